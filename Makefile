@@ -1,0 +1,62 @@
+# Needs python3 (>= 3.11) and make; everything else goes into .venv.
+#   make demo ARGS="--people 5000 --json out.json"
+SHELL := /bin/sh
+PYTHON ?= python3
+BIN := .venv/bin
+ARGS ?=
+
+.PHONY: demo test lint bench clean lock protos check-protos
+.DEFAULT_GOAL := test
+
+# The lock names every version and its hash; it is installed as it stands.
+.venv/ready: locks/dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "hubbub needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Installing what the lock names into .venv (once) ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: .venv/ready
+	@$(BIN)/hubbub demo $(ARGS)
+
+test: lint
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest tests/contract tests/vectors tests/property tests/unit $(ARGS)
+	@$(BIN)/coverage report
+	@$(BIN)/python -m pytest tests/integration tests/system tests/architecture $(ARGS)
+
+lint: .venv/ready check-protos
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: .venv/ready
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+# Generated code is committed; `check-protos` proves that it is what the .proto files say.
+GENERATE = $(BIN)/python -m grpc_tools.protoc -Iproto --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
+    --python_out=$(1) --mypy_out=quiet:$(1) hubbub/wire/v1/report.proto hubbub/wire/v1/services.proto && \
+  $(BIN)/python -m grpc_tools.protoc -Iproto --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \
+    --grpc_python_out=$(1) --mypy_grpc_out=quiet:$(1) hubbub/wire/v1/services.proto
+
+protos: .venv/ready
+	@$(call GENERATE,proto)
+
+check-protos: .venv/ready
+	@rm -rf build/protos && mkdir -p build/protos && $(call GENERATE,build/protos)
+	@for file in $$(cd build/protos && find . -name '*.py*' -type f); do \
+	  cmp -s build/protos/$$file proto/$$file || { echo "proto/$$file is not what its .proto says: run make protos" >&2; exit 1; }; done
+
+# Needs a package index; writes versions and hashes, never where they came from.
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+  --no-header --no-annotate
+lock:
+	@$(LOCK) pyproject.toml --extra all --group dev --output-file locks/dev.lock
+	@$(LOCK) pyproject.toml --constraint locks/dev.lock --output-file locks/client.lock
+
+clean:
+	rm -rf .venv build dist .hubbub .coverage* .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

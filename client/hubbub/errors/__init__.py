@@ -1,0 +1,86 @@
+"""Every error that hubbub raises on purpose, as one tree.
+
+HubbubError
+├── BadParameter          something is built from a parameter that cannot be
+├── ValueOutOfDomain      the app reported a value that the metric does not have
+├── BadPayload            bytes that no honest client sends
+├── ShapeMismatch         totals of another shape than the mechanism's layout
+├── UnknownMetric         a metric that this catalog or bundle does not have
+├── CatalogInvalid        metrics.toml is wrong
+├── BundleRefused         a bundle is malformed, wrongly signed, or changes what may not change
+├── KeysUnusable          a key file is missing, malformed, or readable by others
+├── StateUnusable         a device's or a service's state folder cannot be read or written
+├── StoreUnavailable      Redis cannot be reached, or is too old
+├── ServiceUnavailable    a service cannot be reached, or cannot start
+└── BatchTooSmall         fewer reports than the metric's minimum batch
+
+A message names what, where and the remedy. It never holds a raw value.
+"""
+
+__all__ = [
+    "BadParameter",
+    "BadPayload",
+    "BatchTooSmall",
+    "BundleRefused",
+    "CatalogInvalid",
+    "HubbubError",
+    "KeysUnusable",
+    "ServiceUnavailable",
+    "ShapeMismatch",
+    "StateUnusable",
+    "StoreUnavailable",
+    "UnknownMetric",
+    "ValueOutOfDomain",
+]
+
+
+class HubbubError(Exception):
+    """Anything that hubbub refuses or cannot do, with a message for people."""
+
+
+class BadParameter(HubbubError):
+    """A parameter is missing, unknown, or outside its range."""
+
+
+class ValueOutOfDomain(HubbubError):
+    """A value that the metric does not have. The message says only the rule."""
+
+
+class BadPayload(HubbubError):
+    """Bytes of a length, range or padding that no honest client sends."""
+
+
+class ShapeMismatch(HubbubError):
+    """Totals of another shape than the mechanism's layout."""
+
+
+class UnknownMetric(HubbubError):
+    """A metric that this catalog or bundle does not have."""
+
+
+class CatalogInvalid(HubbubError):
+    """metrics.toml is wrong. The message names file, line, metric, field and remedy."""
+
+
+class BundleRefused(HubbubError):
+    """A bundle is malformed, wrongly signed, or changes what may not change under a name."""
+
+
+class KeysUnusable(HubbubError):
+    """A key file is missing, malformed, or readable by others."""
+
+
+class StateUnusable(HubbubError):
+    """A state folder cannot be read or written."""
+
+
+class StoreUnavailable(HubbubError):
+    """Redis cannot be reached, refused us, or is older than 6.2."""
+
+
+class ServiceUnavailable(HubbubError):
+    """A service cannot be reached, or cannot start."""
+
+
+class BatchTooSmall(HubbubError):
+    """Fewer reports than the metric's minimum batch."""

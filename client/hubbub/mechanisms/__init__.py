@@ -1,0 +1,43 @@
+"""Floor 1, read this first. A mechanism turns a value into a payload, and totals into estimates.
+
+    value --randomize--> payload      (on the device)
+    totals --estimate--> estimates    (at the query)
+
+Everything between handles opaque bytes or integer sums. Standard library and mmh3 only.
+"""
+
+from hubbub.mechanisms.bits import BitSource, KeyedBits, SystemBits
+from hubbub.mechanisms.layout import (
+    BitVector,
+    CohortBits,
+    Estimates,
+    Layout,
+    OneHot,
+    Totals,
+    tally,
+)
+from hubbub.mechanisms.mechanism import AnyMechanism, Mechanism, Memo, Memoized
+from hubbub.mechanisms.probability import Probability
+from hubbub.mechanisms.rappor import Rappor
+from hubbub.mechanisms.registry import REGISTRY, build
+
+__all__ = [
+    "REGISTRY",
+    "AnyMechanism",
+    "BitSource",
+    "BitVector",
+    "CohortBits",
+    "Estimates",
+    "KeyedBits",
+    "Layout",
+    "Mechanism",
+    "Memo",
+    "Memoized",
+    "OneHot",
+    "Probability",
+    "Rappor",
+    "SystemBits",
+    "Totals",
+    "build",
+    "tally",
+]

@@ -1,0 +1,83 @@
+"""The two-step response of RAPPOR: a permanent lie under a fresh one, bit by bit.
+
+Permanent: each bit is kept with chance 1 - f/2 and flipped with chance f/2, drawn once per device
+and value. Instantaneous: each bit of the result is 1 with chance q where the permanent bit is 1,
+with chance p where it is 0, drawn for every report. Together a true 1 is sent as 1 with chance
+q*, a true 0 with chance p*:
+
+    q* = f/2 (p+q) + (1-f) q        p* = f/2 (p+q) + (1-f) p
+
+(These letters are RAPPOR's own; its p and q are the reverse of a pure protocol's.)
+Source: Erlingsson, Pihur, Korolova (CCS 2014), sections 2 and 3, theorems 1 and 2.
+"""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from hubbub.errors import BadParameter
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.probability import Probability, log_at_least
+from hubbub.mechanisms.pure import Pure
+
+__all__ = ["Chain", "Forgetful"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """RAPPOR's f, p and q, and what follows from them. One-time RAPPOR is p = 0, q = 1."""
+
+    f: float
+    p: float
+    q: float
+    flip: Probability = field(init=False, repr=False)
+    one_after_zero: Probability = field(init=False, repr=False)
+    one_after_one: Probability = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.f, float | int) and 0 < self.f < 1):
+            raise BadParameter(f"f {self.f} is outside (0, 1): no permanent lie, no guarantee")
+        if not (
+            isinstance(self.p, float | int)
+            and isinstance(self.q, float | int)
+            and 0 <= self.p < self.q <= 1
+        ):
+            raise BadParameter(f"p {self.p} and q {self.q} break 0 <= p < q <= 1")
+        # PRIVACY: more lies, closer chances.
+        object.__setattr__(self, "flip", Probability.at_least(Fraction(self.f) / 2))
+        object.__setattr__(self, "one_after_zero", Probability.at_least(self.p))
+        object.__setattr__(self, "one_after_one", Probability.at_most(self.q))
+
+    @property
+    def channel(self) -> Pure:
+        """Both steps as one pure protocol: its p is RAPPOR's q*, its q is p*."""
+        flip, p, q = self.flip.exact, self.one_after_zero.exact, self.one_after_one.exact
+        return Pure((1 - flip) * q + flip * p, (1 - flip) * p + flip * q)
+
+    def loss(self, hashes: int) -> float:
+        """Of one report, in nats, when two values differ in `hashes` bits each way (theorem 2)."""
+        one, zero = self.channel.p, self.channel.q
+        return log_at_least((one * (1 - zero) / (zero * (1 - one))) ** hashes)
+
+    def permanent_loss(self, hashes: int) -> float:
+        """Of any number of reports of one value, in nats (theorem 1)."""
+        return log_at_least(((1 - self.flip.exact) / self.flip.exact) ** (2 * hashes))
+
+    def permanent(self, bits: int, width: int, source: BitSource) -> int:
+        """The permanent response to `width` true bits."""
+        return bits ^ source.mask(self.flip, width)
+
+    def instantaneous(self, bits: int, width: int, source: BitSource) -> int:
+        """A fresh response to `width` permanent bits."""
+        ones = source.mask(self.one_after_one, width)
+        zeros = source.mask(self.one_after_zero, width)
+        return (bits & ones) | (~bits & zeros)
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetful:
+    """A Memo that remembers nothing: every coin fresh, as for a device that reports once."""
+
+    source: BitSource
+
+    def coins(self, purpose: bytes, /) -> BitSource:  # noqa: ARG002 every purpose is the same source
+        return self.source

@@ -1,0 +1,65 @@
+"""Generalized randomized response (k-RR): keep the value, or name another one.
+
+Idea: tell the truth with probability `keep`; otherwise one of the other d-1 values, uniformly.
+Guarantee: log(keep (d-1) / (1-keep)) <= epsilon, with keep = e / (e+d-1) rounded down.
+Sends: an index, ceil(log2(d) / 8) bytes.
+Estimator and variance: pure with p = keep, q = (1-keep)/(d-1). Best while d < 3e + 2.
+Source: Kairouz, Bonawitz, Ramage (ICML 2016); "DE" in Wang et al. (2017), section 4.1.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from hubbub.mechanisms import pure
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.layout import OneHot
+from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+
+__all__ = ["GeneralizedRandomizedResponse"]
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralizedRandomizedResponse:
+    """k-ary randomized response over [0, categories)."""
+
+    epsilon: float
+    categories: int
+    keep: Probability = field(init=False, repr=False)
+    channel: pure.Pure = field(init=False, repr=False)
+
+    NAME: ClassVar[str] = "grr"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[Literal["categories"]] = "categories"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"epsilon": 0.1, "categories": 2},
+        {"epsilon": 1.0, "categories": 5},
+        {"epsilon": 3.0, "categories": 7},
+    )
+
+    groups: ClassVar[int] = 1
+    row = pure.row
+    estimate = pure.estimate
+    variance = pure.variance
+    probes = pure.probes
+
+    def __post_init__(self) -> None:
+        pure.check_categories(self.categories)
+        odds, others = exp_at_most(self.epsilon), self.categories - 1
+        keep = Probability.at_most(odds / (odds + others))  # PRIVACY: down, towards uniform
+        object.__setattr__(self, "keep", keep)
+        object.__setattr__(self, "channel", pure.Pure(keep.exact, keep.complement.exact / others))
+
+    @property
+    def layout(self) -> OneHot:
+        return OneHot(self.categories)
+
+    def privacy_loss(self) -> float:
+        return log_at_least(self.channel.p / self.channel.q)
+
+    def randomize(self, value: int, source: BitSource) -> bytes:
+        pure.check_category(value, self.categories)
+        if source.chance(self.keep):
+            return self.layout.encode(value)
+        other = source.below(self.categories - 1)  # skip over the value itself
+        return self.layout.encode(other + (other >= value))

@@ -1,0 +1,159 @@
+"""Layouts: which cells a payload adds to. Each is one payload format with its plain reference.
+
+The aggregator has one numpy fold per layout, tested equal to `cells`. Bytes are hostile here:
+a payload that no honest client sends is refused with BadPayload, never clamped.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from hubbub.errors import BadParameter, BadPayload, ShapeMismatch
+
+__all__ = ["BitVector", "CohortBits", "Estimates", "Layout", "OneHot", "Totals", "tally"]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The sum of many payloads: one integer a cell, and how many reports were added."""
+
+    cells: Sequence[int]
+    reports: int
+
+    def check(self, layout: "Layout") -> None:
+        """Raises ShapeMismatch unless these totals have the layout's shape."""
+        if len(self.cells) != layout.size:
+            raise ShapeMismatch(f"totals of {len(self.cells)} cells, the layout has {layout.size}")
+        if not self.reports >= 0:
+            raise ShapeMismatch(f"reports {self.reports} is below 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Unbiased estimates, in reports, and the variance of each, in reports squared.
+
+    A variance is the exact formula at the estimate clipped to [0, reports].
+    """
+
+    values: tuple[float, ...]
+    variances: tuple[float, ...]
+    reports: int
+
+
+class Layout(Protocol):
+    """A payload format: constant length, and the cells that a payload adds to."""
+
+    @property
+    def size(self) -> int:
+        """How many cells the totals have."""
+        ...
+
+    @property
+    def payload_bytes(self) -> int:
+        """The length of every payload."""
+        ...
+
+    def cells(self, payload: bytes) -> Mapping[int, int]:
+        """The sparse vector that `payload` adds: {cell: amount}, cells ascending.
+
+        Raises:
+            BadPayload: a length, range or padding that no honest client sends.
+        """
+        ...
+
+
+def tally(layout: Layout, payloads: Iterable[bytes]) -> Totals:
+    """Add payloads up, one by one: the reference for every faster fold."""
+    sums = [0] * layout.size
+    reports = 0
+    for payload in payloads:
+        for cell, amount in layout.cells(payload).items():
+            sums[cell] += amount
+        reports += 1
+    return Totals(sums, reports)
+
+
+@dataclass(frozen=True, slots=True)
+class OneHot:
+    """One index in [0, size), little-endian in as few whole bytes as hold it."""
+
+    size: int
+
+    @property
+    def payload_bytes(self) -> int:
+        return max(1, ((self.size - 1).bit_length() + 7) // 8)
+
+    def encode(self, index: int) -> bytes:
+        """The payload of one index."""
+        return index.to_bytes(self.payload_bytes, "little")
+
+    def cells(self, payload: bytes) -> dict[int, int]:
+        _check_length(payload, self.payload_bytes)
+        index = int.from_bytes(payload, "little")
+        if not index < self.size:
+            raise BadPayload(f"index is outside [0, {self.size})")
+        return {index: 1}
+
+
+@dataclass(frozen=True, slots=True)
+class BitVector:
+    """`size` bits: bit i is bit i % 8 (1 << i % 8) of byte i // 8; the bits left over are 0."""
+
+    size: int
+
+    @property
+    def payload_bytes(self) -> int:
+        return (self.size + 7) // 8
+
+    def encode(self, bits: int) -> bytes:
+        """The payload of a packed vector: bit i of the int is bit i of the payload."""
+        return bits.to_bytes(self.payload_bytes, "little")
+
+    def cells(self, payload: bytes) -> dict[int, int]:
+        _check_length(payload, self.payload_bytes)
+        bits = int.from_bytes(payload, "little")
+        if bits >> self.size:
+            raise BadPayload(f"padding after bit {self.size - 1} is not zero")
+        return {cell: 1 for cell in range(self.size) if bits >> cell & 1}
+
+
+@dataclass(frozen=True, slots=True)
+class CohortBits:
+    """A cohort (two bytes, little-endian), then a bit vector as in BitVector.
+
+    Cells: per cohort its number of reports, then its bit counts. Cell of cohort c's count:
+    c * (bits + 1); of its bit i: c * (bits + 1) + 1 + i.
+    """
+
+    cohorts: int
+    bits: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.cohorts <= 1 << 16:
+            raise BadParameter(f"cohorts {self.cohorts} is outside [1, 65536]")
+
+    @property
+    def size(self) -> int:
+        return self.cohorts * (self.bits + 1)
+
+    @property
+    def payload_bytes(self) -> int:
+        return 2 + BitVector(self.bits).payload_bytes
+
+    def encode(self, cohort: int, bits: int) -> bytes:
+        """The payload of one cohort's packed vector."""
+        return cohort.to_bytes(2, "little") + BitVector(self.bits).encode(bits)
+
+    def cells(self, payload: bytes) -> dict[int, int]:
+        _check_length(payload, self.payload_bytes)
+        cohort = int.from_bytes(payload[:2], "little")
+        if not cohort < self.cohorts:
+            raise BadPayload(f"cohort is outside [0, {self.cohorts})")
+        first = cohort * (self.bits + 1)
+        vector = BitVector(self.bits).cells(payload[2:])
+        return {first: 1} | {first + 1 + bit: amount for bit, amount in vector.items()}
+
+
+def _check_length(payload: bytes, expected: int) -> None:
+    if len(payload) != expected:
+        raise BadPayload(f"payload of {len(payload)} bytes, {expected} expected")

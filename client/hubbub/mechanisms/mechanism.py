@@ -1,0 +1,92 @@
+"""What a mechanism is: the contract that every registry entry keeps and tests/contract proves."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.layout import Estimates, Layout, Totals
+
+__all__ = ["AnyMechanism", "Mechanism", "Memo", "Memoized"]
+
+Value_contra = TypeVar("Value_contra", contravariant=True)
+
+
+class Mechanism(Protocol[Value_contra]):
+    """Randomizer, guarantee, layout, estimator and variance of one local randomizer."""
+
+    NAME: ClassVar[str]
+    """The wire name; with VERSION never reused or given a new meaning."""
+    VERSION: ClassVar[int]
+    VALUES: ClassVar[Literal["categories", "strings"]]
+    """Whether a value is an index into a list, or a string."""
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]]
+    """Parameters so small that every outcome can be enumerated: the proof runs on these."""
+
+    @property
+    def layout(self) -> Layout:
+        """The payload format."""
+        ...
+
+    @property
+    def groups(self) -> int:
+        """How many groups (cohorts) a public fair coin puts reports in; 1 for most."""
+        ...
+
+    def privacy_loss(self) -> float:
+        """The most that one report can say, in nats: the worst log-likelihood ratio, rounded up."""
+        ...
+
+    def randomize(self, value: Value_contra, source: BitSource) -> bytes:
+        """A payload of `layout.payload_bytes` bytes for one value.
+
+        Raises:
+            ValueOutOfDomain: the value is not one of the mechanism's.
+        """
+        ...
+
+    def row(self, value: Value_contra) -> Sequence[int]:
+        """What `value` truly adds to each estimate (0 or 1) when its report is in that group."""
+        ...
+
+    def estimate(self, totals: Totals) -> Estimates:
+        """Unbiased estimates, hence possibly negative: one per listed value, or per cohort and bit.
+
+        Raises:
+            ShapeMismatch: totals of another shape than the layout.
+        """
+        ...
+
+    def variance(self, true: float, reports: int) -> float:
+        """Variance of one estimate, in reports squared, if `true` of the group's reports hold it.
+
+        Exact, not the small-frequency approximation.
+        """
+        ...
+
+    def probes(self) -> Sequence[Any]:
+        """Values to enumerate: the domain where it is finite, else some that show every case."""
+        ...
+
+
+AnyMechanism = Mechanism[Any]
+
+
+class Memo(Protocol):
+    """A device's memory of its permanent coins, for one metric."""
+
+    def coins(self, purpose: bytes, /) -> BitSource:
+        """The coins of this purpose: the same at every call, independent between purposes."""
+        ...
+
+
+@runtime_checkable
+class Memoized(Protocol):
+    """A mechanism with a permanent step, drawn once per device and value."""
+
+    def randomize_again(self, value: Any, memo: Memo, source: BitSource) -> bytes:  # noqa: ANN401 each its own
+        """As `randomize`, with the permanent coins from `memo` and only the others from `source`."""
+        ...
+
+    def permanent_loss(self) -> float:
+        """The most that any number of reports of one value can say, in nats, rounded up."""
+        ...

@@ -1,0 +1,83 @@
+"""Probability: the one object that sampler, guarantee and estimator share."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from hubbub.errors import BadParameter
+
+__all__ = ["MAX_EPSILON", "MIN_EPSILON", "Probability", "exp_at_most", "log_at_least"]
+
+DIGITS: Final = 64
+_ONE: Final = 1 << DIGITS
+
+# Below 1/1024 a report says nothing that any number of reports could be read from; above 16 the
+# lie is rarer than one in eight million and the word privacy no longer fits.
+MIN_EPSILON: Final = 2.0**-10
+MAX_EPSILON: Final = 16.0
+
+# The share of epsilon given up so that float rounding can never carry a loss past the claim:
+# exp, log and log1p are right to 2**-51, and this is 2,000 times that.
+_SLACK: Final = Fraction(1, 1 << 40)
+_LOG_ERROR: Final = 2.0**-50
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Probability:
+    """A multiple of 2**-64 in [0, 1]: `threshold / 2**64`, exactly.
+
+    `at_most` rounds down, `at_least` rounds up: pick the side that costs accuracy, never privacy.
+    """
+
+    threshold: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.threshold <= _ONE:
+            raise BadParameter(f"threshold {self.threshold} is outside [0, 2**64]")
+
+    @classmethod
+    def at_most(cls, probability: Fraction | float) -> "Probability":
+        """The largest that is not above `probability`, a number in [0, 1]."""
+        return cls(math.floor(_checked(probability) * _ONE))
+
+    @classmethod
+    def at_least(cls, probability: Fraction | float) -> "Probability":
+        """The smallest that is not below `probability`, a number in [0, 1]."""
+        return cls(math.ceil(_checked(probability) * _ONE))
+
+    @property
+    def exact(self) -> Fraction:
+        """Its exact value."""
+        return Fraction(self.threshold, _ONE)
+
+    @property
+    def complement(self) -> "Probability":
+        """Exactly one minus this."""
+        return Probability(_ONE - self.threshold)
+
+
+def exp_at_most(epsilon: float, share: Fraction = Fraction(1)) -> Fraction:
+    """A rational just below exp(share * epsilon), for `epsilon` in nats.
+
+    Raises:
+        BadParameter: epsilon is outside [2**-10, 16].
+    """
+    if not (isinstance(epsilon, int | float) and MIN_EPSILON <= epsilon <= MAX_EPSILON):
+        raise BadParameter(f"epsilon {epsilon} is outside [{MIN_EPSILON}, {MAX_EPSILON}] nats")
+    # PRIVACY: rounds the exponent down by more than exp's own error.
+    return Fraction(math.exp(float(Fraction(epsilon) * share * (1 - _SLACK))))
+
+
+def log_at_least(ratio: Fraction) -> float:
+    """The natural logarithm of a likelihood ratio >= 1, in nats, rounded up."""
+    # log1p of the exact excess keeps its precision where the ratio is close to one.
+    # PRIVACY: rounds up by more than the error of log1p.
+    return math.log1p(float(ratio - 1)) * (1 + _LOG_ERROR)
+
+
+def _checked(probability: Fraction | float) -> Fraction:
+    # The comparison must pass for the number to be taken, so that NaN is refused.
+    if not (isinstance(probability, Fraction | int | float) and 0 <= probability <= 1):
+        raise BadParameter(f"probability {probability} is outside [0, 1]")
+    return Fraction(probability)

@@ -1,0 +1,114 @@
+"""Pure protocols: two numbers give estimator and variance. Written once, used by most mechanisms.
+
+p is the chance that a report supports the value it was made from, q the chance that it supports
+another given value. With C of n reports supporting a value:
+
+    estimate = (C - n q) / (p - q)
+    variance = [t p (1-p) + (n-t) q (1-q)] / (p - q)^2      when t of n hold the value
+
+Source: Wang, Blocki, Li, Jha (USENIX Security 2017), section 3.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms.layout import Estimates, Layout, Totals
+
+__all__ = [
+    "MAX_CATEGORIES",
+    "Pure",
+    "PureMechanism",
+    "check_categories",
+    "check_category",
+    "estimate",
+    "probes",
+    "row",
+    "variance",
+]
+
+# A listed domain travels in every bundle; past this, hash the values (RAPPOR) instead.
+MAX_CATEGORIES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Pure:
+    """A pure protocol's two exact probabilities, p > q."""
+
+    p: Fraction
+    q: Fraction
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.q < self.p <= 1:
+            raise BadParameter("a pure protocol needs 0 <= q < p <= 1: its reports say nothing")
+
+    def estimates(self, supports: Sequence[int], reports: int) -> Estimates:
+        """Estimates for values with this many supporting reports each, out of `reports`."""
+        floor, gap = float(reports * self.q), float(self.p - self.q)
+        values = tuple((support - floor) / gap for support in supports)
+        variances = tuple(self.variance(min(max(v, 0.0), reports), reports) for v in values)
+        return Estimates(values, variances, reports)
+
+    def variance(self, true: float, reports: int) -> float:
+        """Variance of one estimate, in reports squared; `true` in [0, reports]."""
+        p, q = float(self.p), float(self.q)
+        return (true * p * (1 - p) + (reports - true) * q * (1 - q)) / float(self.p - self.q) ** 2
+
+
+class PureMechanism(Protocol):
+    """A pure mechanism over listed values, one cell each: what the four functions below need.
+
+    A mechanism takes them into its class body as they stand (`estimate = pure.estimate`), so that
+    its file holds its own idea and nothing else.
+    """
+
+    @property
+    def categories(self) -> int:
+        """How many values."""
+        ...
+
+    @property
+    def channel(self) -> Pure:
+        """Its two probabilities."""
+        ...
+
+    @property
+    def layout(self) -> Layout:
+        """A layout of `categories` cells."""
+        ...
+
+
+def row(self: PureMechanism, value: int) -> Sequence[int]:
+    """The truth about every category when one report holds `value`."""
+    check_category(value, self.categories)
+    return [int(category == value) for category in range(self.categories)]
+
+
+def estimate(self: PureMechanism, totals: Totals) -> Estimates:
+    """One unbiased estimate per category. Raises ShapeMismatch for totals of another shape."""
+    totals.check(self.layout)
+    return self.channel.estimates(totals.cells, totals.reports)
+
+
+def variance(self: PureMechanism, true: float, reports: int) -> float:
+    """Variance of one estimate, in reports squared; `true` in [0, reports]."""
+    return self.channel.variance(true, reports)
+
+
+def probes(self: PureMechanism) -> Sequence[int]:
+    """Every category."""
+    return range(self.categories)
+
+
+def check_categories(categories: int) -> None:
+    """Raises BadParameter unless `categories` is a whole number in [2, MAX_CATEGORIES]."""
+    if not (isinstance(categories, int) and 2 <= categories <= MAX_CATEGORIES):  # noqa: PLR2004 one category is no question
+        raise BadParameter(f"categories {categories} is outside [2, {MAX_CATEGORIES}]")
+
+
+def check_category(value: Any, categories: int) -> None:  # noqa: ANN401 what an app passed
+    """Raises ValueOutOfDomain unless `value` is an index in [0, categories). Never shows it."""
+    if not (isinstance(value, int) and 0 <= value < categories):
+        raise ValueOutOfDomain(f"value is outside [0, {categories})")

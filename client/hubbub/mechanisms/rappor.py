@@ -1,0 +1,144 @@
+"""RAPPOR: strings from an open domain, as Bloom filters in cohorts, with a permanent lie.
+
+Idea: hash the string to a few of k bits, with the hash functions of the device's cohort; lie about
+    each bit once and for all (permanent randomized response), and again in every report
+    (instantaneous). An unchanged value can be reported every day without being averaged out.
+Guarantee: two strings differ in at most h bits each way. One report: h log(q*(1-p*) / (p*(1-q*)));
+    all reports of one string: 2h log((1-f/2) / (f/2)). See chain.py for p*, q*.
+Sends: 2 bytes of cohort, ceil(k/8) bytes.
+Estimator and variance: per cohort j and bit i, of N reports with c ones: (c - p* N) / (q* - p*);
+    pure with p = q*, q = p*. From bits to strings: a regression on the candidates' rows (analysis).
+Source: Erlingsson, Pihur, Korolova (CCS 2014). Variants: one-time is p = 0, q = 1.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Literal
+
+import mmh3
+
+from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.chain import Chain, Forgetful
+from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
+from hubbub.mechanisms.mechanism import Memo
+
+__all__ = ["Rappor"]
+
+MAX_BITS: Final = 4096
+MAX_HASHES: Final = 8
+MAX_STRING_BYTES: Final = 4096
+_WORDS: Final = 4  # positions taken from one 128-bit hash, 32 bits each
+
+
+@dataclass(frozen=True, slots=True)
+class Rappor:
+    """RAPPOR with `bits` Bloom bits, `hashes` hash functions and `cohorts` cohorts."""
+
+    bits: int
+    hashes: int
+    cohorts: int
+    f: float
+    p: float
+    q: float
+    chain: Chain = field(init=False, repr=False)
+
+    NAME: ClassVar[str] = "rappor"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[Literal["strings"]] = "strings"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"bits": 3, "hashes": 1, "cohorts": 1, "f": 0.5, "p": 0.25, "q": 0.75},
+        {"bits": 4, "hashes": 2, "cohorts": 1, "f": 0.5, "p": 0.5, "q": 0.75},
+        {"bits": 5, "hashes": 2, "cohorts": 2, "f": 0.25, "p": 0.0, "q": 1.0},
+    )
+
+    def __post_init__(self) -> None:
+        for name, top in (("bits", MAX_BITS), ("hashes", MAX_HASHES), ("cohorts", 1 << 16)):
+            number = getattr(self, name)
+            if not (isinstance(number, int) and 1 <= number <= top):
+                raise BadParameter(f"{name} {number} is outside [1, {top}]")
+        if not self.hashes <= self.bits:
+            raise BadParameter(f"hashes {self.hashes} is above bits {self.bits}")
+        object.__setattr__(self, "chain", Chain(self.f, self.p, self.q))
+
+    @property
+    def layout(self) -> CohortBits:
+        return CohortBits(self.cohorts, self.bits)
+
+    @property
+    def groups(self) -> int:
+        return self.cohorts
+
+    def privacy_loss(self) -> float:
+        return self.chain.loss(self.hashes)
+
+    def permanent_loss(self) -> float:
+        return self.chain.permanent_loss(self.hashes)
+
+    def randomize(self, value: str, source: BitSource) -> bytes:
+        return self.randomize_again(value, Forgetful(source), source)
+
+    def randomize_again(self, value: str, memo: Memo, source: BitSource) -> bytes:
+        string = _encoded(value)
+        cohort = memo.coins(b"cohort").below(self.cohorts)
+        bloom = sum(1 << position for position in set(self._positions(string, cohort)))
+        # PRIVACY: one permanent response per string, for as long as the device keeps its secret.
+        permanent = self.chain.permanent(bloom, self.bits, memo.coins(b"permanent" + string))
+        return self.layout.encode(cohort, self.chain.instantaneous(permanent, self.bits, source))
+
+    def positions(self, value: str) -> list[list[int]]:
+        """Per cohort, the Bloom bits (in [0, bits), perhaps fewer than `hashes`) of one string."""
+        string = _encoded(value)
+        return [sorted(set(self._positions(string, cohort))) for cohort in range(self.cohorts)]
+
+    def row(self, value: str) -> Sequence[int]:
+        return [
+            int(bit in positions)
+            for positions in map(set, self.positions(value))
+            for bit in range(self.bits)
+        ]
+
+    def estimate(self, totals: Totals) -> Estimates:
+        """Per cohort and bit: how many of the cohort's reports are of strings with this bit.
+
+        Cell cohort * bits + bit; needs `reports` of each cohort, which are cells of the layout.
+        """
+        totals.check(self.layout)
+        values: list[float] = []
+        variances: list[float] = []
+        for first in range(0, self.layout.size, self.bits + 1):
+            reports, *counts = totals.cells[first : first + self.bits + 1]
+            cohort = self.chain.channel.estimates(counts, reports)
+            values += cohort.values
+            variances += cohort.variances
+        return Estimates(tuple(values), tuple(variances), totals.reports)
+
+    def variance(self, true: float, reports: int) -> float:
+        return self.chain.channel.variance(true, reports)
+
+    def probes(self) -> Sequence[str]:
+        return ("", "a", "b", "example.org", "naïve", "日本")
+
+    def _positions(self, string: bytes, cohort: int) -> list[int]:
+        """MurmurHash3 x64/128 seeded by cohort, read as little-endian 32-bit words modulo `bits`."""
+        positions: list[int] = []
+        for block in range(0, self.hashes, _WORDS):
+            digest = mmh3.mmh3_x64_128_digest(string, 2 * cohort + block // _WORDS)
+            words = range(min(_WORDS, self.hashes - block))
+            positions += [
+                int.from_bytes(digest[4 * w : 4 * w + 4], "little") % self.bits for w in words
+            ]
+        return positions
+
+
+def _encoded(value: Any) -> bytes:  # noqa: ANN401 what an app passed
+    if not isinstance(value, str):
+        raise ValueOutOfDomain("value is not a string")
+    try:
+        string = value.encode()
+    except UnicodeEncodeError:
+        # The error of the codec would quote the value.
+        raise ValueOutOfDomain("value is not encodable as UTF-8") from None
+    if len(string) > MAX_STRING_BYTES:
+        raise ValueOutOfDomain(f"value is longer than {MAX_STRING_BYTES} bytes")
+    return string

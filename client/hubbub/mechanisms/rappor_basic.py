@@ -1,0 +1,73 @@
+"""Basic RAPPOR: one bit per listed value, with RAPPOR's permanent and instantaneous lie.
+
+Idea: where the values are known there is nothing to hash: a vector with a single 1, lied about once
+    and for all, and again in every report. h = 1, one cohort.
+Guarantee: one report: log(q*(1-p*) / (p*(1-q*))); all reports of one value:
+    2 log((1-f/2) / (f/2)). See chain.py for p*, q*.
+Sends: ceil(d/8) bytes.
+Estimator and variance: pure with p = q*, q = p*.
+Source: Erlingsson, Pihur, Korolova (CCS 2014), section 2.1. Variants: one-time is p = 0, q = 1.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from hubbub.mechanisms import pure
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.chain import Chain, Forgetful
+from hubbub.mechanisms.layout import BitVector
+from hubbub.mechanisms.mechanism import Memo
+
+__all__ = ["BasicRappor"]
+
+
+@dataclass(frozen=True, slots=True)
+class BasicRappor:
+    """RAPPOR over [0, categories), one bit each."""
+
+    categories: int
+    f: float
+    p: float
+    q: float
+    chain: Chain = field(init=False, repr=False)
+    channel: pure.Pure = field(init=False, repr=False)
+
+    NAME: ClassVar[str] = "rappor.basic"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[Literal["categories"]] = "categories"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"categories": 3, "f": 0.5, "p": 0.25, "q": 0.75},
+        {"categories": 4, "f": 0.75, "p": 0.0, "q": 1.0},
+    )
+
+    groups: ClassVar[int] = 1
+    row = pure.row
+    estimate = pure.estimate
+    variance = pure.variance
+    probes = pure.probes
+
+    def __post_init__(self) -> None:
+        pure.check_categories(self.categories)
+        chain = Chain(self.f, self.p, self.q)
+        object.__setattr__(self, "chain", chain)
+        object.__setattr__(self, "channel", chain.channel)
+
+    @property
+    def layout(self) -> BitVector:
+        return BitVector(self.categories)
+
+    def privacy_loss(self) -> float:
+        return self.chain.loss(hashes=1)
+
+    def permanent_loss(self) -> float:
+        return self.chain.permanent_loss(hashes=1)
+
+    def randomize(self, value: int, source: BitSource) -> bytes:
+        return self.randomize_again(value, Forgetful(source), source)
+
+    def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
+        pure.check_category(value, self.categories)
+        coins = memo.coins(b"permanent" + value.to_bytes(4, "big"))
+        permanent = self.chain.permanent(1 << value, self.categories, coins)
+        return self.layout.encode(self.chain.instantaneous(permanent, self.categories, source))

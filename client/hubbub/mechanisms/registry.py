@@ -1,0 +1,48 @@
+"""The registry: every mechanism by its wire name. A new one is its file and a line here."""
+
+import inspect
+from typing import Any, Final
+
+from hubbub.errors import BadParameter
+from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
+from hubbub.mechanisms.mechanism import AnyMechanism
+from hubbub.mechanisms.rappor import Rappor
+from hubbub.mechanisms.rappor_basic import BasicRappor
+from hubbub.mechanisms.rr import RandomizedResponse
+from hubbub.mechanisms.unary import OptimizedUnary, SymmetricUnary
+
+__all__ = ["REGISTRY", "build"]
+
+REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
+    mechanism.NAME: mechanism
+    for mechanism in (
+        RandomizedResponse,
+        GeneralizedRandomizedResponse,
+        SymmetricUnary,
+        OptimizedUnary,
+        Rappor,
+        BasicRappor,
+    )
+}
+
+
+def build(name: str, **parameters: Any) -> AnyMechanism:  # noqa: ANN401 each mechanism checks its own
+    """The mechanism of this name: `build("grr", epsilon=1.0, categories=5)`.
+
+    Raises:
+        BadParameter: no such mechanism, or a parameter unknown, missing or out of range.
+    """
+    if name not in REGISTRY:
+        raise BadParameter(f'mechanism "{name}" is not known; there are {", ".join(REGISTRY)}')
+    known = inspect.signature(REGISTRY[name]).parameters
+    unknown = sorted(set(parameters) - set(known))
+    missing = [
+        key
+        for key, parameter in known.items()
+        if parameter.default is parameter.empty and key not in parameters
+    ]
+    if unknown or missing:
+        wrong = [f'"{key}" is not a parameter' for key in unknown]
+        wrong += [f'"{key}" is missing' for key in missing]
+        raise BadParameter(f"{name}: {', '.join(wrong)}; it takes {', '.join(known)}")
+    return REGISTRY[name](**parameters)

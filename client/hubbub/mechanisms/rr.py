@@ -1,0 +1,62 @@
+"""Randomized response: a yes/no question, answered truthfully more often than not.
+
+Idea: tell the truth with probability p, the opposite otherwise.
+Guarantee: log(p / (1-p)) <= epsilon, with p = e / (e+1) rounded down, e = exp(epsilon).
+Sends: 1 byte, 0 or 1.
+Estimator and variance: pure with q = 1-p: (C - n q)/(p - q), n p (1-p)/(p - q)^2.
+Source: Warner (1965). With a fair first coin, p = 3/4 and epsilon = ln 3.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import pure
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.layout import OneHot
+from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+
+__all__ = ["RandomizedResponse"]
+
+
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse:
+    """Warner's randomized response over the two values 0 and 1."""
+
+    epsilon: float
+    categories: int = 2
+    keep: Probability = field(init=False, repr=False)
+    channel: pure.Pure = field(init=False, repr=False)
+
+    NAME: ClassVar[str] = "rr"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[Literal["categories"]] = "categories"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = ({"epsilon": 0.1}, {"epsilon": 3.0})
+
+    groups: ClassVar[int] = 1
+    row = pure.row
+    estimate = pure.estimate
+    variance = pure.variance
+    probes = pure.probes
+
+    def __post_init__(self) -> None:
+        if self.categories != 2:  # noqa: PLR2004 yes and no
+            raise BadParameter(
+                f"rr answers a yes/no question: categories {self.categories} is not 2; use grr"
+            )
+        odds = exp_at_most(self.epsilon)
+        keep = Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards the fair coin
+        object.__setattr__(self, "keep", keep)
+        object.__setattr__(self, "channel", pure.Pure(keep.exact, keep.complement.exact))
+
+    @property
+    def layout(self) -> OneHot:
+        return OneHot(2)
+
+    def privacy_loss(self) -> float:
+        return log_at_least(self.channel.p / self.channel.q)
+
+    def randomize(self, value: int, source: BitSource) -> bytes:
+        pure.check_category(value, 2)
+        return self.layout.encode(value if source.chance(self.keep) else 1 - value)

@@ -1,0 +1,112 @@
+"""Unary encoding: one bit per value, each bit randomized on its own.
+
+Idea: write the value as a vector with a single 1; flip every bit with a small chance. `unary.sue`
+    flips ones and zeros alike; `unary.oue` spends nearly all on the zeros, where most bits are.
+Guarantee: two values differ in two bits. sue: p = 1-q, q = 1/(sqrt(e)+1), loss 2 log(p/q).
+    oue: p = 1/2, q = 1/(e+1), loss log((1-q)/q). q is rounded up, so the loss stays <= epsilon.
+Sends: ceil(d/8) bytes.
+Estimator and variance: pure with these p and q; oue's 4 e n/(e-1)^2 is the least of this family.
+Source: sue is basic one-time RAPPOR (Erlingsson, Pihur, Korolova, CCS 2014); oue is Wang et al.
+    (2017), section 4.3, as is the comparison.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+from hubbub.mechanisms import pure
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.layout import BitVector
+from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+
+__all__ = ["OptimizedUnary", "SymmetricUnary"]
+
+_HALF = Probability.at_most(Fraction(1, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class SymmetricUnary:
+    """Symmetric unary encoding over [0, categories): every bit is flipped with the chance `lie`."""
+
+    epsilon: float
+    categories: int
+    lie: Probability = field(init=False, repr=False)
+    channel: pure.Pure = field(init=False, repr=False)
+
+    NAME: ClassVar[str] = "unary.sue"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[Literal["categories"]] = "categories"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"epsilon": 0.1, "categories": 2},
+        {"epsilon": 1.0, "categories": 4},
+        {"epsilon": 3.0, "categories": 9},
+    )
+
+    groups: ClassVar[int] = 1
+    row = pure.row
+    estimate = pure.estimate
+    variance = pure.variance
+    probes = pure.probes
+
+    def __post_init__(self) -> None:
+        pure.check_categories(self.categories)
+        lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))
+        object.__setattr__(self, "lie", lie)
+        object.__setattr__(self, "channel", pure.Pure(lie.complement.exact, lie.exact))
+
+    @property
+    def layout(self) -> BitVector:
+        return BitVector(self.categories)
+
+    def privacy_loss(self) -> float:
+        return log_at_least((self.channel.p / self.channel.q) ** 2)
+
+    def randomize(self, value: int, source: BitSource) -> bytes:
+        pure.check_category(value, self.categories)
+        return self.layout.encode(source.mask(self.lie, self.categories) ^ 1 << value)
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizedUnary:
+    """Optimized unary encoding over [0, categories): the one is a fair coin, a zero rarely lies."""
+
+    epsilon: float
+    categories: int
+    lie: Probability = field(init=False, repr=False)
+    channel: pure.Pure = field(init=False, repr=False)
+
+    NAME: ClassVar[str] = "unary.oue"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[Literal["categories"]] = "categories"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"epsilon": 0.1, "categories": 2},
+        {"epsilon": 1.0, "categories": 4},
+        {"epsilon": 3.0, "categories": 9},
+    )
+
+    groups: ClassVar[int] = 1
+    row = pure.row
+    estimate = pure.estimate
+    variance = pure.variance
+    probes = pure.probes
+
+    def __post_init__(self) -> None:
+        pure.check_categories(self.categories)
+        lie = Probability.at_least(1 / (exp_at_most(self.epsilon) + 1))
+        object.__setattr__(self, "lie", lie)
+        object.__setattr__(self, "channel", pure.Pure(_HALF.exact, lie.exact))
+
+    @property
+    def layout(self) -> BitVector:
+        return BitVector(self.categories)
+
+    def privacy_loss(self) -> float:
+        return log_at_least((1 - self.channel.q) / self.channel.q)
+
+    def randomize(self, value: int, source: BitSource) -> bytes:
+        pure.check_category(value, self.categories)
+        bits = source.mask(self.lie, self.categories)
+        if (bits >> value & 1) != source.chance(_HALF):  # the value's own bit is a fair coin
+            bits ^= 1 << value
+        return self.layout.encode(bits)

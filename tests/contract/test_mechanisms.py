@@ -1,0 +1,127 @@
+"""Every registry entry keeps the contract: proven by exact enumeration of the shipping code."""
+
+from collections.abc import Callable
+
+import pytest
+
+from hubbub.errors import BadParameter, BadPayload, ShapeMismatch, ValueOutOfDomain
+from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, SystemBits, Totals, build
+from hubbub.mechanisms.probability import log_at_least
+from tests.contract.proofs import PROOFS, SMALL
+from tests.replay import Replay, distribution
+
+every_small_mechanism = pytest.mark.parametrize("mechanism", SMALL, ids=repr)
+
+
+@every_small_mechanism
+@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.__name__)
+def test_contract(mechanism: AnyMechanism, proof: Callable[[AnyMechanism], None]) -> None:
+    proof(mechanism)
+
+
+@every_small_mechanism
+def test_a_permanent_response_bounds_any_number_of_reports(mechanism: AnyMechanism) -> None:
+    """Given the permanent bits a report says nothing more, so their ratio bounds all reports."""
+    if not isinstance(mechanism, Memoized):
+        assert not hasattr(mechanism, "permanent_loss")
+        return
+    rows = [
+        distribution(lambda coins, v=value: _permanent(mechanism, v, coins))  # type: ignore[misc]
+        for value in mechanism.probes()
+    ]
+    worst = max(one[bits] / other[bits] for one in rows for other in rows for bits in one)
+    assert log_at_least(worst) <= mechanism.permanent_loss() * (1 + 2**-49)
+
+
+@every_small_mechanism
+def test_a_memo_fixes_what_must_be_permanent(mechanism: AnyMechanism) -> None:
+    if not isinstance(mechanism, Memoized):
+        return
+    value = mechanism.probes()[1]
+    asked: list[bytes] = []
+
+    class Recording:
+        def coins(self, purpose: bytes, /) -> SystemBits:
+            asked.append(purpose)
+            return SystemBits()
+
+    mechanism.randomize_again(value, Recording(), SystemBits())
+    mechanism.randomize_again(mechanism.probes()[2], Recording(), SystemBits())
+    permanent = [purpose for purpose in asked if purpose.startswith(b"permanent")]
+    assert len(set(permanent)) == 2, "another value needs other permanent coins"
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_entry_has_small_instances_and_a_stable_name(name: str) -> None:
+    entry = REGISTRY[name]
+    assert entry.NAME == name
+    assert entry.VERSION >= 1
+    assert entry.SMALL
+    assert [line for line in (entry.__module__,) if line.startswith("hubbub.mechanisms.")]
+
+
+@every_small_mechanism
+def test_totals_of_another_shape_are_refused(mechanism: AnyMechanism) -> None:
+    with pytest.raises(ShapeMismatch):
+        mechanism.estimate(Totals([0] * (mechanism.layout.size + 1), 0))
+    with pytest.raises(ShapeMismatch):
+        mechanism.estimate(Totals([0] * mechanism.layout.size, -1))
+
+
+@every_small_mechanism
+def test_a_value_outside_the_domain_is_refused_and_never_shown(mechanism: AnyMechanism) -> None:
+    for value in ("no-such-value-77", 7777, -7777, None, 0.5, "x" * 5000, "\ud800", b"bytes"):
+        if mechanism.VALUES == "strings" and value == "no-such-value-77":
+            continue
+        for act in (lambda v: mechanism.randomize(v, SystemBits()), mechanism.row):
+            with pytest.raises(ValueOutOfDomain) as caught:
+                act(value)  # type: ignore[no-untyped-call]
+            assert str(value) not in str(caught.value)
+
+
+@every_small_mechanism
+def test_payloads_that_no_honest_client_sends_are_refused(mechanism: AnyMechanism) -> None:
+    layout = mechanism.layout
+    honest = mechanism.randomize(mechanism.probes()[0], SystemBits())
+    for hostile in (b"", honest[:-1], honest + b"\0", b"\xff" * layout.payload_bytes):
+        with pytest.raises(BadPayload):
+            layout.cells(hostile)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_a_wrong_parameter_is_named_with_its_range(name: str) -> None:
+    small = dict(REGISTRY[name].SMALL[0])
+    with pytest.raises(BadParameter, match='"nonsense" is not a parameter; it takes'):
+        build(name, **small, nonsense=1)
+    for key in small:
+        rest = {other: number for other, number in small.items() if other != key}
+        if key != "categories" or name != "rr":
+            with pytest.raises(BadParameter, match=f'"{key}" is missing'):
+                build(name, **rest)
+        for wrong in (-1, float("nan"), float("inf"), 1e9, "1", None):
+            with pytest.raises(BadParameter):
+                build(name, **{**small, key: wrong})
+
+
+def test_an_unknown_mechanism_is_named_with_those_there_are() -> None:
+    with pytest.raises(BadParameter, match='mechanism "olh" is not known; there are rr, grr'):
+        build("olh", epsilon=1.0)
+
+
+def _permanent(mechanism: AnyMechanism, value: object, coins: Replay) -> bytes:
+    """The report as it would be if the second step told the truth: the permanent bits alone."""
+
+    class Memo:
+        def coins(self, _purpose: bytes, /) -> Replay:
+            return coins
+
+    class Truthful:
+        calls = 0
+
+        def mask(self, _probability: object, width: int, /) -> int:
+            # The instantaneous step asks twice: for the ones (all kept), then the zeros (none).
+            self.calls += 1
+            return (1 << width) - 1 if self.calls == 1 else 0
+
+    assert isinstance(mechanism, Memoized)
+    return mechanism.randomize_again(value, Memo(), Truthful())  # type: ignore[arg-type]
