@@ -42,7 +42,9 @@ def worst_ratio_is_within_the_claim(mechanism: AnyMechanism) -> None:
     worst = Fraction(1)
     for one in rows(mechanism):
         for other in rows(mechanism):
-            assert one.keys() == other.keys(), "a payload only some values can send tells them apart"
+            assert one.keys() == other.keys(), (
+                "a payload only some values can send tells them apart"
+            )
             worst = max(worst, *(one[payload] / other[payload] for payload in one))
     assert log_at_least(worst) <= mechanism.privacy_loss() * (1 + 2**-49)
     if hasattr(mechanism, "epsilon"):

@@ -54,7 +54,7 @@ def test_a_memo_fixes_what_must_be_permanent(mechanism: AnyMechanism) -> None:
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_entry_has_small_instances_and_a_stable_name(name: str) -> None:
     entry = REGISTRY[name]
-    assert entry.NAME == name
+    assert name == entry.NAME
     assert entry.VERSION >= 1
     assert entry.SMALL
     assert [line for line in (entry.__module__,) if line.startswith("hubbub.mechanisms.")]

@@ -19,7 +19,7 @@ from hubbub.mechanisms.layout import (
 from hubbub.mechanisms.mechanism import AnyMechanism, Mechanism, Memo, Memoized
 from hubbub.mechanisms.probability import Probability
 from hubbub.mechanisms.rappor import Rappor
-from hubbub.mechanisms.registry import REGISTRY, build
+from hubbub.mechanisms.registry import REGISTRY, build, parameters
 
 __all__ = [
     "REGISTRY",
@@ -39,5 +39,6 @@ __all__ = [
     "SystemBits",
     "Totals",
     "build",
+    "parameters",
     "tally",
 ]

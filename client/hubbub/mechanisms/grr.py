@@ -38,6 +38,7 @@ class GeneralizedRandomizedResponse:
     )
 
     groups: ClassVar[int] = 1
+    check = pure.check
     row = pure.row
     estimate = pure.estimate
     variance = pure.variance
@@ -58,7 +59,7 @@ class GeneralizedRandomizedResponse:
         return log_at_least(self.channel.p / self.channel.q)
 
     def randomize(self, value: int, source: BitSource) -> bytes:
-        pure.check_category(value, self.categories)
+        self.check(value)
         if source.chance(self.keep):
             return self.layout.encode(value)
         other = source.below(self.categories - 1)  # skip over the value itself

@@ -36,6 +36,10 @@ class Mechanism(Protocol[Value_contra]):
         """The most that one report can say, in nats: the worst log-likelihood ratio, rounded up."""
         ...
 
+    def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
+        """Raises ValueOutOfDomain unless `value` is one of the mechanism's; never shows it."""
+        ...
+
     def randomize(self, value: Value_contra, source: BitSource) -> bytes:
         """A payload of `layout.payload_bytes` bytes for one value.
 
@@ -83,8 +87,8 @@ class Memo(Protocol):
 class Memoized(Protocol):
     """A mechanism with a permanent step, drawn once per device and value."""
 
-    def randomize_again(self, value: Any, memo: Memo, source: BitSource) -> bytes:  # noqa: ANN401 each its own
-        """As `randomize`, with the permanent coins from `memo` and only the others from `source`."""
+    def randomize_again(self, value: Any, memo: Memo, source: BitSource) -> bytes:  # noqa: ANN401
+        """As `randomize`, with the permanent coins from `memo` and the others from `source`."""
         ...
 
     def permanent_loss(self) -> float:

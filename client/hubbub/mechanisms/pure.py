@@ -21,8 +21,8 @@ __all__ = [
     "MAX_CATEGORIES",
     "Pure",
     "PureMechanism",
+    "check",
     "check_categories",
-    "check_category",
     "estimate",
     "probes",
     "row",
@@ -58,7 +58,7 @@ class Pure:
 
 
 class PureMechanism(Protocol):
-    """A pure mechanism over listed values, one cell each: what the four functions below need.
+    """A pure mechanism over listed values, one cell each: what the functions below need.
 
     A mechanism takes them into its class body as they stand (`estimate = pure.estimate`), so that
     its file holds its own idea and nothing else.
@@ -80,9 +80,15 @@ class PureMechanism(Protocol):
         ...
 
 
+def check(self: PureMechanism, value: Any) -> None:  # noqa: ANN401 what an app passed
+    """Raises ValueOutOfDomain unless `value` is an index in [0, categories). Never shows it."""
+    if not (isinstance(value, int) and 0 <= value < self.categories):
+        raise ValueOutOfDomain(f"value is outside [0, {self.categories})")
+
+
 def row(self: PureMechanism, value: int) -> Sequence[int]:
     """The truth about every category when one report holds `value`."""
-    check_category(value, self.categories)
+    check(self, value)
     return [int(category == value) for category in range(self.categories)]
 
 
@@ -106,9 +112,3 @@ def check_categories(categories: int) -> None:
     """Raises BadParameter unless `categories` is a whole number in [2, MAX_CATEGORIES]."""
     if not (isinstance(categories, int) and 2 <= categories <= MAX_CATEGORIES):  # noqa: PLR2004 one category is no question
         raise BadParameter(f"categories {categories} is outside [2, {MAX_CATEGORIES}]")
-
-
-def check_category(value: Any, categories: int) -> None:  # noqa: ANN401 what an app passed
-    """Raises ValueOutOfDomain unless `value` is an index in [0, categories). Never shows it."""
-    if not (isinstance(value, int) and 0 <= value < categories):
-        raise ValueOutOfDomain(f"value is outside [0, {categories})")

@@ -75,6 +75,9 @@ class Rappor:
     def permanent_loss(self) -> float:
         return self.chain.permanent_loss(self.hashes)
 
+    def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
+        _encoded(value)
+
     def randomize(self, value: str, source: BitSource) -> bytes:
         return self.randomize_again(value, Forgetful(source), source)
 
@@ -117,10 +120,10 @@ class Rappor:
         return self.chain.channel.variance(true, reports)
 
     def probes(self) -> Sequence[str]:
-        return ("", "a", "b", "example.org", "naïve", "日本")
+        return ("", "b", "e", "example.org", "naïve", "日本")
 
     def _positions(self, string: bytes, cohort: int) -> list[int]:
-        """MurmurHash3 x64/128 seeded by cohort, read as little-endian 32-bit words modulo `bits`."""
+        """MurmurHash3 x64/128 seeded by cohort: its little-endian 32-bit words modulo `bits`."""
         positions: list[int] = []
         for block in range(0, self.hashes, _WORDS):
             digest = mmh3.mmh3_x64_128_digest(string, 2 * cohort + block // _WORDS)

@@ -42,6 +42,7 @@ class BasicRappor:
     )
 
     groups: ClassVar[int] = 1
+    check = pure.check
     row = pure.row
     estimate = pure.estimate
     variance = pure.variance
@@ -67,7 +68,7 @@ class BasicRappor:
         return self.randomize_again(value, Forgetful(source), source)
 
     def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
-        pure.check_category(value, self.categories)
+        self.check(value)
         coins = memo.coins(b"permanent" + value.to_bytes(4, "big"))
         permanent = self.chain.permanent(1 << value, self.categories, coins)
         return self.layout.encode(self.chain.instantaneous(permanent, self.categories, source))

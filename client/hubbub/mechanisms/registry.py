@@ -1,6 +1,7 @@
 """The registry: every mechanism by its wire name. A new one is its file and a line here."""
 
 import inspect
+from collections.abc import Mapping
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
@@ -11,7 +12,7 @@ from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.mechanisms.rr import RandomizedResponse
 from hubbub.mechanisms.unary import OptimizedUnary, SymmetricUnary
 
-__all__ = ["REGISTRY", "build"]
+__all__ = ["REGISTRY", "build", "parameters"]
 
 REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
     mechanism.NAME: mechanism
@@ -26,23 +27,27 @@ REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
 }
 
 
-def build(name: str, **parameters: Any) -> AnyMechanism:  # noqa: ANN401 each mechanism checks its own
+def parameters(name: str) -> Mapping[str, bool]:
+    """What the mechanism of this name is built from: parameter, and whether it must be given.
+
+    Raises:
+        BadParameter: no such mechanism.
+    """
+    if name not in REGISTRY:
+        raise BadParameter(f'mechanism "{name}" is not known; there are {", ".join(REGISTRY)}')
+    known = inspect.signature(REGISTRY[name]).parameters
+    return {key: parameter.default is parameter.empty for key, parameter in known.items()}
+
+
+def build(name: str, **given: Any) -> AnyMechanism:  # noqa: ANN401 each mechanism checks its own
     """The mechanism of this name: `build("grr", epsilon=1.0, categories=5)`.
 
     Raises:
         BadParameter: no such mechanism, or a parameter unknown, missing or out of range.
     """
-    if name not in REGISTRY:
-        raise BadParameter(f'mechanism "{name}" is not known; there are {", ".join(REGISTRY)}')
-    known = inspect.signature(REGISTRY[name]).parameters
-    unknown = sorted(set(parameters) - set(known))
-    missing = [
-        key
-        for key, parameter in known.items()
-        if parameter.default is parameter.empty and key not in parameters
-    ]
-    if unknown or missing:
-        wrong = [f'"{key}" is not a parameter' for key in unknown]
-        wrong += [f'"{key}" is missing' for key in missing]
+    known = parameters(name)
+    wrong = [f'"{key}" is not a parameter' for key in sorted(given.keys() - known.keys())]
+    wrong += [f'"{key}" is missing' for key, must in known.items() if must and key not in given]
+    if wrong:
         raise BadParameter(f"{name}: {', '.join(wrong)}; it takes {', '.join(known)}")
-    return REGISTRY[name](**parameters)
+    return REGISTRY[name](**given)

@@ -35,6 +35,7 @@ class RandomizedResponse:
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = ({"epsilon": 0.1}, {"epsilon": 3.0})
 
     groups: ClassVar[int] = 1
+    check = pure.check
     row = pure.row
     estimate = pure.estimate
     variance = pure.variance
@@ -58,5 +59,5 @@ class RandomizedResponse:
         return log_at_least(self.channel.p / self.channel.q)
 
     def randomize(self, value: int, source: BitSource) -> bytes:
-        pure.check_category(value, 2)
+        self.check(value)
         return self.layout.encode(value if source.chance(self.keep) else 1 - value)

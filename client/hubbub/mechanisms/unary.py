@@ -44,6 +44,7 @@ class SymmetricUnary:
     )
 
     groups: ClassVar[int] = 1
+    check = pure.check
     row = pure.row
     estimate = pure.estimate
     variance = pure.variance
@@ -63,7 +64,7 @@ class SymmetricUnary:
         return log_at_least((self.channel.p / self.channel.q) ** 2)
 
     def randomize(self, value: int, source: BitSource) -> bytes:
-        pure.check_category(value, self.categories)
+        self.check(value)
         return self.layout.encode(source.mask(self.lie, self.categories) ^ 1 << value)
 
 
@@ -86,6 +87,7 @@ class OptimizedUnary:
     )
 
     groups: ClassVar[int] = 1
+    check = pure.check
     row = pure.row
     estimate = pure.estimate
     variance = pure.variance
@@ -105,7 +107,7 @@ class OptimizedUnary:
         return log_at_least((1 - self.channel.q) / self.channel.q)
 
     def randomize(self, value: int, source: BitSource) -> bytes:
-        pure.check_category(value, self.categories)
+        self.check(value)
         bits = source.mask(self.lie, self.categories)
         if (bits >> value & 1) != source.chance(_HALF):  # the value's own bit is a fair coin
             bits ^= 1 << value

@@ -1,0 +1,49 @@
+"""The aggregator's process: `python -m hubbub.aggregator`, as `hubbub aggregator` runs it."""
+
+import sys
+
+from hubbub.aggregator.intake import Intake
+from hubbub.aggregator.opener import Opener
+from hubbub.aggregator.query import Query
+from hubbub.aggregator.redis_store import RedisStore
+from hubbub.aggregator.service import IngestService, OperatorService, QueryService
+from hubbub.aggregator.settings import Settings, parse
+from hubbub.catalog import read_bundle, read_opening_keys
+from hubbub.serving import Server, connect_redis, run_service, serve_until_signal
+from hubbub.wire.v1.services_pb2_grpc import (
+    add_IngestServicer_to_server,
+    add_OperatorServicer_to_server,
+    add_QueryServicer_to_server,
+)
+
+
+async def _serve(settings: Settings) -> None:
+    bundle = read_bundle(settings.bundle)
+    keys = read_opening_keys(settings.keys)
+    store = RedisStore(await connect_redis(settings.redis_url), settings.redis_url)
+    opener = Opener(keys, settings.processes)
+    intake = Intake(bundle, opener, store)
+    query = Query(bundle, store)
+    shufflers = Server(
+        settings.listen,
+        [lambda server: add_IngestServicer_to_server(IngestService(intake), server)],
+        tls=settings.tls,
+        mutual=True,
+    )
+    people = Server(
+        settings.query_listen,
+        [
+            lambda server: add_QueryServicer_to_server(QueryService(query), server),
+            lambda server: add_OperatorServicer_to_server(OperatorService(store), server),
+        ],
+        tls=settings.tls,
+        mutual=True,
+    )
+    try:
+        await serve_until_signal([shufflers, people], [])
+    finally:
+        opener.close()
+
+
+if __name__ == "__main__":
+    sys.exit(run_service("aggregator", lambda: _serve(parse())))

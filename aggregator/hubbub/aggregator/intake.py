@@ -1,0 +1,125 @@
+"""Intake: one shuffled batch in, counted exactly once. Every report ends as one term of the law."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.aggregator.fold import fold, honest
+from hubbub.aggregator.opener import Opener
+from hubbub.aggregator.store import Commit, Outcome, TotalsStore
+from hubbub.catalog import (
+    EPOCH_SECONDS,
+    SEAL_BYTES,
+    TAG_BYTES,
+    Bundle,
+    Metric,
+    epoch_start,
+    grace_seconds,
+    key_at,
+)
+from hubbub.serving import Window
+
+__all__ = ["Intake"]
+
+# The shuffler sends a window's last batches when its grace is over; then they travel, and wait
+# out an outage. So the aggregator takes reports for one more grace, and knows batches for longer.
+_REMEMBER_SECONDS: Final = 30 * 86_400
+
+Indices = npt.NDArray[np.int64]
+
+
+class Intake:
+    """Opens, checks, folds and commits batches."""
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        opener: Opener,
+        store: TotalsStore,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._bundle = bundle
+        self._opener = opener
+        self._store = store
+        self._clock = clock
+
+    async def apply(
+        self, window: Window, batch_id: bytes, key_id: int, sealed: Sequence[bytes]
+    ) -> Outcome:
+        """Count a batch: APPLIED, or ALREADY_APPLIED if an earlier delivery was.
+
+        Raises:
+            UnknownMetric: the bundle does not have the stream.
+            StoreUnavailable: nothing changed; deliver it again.
+        """
+        metric = self._bundle.metric(window.stream)
+        closes = epoch_start(window.epoch + 1, metric.epoch) + 2 * grace_seconds(metric.epoch)
+        rejected: Counter[str] = Counter()
+        duplicates = 0
+        keep: list[int] = []
+        payloads = np.zeros((0, metric.randomizer.layout.payload_bytes), dtype=np.uint8)
+        if self._clock() >= closes:
+            rejected["expired"] = len(sealed)
+        elif not self._key_fits(metric, window, key_id):
+            rejected["wrong_key"] = len(sealed)
+        else:
+            right, duplicates = _right_length_once(
+                sealed, metric.randomizer.layout.payload_bytes + SEAL_BYTES
+            )
+            rejected["wrong_length"] = len(sealed) - len(right) - duplicates
+            if right:
+                payloads, keep = await self._open(
+                    metric, window, key_id, [sealed[i] for i in right], rejected
+                )
+                keep = [right[i] for i in keep]
+        while True:
+            commit = Commit(
+                batch_id=batch_id,
+                tags=[sealed[i][:TAG_BYTES] for i in keep],
+                cells=fold(metric.randomizer.layout, payloads),
+                duplicates=duplicates,
+                rejected={reason: number for reason, number in rejected.items() if number},
+                seen_until=closes + EPOCH_SECONDS[metric.epoch],
+                applied_until=closes + _REMEMBER_SECONDS,
+            )
+            outcome, seen = await self._store.add(window, commit)
+            if outcome is not Outcome.SEEN:
+                return outcome
+            # Counted before, in another batch: fold again without them.
+            fresh = [i for i, tag in enumerate(commit.tags) if tag not in seen]
+            duplicates += len(keep) - len(fresh)
+            keep = [keep[i] for i in fresh]
+            payloads = payloads[fresh]
+
+    def _key_fits(self, metric: Metric, window: Window, key_id: int) -> bool:
+        key = key_at(self._bundle.keys, epoch_start(window.epoch, metric.epoch))
+        return key is not None and key.id == key_id
+
+    async def _open(
+        self,
+        metric: Metric,
+        window: Window,
+        key_id: int,
+        sealed: Sequence[bytes],
+        rejected: Counter[str],
+    ) -> tuple[npt.NDArray[np.uint8], list[int]]:
+        """The honest payloads and where in `sealed` they come from; counts the others."""
+        payloads, did_open = await self._opener.open(window.stream, window.epoch, key_id, sealed)
+        good = honest(metric.randomizer.layout, payloads)
+        rejected["not_opened"] += int((~did_open).sum())
+        rejected["bad_payload"] += int((did_open & ~good).sum())
+        keep = np.nonzero(did_open & good)[0]
+        return payloads[keep], keep.tolist()
+
+
+def _right_length_once(sealed: Sequence[bytes], length: int) -> tuple[list[int], int]:
+    """Where reports of the right length with a tag of their own are, and how many repeat a tag."""
+    first: dict[bytes, int] = {}
+    right = [i for i, report in enumerate(sealed) if len(report) == length]
+    for i in right:
+        first.setdefault(sealed[i][:TAG_BYTES], i)
+    return list(first.values()), len(right) - len(first)

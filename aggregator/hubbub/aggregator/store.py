@@ -1,0 +1,103 @@
+"""Where totals live: the contract, and its fake in memory. redis_store.py is the real one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.mechanisms import Totals
+from hubbub.serving import Window
+
+__all__ = ["Commit", "MemoryStore", "Outcome", "TotalsStore"]
+
+
+class Outcome(Enum):
+    """What became of a commit."""
+
+    APPLIED = "applied"
+    ALREADY_APPLIED = "already_applied"
+    """This batch id was applied before; nothing changed."""
+    SEEN = "seen"
+    """Some tags were counted in another batch; nothing changed. Fold again without them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """All that one batch changes in one window.
+
+    tags: of the reports that `cells` sums up, 16 bytes each, all different.
+    cells: what they add, shape (layout.size,); empty if there is nothing to add.
+    duplicates: how many of the batch's reports were counted before.
+    rejected: how many were refused, by reason.
+    seen_until, applied_until: when tags and batch id may be forgotten, in seconds since 1970.
+    """
+
+    batch_id: bytes
+    tags: Sequence[bytes]
+    cells: npt.NDArray[np.int64]
+    duplicates: int
+    rejected: Mapping[str, int]
+    seen_until: int
+    applied_until: int
+
+
+class TotalsStore(Protocol):
+    """Totals per window, changed by whole batches, each exactly once."""
+
+    async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
+        """Apply a commit whole or not at all; with SEEN, the tags that were counted before."""
+        ...
+
+    async def read(self, window: Window) -> Totals:
+        """The totals of a window; no cells at all if nothing was counted."""
+        ...
+
+    async def law(self) -> Mapping[Window, Mapping[str, int]]:
+        """Per window, the aggregator's terms of the conservation law."""
+        ...
+
+
+@dataclass(slots=True)
+class _Sums:
+    cells: npt.NDArray[np.int64] | None = None
+    tags: set[bytes] = field(default_factory=set)
+    batches: set[bytes] = field(default_factory=set)
+    terms: dict[str, int] = field(default_factory=dict)
+
+
+class MemoryStore:
+    """A store in this process's memory: fast, and gone with it. Passes the same tests."""
+
+    def __init__(self) -> None:
+        self._windows: dict[Window, _Sums] = {}
+
+    async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
+        """Apply a commit whole or not at all; with SEEN, the tags that were counted before."""
+        sums = self._windows.setdefault(window, _Sums())
+        if commit.batch_id in sums.batches:
+            return Outcome.ALREADY_APPLIED, frozenset()
+        seen = sums.tags.intersection(commit.tags)
+        if seen:
+            return Outcome.SEEN, frozenset(seen)
+        sums.batches.add(commit.batch_id)
+        sums.tags.update(commit.tags)
+        if len(commit.tags):
+            sums.cells = commit.cells.copy() if sums.cells is None else sums.cells + commit.cells
+        changes = {"counted": len(commit.tags), "duplicate": commit.duplicates}
+        changes |= {f"rejected:{reason}": number for reason, number in commit.rejected.items()}
+        for term, number in changes.items():
+            sums.terms[term] = sums.terms.get(term, 0) + number
+        return Outcome.APPLIED, frozenset()
+
+    async def read(self, window: Window) -> Totals:
+        """The totals of a window; no cells at all if nothing was counted."""
+        sums = self._windows.get(window, _Sums())
+        cells = [] if sums.cells is None else sums.cells.tolist()
+        return Totals(cells, sums.terms.get("counted", 0))
+
+    async def law(self) -> Mapping[Window, Mapping[str, int]]:
+        """Per window, the aggregator's terms of the conservation law."""
+        return {window: sums.terms for window, sums in sorted(self._windows.items())}

@@ -1,0 +1,47 @@
+"""Floor 2. The catalog: which metrics there are, as people write them and as apps ship them.
+
+metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle--> the app
+"""
+
+from hubbub.catalog.bundle import Bundle, read_bundle, refuse_changes, sign_bundle, stream_table
+from hubbub.catalog.epochs import EPOCH_SECONDS, epoch_at, epoch_start, grace_seconds
+from hubbub.catalog.keys import (
+    OpeningKey,
+    OpeningKeyPublic,
+    key_at,
+    read_opening_keys,
+    read_operator_key,
+    read_public_keys,
+    write_new_keys,
+)
+from hubbub.catalog.metric import Limits, Metric
+from hubbub.catalog.sealing import SEAL_BYTES, TAG_BYTES, open_sealed, seal, seal_info
+from hubbub.catalog.source import Catalog, read_catalog
+
+__all__ = [
+    "EPOCH_SECONDS",
+    "SEAL_BYTES",
+    "TAG_BYTES",
+    "Bundle",
+    "Catalog",
+    "Limits",
+    "Metric",
+    "OpeningKey",
+    "OpeningKeyPublic",
+    "epoch_at",
+    "epoch_start",
+    "grace_seconds",
+    "key_at",
+    "open_sealed",
+    "read_bundle",
+    "read_catalog",
+    "read_opening_keys",
+    "read_operator_key",
+    "read_public_keys",
+    "refuse_changes",
+    "seal",
+    "seal_info",
+    "sign_bundle",
+    "stream_table",
+    "write_new_keys",
+]

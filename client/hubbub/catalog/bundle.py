@@ -1,0 +1,202 @@
+"""The bundle: the one signed file that an app ships. And the shuffler's stream table, made with it.
+
+A bundle is two lines of JSON: who signed it, and what was signed. The signature (Ed25519) is over
+the second line's bytes as they stand, so there is nothing to canonicalise.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
+from hubbub.catalog.keys import OpeningKeyPublic
+from hubbub.catalog.metric import Limits, Metric
+from hubbub.catalog.sealing import SEAL_BYTES
+from hubbub.errors import BundleRefused, HubbubError, UnknownMetric
+
+__all__ = ["Bundle", "read_bundle", "refuse_changes", "sign_bundle", "stream_table"]
+
+_SIGNED: Final = b"hubbub/1 bundle\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """What an app knows: metrics, keys to come, the shuffler's address.
+
+    roots: PEM of the certificates that the shuffler's TLS must chain to; None for the system's.
+    history: per metric name ever used, the digest of its definition.
+    operator: the Ed25519 public key (32 bytes) that signed it.
+    """
+
+    metrics: Mapping[str, Metric]
+    keys: tuple[OpeningKeyPublic, ...]
+    shuffler: str
+    roots: str | None
+    history: Mapping[str, str]
+    operator: bytes = b""
+
+    def metric(self, name: str) -> Metric:
+        """The metric of this name. Raises UnknownMetric."""
+        if name not in self.metrics:
+            raise UnknownMetric(
+                f'metric "{name}" is not in the bundle; it has {_list(self.metrics)}'
+            )
+        return self.metrics[name]
+
+
+def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey) -> bytes:
+    """The bundle as a file's content."""
+    body = json.dumps(
+        {
+            "version": 1,
+            "shuffler": bundle.shuffler,
+            "roots": bundle.roots,
+            "keys": [
+                {"id": k.id, "start": k.start, "end": k.end, "public": _text(k.public)}
+                for k in bundle.keys
+            ],
+            "history": dict(bundle.history),
+            "metrics": {name: _dump(metric) for name, metric in bundle.metrics.items()},
+        },
+        separators=(",", ":"),
+    ).encode()
+    head = {
+        "hubbub bundle": 1,
+        "operator": _text(operator.public_key().public_bytes_raw()),
+        "signature": _text(operator.sign(_SIGNED + body)),
+    }
+    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + body + b"\n"
+
+
+def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
+    """The bundle in a file, its signature checked; `operator` is the key that the app pins.
+
+    Raises:
+        BundleRefused: unreadable, malformed, altered, or signed by another than `operator`.
+    """
+    try:
+        head, body = path.read_bytes().rstrip(b"\n").split(b"\n")
+    except OSError as error:
+        raise BundleRefused(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise BundleRefused(f"{path}: not a bundle; make one: hubbub catalog build") from error
+    try:
+        seal = json.loads(head)
+        signer = _bytes(seal["operator"])
+        Ed25519PublicKey.from_public_bytes(signer).verify(_bytes(seal["signature"]), _SIGNED + body)
+    except (ValueError, KeyError, TypeError) as error:
+        raise BundleRefused(f"{path}: not a bundle; make one: hubbub catalog build") from error
+    except InvalidSignature as error:
+        raise BundleRefused(
+            f"{path}: the signature does not fit: altered after signing; ship it as it was built"
+        ) from error
+    if operator is not None and signer != operator:
+        raise BundleRefused(
+            f"{path}: signed by {_text(signer)}, not by the pinned operator {_text(operator)}; "
+            "have it built with that operator's key"
+        )
+    try:
+        return _load(json.loads(body), signer)
+    except (ValueError, KeyError, TypeError, HubbubError) as error:
+        raise BundleRefused(
+            f"{path}: signed, but not readable by this version: {error}; upgrade hubbub"
+        ) from error
+
+
+def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, str]:
+    """The history to carry on: every name ever used with its definition's digest.
+
+    Raises:
+        BundleRefused: a metric changed under an old name.
+    """
+    history = dict(previous.history)
+    problems = []
+    for name, metric in metrics.items():
+        if history.setdefault(name, metric.digest()) == metric.digest():
+            continue
+        if name in previous.metrics:
+            old, new = previous.metrics[name].definition(), metric.definition()
+            changed = ", ".join(field for field in new if new[field] != old[field])
+        else:
+            changed = "the definition of this retired name"
+        problems.append(
+            f'metric "{name}": {changed} changed under an old name; their totals do not add: '
+            f'give the new definition a new name, such as "{name}_2"'
+        )
+    if problems:
+        raise BundleRefused("\n".join(problems))
+    return history
+
+
+def stream_table(bundle: Bundle) -> str:
+    """What the shuffler must know, as JSON: lengths, minimum batches and times. No mechanism."""
+    streams = {
+        metric.name: {
+            "sealed_bytes": metric.randomizer.layout.payload_bytes + SEAL_BYTES,
+            "min_batch": metric.min_batch,
+            "epoch_seconds": EPOCH_SECONDS[metric.epoch],
+            "grace_seconds": grace_seconds(metric.epoch),
+        }
+        for metric in bundle.metrics.values()
+    }
+    keys = [{"id": key.id, "start": key.start, "end": key.end} for key in bundle.keys]
+    return json.dumps({"version": 1, "streams": streams, "keys": keys}, indent=1) + "\n"
+
+
+def _dump(metric: Metric) -> dict[str, Any]:
+    return metric.definition() | {
+        "description": metric.description,
+        "owner": metric.owner,
+        "expires": metric.expires.isoformat(),
+        "min_batch": metric.min_batch,
+        "reports_per_epoch": metric.limits.reports_per_epoch,
+        "lifetime_epsilon": metric.limits.lifetime_epsilon,
+    }
+
+
+def _load(body: dict[str, Any], signer: bytes) -> Bundle:
+    if body["version"] != 1:
+        raise ValueError(f"version {body['version']}")
+    metrics = {}
+    for name, entry in body["metrics"].items():
+        metric = Metric(
+            name=name,
+            description=entry["description"],
+            owner=entry["owner"],
+            expires=date.fromisoformat(entry["expires"]),
+            epoch=entry["epoch"],
+            mechanism=entry["mechanism"],
+            epsilon=entry["epsilon"],
+            min_batch=entry["min_batch"],
+            limits=Limits(entry["reports_per_epoch"], entry["lifetime_epsilon"]),
+            values=None if entry["values"] is None else tuple(entry["values"]),
+            parameters=entry["parameters"],
+        )
+        if entry["version"] != metric.randomizer.VERSION:
+            raise ValueError(
+                f'metric "{name}" needs version {entry["version"]} of {metric.mechanism}'
+            )
+        metrics[name] = metric
+    keys = tuple(
+        OpeningKeyPublic(k["id"], k["start"], k["end"], _bytes(k["public"])) for k in body["keys"]
+    )
+    return Bundle(metrics, keys, body["shuffler"], body["roots"], body["history"], signer)
+
+
+def _list(names: Mapping[str, object]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def _text(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)

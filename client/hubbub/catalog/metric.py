@@ -1,0 +1,103 @@
+"""Metric: one question that an app may answer, and everything promised about it."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, Final
+
+from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms import AnyMechanism, Memoized, build, parameters
+
+__all__ = ["MAX_MIN_BATCH", "MIN_MIN_BATCH", "Limits", "Metric"]
+
+# A batch hides a report among its others; below ten there is nobody to hide among.
+MIN_MIN_BATCH: Final = 10
+MAX_MIN_BATCH: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one device may say about one metric."""
+
+    reports_per_epoch: int
+    lifetime_epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One entry of the catalog. `values` is None for a metric over strings.
+
+    Raises:
+        BadParameter: the mechanism cannot be built so, or loses more than `epsilon`.
+    """
+
+    name: str
+    description: str
+    owner: str
+    expires: date
+    epoch: str
+    mechanism: str
+    epsilon: float
+    min_batch: int
+    limits: Limits
+    values: tuple[str, ...] | None = None
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
+    _index: Mapping[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        given: dict[str, Any] = dict(self.parameters)
+        if "epsilon" in parameters(self.mechanism):
+            given["epsilon"] = self.epsilon
+        if self.values is not None:
+            given["categories"] = len(self.values)
+        randomizer = build(self.mechanism, **given)
+        if not randomizer.privacy_loss() <= self.epsilon:
+            raise BadParameter(
+                f"one report of {self.mechanism} with these parameters loses "
+                f"{randomizer.privacy_loss():.6g} nats, above epsilon {self.epsilon:g}; "
+                "raise epsilon or lie more"
+            )
+        object.__setattr__(self, "randomizer", randomizer)
+        object.__setattr__(self, "_index", {v: i for i, v in enumerate(self.values or ())})
+
+    @property
+    def lifetime_loss(self) -> float:
+        """What all reports of one unchanged value can lose, in nats; infinite if not memoized."""
+        if isinstance(self.randomizer, Memoized):
+            return self.randomizer.permanent_loss()
+        return float("inf")
+
+    def code(self, value: Any) -> Any:  # noqa: ANN401 a string in, the mechanism's own value out
+        """The mechanism's value for what the app reported.
+
+        Raises:
+            ValueOutOfDomain: not one of the metric's values. The message never shows it.
+        """
+        if self.values is None:
+            self.randomizer.check(value)
+            return value
+        code = self._index.get(value) if isinstance(value, str) else None
+        if code is None:
+            raise ValueOutOfDomain(
+                f'metric "{self.name}": the value is not one of its {len(self.values)} values'
+            )
+        return code
+
+    def definition(self) -> dict[str, Any]:
+        """What may never change under this name: it decides what totals mean."""
+        return {
+            "mechanism": self.mechanism,
+            "version": self.randomizer.VERSION,
+            "epsilon": self.epsilon,
+            "parameters": dict(sorted(self.parameters.items())),
+            "values": None if self.values is None else list(self.values),
+            "epoch": self.epoch,
+        }
+
+    def digest(self) -> str:
+        """SHA-256 of the definition, in hex."""
+        text = json.dumps(self.definition(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,246 @@
+"""Reading metrics.toml, the catalog that people write and review.
+
+Every field is checked. All problems are told at once, with file, line, metric, field, remedy.
+"""
+
+import gzip
+import re
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.catalog.epochs import EPOCH_SECONDS
+from hubbub.catalog.metric import (
+    MAX_MIN_BATCH,
+    MIN_MIN_BATCH,
+    Limits,
+    Metric,
+)
+from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.mechanisms import REGISTRY, parameters
+from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
+
+__all__ = ["Catalog", "read_catalog"]
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+_FIELDS: Final = (
+    "description",
+    "owner",
+    "expires",
+    "epoch",
+    "mechanism",
+    "epsilon",
+    "values",
+    "values_file",
+    "domain",
+    "min_batch",
+    "limits",
+)
+_MAX_REPORTS_PER_EPOCH: Final = 1000
+_MAX_VALUE_BYTES: Final = 1024
+
+Complain = Callable[[str, str], None]
+
+
+def _is_number(thing: Any) -> bool:  # noqa: ANN401 parsed TOML
+    return isinstance(thing, int | float) and not isinstance(thing, bool)
+
+
+def _is_whole(thing: Any) -> bool:  # noqa: ANN401 parsed TOML
+    return isinstance(thing, int) and not isinstance(thing, bool)
+
+
+def _is_text(thing: Any) -> bool:  # noqa: ANN401 parsed TOML
+    return isinstance(thing, str) and bool(thing.strip())
+
+
+_RULES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
+    "description": (_is_text, "must be a text that says what is asked; write one"),
+    "owner": (_is_text, "must be a text that says who answers for it; write one"),
+    "expires": (
+        lambda given: isinstance(given, date),
+        "must be a date, after which clients stop reporting; write YYYY-MM-DD",
+    ),
+    "epoch": (lambda given: given in EPOCH_SECONDS, f"must be one of {', '.join(EPOCH_SECONDS)}"),
+    "epsilon": (
+        lambda given: _is_number(given) and MIN_EPSILON <= given <= MAX_EPSILON,
+        f"must be a number of nats in [{MIN_EPSILON}, {MAX_EPSILON}]",
+    ),
+    "min_batch": (
+        lambda given: _is_whole(given) and MIN_MIN_BATCH <= given <= MAX_MIN_BATCH,
+        f"must be a whole number in [{MIN_MIN_BATCH}, {MAX_MIN_BATCH}]",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """A checked catalog: its metrics by name, and the shuffler's address as clients dial it."""
+
+    shuffler: str
+    metrics: dict[str, Metric]
+
+
+def read_catalog(path: Path) -> Catalog:
+    """The catalog in a TOML file.
+
+    Raises:
+        CatalogInvalid: it cannot be read, is not TOML, or breaks a rule; one line per problem.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        document = tomllib.loads(text)
+    except OSError as error:
+        raise CatalogInvalid(f"{path}: cannot be read: {error.strerror}; give a catalog") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CatalogInvalid(f"{path}: not TOML: {error}") from error
+    problems: list[str] = []
+
+    def complain(metric: str, name: str, problem: str) -> None:
+        where = f'metric "{metric}", ' if metric else ""
+        problems.append(f'{path}:{_line(text, metric, name)}: {where}field "{name}": {problem}')
+
+    metrics: dict[str, Metric] = {}
+    for name, table in _tables(document, complain).items():
+        if not _NAME.fullmatch(name):
+            complain(name, "name", "must match [a-z][a-z0-9_.-]{0,63}; rename the metric")
+        elif not isinstance(table, dict):
+            complain(name, "name", "must be a table; write [metrics.NAME] and its fields below")
+        else:
+            metric = _metric(name, table, path.parent, lambda f, p, n=name: complain(n, f, p))  # type: ignore[misc]
+            if metric is not None:
+                metrics[name] = metric
+    if problems:
+        raise CatalogInvalid("\n".join(problems))
+    return Catalog(document["shuffler"], metrics)
+
+
+def _tables(
+    document: dict[str, Any], complain: Callable[[str, str, str], None]
+) -> dict[str, dict[str, Any]]:
+    """The metrics' tables, once the rest of the document has been looked at."""
+    for name in document.keys() - {"shuffler", "metrics"}:
+        complain("", name, "is not known here; remove it, or move it into a [metrics.NAME] table")
+    shuffler = document.get("shuffler")
+    if not (isinstance(shuffler, str) and re.fullmatch(r"[^\s:/]+:\d{1,5}", shuffler)):
+        complain("", "shuffler", 'must be "HOST:PORT", as the clients dial it')
+    tables = document.get("metrics")
+    if not (isinstance(tables, dict) and tables):
+        complain("", "metrics", "there is none; add a [metrics.NAME] table")
+        return {}
+    return tables
+
+
+def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) -> Metric | None:
+    """The metric of one table, or None once something was complained about."""
+    complaints = 0
+
+    def wrong(field: str, problem: str) -> None:
+        nonlocal complaints
+        complaints += 1
+        complain(field, problem)
+
+    mechanism = table.get("mechanism")
+    if mechanism not in REGISTRY:
+        wrong("mechanism", f"must be one of {', '.join(REGISTRY)}")
+        return None
+    own = [p for p in parameters(mechanism) if p not in {"epsilon", "categories"}]
+    for field in table.keys() - {*_FIELDS, *own}:
+        wrong(field, f"is not known for {mechanism}; it takes {', '.join((*_FIELDS, *own))}")
+    for field in own:
+        if not _is_number(table.get(field)):
+            wrong(field, f"{mechanism} needs this number; add it")
+    for field, (is_right, remedy) in _RULES.items():
+        if not is_right(table.get(field)):
+            wrong(field, remedy)
+    limits = _limits(table.get("limits"), table.get("epsilon"), wrong)
+    values = _values(mechanism, table, folder, wrong)
+    if complaints or limits is None:
+        return None
+    try:
+        return Metric(
+            name=name,
+            description=table["description"].strip(),
+            owner=table["owner"].strip(),
+            expires=table["expires"],
+            epoch=table["epoch"],
+            mechanism=mechanism,
+            epsilon=float(table["epsilon"]),
+            min_batch=table["min_batch"],
+            limits=limits,
+            values=values,
+            parameters={field: table[field] for field in own},
+        )
+    except BadParameter as error:
+        wrong("mechanism", str(error))
+        return None
+
+
+def _limits(given: Any, epsilon: Any, wrong: Complain) -> Limits | None:  # noqa: ANN401 parsed TOML
+    remedy = "write limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }"
+    if not (isinstance(given, dict) and given.keys() == {"reports_per_epoch", "lifetime_epsilon"}):
+        wrong("limits", f"must hold reports_per_epoch and lifetime_epsilon; {remedy}")
+        return None
+    per_epoch, lifetime = given["reports_per_epoch"], given["lifetime_epsilon"]
+    if not (_is_whole(per_epoch) and 1 <= per_epoch <= _MAX_REPORTS_PER_EPOCH):
+        wrong("limits", f"reports_per_epoch must be in [1, {_MAX_REPORTS_PER_EPOCH}]; {remedy}")
+    elif not (_is_number(lifetime) and (not _is_number(epsilon) or lifetime >= epsilon)):
+        wrong("limits", "lifetime_epsilon must be a number not below epsilon; raise it")
+    else:
+        return Limits(per_epoch, float(lifetime))
+    return None
+
+
+def _values(
+    mechanism: str, table: dict[str, Any], folder: Path, wrong: Complain
+) -> tuple[str, ...] | None:
+    """The listed values; None for strings, or once something was complained about."""
+    given = [field for field in ("values", "values_file", "domain") if field in table]
+    if REGISTRY[mechanism].VALUES == "strings":
+        if given != ["domain"] or table["domain"] != "string":
+            wrong("domain", f'{mechanism} is over strings; write domain = "string" and no values')
+        return None
+    if len(given) != 1 or "domain" in given:
+        wrong("values", f"{mechanism} needs its values; write values = [...] or values_file = ...")
+        return None
+    field = given[0]
+    values = table[field] if field == "values" else _lines(folder, table[field], wrong)
+    if values is None:
+        return None
+    if not (isinstance(values, list) and all(isinstance(v, str) and v for v in values)):
+        wrong(field, "must be a list of texts, none empty")
+    elif any(len(v.encode()) > _MAX_VALUE_BYTES for v in values):
+        wrong(field, f"a value is longer than {_MAX_VALUE_BYTES} bytes; shorten it")
+    elif len(set(values)) != len(values):
+        wrong(field, "holds a value twice; remove one")
+    else:
+        return tuple(values)
+    return None
+
+
+def _lines(folder: Path, name: Any, wrong: Complain) -> list[str] | None:  # noqa: ANN401 parsed TOML
+    """The lines of a values file (plain or .gz), relative to the catalog's folder."""
+    if not (isinstance(name, str) and name):
+        wrong("values_file", "must be the path of a text file, one value a line")
+        return None
+    try:
+        raw = (folder / name).read_bytes()
+        return (gzip.decompress(raw) if name.endswith(".gz") else raw).decode().splitlines()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        wrong("values_file", f"{folder / name} cannot be read as text: {error}; mend the file")
+        return None
+
+
+def _line(text: str, metric: str, field: str) -> int:
+    """Where a field stands; else its metric's header; else the first line."""
+    found, inside = 1, not metric
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := re.match(r"\s*\[\s*metrics\s*\.\s*[\"']?([^\"'\]]*?)[\"']?\s*\]", line):
+            inside = header[1] == metric
+            found = number if inside else found
+        elif inside and re.match(rf"\s*{re.escape(field)}\s*=", line):
+            return number
+    return found

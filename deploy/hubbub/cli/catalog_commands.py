@@ -1,0 +1,124 @@
+"""`hubbub catalog check` and `hubbub catalog build`."""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from hubbub.catalog import (
+    Bundle,
+    Catalog,
+    read_bundle,
+    read_catalog,
+    read_operator_key,
+    read_public_keys,
+    refuse_changes,
+    sign_bundle,
+    stream_table,
+)
+from hubbub.cli.show import say, table
+from hubbub.errors import BundleRefused, HubbubError
+from hubbub.mechanisms import Memoized
+
+__all__ = ["add", "build_bundle"]
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `catalog` to the command line."""
+    catalog = commands.add_parser("catalog", help="check metrics.toml, build what is shipped")
+    actions = catalog.add_subparsers(required=True, metavar="ACTION")
+    check = actions.add_parser("check", help="check a catalog, show what each metric reveals")
+    check.add_argument("catalog", type=Path, nargs="?", default=Path("metrics.toml"))
+    check.set_defaults(run=_check)
+    build = actions.add_parser("build", help="sign the bundle that apps ship")
+    build.add_argument("catalog", type=Path, nargs="?", default=Path("metrics.toml"))
+    build.add_argument("--keys", type=Path, required=True, help="folder made by: hubbub keys new")
+    build.add_argument("--out", type=Path, default=Path("app.hubbub"), help="(%(default)s)")
+    build.add_argument(
+        "--streams", type=Path, default=Path("streams.json"), help="for the shuffler (%(default)s)"
+    )
+    build.add_argument(
+        "--previous", type=Path, help="bundle to compare with (the one at --out, if there is one)"
+    )
+    build.add_argument("--roots", type=Path, help="PEM of the authority of the shuffler's TLS")
+    build.set_defaults(run=_build)
+
+
+def build_bundle(
+    catalog: Catalog, keys: Path, *, out: Path, streams: Path, previous: Path, roots: str | None
+) -> Bundle:
+    """Sign a catalog's bundle into `out`, and write the stream table that goes with it.
+
+    previous: the bundle whose names are taken; looked at if it exists.
+
+    Raises:
+        BundleRefused: a metric changed under an old name, or a file cannot be written.
+        KeysUnusable: the keys cannot be read.
+    """
+    operator = read_operator_key(keys)
+    bundle = Bundle(
+        metrics=catalog.metrics,
+        keys=read_public_keys(keys),
+        shuffler=catalog.shuffler,
+        roots=roots,
+        history={name: metric.digest() for name, metric in catalog.metrics.items()},
+    )
+    if previous.exists():
+        signer = operator.public_key().public_bytes_raw()
+        old = read_bundle(previous, operator=signer)
+        bundle = replace(bundle, history=refuse_changes(catalog.metrics, old))
+    try:
+        out.write_bytes(sign_bundle(bundle, operator))
+        streams.write_text(stream_table(bundle))
+    except OSError as error:
+        raise BundleRefused(f"{error.filename}: cannot be written: {error.strerror}") from error
+    return bundle
+
+
+def _check(given: argparse.Namespace) -> int:
+    catalog = read_catalog(given.catalog)
+    rows = []
+    for metric in catalog.metrics.values():
+        mechanism = metric.randomizer
+        rows.append(
+            (
+                metric.name,
+                metric.mechanism,
+                "strings" if metric.values is None else str(len(metric.values)),
+                f"{mechanism.privacy_loss():.3f}",
+                f"{mechanism.permanent_loss():.3f}" if isinstance(mechanism, Memoized) else "",
+                f"{metric.limits.lifetime_epsilon:g}",
+                str(mechanism.layout.payload_bytes),
+                f"{metric.min_batch:,}",
+            )
+        )
+    header = (
+        "metric",
+        "mechanism",
+        "values",
+        "epsilon per report",
+        "per unchanged value",
+        "lifetime limit",
+        "payload bytes",
+        "min batch",
+    )
+    table(str(given.catalog), header, rows, text_columns=2)
+    say(f"{given.catalog}: {len(rows)} metrics, no problem found")
+    return 0
+
+
+def _build(given: argparse.Namespace) -> int:
+    try:
+        roots = given.roots.read_text() if given.roots else None
+    except OSError as error:
+        raise HubbubError(f"{given.roots}: cannot be read: {error.strerror}") from error
+    bundle = build_bundle(
+        read_catalog(given.catalog),
+        given.keys,
+        out=given.out,
+        streams=given.streams,
+        previous=given.previous or given.out,
+        roots=roots,
+    )
+    say(f"{given.out}: {len(bundle.metrics)} metrics, {len(bundle.keys)} keys, for the apps")
+    say(f"{given.streams}: for the shuffler")
+    return 0

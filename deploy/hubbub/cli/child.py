@@ -1,0 +1,51 @@
+"""A child process: started with a log file, watched, ended."""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from hubbub.errors import ServiceUnavailable
+
+__all__ = ["Child"]
+
+_STOP_SECONDS: Final = 15.0
+_LAST_LINES: Final = 5
+
+
+class Child:
+    """A program of ours, in a session of its own so that a Ctrl-C reaches only us."""
+
+    def __init__(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], log: Path
+    ) -> None:
+        self.name = name
+        self._log = log
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                list(command),
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def check(self) -> None:
+        """Raises ServiceUnavailable, with its last words, if it has ended."""
+        code = self.process.poll()
+        if code is not None:
+            lines = self._log.read_text(errors="replace").splitlines()[-_LAST_LINES:]
+            raise ServiceUnavailable(
+                f"{self.name} ended with code {code}; the end of {self._log}:\n" + "\n".join(lines)
+            )
+
+    def stop(self) -> None:
+        """Ask it to end, and wait; kill it if it does not."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()

@@ -1,0 +1,106 @@
+"""Simulated devices: each person a client of its own, with its own secret, over the real wire."""
+
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hubbub.catalog import Bundle, read_bundle
+from hubbub.cli.people import Person
+from hubbub.client import Client, GrpcTransport, MemoryState, Outcome, Transport
+from hubbub.errors import HubbubError
+
+if TYPE_CHECKING:
+    from multiprocessing.queues import Queue
+
+__all__ = ["Sent", "send_everyone"]
+
+_PROCESSES: Final = 2
+_THREADS: Final = 8  # per process: while one device waits for its answer, others work
+_FLUSH_SECONDS: Final = 60.0
+_TOLD_EVERY: Final = 100
+
+
+@dataclass(slots=True)
+class Sent:
+    """What the devices did. acknowledged: reports that the shuffler took over."""
+
+    devices: int = 0
+    acknowledged: int = 0
+    not_sent: Counter[str] = field(default_factory=Counter)
+    randomize_seconds: float = 0.0
+    send_seconds: float = 0.0
+
+    def add(self, other: "Sent") -> None:
+        """Add what other devices did."""
+        self.devices += other.devices
+        self.acknowledged += other.acknowledged
+        self.not_sent += other.not_sent
+        self.randomize_seconds += other.randomize_seconds
+        self.send_seconds += other.send_seconds
+
+
+def send_everyone(
+    everyone: Sequence[Person], bundle_path: Path, advance: Callable[[int], None]
+) -> Sent:
+    """Let every person's device report, in a few processes; `advance` hears of devices done.
+
+    Raises:
+        HubbubError: a process of devices failed.
+    """
+    context = multiprocessing.get_context("spawn")
+    told: Queue[Sent | str] = context.Queue()
+    processes = [
+        context.Process(
+            target=_send_some, args=(everyone[n::_PROCESSES], bundle_path, told), daemon=True
+        )
+        for n in range(_PROCESSES)
+    ]
+    for process in processes:
+        process.start()
+    total = Sent()
+    while total.devices < len(everyone):
+        some = told.get()
+        if isinstance(some, str):
+            raise HubbubError(f"a process of simulated devices failed: {some}")
+        total.add(some)
+        advance(some.devices)
+    for process in processes:
+        process.join()
+    return total
+
+
+def _send_some(some: Sequence[Person], bundle_path: Path, told: "Queue[Sent | str]") -> None:
+    """One process: its devices share a connection, as devices behind one proxy do."""
+    try:
+        bundle = read_bundle(bundle_path)
+        transport = GrpcTransport(bundle.shuffler, roots=bundle.roots)
+        chunks = [some[first : first + _TOLD_EVERY] for first in range(0, len(some), _TOLD_EVERY)]
+        with ThreadPoolExecutor(_THREADS) as threads:
+            for sent in threads.map(lambda chunk: _send_chunk(chunk, bundle, transport), chunks):
+                told.put(sent)
+    except Exception as error:  # noqa: BLE001 whatever it was, the parent must hear of it
+        told.put(f"{type(error).__name__}: {error}")
+
+
+def _send_chunk(chunk: Sequence[Person], bundle: Bundle, transport: Transport) -> Sent:
+    sent = Sent()
+    for person in chunk:
+        client = Client(bundle, MemoryState(), transport, hold_seconds=None)
+        start = time.thread_time()
+        outcomes = Counter(client.report(metric, value) for metric, value in person.items())
+        randomized = time.thread_time()
+        client.flush(_FLUSH_SECONDS)
+        sent.send_seconds += time.thread_time() - randomized
+        sent.randomize_seconds += randomized - start
+        queued = outcomes.pop(Outcome.QUEUED, 0)
+        sent.acknowledged += queued - client.waiting - sum(client.dropped.values())
+        sent.not_sent += Counter({outcome.value: n for outcome, n in outcomes.items()})
+        sent.not_sent += Counter(client.dropped)
+        sent.not_sent["waiting"] += client.waiting
+        sent.devices += 1
+    return sent

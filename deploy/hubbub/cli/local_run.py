@@ -1,0 +1,186 @@
+"""Everything on this machine: two embedded Redis servers, aggregator and shuffler.
+
+Each role is a process of its own, with TLS between them. All state is in one folder, so the next
+start goes on where the last one was.
+"""
+
+import os
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from hubbub.catalog import Bundle, Catalog
+from hubbub.cli.catalog_commands import build_bundle
+from hubbub.cli.certificates import write_certificates
+from hubbub.cli.child import Child
+from hubbub.cli.embedded_redis import EmbeddedRedis, free_port
+from hubbub.cli.key_commands import make_keys
+from hubbub.cli.remote import Endpoints
+from hubbub.errors import ServiceUnavailable, StateUnusable
+from hubbub.serving import TlsFolder
+
+__all__ = ["LocalRun", "Ports"]
+
+_START_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Ports of 127.0.0.1, by who listens there."""
+
+    shuffler: int
+    ingest: int
+    query: int
+    operator: int
+
+    @classmethod
+    def from_base(cls, base: int) -> Self:
+        """Four in a row, the first for devices."""
+        return cls(base, base + 1, base + 2, base + 3)
+
+    @classmethod
+    def free(cls) -> Self:
+        """Four that nothing listens on now."""
+        return cls(free_port(), free_port(), free_port(), free_port())
+
+
+class LocalRun:
+    """A whole hubbub in a folder; a context manager that starts it and ends it.
+
+    home: keys, certificates, bundle, both Redis servers' files, logs.
+
+    Raises:
+        ServiceUnavailable: a port is taken, no Redis server program, or a service does not start.
+        StateUnusable: the folder cannot be written.
+        BundleRefused: the catalog changed a metric under an old name.
+    """
+
+    def __init__(self, home: Path, catalog: Catalog, ports: Ports) -> None:
+        self.home = home
+        self.bundle_path = home / "app.hubbub"
+        self.endpoints = Endpoints(
+            query=f"127.0.0.1:{ports.query}",
+            shuffler_status=f"127.0.0.1:{ports.operator}",
+            tls=str(home / "tls"),
+        )
+        self._catalog = replace(catalog, shuffler=f"127.0.0.1:{ports.shuffler}")
+        self._ports = ports
+        self._redis: list[EmbeddedRedis] = []
+        self._children: list[Child] = []
+
+    def __enter__(self) -> Self:
+        try:
+            self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (self.home / "log").mkdir(exist_ok=True)
+        except OSError as error:
+            raise StateUnusable(f"{self.home}: {error.strerror}; give a writable folder") from error
+        self.bundle: Bundle = self._prepare()
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        self.endpoints.write(self.home)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def shuffler_redis(self) -> str:
+        """The URL of the shuffler's Redis."""
+        return self._redis[0].url
+
+    @property
+    def aggregator_redis(self) -> str:
+        """The URL of the aggregator's Redis."""
+        return self._redis[1].url
+
+    def check(self) -> None:
+        """Raises ServiceUnavailable if any process has ended."""
+        for child in (*self._children, *(redis.child for redis in self._redis)):
+            child.check()
+
+    def stop(self) -> None:
+        """End everything: the shuffler first, so that nothing is taken that could not be kept."""
+        for child in reversed(self._children):
+            child.stop()
+        for redis in self._redis:
+            redis.stop()
+        self._children, self._redis = [], []
+
+    def _prepare(self) -> Bundle:
+        keys, tls = self.home / "keys", self.home / "tls"
+        if not (keys / "operator.key").exists():
+            make_keys(keys)
+        if not (tls / "ca.pem").exists():
+            write_certificates(tls, [])
+        return build_bundle(
+            self._catalog,
+            keys,
+            out=self.bundle_path,
+            streams=self.home / "streams.json",
+            previous=self.bundle_path,
+            roots=(tls / "ca.pem").read_text(),
+        )
+
+    def _start(self) -> None:
+        for role in ("shuffler", "aggregator"):
+            self._redis.append(EmbeddedRedis((self.home / f"redis-{role}").absolute()))
+        tls = ["--tls", str(self.home / "tls")]
+        local = "127.0.0.1:{}".format
+        self._service(
+            "aggregator",
+            *("--bundle", str(self.bundle_path)),
+            *("--keys", str(self.home / "keys" / "opening.keys.json")),
+            *("--listen", local(self._ports.ingest)),
+            *("--query-listen", self.endpoints.query),
+            *tls,
+            redis_url=self.aggregator_redis,
+        )
+        self._service(
+            "shuffler",
+            *("--streams", str(self.home / "streams.json")),
+            *("--listen", local(self._ports.shuffler)),
+            *("--operator-listen", self.endpoints.shuffler_status),
+            *("--aggregator", local(self._ports.ingest)),
+            *tls,
+            redis_url=self.shuffler_redis,
+        )
+        self._wait(self.endpoints.query, self._children[0])
+        self._wait(self.endpoints.shuffler_status, self._children[1])
+
+    def _service(self, role: str, *arguments: str, redis_url: str) -> None:
+        environment = {**os.environ, "HUBBUB_REDIS_URL": redis_url}
+        command = [sys.executable, "-m", f"hubbub.{role}", *arguments]
+        self._children.append(Child(role, command, environment, self.home / "log" / f"{role}.log"))
+
+    def _wait(self, address: str, child: Child) -> None:
+        """Until the service says that it serves."""
+        deadline = time.monotonic() + _START_SECONDS
+        credentials = TlsFolder(self.home / "tls", "analyst").channel_credentials()
+        with grpc.secure_channel(address, credentials) as channel:
+            while True:
+                child.check()
+                try:
+                    health_pb2_grpc.HealthStub(channel).Check(
+                        health_pb2.HealthCheckRequest(), timeout=1, wait_for_ready=True
+                    )
+                except grpc.RpcError as error:
+                    if time.monotonic() > deadline:
+                        raise ServiceUnavailable(
+                            f"{child.name} does not answer at {address}: {error.details()}"
+                        ) from error
+                else:
+                    return

@@ -1,0 +1,60 @@
+"""The command line: what commands there are, and what an error looks like."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
+
+from hubbub.cli import catalog_commands, demo, key_commands, query_commands, up
+from hubbub.errors import HubbubError
+
+__all__ = ["main"]
+
+_SERVICES = ("shuffler", "aggregator")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command: its exit code; 2 with a message for what is refused, 130 after Ctrl-C."""
+    if arguments and arguments[0] in _SERVICES:
+        # A process of its own program: the shuffler's must never import what it may not know.
+        os.execv(  # noqa: S606 our own interpreter
+            sys.executable,
+            [sys.executable, "-m", f"hubbub.{arguments[0]}", *arguments[1:]],
+        )
+    given = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code: int = given.run(given)
+    except HubbubError as error:
+        print(f"hubbub: {error}", file=sys.stderr)  # noqa: T201 to whoever typed the command
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read us has seen enough; leave nothing for the interpreter to flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hubbub",
+        description="Usage statistics under local differential privacy.",
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for module in (demo, up, catalog_commands, key_commands, query_commands):
+        module.add(commands)
+    for service, purpose in (
+        ("shuffler", "run the shuffler: takes sealed reports, mixes, passes on"),
+        ("aggregator", "run the aggregator: opens batches, adds up, answers"),
+    ):
+        commands.add_parser(service, help=purpose)
+    return parser
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,177 @@
+"""`hubbub query` and `hubbub status`."""
+
+import argparse
+import csv
+import gzip
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hubbub.cli.remote import LAW, Endpoints, estimate, law, read_endpoints
+from hubbub.cli.show import say, table
+from hubbub.errors import BadParameter
+from hubbub.wire.v1.services_pb2 import EstimateResponse
+
+__all__ = ["add", "answer_json", "balance", "read_candidates"]
+
+_FIELDS = ("value", "estimate", "stderr", "low", "high", "share", "detected")
+# More rows than this are for a file, not for eyes; the rest is in json and csv.
+_ROWS = 50
+# Two services are asked one after the other: reports that move in between show up on no side.
+_TRIES = 10
+_PAUSE_SECONDS = 0.3
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `query` and `status` to the command line."""
+    query = commands.add_parser("query", help="estimates of one metric, with their intervals")
+    query.add_argument("metric")
+    when = query.add_mutually_exclusive_group()
+    when.add_argument("--epoch", type=int, action="append", default=[], help="(repeat to add up)")
+    when.add_argument("--last", type=int, default=0, help="the last N epochs, up to now")
+    query.add_argument("--candidates", type=Path, help="file of strings to look for, one a line")
+    query.add_argument("--format", choices=("table", "json", "csv"), default="table")
+    _add_where(query)
+    query.set_defaults(run=_query)
+    status = commands.add_parser("status", help="the conservation law: where every report is")
+    status.add_argument("--format", choices=("table", "json"), default="table")
+    _add_where(status)
+    status.set_defaults(run=_status)
+
+
+def balance(terms: dict[str, int]) -> bool:
+    """Whether everything acknowledged is somewhere, and once."""
+    return terms["acknowledged"] == sum(terms[term] for term in LAW[1:])
+
+
+def read_candidates(path: Path) -> list[str]:
+    """The lines of a text file, plain or .gz, without repeats.
+
+    Raises:
+        BadParameter: it cannot be read as text, or holds nothing.
+    """
+    try:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise BadParameter(f"--candidates {path}: cannot be read as text: {error}") from error
+    lines = list(dict.fromkeys(line for line in text.splitlines() if line))
+    if not lines:
+        raise BadParameter(f"--candidates {path}: no line in it; write one string a line")
+    return lines
+
+
+def answer_json(found: EstimateResponse) -> dict[str, Any]:
+    """An answer as JSON-ready data."""
+    return {
+        "metric": found.metric,
+        "epochs": list(found.epochs),
+        "reports": found.reports,
+        "mechanism": found.mechanism,
+        "epsilon": found.epsilon,
+        "confidence": found.confidence,
+        "values": [{field: getattr(v, field) for field in _FIELDS} for v in found.values],
+    }
+
+
+def _add_where(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--home", type=Path, default=Path(".hubbub"), help="folder of `hubbub up` (%(default)s)"
+    )
+    parser.add_argument("--query", help="HOST:PORT of the aggregator's queries, without --home")
+    parser.add_argument("--shuffler-status", help="HOST:PORT of the shuffler's status")
+    parser.add_argument("--tls", help="folder of certificates; plain text without it")
+
+
+def _where(given: argparse.Namespace) -> Endpoints:
+    if given.query or given.shuffler_status:
+        return Endpoints(given.query or "", given.shuffler_status or "", given.tls)
+    return read_endpoints(given.home)
+
+
+def _query(given: argparse.Namespace) -> int:
+    for name, numbers in (("--epoch", given.epoch), ("--last", [given.last])):
+        if not all(0 <= number < 1 << 32 for number in numbers):
+            raise BadParameter(f"{name} is outside [0, 2**32)")
+    candidates = read_candidates(given.candidates) if given.candidates else []
+    found = estimate(_where(given), given.metric, given.epoch, given.last, candidates)
+    if given.format == "json":
+        say(json.dumps(answer_json(found), indent=1, ensure_ascii=False))
+    elif given.format == "csv":
+        writer = csv.writer(sys.stdout)
+        writer.writerow(("metric", "reports", "epsilon", *_FIELDS))
+        for value in found.values:
+            fields = (getattr(value, field) for field in _FIELDS)
+            writer.writerow((found.metric, found.reports, found.epsilon, *fields))
+    else:
+        _show(found)
+    return 0
+
+
+def _show(found: EstimateResponse) -> None:
+    values = sorted(found.values, key=lambda value: -value.estimate)
+    level = f"{found.confidence:.0%} interval"
+    rows = [
+        (
+            value.value,
+            f"{value.estimate:,.0f}",
+            f"{value.stderr:,.0f}",
+            f"{value.low:,.0f} to {value.high:,.0f}",
+            f"{value.share:.1%}",
+            "yes" if value.detected else "",
+        )
+        for value in values[:_ROWS]
+    ]
+    table(
+        f"{found.metric}: {found.reports:,} reports, {found.mechanism}, "
+        f"epsilon {found.epsilon:.3f} per report, epochs {_spans(found.epochs)}",
+        ("value", "estimate", "std. error", level, "share", "detected"),
+        rows,
+    )
+    if len(values) > _ROWS:
+        say(f"... and {len(values) - _ROWS:,} more values: --format csv shows them all")
+
+
+def _spans(epochs: Sequence[int]) -> str:
+    """1-3, 5 for 1, 2, 3, 5."""
+    spans: list[list[int]] = []
+    for epoch in epochs:
+        if spans and epoch == spans[-1][-1] + 1:
+            spans[-1][1:] = [epoch]
+        else:
+            spans.append([epoch])
+    return ", ".join("-".join(map(str, span)) for span in spans)
+
+
+def _status(given: argparse.Namespace) -> int:
+    where = _where(given)
+    if not (where.query and where.shuffler_status):
+        raise BadParameter("status asks both services: give --query and --shuffler-status")
+    for _ in range(_TRIES):
+        windows = law(where)
+        if all(map(balance, windows.values())):
+            break
+        time.sleep(_PAUSE_SECONDS)
+    rows = [(stream, str(epoch), terms) for (stream, epoch), terms in windows.items()]
+    total = {term: sum(terms[term] for terms in windows.values()) for term in LAW}
+    rows.append(("all", "", total))
+    if given.format == "json":
+        lines = [
+            {"stream": stream, "epoch": epoch, **terms, "balanced": balance(terms)}
+            for (stream, epoch), terms in windows.items()
+        ]
+        say(json.dumps({"windows": lines, **total, "balanced": balance(total)}, indent=1))
+    else:
+        table(
+            "acknowledged = pooled + in flight + counted + duplicate + rejected + withheld",
+            ("stream", "epoch", *(term.replace("_", " ") for term in LAW), "balanced"),
+            [
+                (stream, epoch, *(f"{terms[t]:,}" for t in LAW), "yes" if balance(terms) else "NO")
+                for stream, epoch, terms in rows
+            ],
+            text_columns=2,
+        )
+    return 0 if all(balance(terms) for _, _, terms in rows) else 1

@@ -1,0 +1,89 @@
+"""A gRPC server with health, and a channel: opened, served and closed the same way everywhere."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health
+
+from hubbub.errors import ServiceUnavailable
+from hubbub.serving.tls import TlsFolder, check_plain
+
+__all__ = ["Server", "channel"]
+
+# Several batches of the largest payloads; what a device may send is limited far below, in Submit.
+LARGEST_MESSAGE_BYTES: Final = 64 << 20
+
+
+class Server:
+    """One listening address with its services and gRPC's health service.
+
+    tls: the server's certificates; None for plain text, on loopback alone.
+    mutual: callers must show a certificate of the same authority.
+
+    Raises:
+        ServiceUnavailable: the address is taken, or is plain text away from this machine.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        add_services: Sequence[Callable[[grpc.aio.Server], None]],
+        *,
+        tls: TlsFolder | None,
+        mutual: bool,
+        largest_message_bytes: int = LARGEST_MESSAGE_BYTES,
+    ) -> None:
+        self._server = grpc.aio.server(
+            options=[
+                # A second service on a taken port must fail, not share its callers.
+                ("grpc.so_reuseport", 0),
+                ("grpc.max_receive_message_length", largest_message_bytes),
+            ]
+        )
+        for add in add_services:
+            add(self._server)
+        self._health = health.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        if tls is None:
+            check_plain(address)
+        try:
+            if tls is None:
+                self._server.add_insecure_port(address)
+            else:
+                self._server.add_secure_port(address, tls.server_credentials(mutual=mutual))
+        except RuntimeError as error:
+            raise ServiceUnavailable(
+                f"cannot listen on {address}: it is in use or not ours; "
+                "stop what listens there, or choose another address"
+            ) from error
+
+    async def start(self) -> None:
+        """Listen, and say so to health checks."""
+        await self._server.start()
+        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Tell health checks, finish the calls under way, take no new ones."""
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(grace_seconds)
+
+
+def channel(address: str, *, tls: TlsFolder | None) -> grpc.aio.Channel:
+    """A channel to a service; without TLS only on this machine.
+
+    Raises:
+        ServiceUnavailable: plain text away from this machine.
+    """
+    options = [
+        ("grpc.max_send_message_length", LARGEST_MESSAGE_BYTES),
+        ("grpc.max_receive_message_length", LARGEST_MESSAGE_BYTES),
+        # A peer that restarts is back within a second; waiting longer only delays.
+        ("grpc.max_reconnect_backoff_ms", 1000),
+    ]
+    if tls is None:
+        check_plain(address)
+        return grpc.aio.insecure_channel(address, options=options)
+    return grpc.aio.secure_channel(address, tls.channel_credentials(), options=options)

@@ -1,0 +1,61 @@
+"""When reports may leave the pool, how many, in which order. Pure: no Redis, no network, no clock.
+
+A pool mix: while a window is open, a batch leaves a reserve behind, so that a flood of known
+reports never isolates an unknown one in a single flush. When it is over, what holds the minimum
+goes out whole; less is withheld, never forwarded small.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hubbub.errors import BadParameter
+
+__all__ = ["Mix", "Take", "shuffled"]
+
+_random: Final = secrets.SystemRandom()
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Take `number` reports out of a pool, if it still holds at least `needs`."""
+
+    number: int
+    needs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """One stream's rule.
+
+    min_batch: the fewest reports that ever leave together.
+    reserve: how many stay behind while the window is open.
+    max_batch: the most that leave together.
+    """
+
+    min_batch: int
+    reserve: int
+    max_batch: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_batch <= self.max_batch:
+            raise BadParameter(f"max_batch {self.max_batch} is below min_batch {self.min_batch}")
+        if not self.reserve >= 0:
+            raise BadParameter(f"reserve {self.reserve} is below 0")
+
+    def next_take(self, pooled: int, *, over: bool) -> Take | None:
+        """What to take from a pool of `pooled`; None to let it wait or, if over, to withhold."""
+        reserve = 0 if over else self.reserve
+        if pooled < self.min_batch + reserve:
+            return None
+        number = min(self.max_batch, pooled - reserve)
+        if over and 0 < pooled - number < self.min_batch:
+            # The rest alone would be too few: share it out, or let it go along.
+            number = pooled if pooled < 2 * self.min_batch else pooled // 2
+        return Take(number, number + reserve)
+
+
+def shuffled(reports: Sequence[bytes]) -> list[bytes]:
+    """The reports in a fresh random order, from the system's randomness."""
+    return _random.sample(reports, len(reports))

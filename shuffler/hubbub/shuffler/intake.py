@@ -1,0 +1,52 @@
+"""Intake: many submissions, one trip to Redis; each is answered once its reports are durable."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from hubbub.errors import StoreUnavailable
+from hubbub.serving import Window
+from hubbub.shuffler.pool import Pool
+
+__all__ = ["Intake"]
+
+Reports = Mapping[Window, Sequence[bytes]]
+
+
+class Intake:
+    """Group commit: what arrives while one write is under way goes out together in the next."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._arrived: list[tuple[Reports, asyncio.Future[None]]] = []
+        self._wake = asyncio.Event()
+
+    async def add(self, reports: Reports) -> None:
+        """Return once these reports are in their pools. Raises StoreUnavailable if they are not."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._arrived.append((reports, done))
+        self._wake.set()
+        await done
+
+    async def run(self) -> None:
+        """Write, for ever."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            arrived, self._arrived = self._arrived, []
+            together: dict[Window, list[bytes]] = defaultdict(list)
+            for reports, _ in arrived:
+                for window, sealed in reports.items():
+                    together[window] += sealed
+            failure: StoreUnavailable | None = None
+            try:
+                await self._pool.add(together)
+            except StoreUnavailable as error:
+                failure = error
+            for _, done in arrived:
+                if done.done():  # the caller has gone away
+                    continue
+                if failure is None:
+                    done.set_result(None)
+                else:
+                    done.set_exception(failure)

@@ -1,0 +1,91 @@
+"""The stream table: of a stream, the shuffler knows its length, minimum batch and times."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hubbub.errors import BadParameter
+from hubbub.serving import Window
+from hubbub.wire.v1.report_pb2 import SealedReport
+from hubbub.wire.v1.services_pb2 import Reason
+
+__all__ = ["Stream", "StreamTable", "read_stream_table"]
+
+# A device's clock may be this far ahead of ours.
+_AHEAD_SECONDS: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One stream: its reports' one length, and when and how many of them may leave."""
+
+    sealed_bytes: int
+    min_batch: int
+    epoch_seconds: int
+    grace_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyPeriod:
+    id: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTable:
+    """Every stream by name, and which key id every epoch has."""
+
+    streams: Mapping[str, Stream]
+    keys: tuple[_KeyPeriod, ...]
+
+    def refusal(self, report: SealedReport, now: float) -> "Reason | None":
+        """Why a report cannot be taken at this moment, if it cannot."""
+        stream = self.streams.get(report.stream)
+        if stream is None:
+            return Reason.REASON_UNKNOWN_STREAM
+        if len(report.sealed) != stream.sealed_bytes:
+            return Reason.REASON_WRONG_LENGTH
+        if report.key_id != self.key_id(Window(report.stream, report.epoch)):
+            return Reason.REASON_WRONG_KEY  # PRIVACY: a key id of one's own would mark its sender
+        if report.epoch * stream.epoch_seconds > now + _AHEAD_SECONDS:
+            return Reason.REASON_NOT_YET
+        if self.is_over(Window(report.stream, report.epoch), now):
+            return Reason.REASON_EXPIRED
+        return None
+
+    def is_over(self, window: Window, now: float) -> bool:
+        """Whether a window's epoch and grace are over, or its stream is no longer known."""
+        stream = self.streams.get(window.stream)
+        if stream is None:
+            return True
+        return now >= (window.epoch + 1) * stream.epoch_seconds + stream.grace_seconds
+
+    def key_id(self, window: Window) -> int | None:
+        """The one key id that reports of this window carry."""
+        start = window.epoch * self.streams[window.stream].epoch_seconds
+        return next((key.id for key in self.keys if key.start <= start < key.end), None)
+
+
+def read_stream_table(path: Path) -> StreamTable:
+    """The table in a JSON file made by `hubbub catalog build`.
+
+    Raises:
+        BadParameter: unreadable, or not such a table.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+        return StreamTable(
+            {name: Stream(**fields) for name, fields in document["streams"].items()},
+            tuple(_KeyPeriod(**fields) for fields in document["keys"]),
+        )
+    except OSError as error:
+        raise BadParameter(
+            f"{path}: cannot be read: {error.strerror}; make it with: hubbub catalog build"
+        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadParameter(
+            f"{path}: not a stream table; make it with: hubbub catalog build"
+        ) from error
