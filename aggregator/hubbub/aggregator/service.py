@@ -112,7 +112,7 @@ class QueryService(QueryServicer):
                     name=metric.name,
                     description=metric.description,
                     mechanism=metric.mechanism,
-                    epsilon=metric.randomizer.privacy_loss(),
+                    epsilon=metric.report_loss,
                     epoch_length=metric.epoch,
                     epochs=epochs,
                 )
@@ -136,7 +136,7 @@ class QueryService(QueryServicer):
             epochs=queried.epochs,
             reports=queried.answer.reports,
             mechanism=queried.metric.mechanism,
-            epsilon=queried.metric.randomizer.privacy_loss(),
+            epsilon=queried.metric.report_loss,
             confidence=queried.answer.confidence,
             values=[
                 ValueEstimate(

@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from math import inf
 from typing import Any, Final
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
@@ -27,7 +28,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One entry of the catalog. `values` is None for a metric over strings.
+    """One entry of the catalog.
+
+    values: None for a metric over strings.
+    memoized: the randomizer again, if it has a permanent step.
+    report_loss: what one report can lose, in nats, as proven of the mechanism.
+    lifetime_loss: what all reports of one unchanged value can lose; infinite if not memoized.
 
     Raises:
         BadParameter: the mechanism cannot be built so, or loses more than `epsilon`.
@@ -45,6 +51,9 @@ class Metric:
     values: tuple[str, ...] | None = None
     parameters: Mapping[str, float] = field(default_factory=dict)
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
+    memoized: Memoized | None = field(init=False, repr=False, compare=False)
+    report_loss: float = field(init=False, repr=False, compare=False)
+    lifetime_loss: float = field(init=False, repr=False, compare=False)
     _index: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -54,21 +63,20 @@ class Metric:
         if self.values is not None:
             given["categories"] = len(self.values)
         randomizer = build(self.mechanism, **given)
-        if not randomizer.privacy_loss() <= self.epsilon:
+        report_loss = randomizer.privacy_loss()
+        if not report_loss <= self.epsilon:
             raise BadParameter(
                 f"one report of {self.mechanism} with these parameters loses "
-                f"{randomizer.privacy_loss():.6g} nats, above epsilon {self.epsilon:g}; "
+                f"{report_loss:.6g} nats, above epsilon {self.epsilon:g}; "
                 "raise epsilon or lie more"
             )
+        memoized = randomizer if isinstance(randomizer, Memoized) else None
+        forever = memoized.permanent_loss() if memoized else inf
+        object.__setattr__(self, "memoized", memoized)
         object.__setattr__(self, "randomizer", randomizer)
+        object.__setattr__(self, "report_loss", report_loss)
+        object.__setattr__(self, "lifetime_loss", forever)
         object.__setattr__(self, "_index", {v: i for i, v in enumerate(self.values or ())})
-
-    @property
-    def lifetime_loss(self) -> float:
-        """What all reports of one unchanged value can lose, in nats; infinite if not memoized."""
-        if isinstance(self.randomizer, Memoized):
-            return self.randomizer.permanent_loss()
-        return float("inf")
 
     def code(self, value: Any) -> Any:  # noqa: ANN401 a string in, the mechanism's own value out
         """The mechanism's value for what the app reported.

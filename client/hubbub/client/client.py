@@ -27,7 +27,7 @@ from hubbub.client.sender import Sender
 from hubbub.client.state import FolderState, State
 from hubbub.client.transport import GrpcTransport, Transport
 from hubbub.errors import HubbubError
-from hubbub.mechanisms import BitSource, Memoized, SystemBits
+from hubbub.mechanisms import BitSource, SystemBits
 
 __all__ = ["Client"]
 
@@ -128,7 +128,7 @@ class Client:
         if key_at(self._bundle.keys, epoch_start(epoch, entry.epoch)) is None:
             return Outcome.NO_KEY
         memo = DeviceMemo(self._state.secret, metric)
-        tag = memo.tag(value) if isinstance(entry.randomizer, Memoized) else ""
+        tag = memo.tag(value) if entry.memoized else ""
         with self._lock:
             if self._outbox.full:
                 return Outcome.OVERFLOWED
@@ -182,10 +182,9 @@ class Client:
         self.close()
 
     def _payload(self, metric: Metric, code: Any, memo: DeviceMemo) -> bytes:  # noqa: ANN401
-        mechanism = metric.randomizer
-        if isinstance(mechanism, Memoized):
-            return mechanism.randomize_again(code, memo, self._coins)
-        return mechanism.randomize(code, self._coins)
+        if metric.memoized:
+            return metric.memoized.randomize_again(code, memo, self._coins)
+        return metric.randomizer.randomize(code, self._coins)
 
     def _save(self) -> None:
         with self._lock:

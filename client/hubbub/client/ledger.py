@@ -46,5 +46,4 @@ class Ledger:
 
 
 def _spent(metric: Metric, tags: dict[str, int]) -> float:
-    one, forever = metric.randomizer.privacy_loss(), metric.lifetime_loss
-    return sum(min(count * one, forever) for count in tags.values())
+    return sum(min(n * metric.report_loss, metric.lifetime_loss) for n in tags.values())

@@ -2,6 +2,7 @@
 
 import argparse
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 
 from hubbub.catalog import (
@@ -17,7 +18,6 @@ from hubbub.catalog import (
 )
 from hubbub.cli.show import say, table
 from hubbub.errors import BundleRefused, HubbubError
-from hubbub.mechanisms import Memoized
 
 __all__ = ["add", "build_bundle"]
 
@@ -78,16 +78,15 @@ def _check(given: argparse.Namespace) -> int:
     catalog = read_catalog(given.catalog)
     rows = []
     for metric in catalog.metrics.values():
-        mechanism = metric.randomizer
         rows.append(
             (
                 metric.name,
                 metric.mechanism,
                 "strings" if metric.values is None else str(len(metric.values)),
-                f"{mechanism.privacy_loss():.3f}",
-                f"{mechanism.permanent_loss():.3f}" if isinstance(mechanism, Memoized) else "",
+                f"{metric.report_loss:.3f}",
+                f"{metric.lifetime_loss:.3f}" if isfinite(metric.lifetime_loss) else "",
                 f"{metric.limits.lifetime_epsilon:g}",
-                str(mechanism.layout.payload_bytes),
+                str(metric.randomizer.layout.payload_bytes),
                 f"{metric.min_batch:,}",
             )
         )

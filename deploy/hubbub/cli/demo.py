@@ -213,7 +213,7 @@ def _write(
         "metrics": {
             answered.metric.name: {
                 "reports": answered.found.reports if answered.found else 0,
-                "epsilon": answered.metric.randomizer.privacy_loss(),
+                "epsilon": answered.metric.report_loss,
                 "values": answered.rows,
             }
             for answered in answers

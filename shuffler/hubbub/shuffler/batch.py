@@ -2,7 +2,8 @@
 
 A pool mix: while a window is open, a batch leaves a reserve behind, so that a flood of known
 reports never isolates an unknown one in a single flush. When it is over, what holds the minimum
-goes out whole; less is withheld, never forwarded small.
+goes out whole; less is withheld, never forwarded small. With a reserve of at least the minimum
+batch (the default), that happens only to windows that never held the minimum.
 """
 
 import secrets

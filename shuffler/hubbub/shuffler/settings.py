@@ -46,8 +46,8 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     parser.add_argument(
         "--reserve",
         type=float,
-        default=0.5,
-        help="share of the minimum batch that stays in an open pool (%(default)s)",
+        default=1.0,
+        help="what stays in an open pool, in minimum batches (%(default)s)",
     )
     parser.add_argument(
         "--max-batch", type=int, default=5000, help="most reports in a batch (%(default)s)"
