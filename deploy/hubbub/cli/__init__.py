@@ -1,6 +1,7 @@
 """Floor 4. The `hubbub` command: the one place that sees every role."""
 
 import importlib.util
+import os
 import sys
 
 __all__ = ["run"]
@@ -17,6 +18,8 @@ def run() -> int:
             file=sys.stderr,
         )
         return 2
+    # gRPC's own lines about a taken port say less than our error does.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from hubbub.cli.main import main  # noqa: PLC0415 what it imports may not be installed
 
     return main(sys.argv[1:])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Sent", "send_everyone"]
 
 _PROCESSES: Final = 2
-_THREADS: Final = 8  # per process: while one device waits for its answer, others work
+_THREADS: Final = 16  # per process: while one device waits for its answer, others work
 _FLUSH_SECONDS: Final = 60.0
 _TOLD_EVERY: Final = 100
 

@@ -4,10 +4,12 @@ Each role is a process of its own, with TLS between them. All state is in one fo
 start goes on where the last one was.
 """
 
+import fcntl
 import os
+import socket
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -78,10 +80,12 @@ class LocalRun:
         try:
             self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
             (self.home / "log").mkdir(exist_ok=True)
+            self._lock = (self.home / "lock").open("w")
         except OSError as error:
             raise StateUnusable(f"{self.home}: {error.strerror}; give a writable folder") from error
-        self.bundle: Bundle = self._prepare()
         try:
+            self._claim()
+            self.bundle: Bundle = self._prepare()
             self._start()
         except BaseException:
             self.stop()
@@ -119,6 +123,26 @@ class LocalRun:
         for redis in self._redis:
             redis.stop()
         self._children, self._redis = [], []
+        self._lock.close()
+
+    def _claim(self) -> None:
+        """The folder and the ports are ours alone: two Redis servers on one folder would ruin it."""
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StateUnusable(
+                f"{self.home} is in use by another hubbub; end it, or give another --home"
+            ) from None
+        for port in astuple(self._ports):
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    probe.bind(("127.0.0.1", port))
+                except OSError as error:
+                    raise ServiceUnavailable(
+                        f"port {port} of 127.0.0.1 is in use; stop what listens there, "
+                        "or choose others with --port"
+                    ) from error
 
     def _prepare(self) -> Bundle:
         keys, tls = self.home / "keys", self.home / "tls"

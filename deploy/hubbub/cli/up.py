@@ -58,6 +58,10 @@ def _up(given: argparse.Namespace) -> int:
         say(f"  see every report    hubbub status --home {given.home}")
         say(f"  logs                {given.home / 'log'}")
         say("Ctrl-C ends it; the next start goes on from here.")
-        while True:
-            run.check()
-            time.sleep(_WATCH_SECONDS)
+        try:
+            while True:
+                run.check()
+                time.sleep(_WATCH_SECONDS)
+        except KeyboardInterrupt:
+            say("Ending.")
+    return 0

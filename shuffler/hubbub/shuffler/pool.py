@@ -72,7 +72,6 @@ class Pool:
     def __init__(self, client: redis.asyncio.Redis, url: str) -> None:
         self._redis = client
         self._url = url
-        self._add = client.register_script(_ADD)
         self._take = client.register_script(_TAKE)
         self._withhold = client.register_script(_WITHHOLD)
         self._counts = client.register_script(_COUNTS)
@@ -84,10 +83,14 @@ class Pool:
             pipe.sadd("shuffler:windows", *(window.name for window in reports))
             for window, sealed in reports.items():
                 for first in range(0, len(sealed), _CHUNK):
-                    await self._add(
-                        keys=[window.key("shuffler:pool"), window.key("shuffler:law")],
-                        args=list(sealed[first : first + _CHUNK]),
-                        client=pipe,
+                    # The text itself, not its hash: asking first whether Redis knows the hash
+                    # would cost a second trip.
+                    pipe.eval(
+                        _ADD,
+                        2,
+                        window.key("shuffler:pool"),
+                        window.key("shuffler:law"),
+                        *sealed[first : first + _CHUNK],
                     )
             await pipe.execute()
 
