@@ -76,20 +76,19 @@ def build_bundle(
 
 def _check(given: argparse.Namespace) -> int:
     catalog = read_catalog(given.catalog)
-    rows = []
-    for metric in catalog.metrics.values():
-        rows.append(
-            (
-                metric.name,
-                metric.mechanism,
-                "strings" if metric.values is None else str(len(metric.values)),
-                f"{metric.report_loss:.3f}",
-                f"{metric.lifetime_loss:.3f}" if isfinite(metric.lifetime_loss) else "",
-                f"{metric.limits.lifetime_epsilon:g}",
-                str(metric.randomizer.layout.payload_bytes),
-                f"{metric.min_batch:,}",
-            )
+    rows = [
+        (
+            metric.name,
+            metric.mechanism,
+            "strings" if metric.values is None else str(len(metric.values)),
+            f"{metric.report_loss:.3f}",
+            f"{metric.lifetime_loss:.3f}" if isfinite(metric.lifetime_loss) else "",
+            f"{metric.limits.lifetime_epsilon:g}",
+            str(metric.randomizer.layout.payload_bytes),
+            f"{metric.min_batch:,}",
         )
+        for metric in catalog.metrics.values()
+    ]
     header = (
         "metric",
         "mechanism",

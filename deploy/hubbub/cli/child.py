@@ -22,6 +22,7 @@ class Child:
         self.name = name
         self._log = log
         with log.open("ab") as output:
+            self._first = output.tell()
             self.process = subprocess.Popen(
                 list(command),
                 env=dict(environment),
@@ -35,9 +36,10 @@ class Child:
         """Raises ServiceUnavailable, with its last words, if it has ended."""
         code = self.process.poll()
         if code is not None:
-            lines = self._log.read_text(errors="replace").splitlines()[-_LAST_LINES:]
+            said = self._log.read_bytes()[self._first :].decode(errors="replace").splitlines()
             raise ServiceUnavailable(
-                f"{self.name} ended with code {code}; the end of {self._log}:\n" + "\n".join(lines)
+                f"{self.name} ended with code {code}; its last words in {self._log}:\n"
+                + "\n".join(said[-_LAST_LINES:])
             )
 
     def stop(self) -> None:

@@ -126,7 +126,7 @@ class LocalRun:
         self._lock.close()
 
     def _claim(self) -> None:
-        """The folder and the ports are ours alone: two Redis servers on one folder would ruin it."""
+        """Folder and ports are ours alone: two Redis servers on one folder would ruin it."""
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,0 +1,102 @@
+"""What tests share: a small catalog, its signed bundle, and a real Redis of their own."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import Bundle, OpeningKey, read_opening_keys, stream_table
+from tests.unit.bundles import DAY, Signed, make_signed
+
+CATALOG = """
+shuffler = "127.0.0.1:7070"
+
+[metrics.theme]
+description = "Colour theme in use at the end of the day"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "day"
+mechanism = "unary.oue"
+epsilon = 1.0
+values = ["light", "dark", "system"]
+min_batch = 20
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+
+[metrics.crashed]
+description = "Whether the app crashed this hour"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "hour"
+mechanism = "rr"
+epsilon = 2.0
+values = ["no", "yes"]
+min_batch = 20
+limits = { reports_per_epoch = 3, lifetime_epsilon = 10.0 }
+
+[metrics.editor]
+description = "Editor in use"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "week"
+mechanism = "rappor.basic"
+epsilon = 1.1
+values = ["vi", "emacs", "other"]
+f = 0.5
+p = 0.25
+q = 0.75
+min_batch = 20
+limits = { reports_per_epoch = 1, lifetime_epsilon = 2.2 }
+
+[metrics.homepage]
+description = "Home page"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "day"
+mechanism = "rappor"
+epsilon = 2.0
+domain = "string"
+bits = 16
+hashes = 1
+cohorts = 2
+f = 0.25
+p = 0.2
+q = 0.8
+min_batch = 20
+limits = { reports_per_epoch = 100, lifetime_epsilon = 20.0 }
+"""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A catalog built for real: files, bundle, private keys."""
+
+    folder: Path
+    path: Path
+    streams: Path
+    bundle: Bundle
+    opening: tuple[OpeningKey, ...]
+
+
+@pytest.fixture(scope="session")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
+    today = int(time.time()) // DAY
+    return make_signed(tmp_path_factory.mktemp("signed"), CATALOG, start=(today - 14) * DAY)
+
+
+@pytest.fixture(scope="session")
+def made(signed: Signed) -> Made:
+    streams = signed.path.with_name("streams.json")
+    streams.write_text(stream_table(signed.bundle))
+    opening = read_opening_keys(signed.keys / "opening.keys.json")
+    return Made(signed.path.parent, signed.path, streams, signed.bundle, opening)
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    from hubbub.cli.embedded_redis import EmbeddedRedis
+
+    server = EmbeddedRedis(tmp_path_factory.mktemp("redis"))
+    yield server.url
+    server.stop()

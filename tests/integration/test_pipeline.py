@@ -1,0 +1,325 @@
+"""The whole path with real processes: two Redis servers, TLS, mixing, sealing, opening, queries."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import grpc
+import pytest
+import redis
+
+from hubbub.catalog import (
+    Bundle,
+    Catalog,
+    epoch_at,
+    epoch_start,
+    key_at,
+    seal,
+    seal_info,
+)
+from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.query_commands import balance
+from hubbub.cli.remote import LAW, estimate, law, metrics
+from hubbub.client import Client, GrpcTransport, MemoryState, NotSent, Outcome
+from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
+from hubbub.serving import TlsFolder
+from hubbub.shuffler.pool import Pool
+from hubbub.wire.v1.report_pb2 import SealedReport
+from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest
+from hubbub.wire.v1.services_pb2_grpc import IngestStub
+from tests.conftest import Made
+
+WAIT_SECONDS = 60
+
+
+@pytest.fixture
+def run(made: Made, tmp_path: Path) -> Iterator[LocalRun]:
+    catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
+    with LocalRun(tmp_path / "home", catalog, Ports.free()) as running:
+        yield running
+
+
+def _transport(run: LocalRun) -> GrpcTransport:
+    return GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
+
+
+def _report(run: LocalRun, metric: str, values: list[str]) -> None:
+    """One device per value."""
+    transport = _transport(run)
+    for value in values:
+        client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
+        assert client.report(metric, value) is Outcome.QUEUED
+        assert client.flush(WAIT_SECONDS)
+        assert client.dropped == {}
+    transport.close()
+
+
+def _close(run: LocalRun) -> None:
+    async def close() -> None:
+        async with redis.asyncio.Redis.from_url(run.shuffler_redis) as client:
+            await Pool(client, run.shuffler_redis).close_windows()
+
+    asyncio.run(close())
+
+
+def _terms(run: LocalRun) -> dict[str, int]:
+    windows = law(run.endpoints).values()
+    return {term: sum(window[term] for window in windows) for term in LAW}
+
+
+def _wait(run: LocalRun, **expected: int) -> dict[str, int]:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        terms = _terms(run)
+        if all(terms[term] == number for term, number in expected.items()) and balance(terms):
+            return terms
+        assert time.monotonic() < deadline, f"{terms} never became {expected}"
+        time.sleep(0.1)
+
+
+def _sealed(bundle: Bundle, metric: str, payload: bytes, epoch: int | None = None) -> SealedReport:
+    entry = bundle.metric(metric)
+    epoch = epoch_at(time.time(), entry.epoch) if epoch is None else epoch
+    key = key_at(bundle.keys, epoch_start(epoch, entry.epoch))
+    assert key is not None
+    info = seal_info(metric, epoch)
+    return SealedReport(
+        stream=metric, epoch=epoch, key_id=key.id, sealed=seal(payload, key.key, info)
+    )
+
+
+def test_values_become_estimates_that_cover_the_truth(run: LocalRun) -> None:
+    """240 devices; each interval misses with 5%, all three of them with 1e-4: then this fails."""
+    truth = {"light": 120, "dark": 90, "system": 30}
+    _report(run, "theme", [value for value, number in truth.items() for _ in range(number)])
+    assert _wait(run, acknowledged=240)["pooled"] >= 20, "a reserve stays in an open pool"
+    with pytest.raises(HubbubError, match='metric "crashed": 0 reports in the epochs asked'):
+        estimate(run.endpoints, "crashed", [], 0, [])
+    _close(run)
+    _wait(run, counted=240, pooled=0, in_flight=0)
+    found = estimate(run.endpoints, "theme", [], 0, [])
+    assert found.reports == 240
+    assert found.mechanism == "unary.oue"
+    assert 0.999 < found.epsilon <= 1.0
+    assert any(value.low <= truth[value.value] <= value.high for value in found.values)
+    for value in found.values:
+        assert abs((value.high - value.low) / value.stderr - 2 * 1.959964) < 1e-4
+        assert abs(value.share - value.estimate / 240) < 1e-12
+    today = epoch_at(time.time(), "day")
+    assert list(estimate(run.endpoints, "theme", [today, 1], 0, []).epochs) in (
+        [today],
+        [today - 1],
+    )
+    assert estimate(run.endpoints, "theme", [], 7, []).reports == 240
+    by_name = {metric.name: metric for metric in metrics(run.endpoints).metrics}
+    assert list(by_name["theme"].epochs) == list(found.epochs)
+    assert list(by_name["editor"].epochs) == []
+    assert _too_late(run) == [Reason.REASON_EXPIRED], "a closed window takes no more"
+
+
+def _too_late(run: LocalRun) -> list[int]:
+    transport = _transport(run)
+    answer = transport.submit(
+        SubmitRequest(reports=[_sealed(run.bundle, "theme", b"\1")]), WAIT_SECONDS
+    )
+    transport.close()
+    return [refusal.reason for refusal in answer.refused]
+
+
+def test_strings_are_found_among_candidates(run: LocalRun) -> None:
+    _report(run, "homepage", ["a.example"] * 150 + ["b.example"] * 20)
+    _close(run)
+    _wait(run, counted=170)
+    found = estimate(run.endpoints, "homepage", [], 0, ["b.example", "a.example", "c.example"])
+    assert [value.value for value in found.values] == ["b.example", "a.example", "c.example"]
+    assert found.values[1].detected
+    with pytest.raises(HubbubError, match="say which to look for"):
+        estimate(run.endpoints, "homepage", [], 0, [])
+    with pytest.raises(HubbubError, match='metric "nothing" is not in the bundle'):
+        estimate(run.endpoints, "nothing", [], 0, [])
+
+
+def test_killed_services_lose_nothing_and_count_nothing_twice(run: LocalRun) -> None:
+    """SIGKILL of the aggregator with batches in flight, then of the shuffler; all starts again."""
+    aggregator = run._children[0]
+    aggregator.process.kill()
+    aggregator.process.wait()
+    _report(run, "theme", ["dark"] * 100)
+    with redis.Redis.from_url(run.shuffler_redis) as pool:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not (flying := pool.keys("shuffler:batch:*")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    assert len(flying) >= 1
+    run._children[1].process.kill()
+    run._children[1].process.wait()
+    with pytest.raises(ServiceUnavailable, match="aggregator ended with code -9"):
+        run.check()
+    run.stop()
+    home = run.home
+    with LocalRun(home, Catalog("", dict(run.bundle.metrics)), Ports.free()) as again:
+        with redis.Redis.from_url(again.shuffler_redis) as pool:
+            assert {key for key in flying if pool.exists(key)} <= set(flying)
+        _close(again)
+        terms = _wait(again, acknowledged=100, counted=100, pooled=0, in_flight=0)
+        assert terms["duplicate"] == terms["withheld"] == 0
+        found = estimate(again.endpoints, "theme", [], 0, [])
+        assert found.reports == 100
+
+
+def test_a_batch_delivered_again_and_reports_sent_again_change_no_total(run: LocalRun) -> None:
+    bundle = run.bundle
+    honest = [
+        _sealed(bundle, "theme", bundle.metric("theme").randomizer.layout.encode(n % 8))  # type: ignore[attr-defined]
+        for n in range(40)
+    ]
+    batch = Batch(
+        batch_id=secrets.token_bytes(16),
+        stream="theme",
+        epoch=honest[0].epoch,
+        key_id=honest[0].key_id,
+        sealed=[report.sealed for report in honest],
+    )
+    other = Batch()
+    other.CopyFrom(batch)
+    other.batch_id = secrets.token_bytes(16)
+    credentials = TlsFolder(run.home / "tls", "shuffler").channel_credentials()
+    with grpc.secure_channel(f"127.0.0.1:{run._ports.ingest}", credentials) as channel:
+        ingest = IngestStub(channel)
+        assert not ingest.Apply(batch).already_applied
+        first = estimate(run.endpoints, "theme", [], 0, [])
+        assert ingest.Apply(batch).already_applied
+        assert not ingest.Apply(other).already_applied
+        again = estimate(run.endpoints, "theme", [], 0, [])
+        assert first == again
+        terms = _terms(run)
+        assert (terms["counted"], terms["duplicate"]) == (40, 40)
+
+        def rejected(**changes: object) -> dict[str, int]:
+            changed = Batch()
+            changed.CopyFrom(batch)
+            changed.batch_id = secrets.token_bytes(16)
+            del changed.sealed[:]
+            changed.sealed.extend(changes.pop("sealed", batch.sealed))  # type: ignore[arg-type]
+            for name, value in changes.items():
+                setattr(changed, name, value)
+            before = _reasons(run)
+            ingest.Apply(changed)
+            after = _reasons(run)
+            return {r: n - before.get(r, 0) for r, n in after.items() if n != before.get(r, 0)}
+
+        fresh = [_sealed(bundle, "theme", b"\1").sealed for _ in range(3)]
+        padded = _sealed(bundle, "theme", b"\xff").sealed
+        assert rejected(sealed=[fresh[0][:-1]]) == {"rejected:wrong_length": 1}
+        assert rejected(sealed=[padded]) == {"rejected:bad_payload": 1}
+        assert rejected(sealed=[bytes(49)]) == {"rejected:not_opened": 1}
+        assert rejected(sealed=fresh[:1], key_id=13) == {"rejected:wrong_key": 1}
+        assert rejected(sealed=fresh[:1], epoch=batch.epoch - 9) == {"rejected:expired": 1}
+        assert rejected(sealed=fresh[:1], epoch=batch.epoch + 1) == {"rejected:not_opened": 1}
+        assert rejected(
+            sealed=fresh[:1], stream="crashed", epoch=epoch_at(time.time(), "hour")
+        ) == {"rejected:not_opened": 1}
+        assert rejected(sealed=[fresh[0], fresh[0], fresh[1]]) == {"counted": 2, "duplicate": 1}
+        for wrong in ({"stream": "nothing"}, {"batch_id": b"short"}):
+            with pytest.raises(grpc.RpcError):
+                rejected(**wrong)
+
+
+def _reasons(run: LocalRun) -> dict[str, int]:
+    from hubbub.wire.v1.services_pb2 import StatusRequest
+    from hubbub.wire.v1.services_pb2_grpc import OperatorStub
+
+    credentials = TlsFolder(run.home / "tls", "analyst").channel_credentials()
+    with grpc.secure_channel(run.endpoints.query, credentials) as channel:
+        status = OperatorStub(channel).Status(StatusRequest())
+    reasons: dict[str, int] = {}
+    for window in status.windows:
+        for term, number in window.terms.items():
+            reasons[term] = reasons.get(term, 0) + number
+    return reasons
+
+
+def test_the_shuffler_refuses_what_could_carry_an_identity(run: LocalRun) -> None:
+    transport = _transport(run)
+    good = _sealed(run.bundle, "theme", b"\1")
+    marked = SealedReport.FromString(good.SerializeToString() + b"\x9a\x06\x04user")
+    other_key = SealedReport()
+    other_key.CopyFrom(good)
+    other_key.key_id = 7
+    answer = transport.submit(SubmitRequest(reports=[marked, good, other_key]), WAIT_SECONDS)
+    assert [(r.index, r.reason) for r in answer.refused] == [
+        (0, Reason.REASON_UNKNOWN_FIELD),
+        (2, Reason.REASON_WRONG_KEY),
+    ]
+    smuggled = SubmitRequest.FromString(b"\x9a\x06\x04user")
+    for request in (smuggled, SubmitRequest(reports=[good] * 1001)):
+        with pytest.raises(NotSent) as caught:
+            transport.submit(request, WAIT_SECONDS)
+        assert not caught.value.retry
+    with pytest.raises(NotSent) as caught:
+        transport.submit(SubmitRequest(reports=[SealedReport(sealed=bytes(5 << 20))]), WAIT_SECONDS)
+    transport.close()
+    assert _wait(run, acknowledged=1)["pooled"] == 1
+
+
+def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: Path) -> None:
+    from hubbub.cli.certificates import write_certificates
+
+    strangers = tmp_path / "strangers"
+    write_certificates(strangers, [])
+    (strangers / "ca.pem").write_bytes((run.home / "tls" / "ca.pem").read_bytes())
+    for role, address in (
+        ("analyst", run.endpoints.query),
+        ("shuffler", f"127.0.0.1:{run._ports.ingest}"),
+    ):
+        credentials = TlsFolder(strangers, role).channel_credentials()
+        with grpc.secure_channel(address, credentials) as channel:
+            with pytest.raises(grpc.RpcError) as caught:
+                IngestStub(channel).Apply(Batch(), timeout=10)
+            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE  # type: ignore[attr-defined]
+    with pytest.raises(ServiceUnavailable, match="is it running, and at this address"):
+        law(replace(run.endpoints, tls=str(strangers)))
+
+
+def test_redis_away_is_waited_out(run: LocalRun) -> None:
+    """The shuffler's Redis stopped: nothing is acknowledged; it goes on: nothing was lost."""
+    import signal
+
+    server = run._redis[0].child.process
+    server.send_signal(signal.SIGSTOP)
+    transport = _transport(run)
+    client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
+    client.report("theme", "dark")
+    assert not client.flush(1.0)
+    assert client.waiting == 1
+    server.send_signal(signal.SIGCONT)
+    assert client.flush(WAIT_SECONDS)
+    _wait(run, acknowledged=1, pooled=1)
+    transport.close()
+
+
+def test_a_folder_in_use_and_a_changed_metric_are_refused(run: LocalRun) -> None:
+    catalog = Catalog("", dict(run.bundle.metrics))
+    with (
+        pytest.raises(StateUnusable, match="is in use by another hubbub"),
+        LocalRun(run.home, catalog, Ports.free()),
+    ):
+        pass
+    taken = run._ports
+    with (
+        pytest.raises(
+            ServiceUnavailable, match=rf"port {taken.shuffler} of 127\.0\.0\.1 is in use"
+        ),
+        LocalRun(run.home / "other", catalog, taken),
+    ):
+        pass
+    run.stop()
+    changed = {**run.bundle.metrics, "theme": replace(run.bundle.metric("theme"), epsilon=0.5)}
+    with (
+        pytest.raises(BundleRefused, match="epsilon changed under an old name"),
+        LocalRun(run.home, Catalog("", changed), Ports.free()),
+    ):
+        pass

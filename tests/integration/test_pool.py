@@ -1,0 +1,143 @@
+"""The shuffler's pool and intake against a real Redis."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+
+import pytest
+import redis.asyncio
+
+from hubbub.errors import StoreUnavailable
+from hubbub.serving import Window, connect_redis
+from hubbub.shuffler.batch import Take
+from hubbub.shuffler.intake import Intake
+from hubbub.shuffler.pool import Pool
+
+Body = Callable[[Pool, redis.asyncio.Redis, Window], Awaitable[None]]
+
+
+@pytest.fixture
+def check(redis_url: str) -> Callable[[Body], None]:
+    def run(body: Body) -> None:
+        async def everything() -> None:
+            client = await connect_redis(redis_url)
+            await client.flushdb()
+            await body(Pool(client, redis_url), client, Window(f"s-{secrets.token_hex(4)}", 3))
+            await client.aclose()
+
+        asyncio.run(everything())
+
+    return run
+
+
+def _reports(number: int) -> list[bytes]:
+    return [secrets.token_bytes(49) for _ in range(number)]
+
+
+async def _terms(pool: Pool, window: Window) -> tuple[int, ...]:
+    return tuple((await pool.law())[window].values())
+
+
+def test_a_resent_report_is_the_same_member(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
+        reports = _reports(30)
+        await pool.add({window: reports})
+        await pool.add({window: reports[:10] + _reports(1)})
+        assert await _terms(pool, window) == (31, 31, 0, 0)
+        assert await pool.windows() == [window]
+
+    check(body)
+
+
+def test_a_batch_in_flight_is_kept_until_delivered(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, client: redis.asyncio.Redis, window: Window) -> None:
+        reports = _reports(9000)
+        await pool.add({window: reports})
+        batch_id = await pool.take(window, Take(8500, needs=8600))
+        assert batch_id is not None
+        assert await _terms(pool, window) == (9000, 500, 8500, 0)
+        assert await pool.batches(window) == [batch_id]
+        taken = await pool.batch(window, batch_id)
+        assert len(set(taken)) == 8500
+        assert set(taken) < set(reports)
+        assert set(taken) != set(sorted(reports)[:8500]), "taken at random"
+        await pool.delivered(window, batch_id)
+        await pool.delivered(window, batch_id)
+        assert await _terms(pool, window) == (9000, 500, 0, 0)
+        assert await pool.batches(window) == []
+        assert len(await client.keys("shuffler:batch:*")) == 0
+
+    check(body)
+
+
+def test_nothing_is_taken_from_a_pool_that_has_shrunk(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
+        await pool.add({window: _reports(30)})
+        assert await pool.take(window, Take(20, needs=31)) is None
+        assert await _terms(pool, window) == (30, 30, 0, 0)
+
+    check(body)
+
+
+def test_too_few_are_withheld_and_counted(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
+        await pool.add({window: _reports(19)})
+        assert await pool.withhold(window, 19) == 0
+        assert await pool.withhold(window, 20) == 19
+        assert await _terms(pool, window) == (19, 0, 0, 19)
+        await pool.lay_aside(window)
+        assert await pool.windows() == []
+        assert await _terms(pool, window) == (19, 0, 0, 19), "still readable"
+
+    check(body)
+
+
+def test_a_window_laid_aside_is_forgotten_with_its_counters(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, client: redis.asyncio.Redis, window: Window) -> None:
+        await pool.add({window: _reports(3)})
+        assert await pool.close_windows() == [window]
+        assert await pool.closed() == {window}
+        await pool.withhold(window, 20)
+        await pool.lay_aside(window)
+        assert 0 < await client.ttl(window.key("shuffler:law")) <= 30 * 86_400
+        await client.delete(window.key("shuffler:law"))
+        assert await pool.law() == {}
+        assert await pool.closed() == frozenset()
+        assert await client.keys("*") == []
+
+    check(body)
+
+
+def test_many_submissions_share_a_trip_and_each_is_answered(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
+        trips = 0
+        add = pool.add
+
+        async def counted(reports: object) -> None:
+            nonlocal trips
+            trips += 1
+            await add(reports)  # type: ignore[arg-type]
+
+        pool.add = counted  # type: ignore[method-assign]
+        intake = Intake(pool)
+        running = asyncio.create_task(intake.run())
+        await asyncio.gather(*(intake.add({window: _reports(2)}) for _ in range(200)))
+        assert await _terms(pool, window) == (400, 400, 0, 0)
+        assert trips <= 3
+        running.cancel()
+
+    check(body)
+
+
+def test_a_submission_is_not_acknowledged_without_redis() -> None:
+    async def body() -> None:
+        url = "redis://127.0.0.1:1/0"
+        client = redis.asyncio.Redis.from_url(url)
+        intake = Intake(Pool(client, url))
+        running = asyncio.create_task(intake.run())
+        with pytest.raises(StoreUnavailable):
+            await intake.add({Window("s", 1): _reports(1)})
+        running.cancel()
+        await client.aclose()
+
+    asyncio.run(body())

@@ -1,0 +1,181 @@
+"""The totals store: the real Redis and the fake in memory keep the same promises."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import numpy as np
+import pytest
+import redis.asyncio
+
+from hubbub.aggregator.redis_store import RedisStore
+from hubbub.aggregator.store import Commit, MemoryStore, Outcome, TotalsStore
+from hubbub.errors import StoreUnavailable
+from hubbub.mechanisms import Totals
+from hubbub.serving import Window, connect_redis
+
+LATER = 4_000_000_000
+
+Body = Callable[[TotalsStore, Window], Awaitable[None]]
+
+
+def _commit(
+    tags: list[bytes], cells: list[int], batch_id: bytes | None = None, **changes: object
+) -> Commit:
+    fields = {"duplicates": 0, "rejected": {}, "seen_until": LATER, "applied_until": LATER}
+    return Commit(
+        batch_id or secrets.token_bytes(16),
+        tags,
+        np.array(cells, dtype=np.int64),
+        **{**fields, **changes},  # type: ignore[arg-type]
+    )
+
+
+def _tags(number: int) -> list[bytes]:
+    return [secrets.token_bytes(16) for _ in range(number)]
+
+
+@pytest.fixture(params=["memory", "redis"])
+def check(request: pytest.FixtureRequest, redis_url: str) -> Callable[[Body], None]:
+    @asynccontextmanager
+    async def store() -> AsyncIterator[TotalsStore]:
+        if request.param == "memory":
+            yield MemoryStore()
+            return
+        client = await connect_redis(redis_url)
+        yield RedisStore(client, redis_url)
+        await client.aclose()
+
+    def run(body: Body) -> None:
+        async def everything() -> None:
+            async with store() as opened:
+                await body(opened, Window(f"stream-{secrets.token_hex(4)}", 7))
+
+        asyncio.run(everything())
+
+    return run
+
+
+def test_commits_add_up(check: Callable[[Body], None]) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        assert await store.read(window) == Totals([], 0)
+        assert (await store.add(window, _commit(_tags(2), [1, 1, 0])))[0] is Outcome.APPLIED
+        assert (await store.add(window, _commit(_tags(3), [0, 1, 2])))[0] is Outcome.APPLIED
+        assert await store.read(window) == Totals([1, 2, 2], 5)
+
+    check(body)
+
+
+def test_second_add_of_a_batch_changes_nothing(check: Callable[[Body], None]) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        commit = _commit(_tags(2), [2, 0], duplicates=1, rejected={"expired": 4})
+        await store.add(window, commit)
+        before = (await store.read(window), dict((await store.law())[window]))
+        assert await store.add(window, commit) == (Outcome.ALREADY_APPLIED, frozenset())
+        assert before == (await store.read(window), dict((await store.law())[window]))
+
+    check(body)
+
+
+def test_a_tag_seen_in_another_batch_changes_nothing_and_is_named(
+    check: Callable[[Body], None],
+) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        first = _tags(3)
+        await store.add(window, _commit(first, [3]))
+        again = _commit([*_tags(2), first[1]], [3], rejected={"not_opened": 1})
+        assert await store.add(window, again) == (Outcome.SEEN, frozenset({first[1]}))
+        assert await store.read(window) == Totals([3], 3)
+        assert "rejected:not_opened" not in (await store.law())[window]
+        fewer = _commit(again.tags[:2], [2], again.batch_id, duplicates=1)  # type: ignore[arg-type]
+        assert (await store.add(window, fewer))[0] is Outcome.APPLIED
+        law = (await store.law())[window]
+        assert (law["counted"], law["duplicate"]) == (5, 1)
+
+    check(body)
+
+
+def test_a_batch_with_nothing_good_still_enters_the_law(check: Callable[[Body], None]) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        commit = _commit([], [0, 0], rejected={"expired": 20, "bad_payload": 2})
+        assert (await store.add(window, commit))[0] is Outcome.APPLIED
+        law = (await store.law())[window]
+        assert (law["rejected:expired"], law["rejected:bad_payload"]) == (20, 2)
+        assert await store.read(window) == Totals([], 0)
+        assert (await store.add(window, commit))[0] is Outcome.ALREADY_APPLIED
+
+    check(body)
+
+
+def test_a_large_commit_goes_in_chunks_and_stays_exact(check: Callable[[Body], None]) -> None:
+    """More tags and cells than Lua's unpack takes, and sums past 32 bits."""
+
+    async def body(store: TotalsStore, window: Window) -> None:
+        cells = [2**40 + cell for cell in range(8192)]
+        tags = _tags(9001)
+        await store.add(window, _commit(tags, cells))
+        await store.add(window, _commit(_tags(1), cells))
+        assert await store.read(window) == Totals([2 * cell for cell in cells], 9002)
+        outcome, seen = await store.add(window, _commit([*_tags(1), *tags[-4000:]], cells))
+        assert outcome is Outcome.SEEN
+        assert seen == frozenset(tags[-4000:])
+
+    check(body)
+
+
+def test_concurrent_batches_with_shared_tags_count_each_tag_once(
+    check: Callable[[Body], None],
+) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        shared = _tags(50)
+
+        async def worker() -> None:
+            tags = list(shared)
+            while tags:
+                outcome, seen = await store.add(window, _commit(tags, [len(tags)]))
+                if outcome is Outcome.APPLIED:
+                    return
+                tags = [tag for tag in tags if tag not in seen]
+
+        await asyncio.gather(*(worker() for _ in range(8)))
+        assert await store.read(window) == Totals([50], 50)
+
+    check(body)
+
+
+def test_redis_refuses_what_it_cannot_hold_exactly(redis_url: str) -> None:
+    async def body() -> None:
+        client = await connect_redis(redis_url)
+        store, window = RedisStore(client, redis_url), Window("exact", 1)
+        await store.add(window, _commit(_tags(1), [2**53 - 1]))
+        for wrong in ([1], [1, 1]):
+            with pytest.raises(StoreUnavailable, match=r"a cell passes 2\^53|another shape"):
+                await store.add(window, _commit(_tags(1), wrong))
+        assert await store.read(window) == Totals([2**53 - 1], 1)
+        await client.aclose()
+
+    asyncio.run(body())
+
+
+def test_tags_and_batches_are_forgotten_in_time(redis_url: str) -> None:
+    async def body() -> None:
+        client: redis.asyncio.Redis = await connect_redis(redis_url)
+        store, window = RedisStore(client, redis_url), Window("forgets", 1)
+        await store.add(window, _commit(_tags(1), [1], seen_until=1, applied_until=LATER))
+        assert not await client.exists(window.key("aggregator:seen"))
+        assert 0 < await client.ttl(window.key("aggregator:batches")) <= LATER
+        assert await store.read(window) == Totals([1], 1)
+        await client.aclose()
+
+    asyncio.run(body())
+
+
+def test_an_unreachable_redis_is_named_without_its_password() -> None:
+    with pytest.raises(
+        StoreUnavailable, match=r"Redis at 127\.0\.0\.1:1: .*HUBBUB_REDIS_URL"
+    ) as it:
+        asyncio.run(connect_redis("redis://:hunter2@127.0.0.1:1/0"))
+    assert "hunter2" not in str(it.value)
+    with pytest.raises(StoreUnavailable, match="write redis://HOST:PORT/0"):
+        asyncio.run(connect_redis("nonsense"))

@@ -1,0 +1,84 @@
+"""Every numpy fold equals its plain reference, on honest and on hostile bytes."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.aggregator.fold import _FOLDS, fold, honest
+from hubbub.errors import BadPayload
+from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, tally
+
+layouts: st.SearchStrategy[Layout] = st.one_of(
+    st.builds(OneHot, st.integers(2, 70_000)),
+    st.builds(BitVector, st.integers(1, 40)),
+    st.builds(CohortBits, st.integers(1, 300), st.integers(1, 20)),
+)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[Layout, list[bytes]]:
+    layout = draw(layouts)
+    size = layout.payload_bytes
+    # Small bytes are often honest, any bytes often not.
+    payload = st.one_of(
+        st.binary(min_size=size, max_size=size),
+        st.lists(st.integers(0, 1), min_size=size, max_size=size).map(bytes),
+    )
+    return layout, draw(st.lists(payload, max_size=30))
+
+
+def _matrix(
+    layout: Layout, payloads: list[bytes]
+) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+    flat = np.frombuffer(b"".join(payloads), dtype=np.uint8)
+    return flat.reshape(len(payloads), layout.payload_bytes)
+
+
+def _is_honest(layout: Layout, payload: bytes) -> bool:
+    try:
+        layout.cells(payload)
+    except BadPayload:
+        return False
+    return True
+
+
+@given(batches())
+def test_a_fold_is_the_reference(batch: tuple[Layout, list[bytes]]) -> None:
+    layout, payloads = batch
+    mask = honest(layout, _matrix(layout, payloads))
+    assert mask.tolist() == [_is_honest(layout, payload) for payload in payloads]
+    good = [payload for payload, is_good in zip(payloads, mask, strict=True) if is_good]
+    assert fold(layout, _matrix(layout, good)).tolist() == tally(layout, good).cells
+
+
+@given(batches())
+def test_adding_commutes_and_splits(batch: tuple[Layout, list[bytes]]) -> None:
+    layout, payloads = batch
+    good = [payload for payload in payloads if _is_honest(layout, payload)]
+    whole = fold(layout, _matrix(layout, good))
+    mixed = good[::-1]
+    half = len(mixed) // 2
+    parts = [fold(layout, _matrix(layout, part)) for part in (mixed[:half], mixed[half:])]
+    assert (whole == parts[0] + parts[1]).all()
+    assert whole.dtype == np.int64
+
+
+@given(layouts, st.binary(max_size=64))
+def test_hostile_bytes_only_ever_raise_bad_payload(layout: Layout, payload: bytes) -> None:
+    try:
+        cells = layout.cells(payload)
+    except BadPayload:
+        return
+    assert len(payload) == layout.payload_bytes
+    assert all(0 <= cell < layout.size and amount == 1 for cell, amount in cells.items())
+    assert list(cells) == sorted(cells)
+
+
+@given(st.integers(2, 70_000).flatmap(lambda d: st.tuples(st.just(d), st.integers(0, d - 1))))
+def test_an_index_reads_back(pair: tuple[int, int]) -> None:
+    size, index = pair
+    assert OneHot(size).cells(OneHot(size).encode(index)) == {index: 1}
+
+
+def test_every_layout_has_its_fold() -> None:
+    assert set(_FOLDS) == {OneHot, BitVector, CohortBits}

@@ -1,0 +1,43 @@
+"""A signed bundle made with the client's own packages alone, for tests of the bare client."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hubbub.catalog import (
+    Bundle,
+    read_bundle,
+    read_catalog,
+    read_operator_key,
+    read_public_keys,
+    sign_bundle,
+    write_new_keys,
+)
+
+DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A bundle in a file, and the folder of the keys behind it."""
+
+    path: Path
+    keys: Path
+    bundle: Bundle
+
+
+def make_signed(folder: Path, catalog_text: str, *, start: int) -> Signed:
+    source = folder / "metrics.toml"
+    source.write_text(catalog_text)
+    catalog = read_catalog(source)
+    keys = folder / "keys"
+    write_new_keys(keys, start=start, period_seconds=28 * DAY, periods=13)
+    bundle = Bundle(
+        metrics=catalog.metrics,
+        keys=read_public_keys(keys),
+        shuffler=catalog.shuffler,
+        roots=None,
+        history={name: metric.digest() for name, metric in catalog.metrics.items()},
+    )
+    path = folder / "app.hubbub"
+    path.write_bytes(sign_bundle(bundle, read_operator_key(keys)))
+    return Signed(path, keys, read_bundle(path))

@@ -1,0 +1,200 @@
+"""Bundles and keys: signed, pinned, and never silently changed."""
+
+import itertools
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import (
+    epoch_at,
+    epoch_start,
+    key_at,
+    open_sealed,
+    read_bundle,
+    read_opening_keys,
+    read_operator_key,
+    read_public_keys,
+    refuse_changes,
+    seal,
+    seal_info,
+    sign_bundle,
+)
+from hubbub.catalog.keys import OpeningKey
+from hubbub.cli.catalog_commands import build_bundle
+from hubbub.cli.key_commands import make_keys
+from hubbub.errors import BadParameter, BadPayload, BundleRefused, KeysUnusable, UnknownMetric
+from tests.conftest import Made
+
+
+def test_a_bundle_reads_back_as_it_was_signed(made: Made) -> None:
+    again = read_bundle(made.path, operator=made.bundle.operator)
+    assert again == made.bundle
+    assert again.metric("theme").values == ("light", "dark", "system")
+    with pytest.raises(
+        UnknownMetric, match='"colour" is not in the bundle; it has crashed, editor'
+    ):
+        again.metric("colour")
+
+
+def test_one_altered_byte_is_refused(made: Made, tmp_path: Path) -> None:
+    content = made.path.read_bytes()
+    body = content.index(b"\n") + 1
+    for at in (body + 10, len(content) // 2, len(content) - 3):
+        altered = tmp_path / "altered.hubbub"
+        altered.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        with pytest.raises(BundleRefused, match="the signature does not fit: altered"):
+            read_bundle(altered)
+
+
+def test_another_operator_is_refused_where_one_is_pinned(made: Made, tmp_path: Path) -> None:
+    make_keys(tmp_path / "keys")
+    forged = tmp_path / "forged.hubbub"
+    forged.write_bytes(sign_bundle(made.bundle, read_operator_key(tmp_path / "keys")))
+    read_bundle(forged)
+    with pytest.raises(BundleRefused, match="not by the pinned operator"):
+        read_bundle(forged, operator=made.bundle.operator)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"{}\n{}", b"a\nb\nc", b'{"operator":"!"}\n{}', b"\xff\n\xff"]
+)
+def test_what_is_no_bundle_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "app.hubbub"
+    path.write_bytes(content)
+    with pytest.raises(BundleRefused, match="not a bundle; make one: hubbub catalog build"):
+        read_bundle(path)
+    with pytest.raises(BundleRefused, match="cannot be read"):
+        read_bundle(tmp_path / "absent")
+
+
+def test_a_signed_body_of_another_version_asks_for_an_upgrade(made: Made, tmp_path: Path) -> None:
+    operator = read_operator_key(made.folder / "keys")
+    path = tmp_path / "app.hubbub"
+    head, body = sign_bundle(made.bundle, operator).split(b"\n")[:2]
+    changed = json.dumps({**json.loads(body), "version": 2}).encode()
+    import base64
+
+    seal_again = operator.sign(b"hubbub/1 bundle\n" + changed)
+    new_head = {**json.loads(head), "signature": base64.b64encode(seal_again).decode()}
+    path.write_bytes(json.dumps(new_head).encode() + b"\n" + changed)
+    with pytest.raises(BundleRefused, match="version 2; upgrade hubbub"):
+        read_bundle(path)
+
+
+def test_a_metric_never_changes_under_its_name(made: Made) -> None:
+    metrics = dict(made.bundle.metrics)
+    assert refuse_changes(metrics, made.bundle) == made.bundle.history
+    theme = metrics["theme"]
+    for change in ({"epsilon": 0.9}, {"values": ("light", "dark")}, {"epoch": "week"}):
+        changed = {**metrics, "theme": replace(theme, **change)}  # type: ignore[arg-type]
+        with pytest.raises(
+            BundleRefused, match=f'"theme": {next(iter(change))} changed under an old'
+        ):
+            refuse_changes(changed, made.bundle)
+    harmless = {**metrics, "theme": replace(theme, description="Theme", min_batch=30)}
+    refuse_changes(harmless, made.bundle)
+
+
+def test_a_retired_name_keeps_its_meaning(made: Made) -> None:
+    metrics = dict(made.bundle.metrics)
+    theme = metrics.pop("theme")
+    history = refuse_changes(metrics, made.bundle)
+    later = replace(made.bundle, metrics=metrics, history=history)
+    refuse_changes({**metrics, "theme": theme}, later)
+    with pytest.raises(BundleRefused, match="the definition of this retired name"):
+        refuse_changes({**metrics, "theme": replace(theme, epsilon=0.5)}, later)
+
+
+def test_build_refuses_a_change_against_the_bundle_it_would_overwrite(
+    made: Made, tmp_path: Path
+) -> None:
+    from hubbub.catalog import Catalog
+
+    out, streams = tmp_path / "app.hubbub", tmp_path / "streams.json"
+    keys = made.folder / "keys"
+    catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
+    build_bundle(catalog, keys, out=out, streams=streams, previous=out, roots=None)
+    before = out.read_bytes()
+    metrics = {**made.bundle.metrics, "theme": replace(made.bundle.metric("theme"), epsilon=0.9)}
+    with pytest.raises(BundleRefused):
+        build_bundle(
+            Catalog("127.0.0.1:1", metrics),
+            keys,
+            out=out,
+            streams=streams,
+            previous=out,
+            roots=None,
+        )
+    assert out.read_bytes() == before
+
+
+def test_every_epoch_has_one_key_for_everybody(made: Made) -> None:
+    keys = made.bundle.keys
+    assert [key.id for key in keys] == list(range(1, 14))
+    for key, following in itertools.pairwise(keys):
+        assert key.end == following.start
+    assert key_at(keys, keys[0].start) == keys[0]
+    assert key_at(keys, keys[0].end) == keys[1]
+    assert key_at(keys, keys[-1].end) is None
+    assert key_at(keys, keys[0].start - 1) is None
+
+
+def test_a_report_opens_only_where_it_belongs(made: Made) -> None:
+    key, private = made.bundle.keys[0], made.opening[0].load()
+    sealed = seal(b"payload", key.key, seal_info("theme", 7))
+    assert len(sealed) == 7 + 48
+    assert open_sealed(sealed, private, seal_info("theme", 7)) == b"payload"
+    for stream, epoch in (("theme", 8), ("themes", 7), ("editor", 7)):
+        with pytest.raises(BadPayload):
+            open_sealed(sealed, private, seal_info(stream, epoch))
+    for hostile in (b"", sealed[:-1], bytes(55), sealed[:-1] + bytes([sealed[-1] ^ 1])):
+        with pytest.raises(BadPayload):
+            open_sealed(hostile, private, seal_info("theme", 7))
+    with pytest.raises(BadPayload):
+        open_sealed(sealed, made.opening[1].load(), seal_info("theme", 7))
+
+
+def test_secrets_are_for_their_owner_alone(made: Made, tmp_path: Path) -> None:
+    make_keys(tmp_path / "keys")
+    for name in ("operator.key", "opening.keys.json"):
+        path = tmp_path / "keys" / name
+        assert path.stat().st_mode & 0o777 == 0o600
+        path.chmod(0o644)
+    with pytest.raises(KeysUnusable, match="is readable by others; run: chmod 600"):
+        read_operator_key(tmp_path / "keys")
+    with pytest.raises(KeysUnusable, match="is readable by others"):
+        read_opening_keys(tmp_path / "keys" / "opening.keys.json")
+    assert "private" not in repr(made.opening[0])
+    assert repr(OpeningKey(1, b"s" * 32)) == "OpeningKey(id=1)"
+
+
+def test_keys_are_never_overwritten_and_damage_is_named(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    make_keys(keys)
+    with pytest.raises(KeysUnusable, match="keys are never overwritten"):
+        make_keys(keys)
+    (keys / "opening.keys.json").write_text('[{"id": 1, "private": "c2hvcnQ="}]')
+    with pytest.raises(KeysUnusable, match="not a list of private opening keys") as caught:
+        read_opening_keys(keys / "opening.keys.json")
+    assert "c2hvcnQ=" not in str(caught.value)
+    (keys / "opening.pub.json").write_text("{}}")
+    with pytest.raises(KeysUnusable, match="not a list of public"):
+        read_public_keys(keys)
+    (keys / "operator.key").write_text("nonsense")
+    with pytest.raises(KeysUnusable, match="not a PEM private key"):
+        read_operator_key(keys)
+    with pytest.raises(KeysUnusable, match="hubbub keys new FOLDER"):
+        read_operator_key(tmp_path / "absent")
+    for days, periods in ((0, 1), (1, 0), (9999, 1), (1, 9999)):
+        with pytest.raises(BadParameter):
+            make_keys(tmp_path / "other", days, periods)
+
+
+def test_epochs_are_whole_and_of_utc() -> None:
+    assert epoch_at(0, "day") == 0
+    assert epoch_at(86_399.9, "day") == 0
+    assert epoch_at(86_400, "day") == 1
+    assert epoch_start(epoch_at(1_700_000_000, "week"), "week") <= 1_700_000_000
+    assert epoch_start(5, "hour") == 18_000

@@ -1,0 +1,145 @@
+"""metrics.toml: what is refused, and that every refusal says where and what to do."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import read_catalog
+from hubbub.errors import CatalogInvalid, ValueOutOfDomain
+from tests.conftest import CATALOG
+
+WRONG = [
+    ("epsilon = 1.0", "epsilon = 20", "theme", "epsilon", r"in \[0.0009765625, 16.0\]"),
+    ("epsilon = 1.0", "epsilon = nan", "theme", "epsilon", "must be a number"),
+    ("epsilon = 1.0", "epsilon = true", "theme", "epsilon", "must be a number"),
+    ("epsilon = 1.0", "", "theme", "epsilon", "must be a number"),
+    (
+        'mechanism = "unary.oue"',
+        'mechanism = "olh"',
+        "theme",
+        "mechanism",
+        "must be one of rr, grr",
+    ),
+    ('mechanism = "unary.oue"', 'mechanism = "rr"', "theme", "mechanism", "use grr"),
+    ('mechanism = "unary.oue"', "mechanism = 7", "theme", "mechanism", "must be one of rr, grr"),
+    ("expires = 2099-06-30", 'expires = "soon"', "theme", "expires", "write YYYY-MM-DD"),
+    ('owner = "desktop@example.org"', 'owner = " "', "theme", "owner", "who answers for it"),
+    ('epoch = "day"', 'epoch = "month"', "theme", "epoch", "one of hour, day, week"),
+    ("min_batch = 20", "min_batch = 9", "theme", "min_batch", r"in \[10, 1000000\]"),
+    ("min_batch = 20", "min_batch = 20.5", "theme", "min_batch", "whole number"),
+    ('values = ["light", "dark", "system"]', "", "theme", "values", "needs its values"),
+    ('["light", "dark", "system"]', '["light", "light"]', "theme", "values", "a value twice"),
+    ('["light", "dark", "system"]', '["light", 7]', "theme", "values", "list of texts"),
+    ('["light", "dark", "system"]', '["light", ""]', "theme", "values", "none empty"),
+    ('["light", "dark", "system"]', '["light"]', "theme", "mechanism", "categories 1 is outside"),
+    (
+        '["light", "dark", "system"]',
+        f'["{"x" * 1025}", "b"]',
+        "theme",
+        "values",
+        "longer than 1024",
+    ),
+    ('values = ["light", "dark", "system"]', 'domain = "string"', "theme", "values", "needs its"),
+    ('values = ["light", "dark", "system"]', 'values_file = "no"', "theme", "values_file", "mend"),
+    ('values = ["light", "dark", "system"]', "values_file = 7", "theme", "values_file", "the path"),
+    ('domain = "string"', 'values = ["a", "b"]', "homepage", "domain", "over strings"),
+    ("bits = 16\n", "", "homepage", "bits", "rappor needs this number"),
+    ("bits = 16", 'bits = "many"', "homepage", "bits", "rappor needs this number"),
+    ("cohorts = 2", "cohorts = 0", "homepage", "mechanism", "cohorts 0 is outside"),
+    ("q = 0.8", "q = 0.99", "homepage", "mechanism", "raise epsilon or lie more"),
+    ("q = 0.8", "q = 0.1", "homepage", "mechanism", "break 0 <= p < q"),
+    ("reports_per_epoch = 3", "reports_per_epoch = 0", "crashed", "limits", "reports_per_epoch"),
+    ("lifetime_epsilon = 10.0", "lifetime_epsilon = 1", "crashed", "limits", "not below epsilon"),
+    ("lifetime_epsilon = 10.0", "forever = 1", "crashed", "limits", "must hold"),
+    (
+        "min_batch = 20",
+        "min_batch = 20\ncolour = 3",
+        "theme",
+        "colour",
+        "is not known for unary.oue",
+    ),
+    ("[metrics.theme]", "[metrics.Theme]", "Theme", "name", "rename the metric"),
+    ("[metrics.theme]", "[metrics.'a|b']", "a|b", "name", "rename the metric"),
+]
+
+
+def _problems(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "metrics.toml"
+    path.write_text(text)
+    with pytest.raises(CatalogInvalid) as caught:
+        read_catalog(path)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("old", "new", "metric", "field", "remedy"), WRONG)
+def test_a_wrong_field_is_named_with_file_line_metric_and_remedy(  # noqa: PLR0917
+    tmp_path: Path, old: str, new: str, metric: str, field: str, remedy: str
+) -> None:
+    assert old in CATALOG
+    text = CATALOG.replace(old, new, 1)
+    problem = _problems(tmp_path, text)
+    pattern = (
+        rf'metrics\.toml:(\d+): metric "{metric.replace("|", "[|]")}", field "{field}": .*{remedy}'
+    )
+    import re
+
+    found = re.search(pattern, problem)
+    assert found, problem
+    line = text.splitlines()[int(found[1]) - 1]
+    assert field in line or metric in line
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    text = CATALOG.replace("min_batch = 20", "min_batch = 1")
+    assert _problems(tmp_path, text).count("min_batch") == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", 'field "shuffler": must be "HOST:PORT"'),
+        ('shuffler = "a:1"', "add a \\[metrics.NAME\\] table"),
+        (CATALOG.replace('"127.0.0.1:7070"', '"nowhere"', 1), 'must be "HOST:PORT"'),
+        ("colour = 1\n" + CATALOG, 'field "colour": is not known here'),
+        (CATALOG + "\n[metrics.theme]\n", "not TOML"),
+        ("shuffler = ", "not TOML"),
+        ('shuffler = "a:1"\nmetrics = 3', "add a \\[metrics.NAME\\] table"),
+        ('shuffler = "a:1"\nmetrics.a = 3', "must be a table"),
+    ],
+)
+def test_a_wrong_document_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    import re
+
+    assert re.search(problem, _problems(tmp_path, text))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CatalogInvalid, match=r"absent\.toml: cannot be read: No such file"):
+        read_catalog(tmp_path / "absent.toml")
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe")
+    with pytest.raises(CatalogInvalid, match="not TOML"):
+        read_catalog(binary)
+
+
+def test_values_may_come_from_a_file_plain_or_packed(tmp_path: Path) -> None:
+    (tmp_path / "themes.txt").write_text("light\ndark\nsystem\n")
+    (tmp_path / "themes.txt.gz").write_bytes(gzip.compress(b"light\ndark\nsystem\n"))
+    plain = CATALOG.replace('values = ["light", "dark", "system"]', 'values_file = "themes.txt"')
+    for text in (plain, plain.replace("themes.txt", "themes.txt.gz")):
+        path = tmp_path / "metrics.toml"
+        path.write_text(text)
+        assert read_catalog(path).metrics["theme"].values == ("light", "dark", "system")
+
+
+def test_a_metric_codes_its_values_and_shows_none_it_refuses(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG)
+    metrics = read_catalog(path).metrics
+    assert metrics["theme"].code("dark") == 1
+    assert metrics["homepage"].code("a.example") == "a.example"
+    for name, value in (("theme", "secret-77"), ("theme", 1), ("theme", ["x"]), ("homepage", 7)):
+        with pytest.raises(ValueOutOfDomain) as caught:
+            metrics[name].code(value)
+        assert str(value) not in str(caught.value).replace("its 3 values", "")

@@ -1,0 +1,49 @@
+"""Known answers: coins to payloads, payloads to cells, totals to estimates."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.errors import BadPayload
+from hubbub.mechanisms import REGISTRY, KeyedBits, Totals, build
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(params=list(REGISTRY))
+def known(request: pytest.FixtureRequest) -> dict[str, Any]:
+    answers: dict[str, Any] = json.loads((HERE / f"{request.param}.json").read_text("utf-8"))
+    return answers
+
+
+def test_the_same_coins_give_the_same_payloads(known: dict[str, Any]) -> None:
+    mechanism = build(known["mechanism"], **known["parameters"])
+    assert known["version"] == mechanism.VERSION
+    coins = KeyedBits(bytes.fromhex(known["key"]))
+    for answer in known["payloads"]:
+        payload = mechanism.randomize(answer["value"], coins)
+        assert payload.hex() == answer["payload"]
+        assert sorted(mechanism.layout.cells(payload)) == answer["cells"]
+
+
+def test_the_same_totals_give_the_same_estimates(known: dict[str, Any]) -> None:
+    mechanism = build(known["mechanism"], **known["parameters"])
+    totals = Totals(known["totals"]["cells"], known["totals"]["reports"])
+    estimates = mechanism.estimate(totals)
+    for ours, answers in (
+        (estimates.values, known["estimates"]),
+        (estimates.variances, known["variances"]),
+        ([mechanism.privacy_loss()], [known["privacy_loss"]]),
+    ):
+        assert len(ours) == len(answers)
+        assert all(math.isclose(a, b, rel_tol=1e-12) for a, b in zip(ours, answers, strict=True))
+
+
+def test_what_was_refused_is_refused(known: dict[str, Any]) -> None:
+    layout = build(known["mechanism"], **known["parameters"]).layout
+    for hostile in known["refused"]:
+        with pytest.raises(BadPayload):
+            layout.cells(bytes.fromhex(hostile))
