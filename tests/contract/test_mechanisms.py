@@ -75,7 +75,7 @@ def test_a_value_outside_the_domain_is_refused_and_never_shown(mechanism: AnyMec
             continue
         for act in (lambda v: mechanism.randomize(v, SystemBits()), mechanism.row):
             with pytest.raises(ValueOutOfDomain) as caught:
-                act(value)  # type: ignore[no-untyped-call]
+                act(value)
             assert str(value) not in str(caught.value)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -68,7 +69,7 @@ class WrongVariance(GeneralizedRandomizedResponse):
         return self.channel.variance(0, reports)
 
 
-_five = {"epsilon": 1.0, "categories": 5}
+_five: dict[str, Any] = {"epsilon": 1.0, "categories": 5}
 _grr = build("grr", **_five)
 _doubled = build("grr", epsilon=2.0, categories=5)
 MUTANTS = {

@@ -279,7 +279,7 @@ def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: 
         with grpc.secure_channel(address, credentials) as channel:
             with pytest.raises(grpc.RpcError) as caught:
                 IngestStub(channel).Apply(Batch(), timeout=10)
-            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE  # type: ignore[attr-defined]
+            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
     with pytest.raises(ServiceUnavailable, match="is it running, and at this address"):
         law(replace(run.endpoints, tls=str(strangers)))
 

@@ -88,7 +88,7 @@ def test_a_metric_never_changes_under_its_name(made: Made) -> None:
     assert refuse_changes(metrics, made.bundle) == made.bundle.history
     theme = metrics["theme"]
     for change in ({"epsilon": 0.9}, {"values": ("light", "dark")}, {"epoch": "week"}):
-        changed = {**metrics, "theme": replace(theme, **change)}  # type: ignore[arg-type]
+        changed = {**metrics, "theme": replace(theme, **change)}
         with pytest.raises(
             BundleRefused, match=f'"theme": {next(iter(change))} changed under an old'
         ):

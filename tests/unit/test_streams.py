@@ -49,7 +49,7 @@ def _report(**changes: object) -> SealedReport:
     ],
 )
 def test_a_report_is_taken_or_refused_for_a_reason(
-    table: StreamTable, changes: dict[str, object], reason: int | None
+    table: StreamTable, changes: dict[str, object], reason: "Reason.ValueType | None"
 ) -> None:
     assert table.refusal(_report(**changes), NOW) == reason
 

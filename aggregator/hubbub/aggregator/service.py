@@ -56,7 +56,7 @@ class IngestService(IngestServicer):
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
 
-    async def Apply(self, request: Batch, context: Context) -> BatchOutcome:  # type: ignore[override]  # noqa: N802
+    async def Apply(self, request: Batch, context: Context) -> BatchOutcome:  # noqa: N802 named by the proto
         """Count one batch; answered only once it is committed."""
         try:
             if len(request.batch_id) != _BATCH_ID_BYTES or len(UnknownFieldSet(request)):
@@ -78,7 +78,7 @@ class OperatorService(OperatorServicer):
     def __init__(self, store: TotalsStore) -> None:
         self._store = store
 
-    async def Status(self, request: StatusRequest, context: Context) -> StatusResponse:  # type: ignore[override]  # noqa: N802
+    async def Status(self, request: StatusRequest, context: Context) -> StatusResponse:  # noqa: N802 named by the proto
         """Counts per window, and nothing else."""
         del request
         try:
@@ -99,7 +99,7 @@ class QueryService(QueryServicer):
     def __init__(self, query: Query) -> None:
         self._query = query
 
-    async def Metrics(self, request: MetricsRequest, context: Context) -> MetricsResponse:  # type: ignore[override]  # noqa: N802
+    async def Metrics(self, request: MetricsRequest, context: Context) -> MetricsResponse:  # noqa: N802 named by the proto
         """Every metric, with the epochs that hold a report."""
         del request
         try:
@@ -120,7 +120,7 @@ class QueryService(QueryServicer):
             ]
         )
 
-    async def Estimate(self, request: EstimateRequest, context: Context) -> EstimateResponse:  # type: ignore[override]  # noqa: N802
+    async def Estimate(self, request: EstimateRequest, context: Context) -> EstimateResponse:  # noqa: N802 named by the proto
         """Estimates with their intervals."""
         try:
             queried = await self._query.estimate(

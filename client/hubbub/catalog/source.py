@@ -118,9 +118,7 @@ def read_catalog(path: Path) -> Catalog:
     return Catalog(document["shuffler"], metrics)
 
 
-def _tables(
-    document: dict[str, Any], complain: Callable[[str, str, str], None]
-) -> dict[str, dict[str, Any]]:
+def _tables(document: dict[str, Any], complain: Callable[[str, str, str], None]) -> dict[str, Any]:
     """The metrics' tables, once the rest of the document has been looked at."""
     for name in document.keys() - {"shuffler", "metrics"}:
         complain("", name, "is not known here; remove it, or move it into a [metrics.NAME] table")

@@ -70,11 +70,12 @@ class GrpcTransport:
             return self._stub.Submit(request, timeout=timeout_seconds)
         except grpc.RpcError as error:
             code = error.code()
-            hint = dict(error.trailing_metadata() or ()).get("grpc-retry-pushback-ms")
+            hints = {str(item.key): str(item.value) for item in error.trailing_metadata() or ()}
+            hint = hints.get("grpc-retry-pushback-ms", "")
             raise NotSent(
                 f"the shuffler did not take the reports: {code.name}",
                 retry=code in _TRY_AGAIN,
-                after_seconds=int(hint) / 1000 if hint and str(hint).isdecimal() else None,
+                after_seconds=int(hint) / 1000 if hint.isdecimal() else None,
             ) from error
 
     def close(self) -> None:

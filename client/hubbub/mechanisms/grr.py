@@ -9,11 +9,12 @@ Source: Kairouz, Bonawitz, Ramage (ICML 2016); "DE" in Wang et al. (2017), secti
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import OneHot
+from hubbub.mechanisms.mechanism import ValueKind
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 __all__ = ["GeneralizedRandomizedResponse"]
@@ -30,7 +31,7 @@ class GeneralizedRandomizedResponse:
 
     NAME: ClassVar[str] = "grr"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[Literal["categories"]] = "categories"
+    VALUES: ClassVar[ValueKind] = "categories"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "categories": 2},
         {"epsilon": 1.0, "categories": 5},

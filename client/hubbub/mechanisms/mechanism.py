@@ -6,18 +6,25 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Layout, Totals
 
-__all__ = ["AnyMechanism", "Mechanism", "Memo", "Memoized"]
+__all__ = ["AnyMechanism", "Mechanism", "Memo", "Memoized", "ValueKind"]
+
+ValueKind = Literal["categories", "strings"]
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
 
 
 class Mechanism(Protocol[Value_contra]):
-    """Randomizer, guarantee, layout, estimator and variance of one local randomizer."""
+    """Randomizer, guarantee, layout, estimator and variance of one local randomizer.
+
+    A mechanism is a value: immutable, and equal to another built from the same parameters.
+    """
+
+    def __hash__(self) -> int: ...
 
     NAME: ClassVar[str]
     """The wire name; with VERSION never reused or given a new meaning."""
     VERSION: ClassVar[int]
-    VALUES: ClassVar[Literal["categories", "strings"]]
+    VALUES: ClassVar[ValueKind]
     """Whether a value is an index into a list, or a string."""
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]]
     """Parameters so small that every outcome can be enumerated: the proof runs on these."""

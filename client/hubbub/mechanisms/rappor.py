@@ -13,7 +13,7 @@ Source: Erlingsson, Pihur, Korolova (CCS 2014). Variants: one-time is p = 0, q =
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 
 import mmh3
 
@@ -21,7 +21,7 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.chain import Chain, Forgetful
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
-from hubbub.mechanisms.mechanism import Memo
+from hubbub.mechanisms.mechanism import Memo, ValueKind
 
 __all__ = ["Rappor"]
 
@@ -45,7 +45,7 @@ class Rappor:
 
     NAME: ClassVar[str] = "rappor"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[Literal["strings"]] = "strings"
+    VALUES: ClassVar[ValueKind] = "strings"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"bits": 3, "hashes": 1, "cohorts": 1, "f": 0.5, "p": 0.25, "q": 0.75},
         {"bits": 4, "hashes": 2, "cohorts": 1, "f": 0.5, "p": 0.5, "q": 0.75},

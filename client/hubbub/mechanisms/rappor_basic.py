@@ -11,13 +11,13 @@ Source: Erlingsson, Pihur, Korolova (CCS 2014), section 2.1. Variants: one-time 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.chain import Chain, Forgetful
 from hubbub.mechanisms.layout import BitVector
-from hubbub.mechanisms.mechanism import Memo
+from hubbub.mechanisms.mechanism import Memo, ValueKind
 
 __all__ = ["BasicRappor"]
 
@@ -35,7 +35,7 @@ class BasicRappor:
 
     NAME: ClassVar[str] = "rappor.basic"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[Literal["categories"]] = "categories"
+    VALUES: ClassVar[ValueKind] = "categories"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"categories": 3, "f": 0.5, "p": 0.25, "q": 0.75},
         {"categories": 4, "f": 0.75, "p": 0.0, "q": 1.0},

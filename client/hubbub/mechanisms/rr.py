@@ -9,12 +9,13 @@ Source: Warner (1965). With a fair first coin, p = 3/4 and epsilon = ln 3.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import OneHot
+from hubbub.mechanisms.mechanism import ValueKind
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 __all__ = ["RandomizedResponse"]
@@ -31,7 +32,7 @@ class RandomizedResponse:
 
     NAME: ClassVar[str] = "rr"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[Literal["categories"]] = "categories"
+    VALUES: ClassVar[ValueKind] = "categories"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = ({"epsilon": 0.1}, {"epsilon": 3.0})
 
     groups: ClassVar[int] = 1

@@ -13,11 +13,12 @@ Source: sue is basic one-time RAPPOR (Erlingsson, Pihur, Korolova, CCS 2014); ou
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import BitVector
+from hubbub.mechanisms.mechanism import ValueKind
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 __all__ = ["OptimizedUnary", "SymmetricUnary"]
@@ -36,7 +37,7 @@ class SymmetricUnary:
 
     NAME: ClassVar[str] = "unary.sue"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[Literal["categories"]] = "categories"
+    VALUES: ClassVar[ValueKind] = "categories"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "categories": 2},
         {"epsilon": 1.0, "categories": 4},
@@ -79,7 +80,7 @@ class OptimizedUnary:
 
     NAME: ClassVar[str] = "unary.oue"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[Literal["categories"]] = "categories"
+    VALUES: ClassVar[ValueKind] = "categories"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "categories": 2},
         {"epsilon": 1.0, "categories": 4},

@@ -77,10 +77,11 @@ class Mixer:
 
     async def _mix(self, window: Window) -> None:
         stream = self._table.streams.get(window.stream)
-        if stream is None:
-            return  # its table entry is gone; its reports wait for it to return
-        for batch_id in await self._pool.batches(window):
-            await self._launch(window, batch_id)
+        key_id = None if stream is None else self._table.key_id(window)
+        if stream is None or key_id is None:
+            return  # gone from the table; its reports wait for a table that knows them
+        for flying in await self._pool.batches(window):
+            await self._launch(window, flying, key_id)
         mix = Mix(
             stream.min_batch,
             reserve=round(stream.min_batch * self._reserve),
@@ -93,7 +94,7 @@ class Mixer:
             batch_id = await self._pool.take(window, take)
             if batch_id is None:
                 break
-            await self._launch(window, batch_id)
+            await self._launch(window, batch_id, key_id)
         if over:
             withheld = await self._pool.withhold(window, stream.min_batch)
             if withheld:
@@ -101,17 +102,20 @@ class Mixer:
             if not await self._pool.batches(window) and not await self._pool.pooled(window):
                 await self._pool.lay_aside(window)
 
-    async def _launch(self, window: Window, batch_id: bytes) -> None:
+    async def _launch(self, window: Window, batch_id: bytes, key_id: int) -> None:
         """Deliver a batch in a task of its own, unless one is at it; few at a time."""
         if batch_id in self._flying:
             return
         await self._places.acquire()
-        task = asyncio.create_task(self._deliver(window, batch_id))
+        task = asyncio.create_task(self._deliver(window, batch_id, key_id))
         self._flying[batch_id] = task
-        task.add_done_callback(lambda _: (self._flying.pop(batch_id), self._places.release()))
+        task.add_done_callback(lambda _: self._landed(batch_id))
 
-    async def _deliver(self, window: Window, batch_id: bytes) -> None:
-        key_id = self._table.key_id(window)
+    def _landed(self, batch_id: bytes) -> None:
+        del self._flying[batch_id]
+        self._places.release()
+
+    async def _deliver(self, window: Window, batch_id: bytes, key_id: int) -> None:
         attempt = 0
         while True:
             try:

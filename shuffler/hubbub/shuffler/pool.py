@@ -176,7 +176,7 @@ class Pool:
     async def law(self) -> dict[Window, dict[str, int]]:
         """Per window, the shuffler's terms of the conservation law, each window's of one moment."""
         with store_errors(self._url):
-            names = await awaited(self._redis.sunion("shuffler:windows", "shuffler:over"))
+            names = await awaited(self._redis.sunion(["shuffler:windows", "shuffler:over"]))
             terms = {
                 window: await self._terms(window) for window in sorted(map(Window.parse, names))
             }

@@ -50,7 +50,7 @@ class ShufflerService(ShufflerServicer):
         self._mixer = mixer
         self._clock = clock
 
-    async def Submit(self, request: SubmitRequest, context: Context) -> SubmitResponse:  # type: ignore[override]  # noqa: N802
+    async def Submit(self, request: SubmitRequest, context: Context) -> SubmitResponse:  # noqa: N802 named by the proto
         """Pool what can be taken, and say which could not and why."""
         if len(request.reports) > _MOST_REPORTS or len(UnknownFieldSet(request)):
             await context.abort(
@@ -73,7 +73,7 @@ class ShufflerService(ShufflerServicer):
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "the pool is away; send again")
         return SubmitResponse(refused=refused)
 
-    def _refusal(self, report: SealedReport, now: float) -> "Reason | None":
+    def _refusal(self, report: SealedReport, now: float) -> "Reason.ValueType | None":
         if len(UnknownFieldSet(report)):
             return Reason.REASON_UNKNOWN_FIELD  # PRIVACY: it could carry an identifier
         reason = self._table.refusal(report, now)
@@ -88,7 +88,7 @@ class OperatorService(OperatorServicer):
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def Status(self, request: StatusRequest, context: Context) -> StatusResponse:  # type: ignore[override]  # noqa: N802
+    async def Status(self, request: StatusRequest, context: Context) -> StatusResponse:  # noqa: N802 named by the proto
         """Counts per window, and nothing else."""
         del request
         try:

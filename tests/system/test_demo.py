@@ -1,0 +1,156 @@
+"""`hubbub demo` end to end, and what is left behind by a whole run: nothing about anyone."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import redis
+
+from hubbub.cli.demo import _close_epochs
+from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.people import candidates, people
+from hubbub.cli.query_commands import balance
+from hubbub.cli.remote import law
+from hubbub.cli.up import demo_catalog
+from hubbub.client import Client, GrpcTransport, MemoryState
+
+DEVICES = 1200
+
+
+def test_the_demo_counts_everything_once_and_its_intervals_hold(tmp_path: Path) -> None:
+    """10,038 intervals at 95%: sigma of the share is .22%, four times that where values of one
+    metric move together; the bounds of 90 and 99% are over 4.5 such sigmas away."""
+    out = tmp_path / "out.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "hubbub.cli", "demo", "--people", "6000", "--json", str(out)],
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "", "progress is for a terminal"
+    assert "The law balances." in done.stdout
+    document = json.loads(out.read_text())
+    law_terms = document["conservation"]
+    assert law_terms["acknowledged"] == law_terms["counted"] == 5 * 6000
+    assert law_terms["balanced"] is True
+    assert all(law_terms[term] == 0 for term in ("pooled", "in_flight", "duplicate", "rejected"))
+    assert set(document["metrics"]) == {
+        "income_over_50k", "education", "occupation", "age_group", "homepage",
+    }  # fmt: skip
+    covered = total = 0
+    for metric in document["metrics"].values():
+        assert metric["reports"] == 6000
+        assert 0 < metric["epsilon"] <= 2
+        assert sum(value["true"] for value in metric["values"]) == 6000
+        for value in metric["values"]:
+            assert {"value", "true", "estimate", "stderr", "low", "high"} <= value.keys()
+            covered += value["low"] <= value["true"] <= value["high"]
+            total += 1
+    assert total == 10_038
+    assert 0.90 <= covered / total <= 0.99
+    assert document["seconds"]["total"] > 0
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes], list[bytes]]:
+    """A run of a thousand devices: its folder, the two Redis dumps, and every payload sent."""
+    home = tmp_path_factory.mktemp("whole") / "home"
+    os.environ["PYTHONPROFILEIMPORTTIME"] = "1"  # every import of a service goes to its log
+    try:
+        with LocalRun(home, demo_catalog(), Ports.free()) as run:
+            transport = GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
+            payloads = []
+            for person in people(DEVICES):
+                client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
+                for metric, value in person.items():
+                    client.report(metric, value)
+                payloads += [w.payload for w in client._outbox.some(5) if w.stream == "homepage"]
+                assert client.flush(60)
+            transport.close()
+            _close_epochs(run.shuffler_redis)
+            deadline = time.monotonic() + 60
+            while True:
+                windows = law(run.endpoints).values()
+                if sum(w["counted"] for w in windows) == 5 * DEVICES and all(map(balance, windows)):
+                    break
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            dumps = [_dump(run.shuffler_redis), _dump(run.aggregator_redis)]
+    finally:
+        del os.environ["PYTHONPROFILEIMPORTTIME"]
+    return home, dumps, payloads
+
+
+def _dump(url: str) -> bytes:
+    """Every key and everything it holds."""
+    with redis.Redis.from_url(url) as client:
+        parts = []
+        for key in sorted(client.keys("*")):
+            kind = client.type(key)
+            parts.append(key)
+            if kind == b"string":
+                parts.append(client.get(key))
+            elif kind == b"set":
+                parts += sorted(client.smembers(key))
+            elif kind == b"hash":
+                parts += [part for item in client.hgetall(key).items() for part in item]
+            else:
+                raise AssertionError(f"a kind of key that nothing should write: {kind!r}")
+        return b"\n".join(parts)
+
+
+def _said_values() -> list[bytes]:
+    """Values long and rare enough not to stand in a log by chance."""
+    census = [b"Some-college", b"Prof-specialty", b"Adm-clerical", b"Bachelors", b"45-54"]
+    return census + [domain.encode() for domain in candidates()[:50]]
+
+
+def test_redis_holds_no_payload_value_or_peer_after_the_run(
+    whole_run: tuple[Path, list[bytes], list[bytes]],
+) -> None:
+    home, dumps, payloads = whole_run
+    assert len(payloads) == DEVICES
+    assert b"aggregator:totals:{homepage:" in dumps[1]
+    logged = [path.read_bytes() for path in home.glob("redis-*/**/*") if path.is_file()]
+    for held in (*dumps, *logged):
+        for payload in payloads:
+            assert payload not in held
+        for value in _said_values():
+            assert value not in held
+    for dump in dumps:
+        assert b"127.0.0.1" not in dump
+        assert b"pool:" not in dump
+        assert b"batch:" not in dump
+
+
+def test_logs_hold_no_value_payload_or_peer(
+    whole_run: tuple[Path, list[bytes], list[bytes]],
+) -> None:
+    home, _, payloads = whole_run
+    for name in ("shuffler.log", "aggregator.log"):
+        log = (home / "log" / name).read_bytes()
+        for secret in (
+            *_said_values(),
+            b"127.0.0.1",
+            b"peer",
+            *(p.hex().encode() for p in payloads),
+        ):
+            assert secret not in log
+
+
+def test_the_shuffler_process_never_imports_mechanisms_or_catalog(
+    whole_run: tuple[Path, list[bytes], list[bytes]],
+) -> None:
+    log = (whole_run[0] / "log" / "shuffler.log").read_text()
+    assert "hubbub.shuffler.mixer" in log, "imports are logged"
+    for forbidden in ("mechanisms", "catalog", "analysis", "aggregator", "client", "cli"):
+        assert f"hubbub.{forbidden}\n" not in log
+        assert f"hubbub.{forbidden}." not in log
+    for package in ("numpy", "mmh3", "hazmat.primitives.hpke"):
+        assert package not in log
