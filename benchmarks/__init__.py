@@ -1,0 +1,1 @@
+"""`make bench`: every stage beside its limit, measured in the same run."""

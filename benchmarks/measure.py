@@ -1,0 +1,41 @@
+"""How a figure is taken: several runs, the median, and the limit measured beside it."""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Row", "percentile_us", "rate"]
+
+ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table: ours against a limit, and what should be reached."""
+
+    stage: str
+    ours: str
+    limit: str
+    ratio: float
+    reach: str
+
+
+def rate(work: Callable[[], int], rounds: int = ROUNDS) -> float:
+    """Median things per second of something that says how many things it did."""
+    rates = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        done = work()
+        rates.append(done / (time.perf_counter() - start))
+    return statistics.median(rates)
+
+
+def percentile_us(work: Callable[[], object], calls: int, percent: int) -> float:
+    """Of one call's duration in microseconds."""
+    durations = []
+    for _ in range(calls):
+        start = time.perf_counter_ns()
+        work()
+        durations.append(time.perf_counter_ns() - start)
+    return sorted(durations)[len(durations) * percent // 100] / 1000

@@ -1,0 +1,338 @@
+"""The stages from a device to an estimate, each on the shipping code."""
+
+import asyncio
+import os
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import redis.asyncio
+
+from benchmarks.measure import Row, percentile_us, rate
+from hubbub.aggregator.fold import fold
+from hubbub.aggregator.opener import Opener
+from hubbub.aggregator.redis_store import RedisStore
+from hubbub.aggregator.store import Commit
+from hubbub.analysis import decode
+from hubbub.catalog import (
+    Catalog,
+    epoch_at,
+    epoch_start,
+    key_at,
+    open_sealed,
+    read_opening_keys,
+    seal,
+    seal_info,
+)
+from hubbub.cli.embedded_redis import EmbeddedRedis
+from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.remote import law
+from hubbub.cli.up import demo_catalog
+from hubbub.client import Client, GrpcTransport, MemoryState
+from hubbub.mechanisms import BitVector, CohortBits, OneHot, Rappor, SystemBits, build, tally
+from hubbub.serving import Window, connect_redis
+from hubbub.shuffler.batch import Take
+from hubbub.shuffler.pool import Pool
+from hubbub.wire.v1.report_pb2 import SealedReport
+from hubbub.wire.v1.services_pb2 import SubmitRequest
+
+__all__ = ["STAGES"]
+
+_PATH_REPORTS: Final = 40_000
+_RAPPOR = {"bits": 128, "hashes": 2, "cohorts": 64, "f": 0.5, "p": 0.25, "q": 0.75}
+_MECHANISMS = {
+    "rr": ({"epsilon": 1.0}, 1),
+    "grr": ({"epsilon": 1.0, "categories": 128}, 5),
+    "unary.sue": ({"epsilon": 1.0, "categories": 128}, 5),
+    "unary.oue": ({"epsilon": 1.0, "categories": 128}, 5),
+    "rappor": (_RAPPOR, "example.org"),
+    "rappor.basic": ({"categories": 128, "f": 0.5, "p": 0.25, "q": 0.75}, 5),
+}
+
+
+@contextmanager
+def _redis() -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        server = EmbeddedRedis(Path(folder))
+        try:
+            yield server.url
+        finally:
+            server.stop()
+
+
+def randomize() -> Iterator[Row]:
+    """One payload, in plain Python with coins from the system."""
+    coins = SystemBits()
+    for name, (parameters, value) in _MECHANISMS.items():
+        mechanism = build(name, **parameters)
+        microseconds = 1e6 / rate(partial(_times, 5000, mechanism.randomize, value, coins))
+        floor = 1e6 / rate(lambda: _times(5000, os.urandom, 176))
+        yield Row(
+            f"randomize, {name}, d = 128",
+            f"{microseconds:.1f} us",
+            f"one os.urandom {floor:.1f} us",
+            microseconds / floor,
+            "<= 25 us",
+        )
+
+
+def report() -> Iterator[Row]:
+    """What the app waits for."""
+    with _demo_bundle() as run:
+        transport = GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
+        for metric, value in (("education", "Bachelors"), ("homepage", "example.org")):
+            clients = [
+                Client(run.bundle, MemoryState(), transport, hold_seconds=None) for _ in range(3000)
+            ]
+            p99 = percentile_us(partial(_report_once, clients, metric, value), 3000, 99)
+            floor = percentile_us(dict, 3000, 99)
+            yield Row(
+                f"report({metric}) p99",
+                f"{p99:.0f} us",
+                f"dict() {floor:.1f} us",
+                p99 / floor,
+                "<= 100 us",
+            )
+        transport.close()
+
+
+def sealing() -> Iterator[Row]:
+    """The sender's sealing beside the library's own; opening in all processes beside one core."""
+    with _demo_bundle() as run:
+        private = read_opening_keys(run.home / "keys" / "opening.keys.json")
+        epoch = epoch_at(time.time(), "day")
+        key = key_at(run.bundle.keys, epoch_start(epoch, "day"))
+        if key is None:
+            raise AssertionError("keys of today")
+        info = seal_info("homepage", epoch)
+        from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite  # noqa: PLC0415
+
+        suite = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
+        raw = rate(lambda: _times(2000, suite.encrypt, bytes(18), key.key, info))
+        ours = rate(lambda: _times(2000, seal, bytes(18), key.key, info))
+        yield Row("seal, one core", f"{ours:,.0f}/s", f"library {raw:,.0f}/s", ours / raw, ">= .9")
+        opening = next(k for k in private if k.id == key.id).load()
+        sealed = [seal(bytes(18), key.key, info) for _ in range(8000)]
+        one_core = rate(lambda: _times(2000, open_sealed, sealed[0], opening, info))
+        processes = os.cpu_count() or 1
+        opener = Opener(private, processes)
+
+        async def everything() -> None:
+            await opener.open("homepage", epoch, key.id, sealed)
+
+        asyncio.run(everything())  # the processes start with the first batch
+        together = rate(lambda: _run(everything, len(sealed)))
+        opener.close()
+        limit = one_core * processes
+        yield Row(
+            f"open, {processes} processes",
+            f"{together:,.0f}/s",
+            f"library x {processes}: {limit:,.0f}/s",
+            together / limit,
+            ">= .9",
+        )
+
+
+def folding() -> Iterator[Row]:
+    """Adding payloads up, beside looking at every bit (unpackbits)."""
+    rows = 1_000_000
+    for name, layout in (
+        ("index of 128", OneHot(128)),
+        ("128 bits", BitVector(128)),
+        ("128 bits, 64 cohorts", CohortBits(64, 128)),
+    ):
+        raw = np.frombuffer(os.urandom(rows * layout.payload_bytes), dtype=np.uint8)
+        payloads = raw.reshape(rows, layout.payload_bytes).copy()
+        if isinstance(layout, CohortBits):
+            payloads[:, :2] = np.stack([payloads[:, 0] % 64, np.zeros(rows, np.uint8)], axis=1)
+        if isinstance(layout, OneHot):
+            payloads %= 128
+        ours = rate(partial(_count, rows, partial(fold, layout, payloads)))
+        peer = rate(partial(_count, rows, partial(_unpack, payloads)))
+        yield Row(
+            f"fold, {name}",
+            f"{ours / 1e6:,.1f}M/s",
+            f"unpackbits {peer / 1e6:,.1f}M/s",
+            ours / peer,
+            ">= 15M/s",
+        )
+
+
+def storing() -> Iterator[Row]:
+    """The pool and the commit, on a Redis of their own."""
+    with _redis() as url:
+        yield from asyncio.run(_storing(url))
+
+
+async def _storing(url: str) -> list[Row]:
+    client = await connect_redis(url)
+    pool, store = Pool(client, url), RedisStore(client, url)
+    number = 40_000
+    reports = [secrets.token_bytes(66) for _ in range(number)]
+    start = time.perf_counter()
+    for first in range(0, number, 4000):
+        await client.sadd("raw", *reports[first : first + 4000])
+    raw = number / (time.perf_counter() - start)
+    window = Window("bench", 1)
+    start = time.perf_counter()
+    for first in range(0, number, 1000):
+        await pool.add({window: reports[first : first + 1000]})
+    while batch_id := await pool.take(window, Take(5000, needs=5000)):
+        await pool.batch(window, batch_id)
+        await pool.delivered(window, batch_id)
+    through = number / (time.perf_counter() - start)
+    rows = [
+        Row(
+            "pool, in and out",
+            f"{through:,.0f}/s",
+            f"SADD {raw:,.0f}/s",
+            through / raw,
+            ">= 100k/s",
+        )
+    ]
+    cells = np.ones(8192, dtype=np.int64)
+    durations = []
+    for _ in range(9):
+        tags = [secrets.token_bytes(16) for _ in range(5000)]
+        commit = Commit(secrets.token_bytes(16), tags, cells, 0, {}, 4 * 10**9, 4 * 10**9)
+        start = time.perf_counter()
+        await store.add(window, commit)
+        durations.append(1000 * (time.perf_counter() - start))
+    start = time.perf_counter()
+    await client.sadd("tags", *(secrets.token_bytes(16) for _ in range(5000)))
+    floor = 1000 * (time.perf_counter() - start)
+    median = sorted(durations)[4]
+    rows.append(
+        Row(
+            "commit, 5,000 tags and 8,192 cells",
+            f"{median:.1f} ms",
+            f"SADD of the tags {floor:.1f} ms",
+            median / floor,
+            "<= 15 ms",
+        )
+    )
+    await client.aclose()
+    return rows
+
+
+def decoding() -> Iterator[Row]:
+    """Strings from 20,000 reports, one candidate list ten times the other."""
+    mechanism = Rappor(bits=128, hashes=2, cohorts=64, f=0.5, p=0.25, q=0.75)
+    coins = SystemBits()
+    totals = tally(
+        mechanism.layout, (mechanism.randomize(f"s{n % 200}", coins) for n in range(20_000))
+    )
+    seconds = {}
+    for number in (1000, 10_000):
+        candidates = [f"s{n}" for n in range(number)]
+        work = partial(decode, mechanism, totals, candidates)
+        seconds[number] = 1 / rate(partial(_count, 1, work), 3)
+    yield Row(
+        "decode, 10,000 candidates",
+        f"{seconds[10_000]:.1f} s",
+        f"1,000 candidates {seconds[1000]:.2f} s",
+        seconds[10_000] / seconds[1000],
+        "linear: <= 10",
+    )
+
+
+def path() -> Iterator[Row]:
+    """Sealed reports from Submit to counted, all processes on this machine, TLS."""
+    with _demo_bundle() as run:
+        metric, epoch = run.bundle.metric("education"), epoch_at(time.time(), "day")
+        key = key_at(run.bundle.keys, epoch_start(epoch, "day"))
+        if key is None:
+            raise AssertionError("keys of today")
+        info, coins = seal_info("education", epoch), SystemBits()
+        opening = read_opening_keys(run.home / "keys" / "opening.keys.json")
+        private = next(k for k in opening if k.id == key.id).load()
+        requests = []
+        for _ in range(_PATH_REPORTS // 1000):
+            payloads = (metric.randomizer.randomize(3, coins) for _ in range(1000))
+            requests.append(
+                SubmitRequest(
+                    reports=[
+                        SealedReport(
+                            stream="education",
+                            epoch=epoch,
+                            key_id=key.id,
+                            sealed=seal(payload, key.key, info),
+                        )
+                        for payload in payloads
+                    ]
+                )
+            )
+        sealed = requests[0].reports[0].sealed
+        limit = rate(lambda: _times(2000, open_sealed, sealed, private, info)) * 2
+        transport = GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
+        start = time.perf_counter()
+        for request in requests:
+            transport.submit(request, 60)
+        transport.close()
+        asyncio.run(_close(run.shuffler_redis))
+        while sum(window["counted"] for window in law(run.endpoints).values()) < _PATH_REPORTS:
+            time.sleep(0.05)
+        ours = _PATH_REPORTS / (time.perf_counter() - start)
+        yield Row(
+            "the whole path, sealed to counted",
+            f"{ours:,.0f}/s",
+            f"library open x 2: {limit:,.0f}/s",
+            ours / limit,
+            ">= .6",
+        )
+
+
+async def _close(url: str) -> None:
+    async with redis.asyncio.Redis.from_url(url) as client:
+        await Pool(client, url).close_windows()
+
+
+@contextmanager
+def _demo_bundle() -> Iterator[LocalRun]:
+    catalog: Catalog = demo_catalog()
+    with tempfile.TemporaryDirectory() as home, LocalRun(Path(home), catalog, Ports.free()) as run:
+        yield run
+
+
+def _times(number: int, call: Callable[..., object], *arguments: object) -> int:
+    work = partial(call, *arguments)
+    for _ in range(number):
+        work()
+    return number
+
+
+def _count(number: int, call: Callable[[], object]) -> int:
+    call()
+    return number
+
+
+def _report_once(clients: list[Client], metric: str, value: str) -> None:
+    clients.pop().report(metric, value)
+
+
+def _unpack(payloads: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    sums: npt.NDArray[np.int64] = np.unpackbits(payloads, axis=1).sum(axis=0, dtype=np.int64)
+    return sums
+
+
+def _run(coroutine: Callable[[], Coroutine[Any, Any, None]], number: int) -> int:
+    asyncio.run(coroutine())
+    return number
+
+
+STAGES: tuple[Callable[[], Iterator[Row]], ...] = (
+    randomize,
+    report,
+    sealing,
+    folding,
+    storing,
+    decoding,
+    path,
+)
