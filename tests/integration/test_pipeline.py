@@ -143,7 +143,8 @@ def test_strings_are_found_among_candidates(run: LocalRun) -> None:
 
 
 def test_killed_services_lose_nothing_and_count_nothing_twice(run: LocalRun) -> None:
-    """SIGKILL of the aggregator with batches in flight, then of the shuffler; all starts again."""
+    """SIGKILL of the aggregator with batches in flight, then of the shuffler and both Redis
+    servers; then everything starts again."""
     aggregator = run._children[0]
     aggregator.process.kill()
     aggregator.process.wait()
@@ -158,6 +159,9 @@ def test_killed_services_lose_nothing_and_count_nothing_twice(run: LocalRun) -> 
     run._children[1].process.wait()
     with pytest.raises(ServiceUnavailable, match="aggregator ended with code -9"):
         run.check()
+    for server in run._redis:
+        server.child.process.kill()
+        server.child.process.wait()
     run.stop()
     home = run.home
     with LocalRun(home, Catalog("", dict(run.bundle.metrics)), Ports.free()) as again:
@@ -282,6 +286,19 @@ def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: 
             assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
     with pytest.raises(ServiceUnavailable, match="is it running, and at this address"):
         law(replace(run.endpoints, tls=str(strangers)))
+
+
+def test_a_service_ends_gracefully_at_sigterm(run: LocalRun) -> None:
+    """Both end by themselves with 0, and what was acknowledged is there at the next start."""
+    _report(run, "theme", ["dark"] * 70)
+    _wait(run, acknowledged=70)
+    for child in reversed(run._children):
+        child.process.terminate()
+        assert child.process.wait(20) == 0
+    run.stop()
+    with LocalRun(run.home, Catalog("", dict(run.bundle.metrics)), Ports.free()) as again:
+        _close(again)
+        _wait(again, acknowledged=70, counted=70, pooled=0, in_flight=0)
 
 
 def test_redis_away_is_waited_out(run: LocalRun) -> None:

@@ -3,6 +3,7 @@
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from hubbub.errors import (
 )
 from hubbub.mechanisms import KeyedBits
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitRequest, SubmitResponse
+from hubbub.wire.v1.services_pb2_grpc import ShufflerServicer, add_ShufflerServicer_to_server
 from tests.unit.bundles import Signed
 
 HOUR, DAY = 3600, 86_400
@@ -316,6 +318,40 @@ def test_an_unreachable_shuffler_is_worth_another_try() -> None:
         transport.submit(SubmitRequest(), 2)
     assert caught.value.retry
     transport.close()
+
+
+def test_a_closed_connection_is_no_error_of_the_apps() -> None:
+    transport = GrpcTransport("127.0.0.1:9", roots=None, insecure=True)
+    transport.close()
+    with pytest.raises(NotSent, match="the connection was closed") as caught:
+        transport.submit(SubmitRequest(), 2)
+    assert caught.value.retry
+
+
+def test_the_servers_retry_hint_is_heard() -> None:
+    """A real server that asks for a pause of 1.5 seconds."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    import grpc
+
+    class Busy(ShufflerServicer):
+        def Submit(self, request: SubmitRequest, context: Any) -> SubmitResponse:  # noqa: N802
+            del request
+            context.set_trailing_metadata([("grpc-retry-pushback-ms", "1500")])
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "later")
+            return SubmitResponse()
+
+    server = grpc.server(ThreadPoolExecutor(1))
+    add_ShufflerServicer_to_server(Busy(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    transport = GrpcTransport(f"127.0.0.1:{port}", roots=None, insecure=True)
+    with pytest.raises(NotSent, match="RESOURCE_EXHAUSTED") as caught:
+        transport.submit(SubmitRequest(), 10)
+    assert caught.value.retry
+    assert caught.value.after_seconds == 1.5
+    transport.close()
+    server.stop(0)
 
 
 def test_the_background_thread_sends_without_being_asked(signed: Signed, clock: Clock) -> None:

@@ -62,7 +62,7 @@ class Sender:
         attempt = 0
         while batch := self._outbox.some(_BATCH):
             left = deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 or self._stop.is_set():
                 return False
             try:
                 self._submit(batch, min(left, _CALL_SECONDS))

@@ -77,6 +77,9 @@ class GrpcTransport:
                 retry=code in _TRY_AGAIN,
                 after_seconds=int(hint) / 1000 if hint.isdecimal() else None,
             ) from error
+        except ValueError as error:
+            # Closed by another thread in the meantime: what is left waits for the next start.
+            raise NotSent("the connection was closed", retry=True) from error
 
     def close(self) -> None:
         """Let go of the connection."""
