@@ -45,7 +45,7 @@ from hubbub.wire.v1.services_pb2 import SubmitRequest
 
 __all__ = ["STAGES"]
 
-_PATH_REPORTS: Final = 40_000
+_PATH_REPORTS: Final = 100_000
 _RAPPOR = {"bits": 128, "hashes": 2, "cohorts": 64, "f": 0.5, "p": 0.25, "q": 0.75}
 _MECHANISMS = {
     "rr": ({"epsilon": 1.0}, 1),

@@ -35,7 +35,7 @@ def table(
 ) -> None:
     """A table to standard output; the first columns are text, the others figures."""
     console = Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
-    console.print(escape(title), style="bold")
+    console.print(escape(title), style="bold", highlight=False)
     drawn = Table(box=SIMPLE_HEAD)
     for index, name in enumerate(header):
         drawn.add_column(name, justify="left" if index < text_columns else "right")
