@@ -17,6 +17,11 @@ def test_rappor_needs_room_for_its_hashes() -> None:
         build("rappor", bits=2, hashes=3, cohorts=1, f=0.5, p=0.25, q=0.75)
 
 
+def test_a_loss_without_measure_is_a_number_all_the_same() -> None:
+    bold = build("rappor", bits=64, hashes=8, cohorts=1, f=1e-300, p=0.0, q=1.0)
+    assert 16 * 64 * 0.69 < bold.permanent_loss() < 16 * 65 * 0.7  # type: ignore[attr-defined]
+
+
 def test_a_channel_that_says_nothing_is_refused() -> None:
     quarter = build("rr", epsilon=1.0).channel.q  # type: ignore[attr-defined]
     with pytest.raises(BadParameter, match="say nothing"):

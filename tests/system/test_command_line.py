@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,10 +14,13 @@ from pathlib import Path
 import pytest
 
 from hubbub.cli.devices import send_everyone
+from hubbub.cli.embedded_redis import free_port
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.remote import law, read_endpoints
 from hubbub.cli.up import demo_catalog
 from tests.conftest import CATALOG, Made
+
+ROOT = Path(__file__).parents[2]
 
 Hubbub = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -154,6 +158,55 @@ def test_a_taken_port_and_plain_text_abroad_are_refused(
     done = hubbub(*shuffler, "--listen", "0.0.0.0:0", HUBBUB_REDIS_URL=redis_url)
     _fails(done, "0.0.0.0:0 is not on this machine: --insecure is for loopback alone")
     _fails(hubbub("up", "--port", "0"), "--port 0 is outside")
+
+
+def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path: Path) -> None:
+    """The real command, a real Ctrl-C; the second start still has what the first took over."""
+    port = _four_free_ports()
+    for expected in (1, 2):
+        up = subprocess.Popen(
+            [sys.executable, "-m", "hubbub.cli", "up", "--port", str(port)],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert up.stdout
+        said = [up.stdout.readline() for _ in range(6)]
+        assert "hubbub is up, with the catalog of the demo; state in .hubbub" in said[0]
+        assert f"127.0.0.1:{port} with .hubbub/app.hubbub" in said[1]
+        _fails(hubbub("up", "--port", str(port)), ".hubbub is in use by another hubbub")
+        reported = subprocess.run(
+            [
+                sys.executable,
+                str(ROOT / "examples" / "settings_survey.py"),
+                ".hubbub/app.hubbub",
+                f"device{expected}",
+            ],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "still waiting: 0" in reported.stdout
+        status = json.loads(hubbub("status", "--format", "json").stdout)
+        assert (status["acknowledged"], status["balanced"]) == (2 * expected, True)
+        up.send_signal(signal.SIGINT)
+        out, err = up.communicate(timeout=60)
+        assert (up.returncode, out, err) == (0, "Ending.\n", "")
+
+
+def _four_free_ports() -> int:
+    """A port of 127.0.0.1 with three more behind it that nothing listens on now."""
+    while True:
+        first = free_port()
+        try:
+            for port in range(first, first + 4):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", port))
+        except (OSError, OverflowError):
+            continue
+        return first
 
 
 def test_no_server_program_names_both_remedies(hubbub: Hubbub, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ WRONG = [
     ),
     ('mechanism = "unary.oue"', 'mechanism = "rr"', "theme", "mechanism", "use grr"),
     ('mechanism = "unary.oue"', "mechanism = 7", "theme", "mechanism", "must be one of rr, grr"),
+    ("expires = 2099-06-30", "expires = 2099-06-30T00:00:00", "theme", "expires", "write YYYY"),
     ("expires = 2099-06-30", 'expires = "soon"', "theme", "expires", "write YYYY-MM-DD"),
     ('owner = "desktop@example.org"', 'owner = " "', "theme", "owner", "who answers for it"),
     ('epoch = "day"', 'epoch = "month"', "theme", "epoch", "one of hour, day, week"),

@@ -29,8 +29,6 @@ __all__ = ["Intake"]
 # out an outage. So the aggregator takes reports for one more grace, and knows batches for longer.
 _REMEMBER_SECONDS: Final = 30 * 86_400
 
-Indices = npt.NDArray[np.int64]
-
 
 class Intake:
     """Opens, checks, folds and commits batches."""

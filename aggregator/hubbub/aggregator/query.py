@@ -1,5 +1,6 @@
 """Query: which epochs hold what, and estimates for a metric over some of them."""
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -71,7 +72,10 @@ class Query:
                 f'metric "{name}": {totals.reports} reports in the epochs asked, below its minimum '
                 f"batch of {metric.min_batch}; ask for more epochs, or wait"
             )
-        found = answer(metric.randomizer, totals, metric.values, candidates)
+        # In a thread: decoding strings takes seconds, and batches keep coming meanwhile.
+        found = await asyncio.to_thread(
+            answer, metric.randomizer, totals, metric.values, candidates
+        )
         return Queried(metric, tuple(chosen), found)
 
 

@@ -69,7 +69,7 @@ class _Problem:
     """Weighted least squares with one column per found string and one for everything else.
 
     Rows of the design are sparse: `places` holds, per candidate, its cells in the flat vector of
-    bit estimates. All cells of a row are scaled so that the noise of every equation is alike.
+    bit estimates, `weights` what it adds there. Equations are scaled so that their noise is alike.
     """
 
     def __init__(
@@ -79,19 +79,15 @@ class _Problem:
         # The noise of a bit grows with its cohort's reports; it hardly depends on the bit itself.
         scale = np.repeat(1 / np.sqrt(share), mechanism.bits)
         self.target = bits * scale
-        self._value = np.repeat(share, mechanism.bits) * scale
-        self._places, self._holds = _places(mechanism, candidates)
-        self._others = self._value.copy()
-        self._squares = self.dot(self._value)
+        self._others = np.repeat(share, mechanism.bits) * scale
+        self._places, holds = _places(mechanism, candidates)
+        self._weights: Floats = self._others[self._places] * holds
+        self._squares = self.dot(self._others)
 
     def dot(self, vector: Floats) -> Floats:
         """The product of every candidate's row with a vector over the equations."""
-        products: Floats = (vector[self._places] * self._weights()).sum(axis=1)
+        products: Floats = np.einsum("ij,ij->i", vector[self._places], self._weights)
         return products
-
-    def _weights(self) -> Floats:
-        weights: Floats = self._value[self._places] * self._holds
-        return weights
 
     def estimates(self, found: Sequence[int]) -> tuple[Floats, Floats]:
         """Per candidate: its coefficient beside the found ones and the rest, and its error."""
@@ -113,10 +109,9 @@ class _Problem:
 
     def _columns(self, found: Sequence[int]) -> Floats:
         columns = np.zeros((len(self.target), len(found) + 1))
-        weights = self._weights() if found else None
         for column, candidate in enumerate(found):
-            if weights is not None:
-                columns[self._places[candidate], column] += weights[candidate]
+            # Places past a string's own bits repeat its cohort's first cell, with weight 0.
+            np.add.at(columns[:, column], self._places[candidate], self._weights[candidate])
         columns[:, -1] = self._others
         return columns
 

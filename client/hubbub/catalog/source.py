@@ -61,7 +61,7 @@ _RULES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "description": (_is_text, "must be a text that says what is asked; write one"),
     "owner": (_is_text, "must be a text that says who answers for it; write one"),
     "expires": (
-        lambda given: isinstance(given, date),
+        lambda given: type(given) is date,  # a datetime is a date too, but not a day
         "must be a date, after which clients stop reporting; write YYYY-MM-DD",
     ),
     "epoch": (lambda given: given in EPOCH_SECONDS, f"must be one of {', '.join(EPOCH_SECONDS)}"),

@@ -56,11 +56,11 @@ class Chain:
     def loss(self, hashes: int) -> float:
         """Of one report, in nats, when two values differ in `hashes` bits each way (theorem 2)."""
         one, zero = self.channel.p, self.channel.q
-        return log_at_least((one * (1 - zero) / (zero * (1 - one))) ** hashes)
+        return log_at_least(one * (1 - zero) / (zero * (1 - one)), hashes)
 
     def permanent_loss(self, hashes: int) -> float:
         """Of any number of reports of one value, in nats (theorem 1)."""
-        return log_at_least(((1 - self.flip.exact) / self.flip.exact) ** (2 * hashes))
+        return log_at_least((1 - self.flip.exact) / self.flip.exact, 2 * hashes)
 
     def permanent(self, bits: int, width: int, source: BitSource) -> int:
         """The permanent response to `width` true bits."""

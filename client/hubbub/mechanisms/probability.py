@@ -69,11 +69,11 @@ def exp_at_most(epsilon: float, share: Fraction = Fraction(1)) -> Fraction:
     return Fraction(math.exp(float(Fraction(epsilon) * share * (1 - _SLACK))))
 
 
-def log_at_least(ratio: Fraction) -> float:
-    """The natural logarithm of a likelihood ratio >= 1, in nats, rounded up."""
+def log_at_least(ratio: Fraction, times: int = 1) -> float:
+    """`times` the natural logarithm of a likelihood ratio >= 1, in nats, rounded up."""
     # log1p of the exact excess keeps its precision where the ratio is close to one.
-    # PRIVACY: rounds up by more than the error of log1p.
-    return math.log1p(float(ratio - 1)) * (1 + _LOG_ERROR)
+    # PRIVACY: rounds up by more than the error of log1p and of the products.
+    return times * math.log1p(float(ratio - 1)) * (1 + _LOG_ERROR)
 
 
 def _checked(probability: Fraction | float) -> Fraction:

@@ -62,7 +62,7 @@ class SymmetricUnary:
         return BitVector(self.categories)
 
     def privacy_loss(self) -> float:
-        return log_at_least((self.channel.p / self.channel.q) ** 2)
+        return log_at_least(self.channel.p / self.channel.q, 2)
 
     def randomize(self, value: int, source: BitSource) -> bytes:
         self.check(value)

@@ -34,7 +34,7 @@ _random: Final = secrets.SystemRandom()
 class Mixer:
     """Moves reports from pools to the aggregator.
 
-    reserve: how many reports stay in an open pool, as a share of the minimum batch.
+    reserve: how many reports stay in an open pool, in minimum batches.
     max_batch: the most reports in a batch.
     """
 
@@ -121,16 +121,17 @@ class Mixer:
             try:
                 # PRIVACY: a fresh order at every attempt, from the system's randomness.
                 sealed = shuffled(await self._pool.batch(window, batch_id))
-                await self._ingest.Apply(
-                    Batch(
-                        batch_id=batch_id,
-                        stream=window.stream,
-                        epoch=window.epoch,
-                        key_id=key_id,
-                        sealed=sealed,
-                    ),
-                    timeout=_CALL_SECONDS,
-                )
+                if sealed:  # else it was delivered since it was listed
+                    await self._ingest.Apply(
+                        Batch(
+                            batch_id=batch_id,
+                            stream=window.stream,
+                            epoch=window.epoch,
+                            key_id=key_id,
+                            sealed=sealed,
+                        ),
+                        timeout=_CALL_SECONDS,
+                    )
                 await self._pool.delivered(window, batch_id)
             except (grpc.aio.AioRpcError, StoreUnavailable) as error:
                 attempt += 1
