@@ -70,7 +70,9 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[byte
                 client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
                 for metric, value in person.items():
                     client.report(metric, value)
-                payloads += [w.payload for w in client._outbox.some(5) if w.stream == "homepage"]
+                payloads += [
+                    w.payload for w in client._outbox.some(5, 10_000) if w.stream == "homepage"
+                ]
                 assert client.flush(60)
             transport.close()
             _close_epochs(run.shuffler_redis)

@@ -1,13 +1,15 @@
 """metrics.toml: what is refused, and that every refusal says where and what to do."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hubbub.catalog import read_catalog
-from hubbub.errors import CatalogInvalid, ValueOutOfDomain
+from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from tests.conftest import CATALOG
+from tests.unit.bundles import Signed
 
 WRONG = [
     ("epsilon = 1.0", "epsilon = 20", "theme", "epsilon", r"in \[0.0009765625, 16.0\]"),
@@ -144,3 +146,10 @@ def test_a_metric_codes_its_values_and_shows_none_it_refuses(tmp_path: Path) -> 
         with pytest.raises(ValueOutOfDomain) as caught:
             metrics[name].code(value)
         assert str(value) not in str(caught.value).replace("its 3 values", "")
+
+
+def test_a_minimum_batch_must_fit_one_message(signed: Signed) -> None:
+    homepage = signed.bundle.metric("homepage")
+    with pytest.raises(BadParameter, match=r"is 64\.8 MiB, above 64; lower min_batch"):
+        replace(homepage, min_batch=1_000_000)
+    assert replace(homepage, min_batch=700_000).min_batch == 700_000

@@ -2,9 +2,11 @@
 
 import stat
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from hubbub.catalog import epoch_at, open_sealed, read_opening_keys, seal_info
@@ -328,27 +330,25 @@ def test_a_closed_connection_is_no_error_of_the_apps() -> None:
     assert caught.value.retry
 
 
-def test_the_servers_retry_hint_is_heard() -> None:
-    """A real server that asks for a pause of 1.5 seconds."""
-    from concurrent.futures import ThreadPoolExecutor
+@pytest.mark.parametrize("code", [c for c in grpc.StatusCode if c is not grpc.StatusCode.OK])
+def test_only_a_refusal_of_the_request_itself_gives_reports_up(code: grpc.StatusCode) -> None:
+    """A real server that answers with each code, and asks for a pause of 1.5 seconds."""
 
-    import grpc
-
-    class Busy(ShufflerServicer):
+    class Refuses(ShufflerServicer):
         def Submit(self, request: SubmitRequest, context: Any) -> SubmitResponse:  # noqa: N802
             del request
             context.set_trailing_metadata([("grpc-retry-pushback-ms", "1500")])
-            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "later")
+            context.abort(code, "refused")
             return SubmitResponse()
 
     server = grpc.server(ThreadPoolExecutor(1))
-    add_ShufflerServicer_to_server(Busy(), server)
+    add_ShufflerServicer_to_server(Refuses(), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     transport = GrpcTransport(f"127.0.0.1:{port}", roots=None, insecure=True)
-    with pytest.raises(NotSent, match="RESOURCE_EXHAUSTED") as caught:
+    with pytest.raises(NotSent, match=code.name) as caught:
         transport.submit(SubmitRequest(), 10)
-    assert caught.value.retry
+    assert caught.value.retry == (code.name not in {"INVALID_ARGUMENT", "UNIMPLEMENTED"})
     assert caught.value.after_seconds == 1.5
     transport.close()
     server.stop(0)
@@ -375,9 +375,11 @@ def test_the_outbox_gives_random_order_and_forgets_what_is_done() -> None:
     every = [Waiting("s", 0, bytes([i])) for i in range(50)]
     for waiting in every:
         outbox.add(waiting)
-    orders = {tuple(w.payload for w in outbox.some(50)) for _ in range(4)}
+    orders = {tuple(w.payload for w in outbox.some(50, 1000)) for _ in range(4)}
     assert len(orders) == 4
-    assert len(outbox.some(7)) == 7
+    assert len(outbox.some(7, 1000)) == 7
+    assert len(outbox.some(50, 20)) == 20
+    assert len(outbox.some(50, 0)) == 1, "a long payload goes alone"
     outbox.remove(every[:49])
-    assert outbox.some(10) == [every[49]]
+    assert outbox.some(10, 1000) == [every[49]]
     assert not outbox.full

@@ -16,6 +16,10 @@ __all__ = ["MAX_MIN_BATCH", "MIN_MIN_BATCH", "Limits", "Metric"]
 # A batch hides a report among its others; below ten there is nobody to hide among.
 MIN_MIN_BATCH: Final = 10
 MAX_MIN_BATCH: Final = 1_000_000
+# A batch travels as one message, and the services take none above this.
+MAX_BATCH_BYTES: Final = 64 << 20
+# What sealing and framing add to a payload, rounded up.
+_SEALED_MORE_BYTES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,13 @@ class Metric:
                 f"one report of {self.mechanism} with these parameters loses "
                 f"{report_loss:.6g} nats, above epsilon {self.epsilon:g}; "
                 "raise epsilon or lie more"
+            )
+        batch_bytes = self.min_batch * (randomizer.layout.payload_bytes + _SEALED_MORE_BYTES)
+        if not batch_bytes <= MAX_BATCH_BYTES:
+            size = f"{batch_bytes / (1 << 20):.1f} MiB, above {MAX_BATCH_BYTES >> 20}"
+            raise BadParameter(
+                f"a minimum batch of {self.min_batch} reports is {size}; "
+                "lower min_batch or choose a shorter payload"
             )
         memoized = randomizer if isinstance(randomizer, Memoized) else None
         forever = memoized.permanent_loss() if memoized else inf

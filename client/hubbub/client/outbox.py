@@ -4,6 +4,7 @@ import secrets
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from hubbub.wire.v1.report_pb2 import SealedReport
 
@@ -41,10 +42,16 @@ class Outbox:
         with self._lock:
             self._waiting.append(waiting)
 
-    def some(self, most: int) -> list[Waiting]:
-        """At most so many, in random order; they stay in until removed."""
+    def some(self, most: int, most_bytes: int) -> list[Waiting]:
+        """At most so many and, past the first, so many bytes; in random order.
+
+        They stay in until removed.
+        """
         with self._lock:
-            return secrets.SystemRandom().sample(self._waiting, min(most, len(self._waiting)))
+            drawn = secrets.SystemRandom().sample(self._waiting, min(most, len(self._waiting)))
+        ends = accumulate(len(waiting.payload) for waiting in drawn)
+        fitting = sum(end <= most_bytes for end in ends)
+        return drawn[: max(1, fitting)]
 
     def remove(self, done: Iterable[Waiting]) -> None:
         """Take out what was acknowledged or given up."""

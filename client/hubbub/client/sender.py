@@ -19,6 +19,7 @@ __all__ = ["Sender"]
 _log: Final = logging.getLogger("hubbub.client")
 
 _BATCH: Final = 500
+_BATCH_BYTES: Final = 1 << 20
 _CALL_SECONDS: Final = 10.0
 _FIRST_WAIT_SECONDS: Final = 0.2
 _LONGEST_WAIT_SECONDS: Final = 60.0
@@ -60,7 +61,7 @@ class Sender:
 
     def _send_until(self, deadline: float) -> bool:
         attempt = 0
-        while batch := self._outbox.some(_BATCH):
+        while batch := self._outbox.some(_BATCH, _BATCH_BYTES):
             left = deadline - time.monotonic()
             if left <= 0 or self._stop.is_set():
                 return False

@@ -11,13 +11,9 @@ from hubbub.wire.v1.services_pb2_grpc import ShufflerStub
 
 __all__ = ["GrpcTransport", "NotSent", "Transport"]
 
-_TRY_AGAIN: Final = frozenset(
-    {
-        grpc.StatusCode.UNAVAILABLE,
-        grpc.StatusCode.DEADLINE_EXCEEDED,
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-    }
-)
+# Only these say that the same bytes can never be taken. A server that is killed, restarted or cut
+# off answers with nearly any other code, and a report given up then would be lost.
+_FOR_GOOD: Final = frozenset({grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED})
 
 
 class NotSent(HubbubError):
@@ -74,7 +70,7 @@ class GrpcTransport:
             hint = hints.get("grpc-retry-pushback-ms", "")
             raise NotSent(
                 f"the shuffler did not take the reports: {code.name}",
-                retry=code in _TRY_AGAIN,
+                retry=code not in _FOR_GOOD,
                 after_seconds=int(hint) / 1000 if hint.isdecimal() else None,
             ) from error
         except ValueError as error:

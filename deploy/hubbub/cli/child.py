@@ -14,18 +14,27 @@ _LAST_LINES: Final = 5
 
 
 class Child:
-    """A program of ours, in a session of its own so that a Ctrl-C reaches only us."""
+    """A program of ours, in a session of its own so that a Ctrl-C reaches only us.
+
+    It runs once constructed; `start()` runs it again, as it was, after it has ended.
+    """
 
     def __init__(
         self, name: str, command: Sequence[str], environment: Mapping[str, str], log: Path
     ) -> None:
         self.name = name
+        self._command = list(command)
+        self._environment = dict(environment)
         self._log = log
-        with log.open("ab") as output:
+        self.start()
+
+    def start(self) -> None:
+        """Run the program."""
+        with self._log.open("ab") as output:
             self._first = output.tell()
             self.process = subprocess.Popen(
-                list(command),
-                env=dict(environment),
+                self._command,
+                env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
