@@ -1,5 +1,7 @@
 """Redis: connected once, checked for its version, and failing as StoreUnavailable."""
 
+import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -14,10 +16,13 @@ __all__ = ["awaited", "connect_redis", "store_errors"]
 
 _OLDEST: Final = (6, 2)  # SMISMEMBER
 _TIMEOUT_SECONDS: Final = 10.0
+# Started together with us, it may be a moment later.
+_START_SECONDS: Final = 3.0
+_PAUSE_SECONDS: Final = 0.1
 
 
 async def connect_redis(url: str) -> redis.asyncio.Redis:
-    """A client of the server at `url`, which answered and is new enough.
+    """A client of the server at `url`, which answered within seconds and is new enough.
 
     Raises:
         StoreUnavailable: it cannot be reached, refuses us, or is older than 6.2.
@@ -30,8 +35,16 @@ async def connect_redis(url: str) -> redis.asyncio.Redis:
         raise StoreUnavailable(
             f"the Redis URL is not one: {error}; write redis://HOST:PORT/0"
         ) from None
-    with store_errors(url):
-        version = str((await client.info("server"))["redis_version"])
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            with store_errors(url):
+                version = str((await client.info("server"))["redis_version"])
+            break
+        except StoreUnavailable:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(_PAUSE_SECONDS)
     if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST:
         raise StoreUnavailable(f"Redis at {_shown(url)} is {version}; 6.2 or newer is needed")
     return client
