@@ -9,9 +9,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.device import randomize, report, sealing
 from benchmarks.measure import Row
-from benchmarks.stages import STAGES
+from benchmarks.services import decoding, folding, path, storing
 
+STAGES = (randomize, report, sealing, folding, storing, decoding, path)
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEADER = ("stage", "ours", "limit, in the same run", "ratio", "reach")
 

@@ -288,6 +288,23 @@ def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: 
         law(replace(run.endpoints, tls=str(strangers)))
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for the children")
+def test_opening_processes_end_with_a_killed_aggregator(run: LocalRun) -> None:
+    """They hold the private keys."""
+    _report(run, "theme", ["dark"] * 60)
+    _close(run)
+    _wait(run, acknowledged=60, counted=60)
+    parent = run._children[0].process
+    workers = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+    assert len(workers) >= 2
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + WAIT_SECONDS
+    while alive := [pid for pid in workers if Path(f"/proc/{pid}/exe").exists()]:
+        assert time.monotonic() < deadline, alive
+        time.sleep(0.1)
+
+
 def test_a_service_ends_gracefully_at_sigterm(run: LocalRun) -> None:
     """Both end by themselves with 0, and what was acknowledged is there at the next start."""
     _report(run, "theme", ["dark"] * 70)

@@ -18,6 +18,7 @@ from hubbub.cli.embedded_redis import free_port
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.remote import law, read_endpoints
 from hubbub.cli.up import demo_catalog
+from hubbub.errors import HubbubError
 from tests.conftest import CATALOG, Made
 
 ROOT = Path(__file__).parents[2]
@@ -233,6 +234,20 @@ def test_every_command_has_help(hubbub: Hubbub, command: str) -> None:
     done = hubbub(*command.split(), "--help")
     assert done.returncode == 0
     assert "usage: hubbub" in done.stdout
+
+
+def test_killed_devices_end_the_demo_instead_of_hanging_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hubbub.cli import devices
+
+    monkeypatch.setattr(devices, "_send_some", _dies)
+    with pytest.raises(HubbubError, match="a process of simulated devices was killed"):
+        send_everyone([{"age_group": "65+"}] * 10, home / "app.hubbub", lambda _: None)
+
+
+def _dies(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_formats_carry_the_same_numbers(hubbub: Hubbub, home: Path) -> None:

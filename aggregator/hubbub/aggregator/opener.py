@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hubbub.catalog import SEAL_BYTES, OpeningKey, open_sealed, seal_info
 from hubbub.errors import BadPayload
+from hubbub.serving import end_with_parent
 
 __all__ = ["Opener"]
 
@@ -82,6 +83,7 @@ class Opener:
 def _hold_keys(private: Mapping[int, bytes]) -> None:
     # The terminal's Ctrl-C reaches every process; it is the parent that decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()  # a worker holds private keys: it must not outlive the aggregator
     _keys.update({i: X25519PrivateKey.from_private_bytes(raw) for i, raw in private.items()})
 
 

@@ -1,6 +1,7 @@
 """Simulated devices: each person a client of its own, with its own secret, over the real wire."""
 
 import multiprocessing
+import queue
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from hubbub.catalog import Bundle, read_bundle
 from hubbub.cli.people import Person
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome, Transport
 from hubbub.errors import HubbubError
+from hubbub.serving import end_with_parent
 
 if TYPE_CHECKING:
     from multiprocessing.queues import Queue
@@ -23,6 +25,7 @@ _PROCESSES: Final = 2
 _THREADS: Final = 16  # per process: while one device waits for its answer, others work
 _FLUSH_SECONDS: Final = 60.0
 _TOLD_EVERY: Final = 100
+_LISTEN_SECONDS: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -64,7 +67,13 @@ def send_everyone(
         process.start()
     total = Sent()
     while total.devices < len(everyone):
-        some = told.get()
+        try:
+            some = told.get(timeout=_LISTEN_SECONDS)
+        except queue.Empty:
+            # What a process told before it ended has arrived by now.
+            if any(process.exitcode for process in processes):
+                raise HubbubError("a process of simulated devices was killed") from None
+            continue
         if isinstance(some, str):
             raise HubbubError(f"a process of simulated devices failed: {some}")
         total.add(some)
@@ -76,6 +85,7 @@ def send_everyone(
 
 def _send_some(some: Sequence[Person], bundle_path: Path, told: "Queue[Sent | str]") -> None:
     """One process: its devices share a connection, as devices behind one proxy do."""
+    end_with_parent()
     try:
         bundle = read_bundle(bundle_path)
         transport = GrpcTransport(bundle.shuffler, roots=bundle.roots)

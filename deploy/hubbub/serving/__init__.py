@@ -5,6 +5,7 @@ It knows no metric and no mechanism, so the blind shuffler may stand on it.
 
 from hubbub.serving.process import (
     add_security,
+    end_with_parent,
     redis_url,
     run_service,
     serve_until_signal,
@@ -23,6 +24,7 @@ __all__ = [
     "awaited",
     "channel",
     "connect_redis",
+    "end_with_parent",
     "redis_url",
     "run_service",
     "serve_until_signal",

@@ -4,9 +4,11 @@ import argparse
 import asyncio
 import contextlib
 import logging
+import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +17,14 @@ from hubbub.errors import BadParameter, HubbubError
 from hubbub.serving.server import Server
 from hubbub.serving.tls import TlsFolder
 
-__all__ = ["add_security", "redis_url", "run_service", "serve_until_signal", "tls_folder"]
+__all__ = [
+    "add_security",
+    "end_with_parent",
+    "redis_url",
+    "run_service",
+    "serve_until_signal",
+    "tls_folder",
+]
 
 _GRACE_SECONDS: Final = 5.0
 
@@ -42,6 +51,19 @@ def redis_url() -> str:
     if not url:
         raise BadParameter("HUBBUB_REDIS_URL is not set; set it to redis://HOST:PORT/0")
     return url
+
+
+def end_with_parent() -> None:
+    """End this worker process when the process that started it is gone, killed included."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        raise AssertionError("only a process of multiprocessing has a parent to end with")
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="hubbub-parent", daemon=True).start()
 
 
 async def serve_until_signal(

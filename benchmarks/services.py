@@ -1,28 +1,24 @@
-"""The stages from a device to an estimate, each on the shipping code."""
+"""The stages behind the device: fold, pool, commit, decode, and the whole path."""
 
 import asyncio
 import os
 import secrets
-import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import redis.asyncio
 
-from benchmarks.measure import Row, percentile_us, rate
+from benchmarks.measure import Row, rate
+from benchmarks.own import counted, own_hubbub, own_redis, times
 from hubbub.aggregator.fold import fold
-from hubbub.aggregator.opener import Opener
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.store import Commit
 from hubbub.analysis import decode
 from hubbub.catalog import (
-    Catalog,
     epoch_at,
     epoch_start,
     key_at,
@@ -31,113 +27,18 @@ from hubbub.catalog import (
     seal,
     seal_info,
 )
-from hubbub.cli.embedded_redis import EmbeddedRedis
-from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.remote import law
-from hubbub.cli.up import demo_catalog
-from hubbub.client import Client, GrpcTransport, MemoryState
-from hubbub.mechanisms import BitVector, CohortBits, OneHot, Rappor, SystemBits, build, tally
+from hubbub.client import GrpcTransport
+from hubbub.mechanisms import BitVector, CohortBits, OneHot, Rappor, SystemBits, tally
 from hubbub.serving import Window, connect_redis
 from hubbub.shuffler.batch import Take
 from hubbub.shuffler.pool import Pool
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 
-__all__ = ["STAGES"]
+__all__ = ["decoding", "folding", "path", "storing"]
 
 _PATH_REPORTS: Final = 100_000
-_RAPPOR = {"bits": 128, "hashes": 2, "cohorts": 64, "f": 0.5, "p": 0.25, "q": 0.75}
-_MECHANISMS = {
-    "rr": ({"epsilon": 1.0}, 1),
-    "grr": ({"epsilon": 1.0, "categories": 128}, 5),
-    "unary.sue": ({"epsilon": 1.0, "categories": 128}, 5),
-    "unary.oue": ({"epsilon": 1.0, "categories": 128}, 5),
-    "rappor": (_RAPPOR, "example.org"),
-    "rappor.basic": ({"categories": 128, "f": 0.5, "p": 0.25, "q": 0.75}, 5),
-}
-
-
-@contextmanager
-def _redis() -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        server = EmbeddedRedis(Path(folder))
-        try:
-            yield server.url
-        finally:
-            server.stop()
-
-
-def randomize() -> Iterator[Row]:
-    """One payload, in plain Python with coins from the system."""
-    coins = SystemBits()
-    for name, (parameters, value) in _MECHANISMS.items():
-        mechanism = build(name, **parameters)
-        microseconds = 1e6 / rate(partial(_times, 5000, mechanism.randomize, value, coins))
-        floor = 1e6 / rate(lambda: _times(5000, os.urandom, 176))
-        yield Row(
-            f"randomize, {name}, d = 128",
-            f"{microseconds:.1f} us",
-            f"one os.urandom {floor:.1f} us",
-            microseconds / floor,
-            "<= 25 us",
-        )
-
-
-def report() -> Iterator[Row]:
-    """What the app waits for."""
-    with _demo_bundle() as run:
-        transport = GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
-        for metric, value in (("education", "Bachelors"), ("homepage", "example.org")):
-            clients = [
-                Client(run.bundle, MemoryState(), transport, hold_seconds=None) for _ in range(3000)
-            ]
-            p99 = percentile_us(partial(_report_once, clients, metric, value), 3000, 99)
-            floor = percentile_us(dict, 3000, 99)
-            yield Row(
-                f"report({metric}) p99",
-                f"{p99:.0f} us",
-                f"dict() {floor:.1f} us",
-                p99 / floor,
-                "<= 100 us",
-            )
-        transport.close()
-
-
-def sealing() -> Iterator[Row]:
-    """The sender's sealing beside the library's own; opening in all processes beside one core."""
-    with _demo_bundle() as run:
-        private = read_opening_keys(run.home / "keys" / "opening.keys.json")
-        epoch = epoch_at(time.time(), "day")
-        key = key_at(run.bundle.keys, epoch_start(epoch, "day"))
-        if key is None:
-            raise AssertionError("keys of today")
-        info = seal_info("homepage", epoch)
-        from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite  # noqa: PLC0415
-
-        suite = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
-        raw = rate(lambda: _times(2000, suite.encrypt, bytes(18), key.key, info))
-        ours = rate(lambda: _times(2000, seal, bytes(18), key.key, info))
-        yield Row("seal, one core", f"{ours:,.0f}/s", f"library {raw:,.0f}/s", ours / raw, ">= .9")
-        opening = next(k for k in private if k.id == key.id).load()
-        sealed = [seal(bytes(18), key.key, info) for _ in range(8000)]
-        one_core = rate(lambda: _times(2000, open_sealed, sealed[0], opening, info))
-        processes = os.cpu_count() or 1
-        opener = Opener(private, processes)
-
-        async def everything() -> None:
-            await opener.open("homepage", epoch, key.id, sealed)
-
-        asyncio.run(everything())  # the processes start with the first batch
-        together = rate(lambda: _run(everything, len(sealed)))
-        opener.close()
-        limit = one_core * processes
-        yield Row(
-            f"open, {processes} processes",
-            f"{together:,.0f}/s",
-            f"library x {processes}: {limit:,.0f}/s",
-            together / limit,
-            ">= .9",
-        )
 
 
 def folding() -> Iterator[Row]:
@@ -154,8 +55,8 @@ def folding() -> Iterator[Row]:
             payloads[:, :2] = np.stack([payloads[:, 0] % 64, np.zeros(rows, np.uint8)], axis=1)
         if isinstance(layout, OneHot):
             payloads %= 128
-        ours = rate(partial(_count, rows, partial(fold, layout, payloads)))
-        peer = rate(partial(_count, rows, partial(_unpack, payloads)))
+        ours = rate(partial(counted, rows, partial(fold, layout, payloads)))
+        peer = rate(partial(counted, rows, partial(_unpack, payloads)))
         yield Row(
             f"fold, {name}",
             f"{ours / 1e6:,.1f}M/s",
@@ -167,7 +68,7 @@ def folding() -> Iterator[Row]:
 
 def storing() -> Iterator[Row]:
     """The pool and the commit, on a Redis of their own."""
-    with _redis() as url:
+    with own_redis() as url:
         yield from asyncio.run(_storing(url))
 
 
@@ -233,7 +134,7 @@ def decoding() -> Iterator[Row]:
     for number in (1000, 10_000):
         candidates = [f"s{n}" for n in range(number)]
         work = partial(decode, mechanism, totals, candidates)
-        seconds[number] = 1 / rate(partial(_count, 1, work), 3)
+        seconds[number] = 1 / rate(partial(counted, 1, work), 3)
     yield Row(
         "decode, 10,000 candidates",
         f"{seconds[10_000]:.1f} s",
@@ -245,7 +146,7 @@ def decoding() -> Iterator[Row]:
 
 def path() -> Iterator[Row]:
     """Sealed reports from Submit to counted, all processes on this machine, TLS."""
-    with _demo_bundle() as run:
+    with own_hubbub() as run:
         metric, epoch = run.bundle.metric("education"), epoch_at(time.time(), "day")
         key = key_at(run.bundle.keys, epoch_start(epoch, "day"))
         if key is None:
@@ -270,7 +171,7 @@ def path() -> Iterator[Row]:
                 )
             )
         sealed = requests[0].reports[0].sealed
-        limit = rate(lambda: _times(2000, open_sealed, sealed, private, info)) * 2
+        limit = rate(lambda: times(2000, open_sealed, sealed, private, info)) * 2
         transport = GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
         start = time.perf_counter()
         for request in requests:
@@ -294,45 +195,6 @@ async def _close(url: str) -> None:
         await Pool(client, url).close_windows()
 
 
-@contextmanager
-def _demo_bundle() -> Iterator[LocalRun]:
-    catalog: Catalog = demo_catalog()
-    with tempfile.TemporaryDirectory() as home, LocalRun(Path(home), catalog, Ports.free()) as run:
-        yield run
-
-
-def _times(number: int, call: Callable[..., object], *arguments: object) -> int:
-    work = partial(call, *arguments)
-    for _ in range(number):
-        work()
-    return number
-
-
-def _count(number: int, call: Callable[[], object]) -> int:
-    call()
-    return number
-
-
-def _report_once(clients: list[Client], metric: str, value: str) -> None:
-    clients.pop().report(metric, value)
-
-
 def _unpack(payloads: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     sums: npt.NDArray[np.int64] = np.unpackbits(payloads, axis=1).sum(axis=0, dtype=np.int64)
     return sums
-
-
-def _run(coroutine: Callable[[], Coroutine[Any, Any, None]], number: int) -> int:
-    asyncio.run(coroutine())
-    return number
-
-
-STAGES: tuple[Callable[[], Iterator[Row]], ...] = (
-    randomize,
-    report,
-    sealing,
-    folding,
-    storing,
-    decoding,
-    path,
-)

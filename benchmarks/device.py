@@ -1,0 +1,117 @@
+"""The stages on the device: randomize, report, seal; and opening, which sealing is measured by."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from typing import Any
+
+from benchmarks.measure import Row, percentile_us, rate
+from benchmarks.own import own_hubbub, times
+from hubbub.aggregator.opener import Opener
+from hubbub.catalog import (
+    epoch_at,
+    epoch_start,
+    key_at,
+    open_sealed,
+    read_opening_keys,
+    seal,
+    seal_info,
+)
+from hubbub.client import Client, GrpcTransport, MemoryState
+from hubbub.mechanisms import SystemBits, build
+
+__all__ = ["randomize", "report", "sealing"]
+
+_RAPPOR = {"bits": 128, "hashes": 2, "cohorts": 64, "f": 0.5, "p": 0.25, "q": 0.75}
+_MECHANISMS = {
+    "rr": ({"epsilon": 1.0}, 1),
+    "grr": ({"epsilon": 1.0, "categories": 128}, 5),
+    "unary.sue": ({"epsilon": 1.0, "categories": 128}, 5),
+    "unary.oue": ({"epsilon": 1.0, "categories": 128}, 5),
+    "rappor": (_RAPPOR, "example.org"),
+    "rappor.basic": ({"categories": 128, "f": 0.5, "p": 0.25, "q": 0.75}, 5),
+}
+
+
+def randomize() -> Iterator[Row]:
+    """One payload, in plain Python with coins from the system."""
+    coins = SystemBits()
+    for name, (parameters, value) in _MECHANISMS.items():
+        mechanism = build(name, **parameters)
+        microseconds = 1e6 / rate(partial(times, 5000, mechanism.randomize, value, coins))
+        floor = 1e6 / rate(lambda: times(5000, os.urandom, 176))
+        yield Row(
+            f"randomize, {name}, d = 128",
+            f"{microseconds:.1f} us",
+            f"one os.urandom {floor:.1f} us",
+            microseconds / floor,
+            "<= 25 us",
+        )
+
+
+def report() -> Iterator[Row]:
+    """What the app waits for."""
+    with own_hubbub() as run:
+        transport = GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
+        for metric, value in (("education", "Bachelors"), ("homepage", "example.org")):
+            clients = [
+                Client(run.bundle, MemoryState(), transport, hold_seconds=None) for _ in range(3000)
+            ]
+            p99 = percentile_us(partial(_report_once, clients, metric, value), 3000, 99)
+            floor = percentile_us(dict, 3000, 99)
+            yield Row(
+                f"report({metric}) p99",
+                f"{p99:.0f} us",
+                f"dict() {floor:.1f} us",
+                p99 / floor,
+                "<= 100 us",
+            )
+        transport.close()
+
+
+def sealing() -> Iterator[Row]:
+    """The sender's sealing beside the library's own; opening in all processes beside one core."""
+    with own_hubbub() as run:
+        private = read_opening_keys(run.home / "keys" / "opening.keys.json")
+        epoch = epoch_at(time.time(), "day")
+        key = key_at(run.bundle.keys, epoch_start(epoch, "day"))
+        if key is None:
+            raise AssertionError("keys of today")
+        info = seal_info("homepage", epoch)
+        from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite  # noqa: PLC0415
+
+        suite = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
+        raw = rate(lambda: times(2000, suite.encrypt, bytes(18), key.key, info))
+        ours = rate(lambda: times(2000, seal, bytes(18), key.key, info))
+        yield Row("seal, one core", f"{ours:,.0f}/s", f"library {raw:,.0f}/s", ours / raw, ">= .9")
+        opening = next(k for k in private if k.id == key.id).load()
+        sealed = [seal(bytes(18), key.key, info) for _ in range(8000)]
+        one_core = rate(lambda: times(2000, open_sealed, sealed[0], opening, info))
+        processes = os.cpu_count() or 1
+        opener = Opener(private, processes)
+
+        async def everything() -> None:
+            await opener.open("homepage", epoch, key.id, sealed)
+
+        asyncio.run(everything())  # the processes start with the first batch
+        together = rate(lambda: _run(everything, len(sealed)))
+        opener.close()
+        limit = one_core * processes
+        yield Row(
+            f"open, {processes} processes",
+            f"{together:,.0f}/s",
+            f"library x {processes}: {limit:,.0f}/s",
+            together / limit,
+            ">= .9",
+        )
+
+
+def _report_once(clients: list[Client], metric: str, value: str) -> None:
+    clients.pop().report(metric, value)
+
+
+def _run(coroutine: Callable[[], Coroutine[Any, Any, None]], number: int) -> int:
+    asyncio.run(coroutine())
+    return number
