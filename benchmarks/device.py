@@ -7,6 +7,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from typing import Any
 
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+
 from benchmarks.measure import Row, percentile_us, rate
 from benchmarks.own import own_hubbub, times
 from hubbub.aggregator.opener import Opener
@@ -80,8 +82,6 @@ def sealing() -> Iterator[Row]:
         if key is None:
             raise AssertionError("keys of today")
         info = seal_info("homepage", epoch)
-        from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite  # noqa: PLC0415
-
         suite = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
         raw = rate(lambda: times(2000, suite.encrypt, bytes(18), key.key, info))
         ours = rate(lambda: times(2000, seal, bytes(18), key.key, info))

@@ -22,7 +22,7 @@ from hubbub.catalog import (
 )
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.query_commands import balance
-from hubbub.cli.remote import LAW, estimate, law, metrics
+from hubbub.cli.remote import estimate, law, metrics, whole
 from hubbub.client import Client, GrpcTransport, MemoryState, NotSent, Outcome
 from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
 from hubbub.serving import TlsFolder
@@ -66,8 +66,7 @@ def _close(run: LocalRun) -> None:
 
 
 def _terms(run: LocalRun) -> dict[str, int]:
-    windows = law(run.endpoints).values()
-    return {term: sum(window[term] for window in windows) for term in LAW}
+    return whole(law(run.endpoints).values())
 
 
 def _wait(run: LocalRun, **expected: int) -> dict[str, int]:

@@ -15,7 +15,7 @@ from hubbub.cli.child import Child
 from hubbub.cli.demo import _close_epochs
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.query_commands import balance
-from hubbub.cli.remote import LAW, law
+from hubbub.cli.remote import law, whole
 from hubbub.client import Client, GrpcTransport, MemoryState
 from hubbub.errors import ServiceUnavailable
 from tests.conftest import Made
@@ -113,7 +113,7 @@ def _drained(run: LocalRun, children: list[Child]) -> dict[str, int]:
             windows = law(run.endpoints).values()
         except ServiceUnavailable:
             windows = {}.values()
-        terms = {term: sum(window[term] for window in windows) for term in LAW}
+        terms = whole(windows)
         if windows and not terms["pooled"] and not terms["in_flight"] and balance(terms):
             return terms
         assert time.monotonic() < deadline, terms

@@ -4,7 +4,6 @@ A bundle is two lines of JSON: who signed it, and what was signed. The signature
 the second line's bytes as they stand, so there is nothing to canonicalise.
 """
 
-import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.keys import OpeningKeyPublic
 from hubbub.catalog.metric import Limits, Metric
 from hubbub.catalog.sealing import SEAL_BYTES
+from hubbub.catalog.text import from_text, to_text
 from hubbub.errors import BundleRefused, HubbubError, UnknownMetric
 
 __all__ = ["Bundle", "read_bundle", "refuse_changes", "sign_bundle", "stream_table"]
@@ -59,7 +59,7 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey) -> bytes:
             "shuffler": bundle.shuffler,
             "roots": bundle.roots,
             "keys": [
-                {"id": k.id, "start": k.start, "end": k.end, "public": _text(k.public)}
+                {"id": k.id, "start": k.start, "end": k.end, "public": to_text(k.public)}
                 for k in bundle.keys
             ],
             "history": dict(bundle.history),
@@ -69,8 +69,8 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey) -> bytes:
     ).encode()
     head = {
         "hubbub bundle": 1,
-        "operator": _text(operator.public_key().public_bytes_raw()),
-        "signature": _text(operator.sign(_SIGNED + body)),
+        "operator": to_text(operator.public_key().public_bytes_raw()),
+        "signature": to_text(operator.sign(_SIGNED + body)),
     }
     return json.dumps(head, separators=(",", ":")).encode() + b"\n" + body + b"\n"
 
@@ -89,8 +89,8 @@ def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
         raise BundleRefused(f"{path}: not a bundle; make one: hubbub catalog build") from error
     try:
         seal = json.loads(head)
-        signer = _bytes(seal["operator"])
-        Ed25519PublicKey.from_public_bytes(signer).verify(_bytes(seal["signature"]), _SIGNED + body)
+        signer, signature = from_text(seal["operator"]), from_text(seal["signature"])
+        Ed25519PublicKey.from_public_bytes(signer).verify(signature, _SIGNED + body)
     except (ValueError, KeyError, TypeError) as error:
         raise BundleRefused(f"{path}: not a bundle; make one: hubbub catalog build") from error
     except InvalidSignature as error:
@@ -99,7 +99,7 @@ def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
         ) from error
     if operator is not None and signer != operator:
         raise BundleRefused(
-            f"{path}: signed by {_text(signer)}, not by the pinned operator {_text(operator)}; "
+            f"{path}: signed by {to_text(signer)}, not by the pinned operator {to_text(operator)}; "
             "have it built with that operator's key"
         )
     try:
@@ -185,18 +185,11 @@ def _load(body: dict[str, Any], signer: bytes) -> Bundle:
             )
         metrics[name] = metric
     keys = tuple(
-        OpeningKeyPublic(k["id"], k["start"], k["end"], _bytes(k["public"])) for k in body["keys"]
+        OpeningKeyPublic(k["id"], k["start"], k["end"], from_text(k["public"]))
+        for k in body["keys"]
     )
     return Bundle(metrics, keys, body["shuffler"], body["roots"], body["history"], signer)
 
 
 def _list(names: Mapping[str, object]) -> str:
     return ", ".join(sorted(names)) or "none"
-
-
-def _text(raw: bytes) -> str:
-    return base64.b64encode(raw).decode()
-
-
-def _bytes(text: str) -> bytes:
-    return base64.b64decode(text, validate=True)

@@ -4,7 +4,6 @@ Every epoch has one opening key for everybody: the one whose period holds the ep
 travels with a report, and one that differs from the schedule is refused, so it marks nobody.
 """
 
-import base64
 import json
 import stat
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
+from hubbub.catalog.text import from_text, to_text
 from hubbub.errors import KeysUnusable
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "write_new_keys",
 ]
 
+_KEY_BYTES: Final = 32  # of X25519
 _OPERATOR: Final = "operator.key"
 _OPERATOR_PUBLIC: Final = "operator.pub"
 _OPENING: Final = "opening.keys.json"
@@ -83,13 +84,13 @@ def write_new_keys(folder: Path, *, start: int, period_seconds: int, periods: in
     private, public = [], []
     for number in range(periods):
         key = X25519PrivateKey.generate()
-        private.append({"id": number + 1, "private": _text(key.private_bytes_raw())})
+        private.append({"id": number + 1, "private": to_text(key.private_bytes_raw())})
         public.append(
             {
                 "id": number + 1,
                 "start": start + number * period_seconds,
                 "end": start + (number + 1) * period_seconds,
-                "public": _text(key.public_key().public_bytes_raw()),
+                "public": to_text(key.public_key().public_bytes_raw()),
             }
         )
     pem = operator.private_bytes(
@@ -101,7 +102,7 @@ def write_new_keys(folder: Path, *, start: int, period_seconds: int, periods: in
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _write_secret(folder / _OPERATOR, pem)
         _write_secret(folder / _OPENING, json.dumps(private, indent=1).encode())
-        (folder / _OPERATOR_PUBLIC).write_text(_text(operator.public_key().public_bytes_raw()))
+        (folder / _OPERATOR_PUBLIC).write_text(to_text(operator.public_key().public_bytes_raw()))
         (folder / _OPENING_PUBLIC).write_text(json.dumps(public, indent=1))
     except OSError as error:
         raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
@@ -125,7 +126,7 @@ def read_public_keys(folder: Path) -> tuple[OpeningKeyPublic, ...]:
     try:
         return tuple(
             OpeningKeyPublic(
-                int(key["id"]), int(key["start"]), int(key["end"]), _bytes(key["public"])
+                int(key["id"]), int(key["start"]), int(key["end"]), _key_bytes(key["public"])
             )
             for key in json.loads(_read(path))
         )
@@ -141,7 +142,7 @@ def read_opening_keys(path: Path) -> tuple[OpeningKey, ...]:
     """
     raw = _read_secret(path)
     try:
-        return tuple(OpeningKey(int(k["id"]), _bytes(k["private"])) for k in json.loads(raw))
+        return tuple(OpeningKey(int(k["id"]), _key_bytes(k["private"])) for k in json.loads(raw))
     except (ValueError, KeyError, TypeError):
         # The error of the parser would quote the secret.
         raise KeysUnusable(f"{path}: not a list of private opening keys") from None
@@ -167,12 +168,8 @@ def _read_secret(path: Path) -> bytes:
     return raw
 
 
-def _text(raw: bytes) -> str:
-    return base64.b64encode(raw).decode()
-
-
-def _bytes(text: str) -> bytes:
-    raw = base64.b64decode(text, validate=True)
-    if len(raw) != 32:  # noqa: PLR2004 an X25519 key
-        raise ValueError("a key is 32 bytes")
+def _key_bytes(text: str) -> bytes:
+    raw = from_text(text)
+    if len(raw) != _KEY_BYTES:
+        raise ValueError(f"a key is {_KEY_BYTES} bytes")
     return raw

@@ -71,15 +71,13 @@ class Client:
         self._sender = Sender(self._outbox, bundle, transport, self._save)
         self._closing = threading.Event()
         self._wake = threading.Event()
-        self._thread: threading.Thread | None = None
         if hold_seconds is not None:
-            self._thread = threading.Thread(
+            threading.Thread(
                 target=self._send_in_background,
                 args=(hold_seconds,),
                 name="hubbub-sender",
                 daemon=True,
-            )
-            self._thread.start()
+            ).start()
             atexit.register(self.close, _EXIT_SECONDS)
 
     @classmethod

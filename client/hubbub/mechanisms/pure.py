@@ -48,13 +48,20 @@ class Pure:
         """Estimates for values with this many supporting reports each, out of `reports`."""
         floor, gap = float(reports * self.q), float(self.p - self.q)
         values = tuple((support - floor) / gap for support in supports)
-        variances = tuple(self.variance(min(max(v, 0.0), reports), reports) for v in values)
+        held, other = self._spreads()
+        clipped = (min(max(value, 0.0), reports) for value in values)
+        variances = tuple(true * held + (reports - true) * other for true in clipped)
         return Estimates(values, variances, reports)
 
     def variance(self, true: float, reports: int) -> float:
         """Variance of one estimate, in reports squared; `true` in [0, reports]."""
-        p, q = float(self.p), float(self.q)
-        return (true * p * (1 - p) + (reports - true) * q * (1 - q)) / float(self.p - self.q) ** 2
+        held, other = self._spreads()
+        return true * held + (reports - true) * other
+
+    def _spreads(self) -> tuple[float, float]:
+        """What a report adds to the variance if it holds the value, and if it does not."""
+        gap = (self.p - self.q) ** 2
+        return float(self.p * (1 - self.p) / gap), float(self.q * (1 - self.q) / gap)
 
 
 class PureMechanism(Protocol):

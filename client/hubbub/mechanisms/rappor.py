@@ -107,11 +107,12 @@ class Rappor:
         Cell cohort * bits + bit; needs `reports` of each cohort, which are cells of the layout.
         """
         totals.check(self.layout)
+        channel = self.chain.channel
         values: list[float] = []
         variances: list[float] = []
         for first in range(0, self.layout.size, self.bits + 1):
             reports, *counts = totals.cells[first : first + self.bits + 1]
-            cohort = self.chain.channel.estimates(counts, reports)
+            cohort = channel.estimates(counts, reports)
             values += cohort.values
             variances += cohort.variances
         return Estimates(tuple(values), tuple(variances), totals.reports)

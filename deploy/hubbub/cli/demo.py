@@ -17,7 +17,7 @@ from hubbub.cli.devices import Sent, send_everyone
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.people import Person, candidates, people, true_counts
 from hubbub.cli.query_commands import balance
-from hubbub.cli.remote import LAW, estimate, law
+from hubbub.cli.remote import LAW, estimate, law, whole
 from hubbub.cli.show import progress, say, table
 from hubbub.cli.up import demo_catalog
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
@@ -109,8 +109,7 @@ def _drain(run: LocalRun, bar: Any, bars: Any) -> dict[str, int]:  # noqa: ANN40
     deadline = time.monotonic() + _DRAIN_SECONDS
     while True:
         run.check()
-        windows = law(run.endpoints).values()
-        terms = {term: sum(window[term] for window in windows) for term in LAW}
+        terms = whole(law(run.endpoints).values())
         bars.update(bar, completed=sum(terms[term] for term in LAW[3:]))
         if not terms["pooled"] and not terms["in_flight"] and balance(terms):
             return terms

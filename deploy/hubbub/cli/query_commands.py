@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hubbub.cli.remote import LAW, Endpoints, estimate, law, read_endpoints
+from hubbub.cli.remote import LAW, Endpoints, estimate, law, read_endpoints, whole
 from hubbub.cli.show import say, table
 from hubbub.errors import BadParameter
 from hubbub.wire.v1.services_pb2 import EstimateResponse
@@ -156,7 +156,7 @@ def _status(given: argparse.Namespace) -> int:
             break
         time.sleep(_PAUSE_SECONDS)
     rows = [(stream, str(epoch), terms) for (stream, epoch), terms in windows.items()]
-    total = {term: sum(terms[term] for terms in windows.values()) for term in LAW}
+    total = whole(windows.values())
     rows.append(("all", "", total))
     if given.format == "json":
         lines = [

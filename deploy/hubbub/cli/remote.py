@@ -1,7 +1,7 @@
 """Asking running services: one call each, with errors that say what to do."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, TypeVar
@@ -21,7 +21,7 @@ from hubbub.wire.v1.services_pb2 import (
 )
 from hubbub.wire.v1.services_pb2_grpc import OperatorStub, QueryStub
 
-__all__ = ["LAW", "Endpoints", "estimate", "law", "metrics", "read_endpoints"]
+__all__ = ["LAW", "Endpoints", "estimate", "law", "metrics", "read_endpoints", "whole"]
 
 _CALL_SECONDS: Final = 60.0
 _FILE: Final = "endpoints.json"
@@ -99,6 +99,15 @@ def law(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:
             for term, number in window.terms.items():
                 entry[term.partition(":")[0]] += number
     return dict(sorted(terms.items()))
+
+
+def whole(windows: Iterable[dict[str, int]]) -> dict[str, int]:
+    """The terms of the law over all these windows."""
+    terms = dict.fromkeys(LAW, 0)
+    for window in windows:
+        for term in LAW:
+            terms[term] += window[term]
+    return terms
 
 
 def _ask(address: str, where: Endpoints, call: Callable[[grpc.Channel], _Answer]) -> _Answer:
