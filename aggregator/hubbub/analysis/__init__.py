@@ -1,15 +1,19 @@
 """Floor 2. From totals to answers, pure: no network, no store. numpy allowed."""
 
 from hubbub.analysis.answer import Answer, ValueAnswer, answer
-from hubbub.analysis.decode import Decoded, decode
-from hubbub.analysis.intervals import discoveries, interval
+from hubbub.analysis.decode import Decoded, decode, decode_counts
+from hubbub.analysis.design import Collection
+from hubbub.analysis.intervals import discoveries, interval, p_values
 
 __all__ = [
     "Answer",
+    "Collection",
     "Decoded",
     "ValueAnswer",
     "answer",
     "decode",
+    "decode_counts",
     "discoveries",
     "interval",
+    "p_values",
 ]

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Final
 
+import numpy as np
+
 from hubbub.analysis.decode import decode
-from hubbub.analysis.intervals import discoveries, interval
+from hubbub.analysis.intervals import discoveries, interval, p_values
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Rappor, Totals
 
@@ -56,31 +58,32 @@ def answer(
             raise BadParameter(f"{mechanism.NAME} over strings cannot be decoded")
         if not candidates:
             raise BadParameter("this metric is over strings: say which to look for (candidates)")
-        found = decode(mechanism, totals, candidates, FALSE_DISCOVERY_RATE)
-        names, estimates, stderrs = candidates, found.estimates.tolist(), found.stderrs.tolist()
-        detected = found.detected.tolist()
+        found = decode(mechanism, totals, candidates, FALSE_DISCOVERY_RATE, confidence)
+        names, estimates, stderrs = candidates, found.estimates, found.stderrs
+        low, high, detected = found.low, found.high, found.detected
     else:
         if candidates:
             raise BadParameter("this metric lists its values: leave candidates out")
         given = mechanism.estimate(totals)
-        names, estimates = values, list(given.values)
-        stderrs = [sqrt(variance) for variance in given.variances]
-        absent = sqrt(mechanism.variance(0, totals.reports))
-        detected = discoveries(estimates, [absent] * len(estimates), FALSE_DISCOVERY_RATE).tolist()
+        names, estimates = values, np.array(given.values)
+        stderrs = np.sqrt(np.array(given.variances))
+        low, high = interval(estimates, stderrs, confidence)
+        absent = sqrt(mechanism.variance(0, totals.reports)) or 1.0
+        detected = discoveries(p_values(estimates / absent), FALSE_DISCOVERY_RATE)
     return Answer(
         totals.reports,
         confidence,
         tuple(
-            ValueAnswer(
-                name,
-                estimate,
-                stderr,
-                *interval(estimate, stderr, confidence),
-                share=estimate / totals.reports if totals.reports else 0.0,
-                detected=stands_out,
-            )
-            for name, estimate, stderr, stands_out in zip(
-                names, estimates, stderrs, detected, strict=True
+            ValueAnswer(name, estimate, stderr, low, high, share, detected=stands_out)
+            for name, estimate, stderr, low, high, share, stands_out in zip(
+                names,
+                estimates.tolist(),
+                stderrs.tolist(),
+                low.tolist(),
+                high.tolist(),
+                (estimates / max(totals.reports, 1)).tolist(),
+                detected.tolist(),
+                strict=True,
             )
         ),
     )

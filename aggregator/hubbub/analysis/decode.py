@@ -1,149 +1,211 @@
 """Decoding RAPPOR: from bit counts per cohort to how many reports hold each candidate string.
 
-Every bit count is debiased on its own (Rappor.estimate). What a candidate adds to the bits is its
-row: N_c / N in each of its Bloom bits of cohort c, since cohorts are drawn by chance. The strings
-that stand out are found one after the other, strongest first, each time refitting all found so
-far by least squares, together with a column for the mass that is spread over all other strings.
-Then every candidate, found or not, gets an unbiased estimate: its coefficient when it is added to
-that fit. Standard errors come from the fit's own residuals, which hold the noise of the coins and
-the collisions with strings that are not in the fit.
+Every bit count is debiased on its own; what a candidate adds to the bits is its row (design.py);
+weighted least squares finds how many reports each has, beside a column for all strings that are no
+candidates (regression.py). Where the equations are plenty, every candidate has a column. Where they
+are not, only those that stand out have: the fit and the list of what stands out are worked out in
+turn until neither changes. Strings are detected at a false discovery rate over all candidates
+(intervals.py).
 
-Source: the regression of Erlingsson, Pihur, Korolova (CCS 2014), section 4; the order of search is
-orthogonal matching pursuit (Pati, Rezaiifar, Krishnaprasad 1993).
+Each candidate gets an unbiased estimate with its standard error, and an interval; that of a
+detected string is corrected for having been selected. `fitted` is for whoever wants a histogram of
+the detected strings: the non-negative fit, shrunk (shrinkage.py), 0 for what was not detected.
+
+Source: the regression of Erlingsson, Pihur, Korolova (CCS 2014), section 4;
+docs/decisions/0009-string-decoding.md says what was tried.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
+from math import erfc, sqrt
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.analysis.intervals import discoveries
-from hubbub.errors import BadParameter, BatchTooSmall
+from hubbub.analysis.design import Collection, Design, Places
+from hubbub.analysis.intervals import (
+    Floats,
+    Mask,
+    discoveries,
+    interval,
+    p_values,
+    selected_interval,
+)
+from hubbub.analysis.regression import Fit, fit, non_negative
+from hubbub.analysis.shrinkage import shrunk
+from hubbub.errors import BadParameter
 from hubbub.mechanisms import Rappor, Totals
 
-__all__ = ["Decoded", "decode"]
+__all__ = ["Decoded", "decode", "decode_counts", "places"]
 
-Floats = npt.NDArray[np.float64]
-
-# The chance that chance alone adds any string to the fit, over all candidates (Bonferroni).
-_SEARCH_ALPHA: Final = 0.05
-# A fit may use at most this share of the equations; past it, residuals say nothing.
-_MOST_OF_EQUATIONS: Final = 0.25
+# Up to this share of the equations, a column for every candidate costs hardly any certainty and is
+# free of bias whatever the truth; up to the next, it may; measured in 0009-string-decoding.md.
+_PLENTY: Final = 1 / 6
+_MOST_JOINT: Final = 3 / 4
+# A fit of what stands out may use at most this share; past it, its residuals say too little.
+_MOST: Final = 1 / 4
+_MOST_COLUMNS: Final = 4000
+_ROUNDS: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Per candidate: estimate and standard error in reports, and whether it was detected."""
+    """What a decode found. Arrays have one entry per candidate; numbers are in reports.
+
+    estimates, stderrs: unbiased, hence possibly negative.
+    low, high: intervals at `confidence`; of a detected string, among the detected ones.
+    fitted: the non-negative fit of what was detected, 0 elsewhere.
+    twins: groups of candidates that set the same bits in every cohort; nothing can tell which of a
+        group was reported, and each of them carries the numbers of the whole group.
+    others: reports of strings that are no candidate in the fit, and its standard error.
+    misfit: sum of squared residuals over its expectation, and the chance of one so large.
+    """
 
     estimates: Floats
     stderrs: Floats
-    detected: npt.NDArray[np.bool_]
+    p_values: Floats
+    detected: Mask
+    low: Floats
+    high: Floats
+    fitted: Floats
+    twins: tuple[tuple[int, ...], ...]
+    others: tuple[float, float]
+    misfit: tuple[float, float]
 
 
 def decode(
-    mechanism: Rappor, totals: Totals, candidates: Sequence[str], rate: float = 0.05
+    mechanism: Rappor,
+    totals: Totals,
+    candidates: Sequence[str],
+    rate: float = 0.05,
+    confidence: float = 0.95,
 ) -> Decoded:
-    """Estimates for every candidate; detections at this false discovery rate.
+    """Decode totals of `mechanism`; detections at this false discovery rate.
 
     Raises:
         BadParameter: no candidates, or one twice.
-        BatchTooSmall: a cohort has no report at all.
+        BatchTooSmall: not a single report.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
-    if not candidates or len(set(candidates)) != len(candidates):
-        raise BadParameter("candidates must be at least one string, none twice")
-    bits = np.array(mechanism.estimate(totals).values)
-    cohort_reports = np.array(totals.cells[:: mechanism.bits + 1], dtype=np.float64)
-    if not cohort_reports.all():
-        raise BatchTooSmall(f"{totals.reports} reports leave a cohort empty; wait for more")
-    problem = _Problem(mechanism, bits, cohort_reports, candidates)
-    found = _search(problem)
-    estimates, stderrs = problem.estimates(found)
-    return Decoded(estimates, stderrs, discoveries(estimates.tolist(), stderrs.tolist(), rate))
+    totals.check(mechanism.layout)
+    if len(set(candidates)) != len(candidates):
+        raise BadParameter("a candidate is given twice; give each once")
+    counts = np.array(totals.cells, dtype=np.int64).reshape(mechanism.cohorts, mechanism.bits + 1)
+    collection = Collection(counts, mechanism.hashes, mechanism.chain.channel)
+    return decode_counts(collection, places(mechanism, candidates), rate, confidence)
 
 
-class _Problem:
-    """Weighted least squares with one column per found string and one for everything else.
-
-    Rows of the design are sparse: `places` holds, per candidate, its cells in the flat vector of
-    bit estimates, `weights` what it adds there. Equations are scaled so that their noise is alike.
-    """
-
-    def __init__(
-        self, mechanism: Rappor, bits: Floats, cohort_reports: Floats, candidates: Sequence[str]
-    ) -> None:
-        share = cohort_reports / cohort_reports.sum()
-        # The noise of a bit grows with its cohort's reports; it hardly depends on the bit itself.
-        scale = np.repeat(1 / np.sqrt(share), mechanism.bits)
-        self.target = bits * scale
-        self._others = np.repeat(share, mechanism.bits) * scale
-        self._places, holds = _places(mechanism, candidates)
-        self._weights: Floats = self._others[self._places] * holds
-        self._squares = self.dot(self._others)
-
-    def dot(self, vector: Floats) -> Floats:
-        """The product of every candidate's row with a vector over the equations."""
-        products: Floats = np.einsum("ij,ij->i", vector[self._places], self._weights)
-        return products
-
-    def estimates(self, found: Sequence[int]) -> tuple[Floats, Floats]:
-        """Per candidate: its coefficient beside the found ones and the rest, and its error."""
-        fixed = self._columns(found)
-        basis, _ = np.linalg.qr(fixed)
-        residual = self.target - basis @ (basis.T @ self.target)
-        freedom = len(self.target) - fixed.shape[1]
-        sigma = np.sqrt(residual @ residual / freedom)
-        # A candidate's own part of its row: what the fixed columns cannot explain.
-        own = self._squares - sum(self.dot(column) ** 2 for column in basis.T)
-        own = np.maximum(own, 1e-12 * self._squares.max())
-        estimates = self.dot(residual) / own
-        stderrs = sigma / np.sqrt(own)
-        if found:
-            inverse = np.linalg.inv(fixed.T @ fixed)
-            estimates[found] = (inverse @ fixed.T @ self.target)[:-1]
-            stderrs[found] = sigma * np.sqrt(np.diag(inverse))[:-1]
-        return estimates, stderrs
-
-    def _columns(self, found: Sequence[int]) -> Floats:
-        columns = np.zeros((len(self.target), len(found) + 1))
-        for column, candidate in enumerate(found):
-            # Places past a string's own bits repeat its cohort's first cell, with weight 0.
-            np.add.at(columns[:, column], self._places[candidate], self._weights[candidate])
-        columns[:, -1] = self._others
-        return columns
-
-    @property
-    def most(self) -> int:
-        """The most strings that may enter the fit."""
-        return min(int(len(self.target) * _MOST_OF_EQUATIONS), len(self._places))
+def decode_counts(
+    collection: Collection, places: Places, rate: float = 0.05, confidence: float = 0.95
+) -> Decoded:
+    """Decode bit counts, whoever collected them; `places` as Design takes them."""
+    if not len(places):
+        raise BadParameter("no candidates: say which strings to look for")
+    firsts, groups = _distinct(places)
+    design = Design(collection, places[firsts])
+    found = _search(design, rate)
+    p = p_values(found.scores)
+    detected = discoveries(p, rate)
+    low, high = _intervals(found, detected, confidence)
+    spread = sqrt(2 / (9 * found.freedom))  # Wilson and Hilferty (1931)
+    misfit = found.squares / found.freedom
+    worse = erfc((misfit ** (1 / 3) - 1 + 2 / (9 * found.freedom)) / spread / sqrt(2)) / 2
+    return Decoded(
+        found.estimates[groups],
+        found.stderrs[groups],
+        p[groups],
+        detected[groups],
+        low[groups],
+        high[groups],
+        np.where(detected, _fitted(found), 0.0)[groups],
+        _twins(groups),
+        found.others,
+        (misfit, worse),
+    )
 
 
-def _search(problem: _Problem) -> list[int]:
-    """The candidates that stand out, strongest first."""
-    found: list[int] = []
-    while len(found) < problem.most:
-        estimates, stderrs = problem.estimates(found)
-        scores = estimates / stderrs
-        scores[found] = -np.inf
-        best = int(np.argmax(scores))
-        if scores[best] < NormalDist().inv_cdf(1 - _SEARCH_ALPHA / len(scores)):
-            break
-        found.append(best)
-    return found
-
-
-def _places(
-    mechanism: Rappor, candidates: Sequence[str]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Per candidate the flat cells of its Bloom bits, and 1, or 0 where a cohort has fewer."""
-    shape = (len(candidates), mechanism.cohorts, mechanism.hashes)
-    places, holds = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-    for row, candidate in enumerate(candidates):
+def places(mechanism: Rappor, candidates: Sequence[str]) -> Places:
+    """Per candidate the flat cells of its Bloom bits in every cohort, padded as Design asks."""
+    bits, cohorts, hashes = mechanism.bits, mechanism.cohorts, mechanism.hashes
+    cells = np.full((len(candidates), cohorts, hashes), cohorts * bits, dtype=np.int32)
+    for row, candidate in zip(cells, candidates, strict=True):
         for cohort, positions in enumerate(mechanism.positions(candidate)):
-            places[row, cohort, : len(positions)] = positions
-            holds[row, cohort, : len(positions)] = 1
-    places += np.arange(mechanism.cohorts)[None, :, None] * mechanism.bits
-    return places.reshape(len(candidates), -1), holds.reshape(len(candidates), -1)
+            row[cohort, : len(positions)] = positions
+            row[cohort, : len(positions)] += cohort * bits
+    return cells.reshape(len(candidates), cohorts * hashes)
+
+
+def _intervals(found: Fit, detected: Mask, confidence: float) -> tuple[Floats, Floats]:
+    """Per candidate its interval; of what was detected, corrected for the selection."""
+    low, high = interval(found.estimates, found.stderrs, confidence)
+    if detected.any():
+        stderrs = found.stderrs[detected]
+        scores = found.estimates[detected] / stderrs
+        lows, highs = selected_interval(scores, float(scores.min()), confidence)
+        low[detected], high[detected] = lows * stderrs, highs * stderrs
+    return low, high
+
+
+def _search(design: Design, rate: float) -> Fit:
+    """The fit to go by: on all candidates, or on those that stand out, whichever is surer."""
+    if len(design) > min(design.equations * _MOST_JOINT, _MOST_COLUMNS):
+        return _standing(design, rate)
+    try:
+        joint = fit(design, np.arange(len(design)))
+    except np.linalg.LinAlgError:
+        return _standing(design, rate)  # rows that add up to others
+    if len(design) <= design.equations * _PLENTY:
+        return joint
+    standing = _standing(design, rate)
+    return min(joint, standing, key=lambda found: float(np.log(found.stderrs).mean()))
+
+
+def _standing(design: Design, rate: float) -> Fit:
+    """The fit on the candidates that stand out in that very fit."""
+    most = int(min(design.equations * _MOST, _MOST_COLUMNS))
+    columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+    seen = set()
+    for _ in range(_ROUNDS):
+        seen.add(columns.tobytes())
+        scores = fit(design, columns, everywhere=False).scores
+        standing = np.nonzero(discoveries(p_values(scores), rate))[0]
+        if len(standing) > most:
+            standing = np.sort(standing[np.argsort(-scores[standing])[:most]])
+        if standing.tobytes() in seen:
+            break
+        columns = standing
+    return fit(design, columns)
+
+
+def _fitted(found: Fit) -> Floats:
+    """The non-negative fit of the columns, each then shrunk towards what estimates tend to be."""
+    matrix, side = found.normal
+    amounts = non_negative(matrix, side)
+    kept = np.nonzero(np.append(amounts[:-1] > 0, True))[0]
+    errors = np.sqrt(np.diag(np.linalg.inv(matrix[np.ix_(kept, kept)])))[:-1]
+    errors *= np.sqrt(found.squares / found.freedom)
+    values, stderrs = found.estimates.copy(), found.stderrs.copy()
+    values[found.fitted] = amounts[:-1]
+    inside = found.fitted[kept[:-1]]
+    stderrs[inside] = errors
+    # A column that the constraint set to 0 keeps its own score: it is part of what there is to see.
+    scores = np.where(values > 0, values, found.estimates) / stderrs
+    answer: Floats = np.minimum(np.maximum(values, 0.0), shrunk(scores) * stderrs)
+    return answer
+
+
+def _distinct(places: Places) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The first candidate of every distinct row, and per candidate which of those is its own."""
+    rows = np.sort(places, axis=1)
+    numbers: dict[bytes, int] = {}
+    groups = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows])
+    _, firsts = np.unique(groups, return_index=True)
+    return firsts, groups
+
+
+def _twins(groups: npt.NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
+    members: dict[int, list[int]] = {}
+    for candidate, group in enumerate(groups.tolist()):
+        members.setdefault(group, []).append(candidate)
+    return tuple(tuple(group) for group in members.values() if len(group) > 1)

@@ -1,42 +1,96 @@
 """Intervals and detections: how far an estimate may be off, and whether it stands out from zero."""
 
-from collections.abc import Sequence
+from math import erfc, sqrt
 from statistics import NormalDist
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from hubbub.errors import BadParameter
 
-__all__ = ["discoveries", "interval"]
+__all__ = ["Floats", "Mask", "discoveries", "interval", "p_values", "selected_interval"]
 
-_NORMAL = NormalDist()
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_NORMAL: Final = NormalDist()
+# Of a table of intervals, in standard errors: its reach above the cut, and its step. Past the
+# reach, having been selected no longer says anything: the interval is the plain one.
+_REACH: Final = 8.0
+_STEP: Final = 0.02
 
 
-def interval(estimate: float, stderr: float, confidence: float = 0.95) -> tuple[float, float]:
-    """The two-sided interval at this confidence, in (0, 1), in the estimate's own unit.
+def interval(estimates: Floats, stderrs: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
+    """Two-sided intervals at this confidence, in (0, 1): lows and highs, in the estimates' unit.
 
     An estimate adds up thousands of independent reports, so the normal law holds (central limit).
     """
+    reach = _reach(confidence) * stderrs
+    return estimates - reach, estimates + reach
+
+
+def p_values(scores: Floats) -> Floats:
+    """Of scores (in standard errors), for zero against above zero: one-sided, normal."""
+    return np.array([erfc(score / sqrt(2)) / 2 for score in scores.tolist()])
+
+
+def discoveries(p_values: Floats, rate: float = 0.05) -> Mask:
+    """Which of these stand out at this false discovery rate, in (0, 1), over all that are given.
+
+    Benjamini and Hochberg's procedure in its adaptive form: a first pass tells how many are
+    surely nothing, the second spends the whole rate on those (Benjamini, Krieger and Yekutieli
+    2006, definition 6).
+    """
+    if not 0 < rate < 1:
+        raise BadParameter(f"false discovery rate {rate} is outside (0, 1)")
+    first = _step_up(p_values, rate / (1 + rate))
+    nothing = len(p_values) - int(first.sum())
+    if nothing in (0, len(p_values)):
+        return first
+    return _step_up(p_values, rate / (1 + rate) * len(p_values) / nothing)
+
+
+def selected_interval(
+    scores: Floats, cut: float, confidence: float = 0.95
+) -> tuple[Floats, Floats]:
+    """Intervals for what is not below zero and is shown only because its score is above `cut`.
+
+    scores: estimates in standard errors, all >= cut. Answers lows and highs in the same unit.
+
+    Whoever looks only at what stood out sees estimates that chance has pushed up. These intervals
+    hold the truth as often as they say among the selected: they turn the shortest acceptance
+    regions of the normal law above `cut` (Weinstein, Fithian and Benjamini 2013, section 3).
+    """
+    plain = _reach(confidence)
+    truths = np.arange(0, max(cut, 0) + _REACH, _STEP)
+    lowest, highest = np.empty_like(truths), np.empty_like(truths)
+    for i, truth in enumerate(truths.tolist()):
+        selected = _NORMAL.cdf(truth - cut)
+        reach = _NORMAL.inv_cdf((1 + confidence * selected) / 2)
+        if truth - reach >= cut:
+            lowest[i], highest[i] = truth - reach, truth + reach
+        else:
+            above = max((1 - confidence) * selected, 1e-300)
+            lowest[i], highest[i] = cut, truth - _NORMAL.inv_cdf(above)
+    edge = int(np.count_nonzero(lowest <= cut)) - 1  # the largest truth seen right at the cut
+    lows = np.interp(scores, highest, truths)
+    highs = np.interp(scores, lowest[edge:], truths[edge:])
+    far = scores > lowest[-1]
+    return np.where(far, scores - plain, lows), np.where(far, scores + plain, highs)
+
+
+def _reach(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise BadParameter(f"confidence {confidence} is outside (0, 1)")
-    reach = _NORMAL.inv_cdf((1 + confidence) / 2) * stderr
-    return estimate - reach, estimate + reach
+    return _NORMAL.inv_cdf((1 + confidence) / 2)
 
 
-def discoveries(
-    estimates: Sequence[float], stderrs: Sequence[float], rate: float = 0.05
-) -> npt.NDArray[np.bool_]:
-    """Which values stand out from zero at this false discovery rate, over all values given.
-
-    stderrs: of each estimate if its value were absent, in the estimates' unit.
-    Benjamini and Hochberg (1995), one-sided normal p-values.
-    """
-    pairs = zip(estimates, stderrs, strict=True)
-    p_values = np.array([_NORMAL.cdf(-e / s) if s > 0 else float(e <= 0) for e, s in pairs])
+def _step_up(p_values: Floats, rate: float) -> Mask:
+    """Benjamini and Hochberg (1995)."""
     ordered = np.sort(p_values)
     below = np.nonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / max(len(ordered), 1))[0]
     if not len(below):
         return np.zeros(len(p_values), dtype=np.bool_)
-    found: npt.NDArray[np.bool_] = p_values <= ordered[below[-1]]
+    found: Mask = p_values <= ordered[below[-1]]
     return found

@@ -19,7 +19,7 @@ from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.probability import Probability, log_at_least
 from hubbub.mechanisms.pure import Pure
 
-__all__ = ["Chain", "Forgetful"]
+__all__ = ["Chain", "Forgetful", "channel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,7 @@ class Chain:
     @property
     def channel(self) -> Pure:
         """Both steps as one pure protocol: its p is RAPPOR's q*, its q is p*."""
-        flip, p, q = self.flip.exact, self.one_after_zero.exact, self.one_after_one.exact
-        return Pure((1 - flip) * q + flip * p, (1 - flip) * p + flip * q)
+        return channel(2 * self.flip.exact, self.one_after_zero.exact, self.one_after_one.exact)
 
     def loss(self, hashes: int) -> float:
         """Of one report, in nats, when two values differ in `hashes` bits each way (theorem 2)."""
@@ -71,6 +70,11 @@ class Chain:
         ones = source.mask(self.one_after_one, width)
         zeros = source.mask(self.one_after_zero, width)
         return (bits & ones) | (~bits & zeros)
+
+
+def channel(f: Fraction, p: Fraction, q: Fraction) -> Pure:
+    """What RAPPOR's f, p and q make of a bit, both steps together."""
+    return Pure(f * (p + q) / 2 + (1 - f) * q, f * (p + q) / 2 + (1 - f) * p)
 
 
 @dataclass(frozen=True, slots=True)

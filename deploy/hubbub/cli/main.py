@@ -1,19 +1,32 @@
 """The command line: what commands there are, and what an error looks like."""
 
 import argparse
+import importlib
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import Final, NoReturn
 
-from hubbub.cli import catalog_commands, demo, key_commands, query_commands, up
 from hubbub.errors import HubbubError
 
 __all__ = ["main"]
 
-_SERVICES = ("shuffler", "aggregator")
+# Only the module of the command that was asked for is imported: starting takes half as long.
+_COMMANDS: Final = {
+    "demo": "demo",
+    "up": "up",
+    "catalog": "catalog_commands",
+    "keys": "key_commands",
+    "query": "query_commands",
+    "status": "query_commands",
+    "rappor": "rappor_commands",
+}
+_SERVICES: Final = {
+    "shuffler": "run the shuffler: takes sealed reports, mixes, passes on",
+    "aggregator": "run the aggregator: opens batches, adds up, answers",
+}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -24,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
             sys.executable,
             [sys.executable, "-m", f"hubbub.{arguments[0]}", *arguments[1:]],
         )
-    given = _parser().parse_args(arguments)
+    given = _parser(arguments).parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         code: int = given.run(given)
@@ -40,18 +53,17 @@ def main(arguments: Sequence[str]) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Knows the command of these arguments; or all of them, where none is named."""
     parser = argparse.ArgumentParser(
         prog="hubbub",
         description="Usage statistics under local differential privacy.",
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (demo, up, catalog_commands, key_commands, query_commands):
-        module.add(commands)
-    for service, purpose in (
-        ("shuffler", "run the shuffler: takes sealed reports, mixes, passes on"),
-        ("aggregator", "run the aggregator: opens batches, adds up, answers"),
-    ):
+    asked = _COMMANDS.get(arguments[0]) if arguments else None
+    for module in (asked,) if asked else dict.fromkeys(_COMMANDS.values()):
+        importlib.import_module(f"hubbub.cli.{module}").add(commands)
+    for service, purpose in _SERVICES.items():
         commands.add_parser(service, help=purpose)
     return parser
 

@@ -1,0 +1,150 @@
+"""The design of a decode: which equations each candidate string stands in, kept sparse.
+
+A collection gives one equation per cohort and Bloom bit: how many reports are of strings with that
+bit, up to noise. A candidate stands in the few equations of its own bits, with the share of its
+reports that the cohort holds. Equations are scaled by their noise, so that all count alike.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.analysis.intervals import Floats
+from hubbub.errors import BatchTooSmall, ShapeMismatch
+from hubbub.mechanisms.pure import Pure
+
+__all__ = ["Collection", "Design", "Indices", "Places"]
+
+Places = npt.NDArray[np.int32]
+Indices = npt.NDArray[np.int64]
+
+# Candidates, and pairs of equations, looked at at a time: they bound the memory of a step.
+_CHUNK: Final = 2048
+_PAIRS: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Bit counts of a RAPPOR collection.
+
+    counts: shape (cohorts, 1 + bits); per cohort its reports, then how many had each bit set.
+    channel: p is the chance that a true 1 is sent as 1, q that a true 0 is.
+    """
+
+    counts: npt.NDArray[np.int64]
+    hashes: int
+    channel: Pure
+
+    @property
+    def cohorts(self) -> int:
+        """How many cohorts."""
+        return len(self.counts)
+
+    @property
+    def bits(self) -> int:
+        """How many Bloom bits."""
+        return int(self.counts.shape[1]) - 1
+
+    @property
+    def reports(self) -> int:
+        """How many reports, over all cohorts."""
+        return int(self.counts[:, 0].sum())
+
+
+class Design:
+    """The equations of a collection, and the row of every candidate in them.
+
+    places: shape (candidates, width); the flat cells cohort * bits + bit that a candidate sets, a
+        row padded with cohorts * bits where it sets fewer than `width`. No cell twice in a row.
+
+    Raises:
+        BatchTooSmall: not a single report.
+        ShapeMismatch: a place outside the collection.
+    """
+
+    def __init__(self, collection: Collection, places: Places) -> None:
+        cohorts, bits = collection.cohorts, collection.bits
+        if not collection.reports:
+            raise BatchTooSmall("no report at all: there is nothing to decode")
+        if places.size and not (places.min() >= 0 and places.max() <= cohorts * bits):
+            raise ShapeMismatch(f"a place is outside [0, {cohorts * bits}]")
+        reports = collection.counts[:, 0].astype(np.float64)
+        p, q = float(collection.channel.p), float(collection.channel.q)
+        usual = 1 - (1 - 1 / bits) ** collection.hashes  # the chance that a string sets a bit
+        coins = usual * p * (1 - p) + (1 - usual) * q * (1 - q)
+        # Noise of a bit's estimate: the coins', and which of a string's reports fell in the cohort.
+        noise = reports * (coins / (p - q) ** 2 + usual)
+        scale = np.divide(1, np.sqrt(noise), out=np.zeros_like(noise), where=noise > 0)
+        ones = (collection.counts[:, 1:] - q * reports[:, None]) / (p - q)
+        share = reports / reports.sum() * scale
+        self.places = places
+        self.target: Floats = (ones * scale[:, None]).reshape(-1)
+        self.others: Floats = np.repeat(share * usual, bits)
+        self.equations = int(np.count_nonzero(reports)) * bits
+        self.reports = collection.reports
+        # What one report adds to each equation of its string; the padding's cell adds nothing.
+        self._weights: Floats = np.append(np.repeat(share, bits), 0.0)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @cached_property
+    def sizes(self) -> Indices:
+        """Per candidate, in how many equations it stands."""
+        sizes: Indices = np.count_nonzero(self.places < len(self.target), axis=1)
+        return sizes
+
+    @cached_property
+    def squares(self) -> Floats:
+        """Per candidate, the squared length of its row."""
+        return self._sums(self._weights**2)
+
+    def dot(self, vector: Floats) -> Floats:
+        """The product of every candidate's row with a vector over the equations."""
+        return self._sums(np.append(vector, 0.0) * self._weights)
+
+    def mean(self, vector: Floats) -> Floats:
+        """Per candidate, the mean of a vector over its own equations."""
+        return self._sums(np.append(vector, 0.0)) / np.maximum(self.sizes, 1)
+
+    def compose(self, candidates: Indices, amounts: Floats) -> Floats:
+        """The sum of these candidates' rows, each times its amount."""
+        places = self.places[candidates]
+        parts = self._weights[places] * amounts[:, None]
+        size = len(self.target)
+        sums = np.bincount(places.reshape(-1), parts.reshape(-1), minlength=size + 1)
+        return sums[:size].astype(np.float64)
+
+    def products(self, candidates: Indices, columns: Indices) -> Floats:
+        """Inner products of the rows of `candidates` with those of `columns`.
+
+        Shape (candidates, columns). Only the equations that two strings share are looked at.
+        """
+        width, size = self.places.shape[1], len(columns)
+        cells = self.places[columns].reshape(-1)
+        order = np.argsort(cells, kind="stable")
+        owners = np.repeat(np.arange(size), width)[order]
+        # Where in `owners` those of each cell start; the padding's cell is nobody's.
+        starts = np.searchsorted(cells[order], np.arange(len(self.target) + 1))
+        many = np.append(np.diff(starts), 0)
+        answer = np.empty((len(candidates), size))
+        step = max(1, _PAIRS // max(1, width * (len(cells) // len(self.target) + 1)))
+        for first in range(0, len(candidates), step):
+            rows = self.places[candidates[first : first + step]]
+            wanted = rows.reshape(-1)
+            lengths = many[wanted]
+            offsets = np.repeat(starts[wanted] - (np.cumsum(lengths) - lengths), lengths)
+            partners = owners[offsets + np.arange(len(offsets))]
+            row = np.repeat(np.arange(len(rows)), lengths.reshape(rows.shape).sum(axis=1))
+            parts = np.repeat(self._weights[wanted] ** 2, lengths)
+            sums = np.bincount(row * size + partners, parts, minlength=len(rows) * size)
+            answer[first : first + step] = sums.reshape(len(rows), size)
+        return answer
+
+    def _sums(self, padded: Floats) -> Floats:
+        parts = (self.places[first : first + _CHUNK] for first in range(0, len(self), _CHUNK))
+        sums = [padded[places].sum(axis=1) for places in parts]
+        return np.concatenate(sums) if sums else np.zeros(0)

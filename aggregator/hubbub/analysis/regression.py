@@ -1,0 +1,136 @@
+"""Weighted least squares for a decode: some candidates and the rest of the world, each a column.
+
+A candidate outside the fit gets the coefficient it would have if it were added to it (the added
+variable of a partial regression), so every candidate has an unbiased estimate whatever is fitted.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.analysis.design import Design, Indices
+from hubbub.analysis.intervals import Floats, Mask
+
+__all__ = ["Fit", "fit", "non_negative"]
+
+# Shares of a row's squared length below this are rounding: the row lies in the fitted columns.
+_LEAST: Final = 1e-9
+# How many standard deviations of a candidate's own misfit are put down to chance.
+_CHANCE: Final = 0.5
+# Candidates looked at at a time, and from how many standard errors on a search looks closely.
+_CHUNK: Final = 4096
+_NEAR: Final = 1.5
+# How often the exchange of columns may fail to come nearer before it goes one by one.
+_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Least squares on the columns `fitted` (indices of candidates) and one for all other strings.
+
+    estimates, stderrs: per candidate, fitted or not, in reports.
+    unease: per candidate, how much worse its own equations fit than all do; 1 where no worse.
+    others: of the last column, in reports: estimate and standard error.
+    squares, freedom: the weighted sum of squared residuals, about `freedom` if all is explained.
+    normal: the normal equations (matrix, right side) of the fitted columns and the last.
+    """
+
+    fitted: Indices
+    estimates: Floats
+    stderrs: Floats
+    unease: Floats
+    others: tuple[float, float]
+    squares: float
+    freedom: int
+    normal: tuple[Floats, Floats]
+
+    @property
+    def scores(self) -> Floats:
+        """Estimates in standard errors, those whose own equations fit badly held back.
+
+        A string that shares many bits with a frequent one which is nobody's candidate looks
+        frequent in those equations alone; noise would lift all of them a little.
+        """
+        return self.estimates / (self.stderrs * np.sqrt(self.unease))
+
+
+def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
+    """The weighted least squares fit on these columns.
+
+    everywhere: whether candidates far from standing out get their exact standard error too; a
+        search does without, and then theirs is too small by the few percent that the fit explains.
+
+    Raises:
+        numpy.linalg.LinAlgError: the columns depend on each other.
+    """
+    columns = np.append(fitted, len(design))
+    across = np.append(design.dot(design.others), design.others @ design.others)
+    side = np.append(design.dot(design.target), design.others @ design.target)[columns]
+    inner = np.empty((len(columns), len(columns)))
+    inner[:-1, :-1] = design.products(fitted, fitted)
+    inner[-1, :] = inner[:, -1] = across[columns]
+    np.linalg.cholesky(inner)  # refuses what no inverse may be taken of
+    inverse = np.linalg.inv(inner)
+    amounts = inverse @ side
+    residual = design.target - design.compose(fitted, amounts[:-1]) - amounts[-1] * design.others
+    squares, freedom = float(residual @ residual), design.equations - len(columns)
+    sigma = np.sqrt(squares / freedom)
+    # What the columns leave of a candidate's own row: its length, less what they explain of it.
+    least = _LEAST * design.squares.max(initial=1.0)
+    own = np.maximum(design.squares - across[:-1] ** 2 / across[-1], least)
+    gains = design.dot(residual)
+    outside = np.ones(len(design), dtype=np.bool_)
+    outside[fitted] = False
+    if not everywhere:
+        outside &= gains > _NEAR * sigma * np.sqrt(own)
+    rows = np.nonzero(outside)[0]
+    for first in range(0, len(rows), _CHUNK):
+        chunk = rows[first : first + _CHUNK]
+        shared = np.column_stack([design.products(chunk, fitted), across[chunk]])
+        explained = np.einsum("ij,ij->i", shared @ inverse, shared)
+        own[chunk] = np.maximum(design.squares[chunk] - explained, least)
+    estimates, stderrs = gains / own, sigma / np.sqrt(own)
+    errors = sigma * np.sqrt(np.diag(inverse))
+    estimates[fitted], stderrs[fitted] = amounts[:-1], errors[:-1]
+    # Of a mean of squared normal residuals, chance alone makes this much.
+    chance = np.sqrt(2 / np.maximum(design.sizes, 1))
+    ratio = design.mean(residual**2) * design.equations / squares
+    unease = np.maximum(1.0, ratio - _CHANCE * chance)
+    others = (float(amounts[-1]), float(errors[-1]))
+    return Fit(fitted, estimates, stderrs, unease, others, squares, freedom, (inner, side))
+
+
+def non_negative(matrix: Floats, side: Floats) -> Floats:
+    """The x >= 0 that minimizes x'Ax/2 - b'x, for a positive definite `matrix` A and `side` b.
+
+    Block principal pivoting: exchange all columns that are on the wrong side at once, and one at a
+    time should that go round in circles. Portugal, Judice and Vicente (1994), section 3.
+    """
+    size = len(side)
+    positive: Mask = np.ones(size, dtype=np.bool_)
+    fewest, tries = size + 1, _TRIES
+    while True:
+        answer, slope = np.zeros(size), np.zeros(size)
+        kept = np.nonzero(positive)[0]
+        answer[kept] = np.linalg.solve(matrix[np.ix_(kept, kept)], side[kept])
+        slope[~positive] = (matrix[:, kept] @ answer[kept] - side)[~positive]
+        wrong = _wrong(answer, slope, positive)
+        if not len(wrong):
+            return np.maximum(answer, 0.0)
+        if len(wrong) < fewest:
+            fewest, tries = len(wrong), _TRIES
+        elif tries:
+            tries -= 1
+        else:
+            wrong = wrong[-1:]
+        positive[wrong] ^= True
+
+
+def _wrong(answer: Floats, slope: Floats, positive: Mask) -> npt.NDArray[np.int64]:
+    """The columns to exchange: kept though negative, or left out though they would help."""
+    edge = 1e-12 * max(1.0, float(np.abs(answer).max(initial=0.0)))
+    steep = 1e-12 * max(1.0, float(np.abs(slope).max(initial=0.0)))
+    wrong: npt.NDArray[np.int64] = np.nonzero((positive & (answer < -edge)) | (slope < -steep))[0]
+    return wrong

@@ -1,0 +1,211 @@
+"""The files of the original RAPPOR tools: params.csv, counts.csv, map.csv, and decoded results.
+
+params: a header k,h,m,p,q,f and one line of numbers: bits, hashes, cohorts, and RAPPOR's chances.
+counts: a line per cohort: its reports, then how many of them had bit 1, bit 2, ... set.
+map: a line per candidate: its name, then for every cohort and hash the bit it sets, as
+    cohort * k + bit + 1. Hashing is done by whoever made the map; a .gz file is read as well.
+"""
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Final, TextIO
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.analysis.decode import Decoded
+from hubbub.analysis.design import Collection, Places
+from hubbub.errors import BadParameter
+from hubbub.mechanisms.chain import channel
+
+__all__ = ["COLUMNS", "read_collection", "read_map", "result_rows", "write_results"]
+
+COLUMNS: Final = (
+    "string",
+    "estimate",
+    "std_error",
+    "proportion",
+    "prop_std_error",
+    "prop_low_95",
+    "prop_high_95",
+    "p_value",
+    "detected",
+)
+_NAMES: Final = ("k", "h", "m", "p", "q", "f")
+_MAX_BITS: Final = 1 << 16
+_MAX_CELLS: Final = 1 << 24
+
+
+def read_collection(params: Path, counts: Path) -> Collection:
+    """The bit counts of a collection, with what it was collected by.
+
+    Raises:
+        BadParameter: a file that cannot be read or is malformed; names file, line and remedy.
+    """
+    numbers = _read_params(params)
+    bits, hashes, cohorts = (int(numbers[name]) for name in "khm")
+    rows = []
+    with _opened(counts) as file:
+        for line, row in _lines(file):
+            cells = _whole(row, f"{counts}:{line}", 1 << 62)
+            if len(cells) != bits + 1:
+                raise BadParameter(
+                    f"{counts}:{line}: {len(cells)} numbers, {bits + 1} expected "
+                    f"(the cohort's reports, then {bits} bits, as k in {params} says)"
+                )
+            if max(cells) > cells[0]:
+                raise BadParameter(
+                    f"{counts}:{line}: a bit is counted {max(cells)} times in {cells[0]} reports; "
+                    "the first number must be the cohort's reports"
+                )
+            rows.append(cells)
+    if len(rows) != cohorts:
+        raise BadParameter(
+            f"{counts}: {len(rows)} lines, {cohorts} expected (a line per cohort, m in {params})"
+        )
+    chances = channel(*(Fraction(numbers[name]) for name in "fpq"))
+    return Collection(np.array(rows, dtype=np.int64), hashes, chances)
+
+
+def read_map(path: Path, collection: Collection) -> tuple[list[str], Places]:
+    """The candidates' names, and the cells that each sets, as Design takes them.
+
+    Raises:
+        BadParameter: as above; or a candidate named twice.
+    """
+    bits, cohorts, hashes = collection.bits, collection.cohorts, collection.hashes
+    width, size = cohorts * hashes, cohorts * bits
+    home = np.repeat(np.arange(cohorts, dtype=np.int32), hashes)
+    lines: dict[str, int] = {}
+    rows: list[npt.NDArray[np.int32]] = []
+    with _opened(path) as file:
+        for line, row in _lines(file):
+            where = f"{path}:{line}"
+            name, cells = row[0], _whole(row[1:], where, size)
+            if len(cells) != width or min(cells) < 1:
+                raise BadParameter(
+                    f"{where}: {len(cells)} positions, {width} expected in [1, {size}] "
+                    f"({hashes} for each of {cohorts} cohorts, cohort * {bits} + bit + 1)"
+                )
+            places = np.array(cells, dtype=np.int32) - 1
+            places.sort()
+            if not np.array_equal(places // bits, home):
+                raise BadParameter(
+                    f"{where}: a cohort has more or fewer than {hashes} positions; "
+                    "was the map made for these parameters?"
+                )
+            places[1:][places[1:] == places[:-1]] = size  # two hashes, one bit: it counts once
+            if lines.setdefault(name, line) != line:
+                raise BadParameter(
+                    f"{where}: the candidate of line {lines[name]} again; remove one"
+                )
+            rows.append(places)
+    if not rows:
+        raise BadParameter(f"{path}: no candidate in it; write one a line")
+    return list(lines), np.stack(rows)
+
+
+def result_rows(
+    names: Sequence[str], decoded: Decoded, reports: int
+) -> Iterator[tuple[str | int, ...]]:
+    """A row of COLUMNS per candidate: the detected ones first, the largest first.
+
+    A candidate that was not detected counts as absent: its estimate is 0, and its interval reaches
+    from 0 to the most that the counts allow.
+    """
+    order = np.lexsort((decoded.p_values, -decoded.fitted, ~decoded.detected))
+    for index in order.tolist():
+        estimate, stderr = float(decoded.fitted[index]), float(decoded.stderrs[index])
+        low = max(float(decoded.low[index]), 0.0) if decoded.detected[index] else 0.0
+        high = max(float(decoded.high[index]), 0.0)
+        yield (
+            names[index],
+            round(estimate),
+            round(stderr),
+            *(f"{share / reports:.7g}" for share in (estimate, stderr, low, high)),
+            f"{decoded.p_values[index]:.4g}",
+            "true" if decoded.detected[index] else "false",
+        )
+
+
+def write_results(file: TextIO, rows: Iterator[tuple[str | int, ...]]) -> None:
+    """The rows as CSV, texts in quotes as the original tools write them."""
+    csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerow(COLUMNS)
+    for name, *figures in rows:
+        quoted = str(name).replace('"', '""')
+        file.write(f'"{quoted}",{",".join(map(str, figures))}\n')
+
+
+def _read_params(path: Path) -> dict[str, str]:
+    with _opened(path) as file:
+        rows = list(_lines(file))
+    remedy = f"write a header {','.join(_NAMES)} and a line of numbers"
+    if len(rows) != 2 or sorted(rows[0][1]) != sorted(_NAMES) or len(rows[1][1]) != len(_NAMES):  # noqa: PLR2004 two lines
+        line = rows[-1][0] if rows else 1
+        raise BadParameter(f"{path}:{line}: not the parameters of a collection; {remedy}")
+    line, numbers = rows[1][0], dict(zip(rows[0][1], rows[1][1], strict=True))
+    for name in _NAMES:
+        top = {"k": _MAX_BITS, "h": 64, "m": _MAX_CELLS}.get(name)
+        text = numbers[name].strip()
+        try:
+            right = 1 <= int(text) <= top if top else 0 <= Fraction(text) <= 1
+        except (ValueError, ZeroDivisionError):
+            right = False
+        if not right:
+            expected = f"a whole number in [1, {top}]" if top else "a number in [0, 1]"
+            raise BadParameter(f"{path}:{line}: {name} must be {expected}; correct it")
+        numbers[name] = text
+    if int(numbers["k"]) * int(numbers["m"]) > _MAX_CELLS or int(numbers["k"]) < int(numbers["h"]):
+        raise BadParameter(f"{path}:{line}: k * m must be at most {_MAX_CELLS}, and h at most k")
+    if not (Fraction(numbers["p"]) < Fraction(numbers["q"]) and Fraction(numbers["f"]) < 1):
+        raise BadParameter(f"{path}:{line}: needs p < q and f < 1: else reports say nothing")
+    return numbers
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    """A text file, plain or .gz; what goes wrong while it is read is said with its name."""
+    try:
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rt", encoding="utf-8", newline="") as file:
+            yield file
+    except UnicodeDecodeError as error:
+        raise BadParameter(f"{path}: not UTF-8 text: {error.reason}; convert it") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadParameter(f"{path}: cannot be read: {error}") from error
+
+
+def _lines(file: TextIO) -> Iterator[tuple[int, list[str]]]:
+    """Line number and fields of every line that is not empty."""
+    reader = csv.reader(file)
+    try:
+        for row in reader:
+            if row:
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise BadParameter(f"{file.name}:{reader.line_num}: not CSV: {error}") from error
+
+
+def _whole(fields: Sequence[str], where: str, top: int) -> list[int]:
+    """Whole numbers in [0, top]."""
+    try:
+        numbers = list(map(int, fields))
+    except ValueError:
+        column = next(i for i, field in enumerate(fields, start=1) if not _is_whole(field))
+        raise BadParameter(f"{where}: number {column} is not a whole number; correct it") from None
+    if not (numbers and min(numbers) >= 0 and max(numbers) <= top):
+        raise BadParameter(f"{where}: a number is outside [0, {top}]; correct it")
+    return numbers
+
+
+def _is_whole(field: str) -> bool:
+    try:
+        int(field)
+    except ValueError:
+        return False
+    return True
