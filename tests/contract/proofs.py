@@ -74,8 +74,9 @@ def variance_is_the_variance(mechanism: AnyMechanism) -> None:
     """One report, put into one of `groups` groups by a fair coin; the law of total variance."""
     groups = mechanism.groups
     for value, moments in zip(mechanism.probes(), _moments(mechanism), strict=True):
-        for truth, (mean, square) in zip(mechanism.row(value), moments, strict=True):
-            claimed = (mechanism.variance(truth, 1) + truth) / groups - (truth / groups) ** 2
+        for true, (mean, square) in zip(mechanism.row(value), moments, strict=True):
+            truth = float(true)
+            claimed = (mechanism.variance(truth, 1) + truth**2) / groups - (truth / groups) ** 2
             assert math.isclose(square - mean * mean, claimed, rel_tol=CLOSE, abs_tol=CLOSE)
 
 

@@ -6,11 +6,15 @@ from hypothesis import strategies as st
 
 from hubbub.aggregator.fold import _FOLDS, fold, honest
 from hubbub.errors import BadPayload
-from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, tally
+from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset, tally
 
 layouts: st.SearchStrategy[Layout] = st.one_of(
     st.builds(OneHot, st.integers(2, 70_000)),
     st.builds(BitVector, st.integers(1, 40)),
+    st.integers(1, 40).flatmap(lambda d: st.builds(Subset, st.just(d), st.integers(0, min(d, 4)))),
+    st.integers(2, 300).flatmap(
+        lambda d: st.builds(Samples, st.just(d), st.integers(1, min(d, 4)))
+    ),
     st.builds(CohortBits, st.integers(1, 300), st.integers(1, 20)),
 )
 
@@ -81,4 +85,4 @@ def test_an_index_reads_back(pair: tuple[int, int]) -> None:
 
 
 def test_every_layout_has_its_fold() -> None:
-    assert set(_FOLDS) == {OneHot, BitVector, CohortBits}
+    assert set(_FOLDS) == {OneHot, BitVector, Subset, Samples, CohortBits}

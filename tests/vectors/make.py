@@ -17,15 +17,31 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "grr": {"epsilon": 1.0, "categories": 300},
     "unary.sue": {"epsilon": 1.0, "categories": 11},
     "unary.oue": {"epsilon": 1.0, "categories": 11},
+    "subset": {"epsilon": 1.0, "categories": 11},
+    "hadamard": {"epsilon": 1.0, "categories": 300},
+    "projective": {"epsilon": 1.0, "categories": 30},
+    "cms": {"epsilon": 1.0, "hashes": 3, "width": 12},
+    "hcms": {"epsilon": 1.0, "hashes": 3, "width": 16},
+    "mean.one_bit": {"epsilon": 1.0, "low": -5, "high": 20},
+    "mean.piecewise": {"epsilon": 1.0, "low": -5, "high": 20, "steps": 40},
+    "buckets": {"epsilon": 1.0, "low": -5, "high": 20, "buckets": 10, "sampled": 4},
+    "long.grr": {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 300},
+    "long.unary": {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 11},
+    "wave": {"epsilon": 1.0, "low": -5, "high": 20, "buckets": 20},
     "rappor": {"bits": 12, "hashes": 2, "cohorts": 3, "f": 0.5, "p": 0.25, "q": 0.75},
     "rappor.basic": {"categories": 11, "f": 0.5, "p": 0.25, "q": 0.75},
+}
+VALUES: dict[str, list[Any]] = {
+    "strings": ["", "a", "example.org", "日本"],
+    "categories": [0, 1],
+    "numbers": [-5, 0, 7.125, 20],
 }
 
 
 def vector(name: str) -> dict[str, Any]:
     """Coins to payloads, payloads to cells, totals to estimates, and what must be refused."""
     mechanism = build(name, **PARAMETERS[name])
-    values = ["", "a", "example.org", "日本"] if mechanism.VALUES == "strings" else [0, 1]
+    values = VALUES[mechanism.VALUES]
     coins = KeyedBits(KEY)
     payloads = [(value, mechanism.randomize(value, coins)) for value in values for _ in range(4)]
     size, layout = mechanism.layout.payload_bytes, mechanism.layout

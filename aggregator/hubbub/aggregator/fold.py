@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot
+from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset
 
 __all__ = ["fold", "honest"]
 
@@ -34,8 +34,10 @@ def fold(layout: Layout, payloads: Payloads) -> Cells:
 
 
 def _indices(payloads: Payloads) -> npt.NDArray[np.int64]:
-    weights = 1 << 8 * np.arange(payloads.shape[1], dtype=np.int64)
-    indices: npt.NDArray[np.int64] = payloads.astype(np.int64) @ weights
+    """Little-endian numbers, one a payload."""
+    indices = payloads[:, 0].astype(np.int64)
+    for byte in range(1, payloads.shape[1]):
+        indices |= payloads[:, byte].astype(np.int64) << 8 * byte
     return indices
 
 
@@ -58,6 +60,33 @@ def _honest_bits(layout: BitVector, payloads: Payloads) -> Mask:
 def _fold_bits(layout: BitVector, payloads: Payloads) -> Cells:
     groups = np.zeros(len(payloads), dtype=np.int64)
     return _count_bits(payloads, groups, 1)[0, : layout.size]
+
+
+def _honest_subset(layout: Subset, payloads: Payloads) -> Mask:
+    ones = np.bitwise_count(payloads).sum(axis=1, dtype=np.int64)
+    right: Mask = ones == layout.ones
+    return right & _honest_bits(BitVector(layout.size), payloads)
+
+
+def _fold_subset(layout: Subset, payloads: Payloads) -> Cells:
+    return _fold_bits(BitVector(layout.size), payloads)
+
+
+def _sampled(layout: Samples, payloads: Payloads) -> npt.NDArray[np.int64]:
+    """Shape (reports, sampled): the index of each answer."""
+    width = OneHot(layout.size).payload_bytes
+    return _indices(payloads.reshape(-1, width)).reshape(len(payloads), layout.sampled)
+
+
+def _honest_samples(layout: Samples, payloads: Payloads) -> Mask:
+    indices = _sampled(layout, payloads)
+    ascending: Mask = np.all(np.diff(indices // 2, axis=1) > 0, axis=1)
+    inside: Mask = indices[:, -1] < layout.size
+    return ascending & inside
+
+
+def _fold_samples(layout: Samples, payloads: Payloads) -> Cells:
+    return np.bincount(_sampled(layout, payloads).reshape(-1), minlength=layout.size)
 
 
 def _cohorts(payloads: Payloads) -> npt.NDArray[np.int64]:
@@ -92,5 +121,7 @@ _FOLDS: Final[
 ] = {
     OneHot: (_honest_one_hot, _fold_one_hot),
     BitVector: (_honest_bits, _fold_bits),
+    Subset: (_honest_subset, _fold_subset),
+    Samples: (_honest_samples, _fold_samples),
     CohortBits: (_honest_cohort_bits, _fold_cohort_bits),
 }

@@ -13,6 +13,8 @@ from hubbub.mechanisms.layout import (
     Estimates,
     Layout,
     OneHot,
+    Samples,
+    Subset,
     Totals,
     tally,
 )
@@ -36,6 +38,8 @@ __all__ = [
     "OneHot",
     "Probability",
     "Rappor",
+    "Samples",
+    "Subset",
     "SystemBits",
     "Totals",
     "build",

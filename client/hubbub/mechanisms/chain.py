@@ -19,7 +19,7 @@ from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.probability import Probability, log_at_least
 from hubbub.mechanisms.pure import Pure
 
-__all__ = ["Chain", "Forgetful", "channel"]
+__all__ = ["Chain", "channel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +75,3 @@ class Chain:
 def channel(f: Fraction, p: Fraction, q: Fraction) -> Pure:
     """What RAPPOR's f, p and q make of a bit, both steps together."""
     return Pure(f * (p + q) / 2 + (1 - f) * q, f * (p + q) / 2 + (1 - f) * p)
-
-
-@dataclass(frozen=True, slots=True)
-class Forgetful:
-    """A Memo that remembers nothing: every coin fresh, as for a device that reports once."""
-
-    source: BitSource
-
-    def coins(self, purpose: bytes, /) -> BitSource:  # noqa: ARG002 every purpose is the same source
-        return self.source

@@ -10,7 +10,17 @@ from typing import Protocol
 
 from hubbub.errors import BadParameter, BadPayload, ShapeMismatch
 
-__all__ = ["BitVector", "CohortBits", "Estimates", "Layout", "OneHot", "Totals", "tally"]
+__all__ = [
+    "BitVector",
+    "CohortBits",
+    "Estimates",
+    "Layout",
+    "OneHot",
+    "Samples",
+    "Subset",
+    "Totals",
+    "tally",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +125,69 @@ class BitVector:
         if bits >> self.size:
             raise BadPayload(f"padding after bit {self.size - 1} is not zero")
         return {cell: 1 for cell in range(self.size) if bits >> cell & 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """A bit vector as in BitVector, of which exactly `ones` bits are 1."""
+
+    size: int
+    ones: int
+
+    @property
+    def payload_bytes(self) -> int:
+        return BitVector(self.size).payload_bytes
+
+    def encode(self, bits: int) -> bytes:
+        """The payload of a packed vector with the right number of ones."""
+        return BitVector(self.size).encode(bits)
+
+    def cells(self, payload: bytes) -> dict[int, int]:
+        cells = BitVector(self.size).cells(payload)
+        if len(cells) != self.ones:
+            raise BadPayload(f"{len(cells)} bits are 1, {self.ones} expected")
+        return cells
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Yes or no about `sampled` of `buckets` buckets: indices 2 bucket + answer, buckets ascending.
+
+    Little-endian, each in as few whole bytes as hold 2 buckets. Cells: per bucket its noes, then
+    its yeses; together they are how many were asked about it.
+    """
+
+    buckets: int
+    sampled: int
+
+    @property
+    def size(self) -> int:
+        return 2 * self.buckets
+
+    @property
+    def payload_bytes(self) -> int:
+        return self.sampled * OneHot(self.size).payload_bytes
+
+    def encode(self, answers: Mapping[int, bool]) -> bytes:
+        """The payload of an answer per sampled bucket, buckets ascending."""
+        width = OneHot(self.size).payload_bytes
+        return b"".join(
+            (2 * bucket + yes).to_bytes(width, "little") for bucket, yes in answers.items()
+        )
+
+    def cells(self, payload: bytes) -> dict[int, int]:
+        _check_length(payload, self.payload_bytes)
+        one = OneHot(self.size)
+        width = one.payload_bytes
+        cells: dict[int, int] = {}
+        last = -1
+        for first in range(0, len(payload), width):
+            [cell] = one.cells(payload[first : first + width])
+            if not cell // 2 > last:
+                raise BadPayload("buckets do not ascend")
+            last = cell // 2
+            cells[cell] = 1
+        return cells
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,16 @@
 """What a mechanism is: the contract that every registry entry keeps and tests/contract proves."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Layout, Totals
 
-__all__ = ["AnyMechanism", "Mechanism", "Memo", "Memoized", "ValueKind"]
+__all__ = ["AnyMechanism", "Forgetful", "Mechanism", "Memo", "Memoized", "ValueKind"]
 
-ValueKind = Literal["categories", "strings"]
+ValueKind = Literal["categories", "strings", "numbers"]
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
 
@@ -25,7 +27,7 @@ class Mechanism(Protocol[Value_contra]):
     """The wire name; with VERSION never reused or given a new meaning."""
     VERSION: ClassVar[int]
     VALUES: ClassVar[ValueKind]
-    """Whether a value is an index into a list, or a string."""
+    """Whether a value is an index into a list, a string, or a number in a range."""
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]]
     """Parameters so small that every outcome can be enumerated: the proof runs on these."""
 
@@ -55,12 +57,15 @@ class Mechanism(Protocol[Value_contra]):
         """
         ...
 
-    def row(self, value: Value_contra) -> Sequence[int]:
-        """What `value` truly adds to each estimate (0 or 1) when its report is in that group."""
+    def row(self, value: Value_contra) -> Sequence[int | Fraction]:
+        """What `value` truly adds to each estimate, in [0, 1], when its report is in that group."""
         ...
 
     def estimate(self, totals: Totals) -> Estimates:
-        """Unbiased estimates, hence possibly negative: one per listed value, or per cohort and bit.
+        """Unbiased estimates, hence possibly negative.
+
+        One per listed value; per group and cell, of hashed ones; per bucket or place of a range, or
+        one alone, the sum of the numbers' places in it.
 
         Raises:
             ShapeMismatch: totals of another shape than the layout.
@@ -70,7 +75,8 @@ class Mechanism(Protocol[Value_contra]):
     def variance(self, true: float, reports: int) -> float:
         """Variance of one estimate, in reports squared, if `true` of the group's reports hold it.
 
-        Exact, not the small-frequency approximation.
+        Exact, not the small-frequency approximation. For a sum of places in a range it is exact if
+        all are the same.
         """
         ...
 
@@ -88,6 +94,16 @@ class Memo(Protocol):
     def coins(self, purpose: bytes, /) -> BitSource:
         """The coins of this purpose: the same at every call, independent between purposes."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetful:
+    """A Memo that remembers nothing: every coin fresh, as for a device that reports once."""
+
+    source: BitSource
+
+    def coins(self, purpose: bytes, /) -> BitSource:  # noqa: ARG002 every purpose is the same source
+        return self.source
 
 
 @runtime_checkable

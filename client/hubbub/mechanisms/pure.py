@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms.layout import Estimates, Layout, Totals
+from hubbub.mechanisms.layout import CohortBits, Estimates, Layout, Totals
 
 __all__ = [
     "MAX_CATEGORIES",
@@ -23,6 +23,7 @@ __all__ = [
     "PureMechanism",
     "check",
     "check_categories",
+    "cohort_estimates",
     "estimate",
     "probes",
     "row",
@@ -108,6 +109,22 @@ def estimate(self: PureMechanism, totals: Totals) -> Estimates:
 def variance(self: PureMechanism, true: float, reports: int) -> float:
     """Variance of one estimate, in reports squared; `true` in [0, reports]."""
     return self.channel.variance(true, reports)
+
+
+def cohort_estimates(channel: Pure, layout: CohortBits, totals: Totals) -> Estimates:
+    """Per cohort and bit an estimate, of the cohort's own reports: cell cohort * bits + bit.
+
+    Raises ShapeMismatch for totals of another shape.
+    """
+    totals.check(layout)
+    values: list[float] = []
+    variances: list[float] = []
+    for first in range(0, layout.size, layout.bits + 1):
+        reports, *counts = totals.cells[first : first + layout.bits + 1]
+        cohort = channel.estimates(counts, reports)
+        values += cohort.values
+        variances += cohort.variances
+    return Estimates(tuple(values), tuple(variances), totals.reports)
 
 
 def probes(self: PureMechanism) -> Sequence[int]:

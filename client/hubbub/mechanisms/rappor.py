@@ -15,20 +15,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-import mmh3
-
-from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.chain import Chain, Forgetful
+from hubbub.mechanisms.chain import Chain
+from hubbub.mechanisms.hashing import check_counts, encoded, positions
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
-from hubbub.mechanisms.mechanism import Memo, ValueKind
+from hubbub.mechanisms.mechanism import Forgetful, Memo, ValueKind
 
 __all__ = ["Rappor"]
 
 MAX_BITS: Final = 4096
 MAX_HASHES: Final = 8
-MAX_STRING_BYTES: Final = 4096
-_WORDS: Final = 4  # positions taken from one 128-bit hash, 32 bits each
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +51,11 @@ class Rappor:
     )
 
     def __post_init__(self) -> None:
-        for name, top in (("bits", MAX_BITS), ("hashes", MAX_HASHES), ("cohorts", 1 << 16)):
-            number = getattr(self, name)
-            if not (isinstance(number, int) and 1 <= number <= top):
-                raise BadParameter(f"{name} {number} is outside [1, {top}]")
+        check_counts(
+            bits=(self.bits, MAX_BITS),
+            hashes=(self.hashes, MAX_HASHES),
+            cohorts=(self.cohorts, 1 << 16),
+        )
         if not self.hashes <= self.bits:
             raise BadParameter(f"hashes {self.hashes} is above bits {self.bits}")
         object.__setattr__(self, "chain", Chain(self.f, self.p, self.q))
@@ -76,23 +75,28 @@ class Rappor:
         return self.chain.permanent_loss(self.hashes)
 
     def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
-        _encoded(value)
+        encoded(value)
 
     def randomize(self, value: str, source: BitSource) -> bytes:
         return self.randomize_again(value, Forgetful(source), source)
 
     def randomize_again(self, value: str, memo: Memo, source: BitSource) -> bytes:
-        string = _encoded(value)
+        string = encoded(value)
         cohort = memo.coins(b"cohort").below(self.cohorts)
-        bloom = sum(1 << position for position in set(self._positions(string, cohort)))
+        bloom = sum(
+            1 << position for position in set(positions(string, cohort, self.hashes, self.bits))
+        )
         # PRIVACY: one permanent response per string, for as long as the device keeps its secret.
         permanent = self.chain.permanent(bloom, self.bits, memo.coins(b"permanent" + string))
         return self.layout.encode(cohort, self.chain.instantaneous(permanent, self.bits, source))
 
     def positions(self, value: str) -> list[list[int]]:
         """Per cohort, the Bloom bits (in [0, bits), perhaps fewer than `hashes`) of one string."""
-        string = _encoded(value)
-        return [sorted(set(self._positions(string, cohort))) for cohort in range(self.cohorts)]
+        string = encoded(value)
+        return [
+            sorted(set(positions(string, cohort, self.hashes, self.bits)))
+            for cohort in range(self.cohorts)
+        ]
 
     def row(self, value: str) -> Sequence[int]:
         return [
@@ -106,43 +110,10 @@ class Rappor:
 
         Cell cohort * bits + bit; needs `reports` of each cohort, which are cells of the layout.
         """
-        totals.check(self.layout)
-        channel = self.chain.channel
-        values: list[float] = []
-        variances: list[float] = []
-        for first in range(0, self.layout.size, self.bits + 1):
-            reports, *counts = totals.cells[first : first + self.bits + 1]
-            cohort = channel.estimates(counts, reports)
-            values += cohort.values
-            variances += cohort.variances
-        return Estimates(tuple(values), tuple(variances), totals.reports)
+        return pure.cohort_estimates(self.chain.channel, self.layout, totals)
 
     def variance(self, true: float, reports: int) -> float:
         return self.chain.channel.variance(true, reports)
 
     def probes(self) -> Sequence[str]:
         return ("", "b", "e", "example.org", "naïve", "日本")
-
-    def _positions(self, string: bytes, cohort: int) -> list[int]:
-        """MurmurHash3 x64/128 seeded by cohort: its little-endian 32-bit words modulo `bits`."""
-        positions: list[int] = []
-        for block in range(0, self.hashes, _WORDS):
-            digest = mmh3.mmh3_x64_128_digest(string, 2 * cohort + block // _WORDS)
-            words = range(min(_WORDS, self.hashes - block))
-            positions += [
-                int.from_bytes(digest[4 * w : 4 * w + 4], "little") % self.bits for w in words
-            ]
-        return positions
-
-
-def _encoded(value: Any) -> bytes:  # noqa: ANN401 what an app passed
-    if not isinstance(value, str):
-        raise ValueOutOfDomain("value is not a string")
-    try:
-        string = value.encode()
-    except UnicodeEncodeError:
-        # The error of the codec would quote the value.
-        raise ValueOutOfDomain("value is not encodable as UTF-8") from None
-    if len(string) > MAX_STRING_BYTES:
-        raise ValueOutOfDomain(f"value is longer than {MAX_STRING_BYTES} bytes")
-    return string

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.chain import Chain, Forgetful
+from hubbub.mechanisms.chain import Chain
 from hubbub.mechanisms.layout import BitVector
-from hubbub.mechanisms.mechanism import Memo, ValueKind
+from hubbub.mechanisms.mechanism import Forgetful, Memo, ValueKind
 
 __all__ = ["BasicRappor"]
 

@@ -5,12 +5,23 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
+from hubbub.mechanisms.buckets import BucketFlips
+from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
+from hubbub.mechanisms.hadamard import HadamardResponse
+from hubbub.mechanisms.hcms import HadamardSketch
+from hubbub.mechanisms.long_grr import LongitudinalGrr
+from hubbub.mechanisms.long_unary import LongitudinalUnary
+from hubbub.mechanisms.mean_one_bit import OneBitMean
+from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.mechanism import AnyMechanism
+from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.rappor import Rappor
 from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.mechanisms.rr import RandomizedResponse
+from hubbub.mechanisms.subset import SubsetSelection
 from hubbub.mechanisms.unary import OptimizedUnary, SymmetricUnary
+from hubbub.mechanisms.wave import SquareWave
 
 __all__ = ["REGISTRY", "build", "parameters"]
 
@@ -21,8 +32,19 @@ REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
         GeneralizedRandomizedResponse,
         SymmetricUnary,
         OptimizedUnary,
+        SubsetSelection,
+        HadamardResponse,
+        ProjectiveResponse,
+        CountMeanSketch,
+        HadamardSketch,
         Rappor,
         BasicRappor,
+        OneBitMean,
+        PiecewiseMean,
+        BucketFlips,
+        LongitudinalGrr,
+        LongitudinalUnary,
+        SquareWave,
     )
 }
 

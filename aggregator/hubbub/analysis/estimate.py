@@ -1,0 +1,140 @@
+"""Estimates with numpy where a mechanism reads its totals through a transform of millions of cells.
+
+Everything else is the mechanism's own `estimate`. Tested equal to it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.mechanisms import AnyMechanism, Estimates, Totals
+from hubbub.mechanisms.geometry import Incidence
+from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.walsh import WalshHadamard
+
+__all__ = ["estimate"]
+
+Integers = npt.NDArray[np.int64]
+
+
+@runtime_checkable
+class _Transformed(Protocol):
+    """A pure mechanism that reads one index a report through a transform."""
+
+    categories: int
+    channel: Pure
+    transform: object
+
+
+def estimate(mechanism: AnyMechanism, totals: Totals) -> Estimates:
+    """As `mechanism.estimate`, in a fraction of its time."""
+    if not isinstance(mechanism, _Transformed):
+        return mechanism.estimate(totals)
+    totals.check(mechanism.layout)
+    cells = np.array(totals.cells, dtype=np.int64)
+    read = _SUPPORTS[type(mechanism.transform)]
+    supports = read(mechanism.transform, cells, mechanism.categories)[: mechanism.categories]
+    p, q, reports = mechanism.channel.p, mechanism.channel.q, totals.reports
+    values = (supports - float(reports * q)) / float(p - q)
+    clipped = np.clip(values, 0, reports)
+    held, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
+    variances = clipped * held + (reports - clipped) * other
+    return Estimates(tuple(values.tolist()), tuple(variances.tolist()), reports)
+
+
+def walsh_hadamard(cells: Integers) -> Integers:
+    """The product of the Hadamard matrix with a vector of a power of two."""
+    here, there = cells.copy(), np.empty_like(cells)
+    step = 1
+    while step < len(cells):
+        # Sums to the first half and differences to the second: every pass reads and writes in
+        # order, and after the last one each stands where it belongs.
+        half = len(cells) // 2
+        np.add(here[0::2], here[1::2], out=there[:half])
+        np.subtract(here[0::2], here[1::2], out=there[half:])
+        here, there = there, here
+        step *= 2
+    return here
+
+
+def _of_hadamard(_transform: WalshHadamard, cells: Integers, wanted: int) -> Integers:
+    # Row 0 is nobody's.
+    supports: Integers = (cells.sum() + walsh_hadamard(cells)[1 : wanted + 1]) // 2
+    return supports
+
+
+def _of_incidence(space: Incidence, cells: Integers, wanted: int) -> Integers:
+    """Over the points of every hyperplane, the sum of a number per point.
+
+    With S(x), for x of the last m coordinates, the sum over the points that begin there and are
+    orthogonal to x: one more coordinate in front adds the points (1, y), of which those with
+    <y, w> = -c count for x = (c, w).
+    """
+    s, t = space.prime, space.dimensions
+    sums = np.zeros(1, dtype=np.int64)
+    end = len(cells)
+    for m in range(t - 1):
+        size = s**m
+        ahead = cells[end - size : end]
+        end -= size
+        minus_one = _where_minus_one(ahead, s, m)
+        rows = np.empty((s, size), dtype=np.int64)
+        for c in range(1, s):
+            rows[c] = minus_one[_scaled(s, m, pow(c, -1, s))]
+        rows[0] = ahead.sum() - rows[1:].sum(axis=0)
+        sums = (rows + sums).reshape(-1)
+    # The first coordinate is 1 for most points, which come first; those with 0 1 in front come
+    # next, then 0 0 1, ...
+    ahead, size = cells[:end], s ** (t - 1)
+    minus_one = _where_minus_one(ahead, s, t - 1)
+    answer = [minus_one + sums]
+    if wanted > size:
+        zeros = np.concatenate([np.arange(s**m, 2 * s**m) for m in range(t - 2, -1, -1)])
+        others = sum(minus_one[_times(zeros, s, t - 1, c)] for c in range(1, s))
+        answer.append(ahead.sum() - others + sums[zeros])
+    return np.concatenate(answer)[:wanted]
+
+
+def _where_minus_one(ahead: Integers, s: int, m: int) -> Integers:
+    """For every w of m coordinates: the sum over the y with <y, w> = -1 modulo s.
+
+    By Fourier transform: that sum is the mean over c of root^c times the transform at -c w, and the
+    terms of c and -c are each other's conjugates.
+    """
+    if not m:
+        return np.zeros(1, dtype=np.int64)
+    if s == 2:  # noqa: PLR2004 then all is real
+        odd: Integers = (ahead.sum() - walsh_hadamard(ahead)) // 2
+        return odd
+    spectrum = np.fft.fftn(ahead.reshape((s,) * m)).reshape(-1)
+    total = np.full(s**m, float(ahead.sum()))
+    for c in range(1, s // 2 + 1):
+        root = np.exp(-2j * np.pi * c / s)
+        terms = spectrum if c == 1 else spectrum[_scaled(s, m, c)]
+        total += 2 * (root.real * terms.real - root.imag * terms.imag)
+    return np.rint(total / s).astype(np.int64)
+
+
+def _scaled(s: int, m: int, factor: int) -> Integers:
+    """For every vector of m coordinates modulo s, numbered by its digits: factor times it."""
+    number = np.zeros(1, dtype=np.int64)
+    digits = np.arange(s, dtype=np.int64) * factor % s
+    for _ in range(m):
+        number = (number[:, None] * s + digits[None, :]).reshape(-1)
+    return number
+
+
+def _times(vectors: Integers, s: int, m: int, factor: int) -> Integers:
+    """The same for some of these vectors alone."""
+    number = np.zeros_like(vectors)
+    for place in range(m):
+        number += vectors // s**place % s * factor % s * s**place
+    return number
+
+
+_SUPPORTS: Final[Mapping[type, Callable[[Any, Integers, int], Integers]]] = {
+    WalshHadamard: _of_hadamard,
+    Incidence: _of_incidence,
+}

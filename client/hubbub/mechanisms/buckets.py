@@ -1,0 +1,116 @@
+"""d-bit flips: a histogram of a number, from a few buckets a device, answered once and for all.
+
+Idea: the range is cut into buckets. A device picks a few of them, for ever, and says of each
+    whether its number lies there, lying sometimes. The answers to one bucket are drawn once
+    (permanent), so an unchanged number can be reported every day without being averaged out.
+Guarantee: two numbers differ in two of the bits at most: 2 log(p/q) <= epsilon, q = 1/(sqrt(e)+1)
+    rounded up, p = 1-q; for one report and for all reports of numbers in one bucket. Which buckets
+    were picked says nothing. A number that moves to another bucket costs another epsilon.
+Sends: `sampled` indices of 2 bucket + answer, 1 to 2 bytes each.
+Estimator and variance: with C_v yeses about bucket v from n devices that picked `sampled` of d:
+    (d/sampled) (C_v - n_v q)/(p-q), n_v of them having been asked about v. Variance of t holders in
+    n: n (d/sampled) q(1-q)/(p-q)^2 + t (d/sampled - 1).
+Source: dBitFlipPM of Ding, Kulkarni, Yekhanin (NeurIPS 2017), section 3, and its memoization.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from hubbub.errors import BadParameter
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.layout import Estimates, Samples, Totals
+from hubbub.mechanisms.mechanism import Forgetful, Memo, ValueKind
+from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.ranges import Range, check_buckets
+from hubbub.mechanisms.subsets import choose, members
+
+__all__ = ["BucketFlips"]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketFlips:
+    """dBitFlipPM over [low, high] in `buckets` equal buckets; a device answers about `sampled`."""
+
+    epsilon: float
+    low: float
+    high: float
+    buckets: int
+    sampled: int
+    lie: Probability = field(init=False, repr=False)
+    range: Range = field(init=False, repr=False)
+
+    NAME: ClassVar[str] = "buckets"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[ValueKind] = "numbers"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"epsilon": 0.1, "low": 0, "high": 1, "buckets": 2, "sampled": 2},
+        {"epsilon": 1.0, "low": -2.5, "high": 7, "buckets": 4, "sampled": 2},
+        {"epsilon": 3.0, "low": 0, "high": 3600, "buckets": 5, "sampled": 3},
+    )
+
+    groups: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check_buckets(self.buckets)
+        # With one bucket alone two numbers would differ in one bit: half of epsilon for nothing.
+        if not (isinstance(self.sampled, int) and 2 <= self.sampled <= self.buckets):  # noqa: PLR2004
+            raise BadParameter(f"sampled {self.sampled} is outside [2, buckets {self.buckets}]")
+        lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))
+        object.__setattr__(self, "lie", lie)
+        object.__setattr__(self, "range", Range(self.low, self.high))
+
+    @property
+    def layout(self) -> Samples:
+        return Samples(self.buckets, self.sampled)
+
+    def privacy_loss(self) -> float:
+        return log_at_least(self.lie.complement.exact / self.lie.exact, 2)
+
+    def permanent_loss(self) -> float:
+        return self.privacy_loss()
+
+    def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
+        self.range.check(value)
+
+    def randomize(self, value: float, source: BitSource) -> bytes:
+        return self.randomize_again(value, Forgetful(source), source)
+
+    def randomize_again(self, value: float, memo: Memo, source: BitSource) -> bytes:
+        del source  # every coin is permanent
+        own = self.range.bucket(value, self.buckets)
+        asked = choose(self.buckets, self.sampled, memo.coins(b"buckets"))
+        # PRIVACY: one answer per own bucket, for as long as the device keeps its secret.
+        lies = memo.coins(b"permanent" + own.to_bytes(2, "big")).mask(self.lie, self.sampled)
+        return self.layout.encode(
+            {bucket: (bucket == own) != (lies >> i & 1) for i, bucket in enumerate(members(asked))}
+        )
+
+    def row(self, value: float) -> Sequence[int]:
+        own = self.range.bucket(value, self.buckets)
+        return [int(bucket == own) for bucket in range(self.buckets)]
+
+    def estimate(self, totals: Totals) -> Estimates:
+        """One unbiased estimate per bucket. Raises ShapeMismatch for totals of another shape."""
+        totals.check(self.layout)
+        lie, many = self.lie.exact, Fraction(self.buckets, self.sampled)
+        slope, offset = float(many / (1 - 2 * lie)), float(lie)
+        pairs = zip(totals.cells[::2], totals.cells[1::2], strict=True)
+        values = tuple((yes - (no + yes) * offset) * slope for no, yes in pairs)
+        clipped = (min(max(value, 0.0), totals.reports) for value in values)
+        variances = tuple(self.variance(true, totals.reports) for true in clipped)
+        return Estimates(values, variances, totals.reports)
+
+    def variance(self, true: float, reports: int) -> float:
+        lie, many = self.lie.exact, Fraction(self.buckets, self.sampled)
+        return reports * float(many * lie * (1 - lie) / (1 - 2 * lie) ** 2) + true * float(many - 1)
+
+    def probes(self) -> Sequence[float]:
+        wide = (self.high - self.low) / self.buckets
+        return [self.low + (bucket + 0.5) * wide for bucket in range(self.buckets)]
+
+    @property
+    def edges(self) -> Sequence[float]:
+        """Where the buckets begin, and where the last one ends."""
+        return self.range.edges(self.buckets)

@@ -1,0 +1,96 @@
+"""Projective geometry over a prime field: what `projective` sends, and reads its totals through.
+
+A point is a vector of t coordinates modulo a prime s, up to a factor; its canonical vector has a
+first nonzero coordinate of 1. Points are numbered with those that begin with 1 first, then those
+with 0, 1, and so on; within each kind by the coordinates that follow, as digits to the base s.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hubbub.errors import BadParameter
+
+__all__ = ["Incidence", "primes"]
+
+
+def primes(top: int) -> Iterator[int]:
+    """All primes up to `top`, ascending."""
+    sieve = bytearray([1]) * (top + 1)
+    for number in range(2, top + 1):
+        if sieve[number]:
+            yield number
+            sieve[number * number :: number] = bytes(len(sieve[number * number :: number]))
+
+
+@dataclass(frozen=True, slots=True)
+class Incidence:
+    """Which points lie on which hyperplanes: u on that of v if their inner product is 0 modulo s.
+
+    prime: s, which must be one. dimensions: t >= 2, the number of coordinates.
+    """
+
+    prime: int
+    dimensions: int
+
+    def __post_init__(self) -> None:
+        if not (self.prime >= 2 and self.dimensions >= 2):  # noqa: PLR2004 a line at least
+            raise BadParameter(f"no geometry over {self.prime} with {self.dimensions} coordinates")
+
+    @property
+    def points(self) -> int:
+        """How many points there are, and hyperplanes: one for each."""
+        return self._vectors(self.dimensions) // (self.prime - 1)
+
+    @property
+    def on_one(self) -> int:
+        """How many points lie on a hyperplane."""
+        return self._vectors(self.dimensions - 1) // (self.prime - 1)
+
+    @property
+    def on_two(self) -> int:
+        """How many points lie on two hyperplanes at once."""
+        return self._vectors(self.dimensions - 2) // (self.prime - 1)
+
+    def vector(self, point: int) -> list[int]:
+        """The canonical vector of a point, numbered in [0, points)."""
+        zeros, size = 0, self.prime ** (self.dimensions - 1)
+        while point >= size:
+            point -= size
+            size //= self.prime
+            zeros += 1
+        digits = []
+        for _ in range(self.dimensions - 1 - zeros):
+            point, digit = divmod(point, self.prime)
+            digits.append(digit)
+        return [*([0] * zeros), 1, *reversed(digits)]
+
+    def point(self, vector: Sequence[int]) -> int:
+        """The number of the point of any vector but 0, its coordinates in [0, s)."""
+        zeros = next(i for i, coordinate in enumerate(vector) if coordinate)
+        inverse = pow(vector[zeros], -1, self.prime)
+        # Points with fewer zeros in front come first: s^(t-1) of them, s^(t-2), ...
+        last = self.dimensions - zeros
+        skipped = self.points - self._vectors(last) // (self.prime - 1)
+        number = 0
+        for coordinate in vector[zeros + 1 :]:
+            number = number * self.prime + coordinate * inverse % self.prime
+        return skipped + number
+
+    def sums(self, cells: Sequence[int], hyperplanes: int) -> list[int]:
+        """Over the points of each of the first `hyperplanes`, the sum of a number per point.
+
+        The plain definition, in points times hyperplanes steps: the reference for what is faster.
+        """
+        held = [(self.vector(point), count) for point, count in enumerate(cells) if count]
+        return [
+            sum(count for vector, count in held if not self._product(plane, vector) % self.prime)
+            for plane in map(self.vector, range(hyperplanes))
+        ]
+
+    def _vectors(self, coordinates: int) -> int:
+        """How many vectors of so many coordinates there are, but 0."""
+        return int(self.prime**coordinates) - 1
+
+    @staticmethod
+    def _product(one: Sequence[int], other: Sequence[int]) -> int:
+        return sum(a * b for a, b in zip(one, other, strict=True))

@@ -1,0 +1,84 @@
+"""Hadamard response: one index, and a transform in place of a vector. For very many values.
+
+Idea: value v stands for row v+1 of a Hadamard matrix, whose entries are +1 for half of the columns.
+    Send a column where the row is +1 with probability `keep`, else one where it is -1, uniformly.
+    Any two rows agree in exactly half of the columns, so another value is supported half the time.
+Guarantee: log(keep / (1-keep)) <= epsilon, keep = e/(e+1) rounded down.
+Sends: an index in [0, K), K = 2^ceil(log2(d+1)): 3 bytes for a million values.
+Estimator and variance: pure with p = keep, q = 1/2: n (e+1)^2/(e-1)^2 for rare values, optimal for
+    epsilon <= 1; for larger epsilon prefer `projective`. One transform of size K reads all values.
+Source: Acharya, Sun, Zhang (AISTATS 2019), the scheme for high privacy.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from hubbub.mechanisms import pure
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.layout import Estimates, OneHot, Totals
+from hubbub.mechanisms.mechanism import ValueKind
+from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.walsh import WalshHadamard, negative
+
+__all__ = ["HadamardResponse"]
+
+
+@dataclass(frozen=True, slots=True)
+class HadamardResponse:
+    """Hadamard response over [0, categories)."""
+
+    epsilon: float
+    categories: int
+    keep: Probability = field(init=False, repr=False)
+    channel: pure.Pure = field(init=False, repr=False)
+    transform: WalshHadamard = field(init=False, repr=False)
+
+    NAME: ClassVar[str] = "hadamard"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[ValueKind] = "categories"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"epsilon": 0.1, "categories": 2},
+        {"epsilon": 1.0, "categories": 7},
+        {"epsilon": 3.0, "categories": 9},
+    )
+
+    groups: ClassVar[int] = 1
+    check = pure.check
+    row = pure.row
+    variance = pure.variance
+    probes = pure.probes
+
+    def __post_init__(self) -> None:
+        pure.check_categories(self.categories)
+        odds = exp_at_most(self.epsilon)
+        keep = Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards uniform
+        object.__setattr__(self, "keep", keep)
+        object.__setattr__(self, "channel", pure.Pure(keep.exact, Fraction(1, 2)))
+        object.__setattr__(self, "transform", WalshHadamard(1 << self.categories.bit_length()))
+
+    @property
+    def layout(self) -> OneHot:
+        return OneHot(self.transform.size)
+
+    def privacy_loss(self) -> float:
+        return log_at_least(self.keep.exact / self.keep.complement.exact)
+
+    def randomize(self, value: int, source: BitSource) -> bytes:
+        self.check(value)
+        row = value + 1  # row 0 is +1 everywhere and tells nothing
+        kept = source.chance(self.keep)
+        # All bits of the column but one are free; the one settles on which half it falls.
+        last = row & -row
+        free = source.below(self.transform.size // 2)
+        column = (free & -last) << 1 | free & last - 1
+        if negative(row, column) == kept:
+            column ^= last
+        return self.layout.encode(column)
+
+    def estimate(self, totals: Totals) -> Estimates:
+        """One unbiased estimate per category. Raises ShapeMismatch for totals of another shape."""
+        totals.check(self.layout)
+        seen = self.transform.apply(totals.cells)[1 : self.categories + 1]
+        return self.channel.estimates([(totals.reports + x) // 2 for x in seen], totals.reports)

@@ -1,0 +1,51 @@
+"""Hashing strings to positions: what every mechanism over strings shares.
+
+MurmurHash3 x64/128; the positions are its little-endian 32-bit words modulo how many there are.
+"""
+
+from typing import Any, Final
+
+import mmh3
+
+from hubbub.errors import BadParameter, ValueOutOfDomain
+
+__all__ = ["MAX_STRING_BYTES", "check_counts", "encoded", "position", "positions"]
+
+MAX_STRING_BYTES: Final = 4096
+_WORDS: Final = 4  # positions taken from one 128-bit hash, 32 bits each
+
+
+def encoded(value: Any) -> bytes:  # noqa: ANN401 what an app passed
+    """A string as UTF-8. Raises ValueOutOfDomain for what is none; never shows it."""
+    if not isinstance(value, str):
+        raise ValueOutOfDomain("value is not a string")
+    try:
+        string = value.encode()
+    except UnicodeEncodeError:
+        # The error of the codec would quote the value.
+        raise ValueOutOfDomain("value is not encodable as UTF-8") from None
+    if len(string) > MAX_STRING_BYTES:
+        raise ValueOutOfDomain(f"value is longer than {MAX_STRING_BYTES} bytes")
+    return string
+
+
+def position(string: bytes, seed: int, size: int) -> int:
+    """One position in [0, size) under this seed."""
+    return int.from_bytes(mmh3.mmh3_x64_128_digest(string, seed)[:4], "little") % size
+
+
+def positions(string: bytes, cohort: int, hashes: int, size: int) -> list[int]:
+    """`hashes` positions (at most 8) in [0, size), perhaps one twice, under a cohort's seeds."""
+    found: list[int] = []
+    for block in range(0, hashes, _WORDS):
+        digest = mmh3.mmh3_x64_128_digest(string, 2 * cohort + block // _WORDS)
+        words = range(min(_WORDS, hashes - block))
+        found += [int.from_bytes(digest[4 * w : 4 * w + 4], "little") % size for w in words]
+    return found
+
+
+def check_counts(**counts: tuple[int, int]) -> None:
+    """Raises BadParameter unless every named number is whole and in [1, its top]."""
+    for name, (number, top) in counts.items():
+        if not (isinstance(number, int) and 1 <= number <= top):
+            raise BadParameter(f"{name} {number} is outside [1, {top}]")

@@ -1,0 +1,106 @@
+"""Longitudinal k-RR: one of many values, reported again and again, with a permanent lie beneath.
+
+Idea: generalized randomized response twice: once and for all per device and value (permanent), and
+    again for every report. An unchanged value can be reported every day without being averaged out.
+Guarantee: one report: log(true / lie) <= epsilon, the chances of the true value and of another one
+    after both steps; all reports of one value: log(keep (d-1) / (1-keep)) <= permanent_epsilon. A
+    value that changes costs another permanent_epsilon.
+Sends: an index, ceil(log2(d) / 8) bytes.
+Estimator and variance: pure with p = true, q = lie. The second step keeps with the largest chance
+    that the claim allows, over all d intermediate values; the published one drops d-2 of them and
+    wastes up to half of epsilon (.22 for .5 at d = 12).
+Source: L-GRR of Arcolezi, Couchot, Al Bouna, Xiao (2022); the exact second step is ours
+    (docs/decisions/0011-exact-second-steps.md).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import pure
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.layout import OneHot
+from hubbub.mechanisms.mechanism import Forgetful, Memo, ValueKind
+from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+
+__all__ = ["LongitudinalGrr"]
+
+
+@dataclass(frozen=True, slots=True)
+class LongitudinalGrr:
+    """Chained k-ary randomized response over [0, categories)."""
+
+    epsilon: float
+    permanent_epsilon: float
+    categories: int
+    permanent: Probability = field(init=False, repr=False)
+    fresh: Probability = field(init=False, repr=False)
+    channel: pure.Pure = field(init=False, repr=False)
+
+    NAME: ClassVar[str] = "long.grr"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[ValueKind] = "categories"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"epsilon": 0.1, "permanent_epsilon": 0.5, "categories": 2},
+        {"epsilon": 0.5, "permanent_epsilon": 1.0, "categories": 12},
+        {"epsilon": 2.0, "permanent_epsilon": 3.0, "categories": 5},
+    )
+
+    groups: ClassVar[int] = 1
+    check = pure.check
+    row = pure.row
+    estimate = pure.estimate
+    variance = pure.variance
+    probes = pure.probes
+
+    def __post_init__(self) -> None:
+        pure.check_categories(self.categories)
+        report, forever = exp_at_most(self.epsilon), exp_at_most(self.permanent_epsilon)
+        if not self.epsilon < self.permanent_epsilon:
+            raise BadParameter(
+                f"epsilon {self.epsilon} is not below permanent_epsilon {self.permanent_epsilon}"
+            )
+        others = self.categories - 1
+        permanent = Probability.at_most(forever / (forever + others))  # PRIVACY: down, to uniform
+        held, lied = permanent.exact, permanent.complement.exact / others
+        # The chances of the true value and of another one after both steps are linear in the chance
+        # that the second one keeps; the latter is taken where their ratio is `report` exactly.
+        truth_slope, truth = held - lied, lied
+        lie_slope = (lied - held) / others
+        lie = (held + (others - 1) * lied) / others
+        # PRIVACY: down, to uniform.
+        fresh = Probability.at_most((report * lie - truth) / (truth_slope - report * lie_slope))
+        kept = fresh.exact
+        object.__setattr__(self, "permanent", permanent)
+        object.__setattr__(self, "fresh", fresh)
+        object.__setattr__(
+            self, "channel", pure.Pure(truth + kept * truth_slope, lie + kept * lie_slope)
+        )
+
+    @property
+    def layout(self) -> OneHot:
+        return OneHot(self.categories)
+
+    def privacy_loss(self) -> float:
+        return log_at_least(self.channel.p / self.channel.q)
+
+    def permanent_loss(self) -> float:
+        others = self.categories - 1
+        return log_at_least(self.permanent.exact * others / self.permanent.complement.exact)
+
+    def randomize(self, value: int, source: BitSource) -> bytes:
+        return self.randomize_again(value, Forgetful(source), source)
+
+    def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
+        self.check(value)
+        # PRIVACY: one permanent value per value, for as long as the device keeps its secret.
+        coins = memo.coins(b"permanent" + value.to_bytes(4, "big"))
+        held = self._response(value, self.permanent, coins)
+        return self.layout.encode(self._response(held, self.fresh, source))
+
+    def _response(self, value: int, keep: Probability, source: BitSource) -> int:
+        if source.chance(keep):
+            return value
+        other = source.below(self.categories - 1)  # skip over the value itself
+        return other + (other >= value)

@@ -1,0 +1,95 @@
+"""Longitudinal optimized unary encoding: one bit per value, with a permanent lie beneath.
+
+Idea: `unary.oue` once and for all per device and value (permanent); then every bit is flipped with
+    a small chance in every report. An unchanged value can be reported every day without being
+    averaged out.
+Guarantee: two values differ in two bits. One report: log((1-q)/q) <= epsilon with q the chance that
+    a true 0 is sent as 1; all reports of one value: log((1-rare)/rare) <= permanent_epsilon. A
+    value that changes costs another permanent_epsilon.
+Sends: ceil(d/8) bytes.
+Estimator and variance: pure with p = 1/2, q = (1-rare) flip + rare (1-flip), the least q that the
+    claim allows: as good for one report as `unary.oue` at the same epsilon.
+Source: L-OSUE of Arcolezi, Couchot, Al Bouna, Xiao (2022).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import pure
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.layout import BitVector
+from hubbub.mechanisms.mechanism import Forgetful, Memo, ValueKind
+from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+
+__all__ = ["LongitudinalUnary"]
+
+_HALF = Probability.at_most(Fraction(1, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class LongitudinalUnary:
+    """Chained optimized unary encoding over [0, categories)."""
+
+    epsilon: float
+    permanent_epsilon: float
+    categories: int
+    rare: Probability = field(init=False, repr=False)
+    flip: Probability = field(init=False, repr=False)
+    channel: pure.Pure = field(init=False, repr=False)
+
+    NAME: ClassVar[str] = "long.unary"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[ValueKind] = "categories"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"epsilon": 0.1, "permanent_epsilon": 0.5, "categories": 2},
+        {"epsilon": 0.5, "permanent_epsilon": 1.0, "categories": 4},
+        {"epsilon": 2.0, "permanent_epsilon": 3.0, "categories": 5},
+    )
+
+    groups: ClassVar[int] = 1
+    check = pure.check
+    row = pure.row
+    estimate = pure.estimate
+    variance = pure.variance
+    probes = pure.probes
+
+    def __post_init__(self) -> None:
+        pure.check_categories(self.categories)
+        report, forever = exp_at_most(self.epsilon), exp_at_most(self.permanent_epsilon)
+        if not self.epsilon < self.permanent_epsilon:
+            raise BadParameter(
+                f"epsilon {self.epsilon} is not below permanent_epsilon {self.permanent_epsilon}"
+            )
+        rare = Probability.at_least(1 / (forever + 1))
+        one = rare.exact
+        # PRIVACY: up; then a true 0 is sent as 1 with a chance of 1/(report+1) at least.
+        flip = Probability.at_least((1 / (report + 1) - one) / (1 - 2 * one))
+        object.__setattr__(self, "rare", rare)
+        object.__setattr__(self, "flip", flip)
+        both = one + flip.exact * (1 - 2 * one)
+        object.__setattr__(self, "channel", pure.Pure(_HALF.exact, both))
+
+    @property
+    def layout(self) -> BitVector:
+        return BitVector(self.categories)
+
+    def privacy_loss(self) -> float:
+        return log_at_least((1 - self.channel.q) / self.channel.q)
+
+    def permanent_loss(self) -> float:
+        return log_at_least(self.rare.complement.exact / self.rare.exact)
+
+    def randomize(self, value: int, source: BitSource) -> bytes:
+        return self.randomize_again(value, Forgetful(source), source)
+
+    def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
+        self.check(value)
+        # PRIVACY: one permanent vector per value, for as long as the device keeps its secret.
+        coins = memo.coins(b"permanent" + value.to_bytes(4, "big"))
+        bits = coins.mask(self.rare, self.categories)
+        if (bits >> value & 1) != coins.chance(_HALF):  # the value's own bit is a fair coin
+            bits ^= 1 << value
+        return self.layout.encode(bits ^ source.mask(self.flip, self.categories))

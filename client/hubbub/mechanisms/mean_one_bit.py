@@ -1,0 +1,94 @@
+"""One-bit mean: the average of a number, from one bit a report.
+
+Idea: send 1 with a chance that grows with the number, from `lie` at low to `keep` at high.
+Guarantee: log(keep / lie) <= epsilon, keep = e/(e+1) rounded down, lie = 1 - keep.
+Sends: 1 byte, 0 or 1.
+Estimator and variance: with C ones of n, the sum of the numbers' places in the range (0 at low, 1
+    at high) is (C - n lie)/(keep - lie). Variance: n P(1-P)/(keep - lie)^2 with P = the chance of a
+    1; exact if all hold one number, and an upper bound otherwise (P(1-P) is concave).
+Source: 1BitMean of Ding, Kulkarni, Yekhanin (NeurIPS 2017), section 2; Duchi, Jordan, Wainwright
+    (2013).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.layout import Estimates, OneHot, Totals
+from hubbub.mechanisms.mechanism import ValueKind
+from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.ranges import Range
+
+__all__ = ["OneBitMean"]
+
+
+@dataclass(frozen=True, slots=True)
+class OneBitMean:
+    """The mean of numbers in [low, high] from one bit each."""
+
+    epsilon: float
+    low: float
+    high: float
+    keep: Probability = field(init=False, repr=False)
+    range: Range = field(init=False, repr=False)
+
+    NAME: ClassVar[str] = "mean.one_bit"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[ValueKind] = "numbers"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"epsilon": 0.1, "low": 0, "high": 1},
+        {"epsilon": 1.0, "low": -2.5, "high": 7},
+        {"epsilon": 3.0, "low": 0, "high": 3600},
+    )
+
+    groups: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        odds = exp_at_most(self.epsilon)
+        object.__setattr__(self, "range", Range(self.low, self.high))
+        # PRIVACY: down, towards the fair coin.
+        object.__setattr__(self, "keep", Probability.at_most(odds / (odds + 1)))
+
+    @property
+    def layout(self) -> OneHot:
+        return OneHot(2)
+
+    def privacy_loss(self) -> float:
+        return log_at_least(self.keep.exact / self.keep.complement.exact)
+
+    def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
+        self.range.check(value)
+
+    def randomize(self, value: float, source: BitSource) -> bytes:
+        lie = self.keep.complement.threshold
+        up = self.range.scaled(value, self.keep.threshold - lie)
+        return self.layout.encode(source.chance(Probability(lie + up)))
+
+    def row(self, value: float) -> Sequence[Fraction]:
+        return [self.range.share(value)]
+
+    def estimate(self, totals: Totals) -> Estimates:
+        """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""
+        totals.check(self.layout)
+        lie, gap = self.keep.complement.exact, self._gap
+        value = float((totals.cells[1] - totals.reports * lie) / gap)
+        clipped = min(max(value, 0.0), totals.reports)
+        return Estimates((value,), (self.variance(clipped, totals.reports),), totals.reports)
+
+    def variance(self, true: float, reports: int) -> float:
+        if not reports:
+            return 0.0
+        chance = self._chance(Fraction(true) / reports)
+        return float(reports * chance * (1 - chance) / self._gap**2)
+
+    def probes(self) -> Sequence[float]:
+        return (self.low, self.high, (self.low + self.high) / 2, self.low + self.high / 7)
+
+    @property
+    def _gap(self) -> Fraction:
+        return self.keep.exact - self.keep.complement.exact
+
+    def _chance(self, share: Fraction) -> Fraction:
+        return self.keep.complement.exact + share * self._gap

@@ -1,0 +1,135 @@
+"""Piecewise mechanism, in discrete form: the average of a number, best for larger epsilon.
+
+Idea: the range is cut into `steps`; the number is rounded up or down to a step at random, so that
+    its mean stays. The report is a place on a longer line, most likely in a window that begins at
+    the number's step. The mean place is linear in the number.
+Guarantee: log(near / far) <= epsilon, the chances of one place inside and outside the window; the
+    rounding is a mixture of two windows and cannot say more than the worse of them.
+Sends: an index in [0, steps + width), width = steps/sqrt(e): 2 bytes.
+Estimator and variance: a report x has mean a i + b at step i, a = inside - width far, so the sum of
+    the numbers' places in the range (0 at low, 1 at high) is (sum x - n b)/(a steps). The variance
+    is linear in n, sum i and sum i^2, and the last is estimated from sum x^2. In the limit of many
+    steps and for a number t in [-1, 1]: (t^2/(sqrt(e)-1) + (sqrt(e)+3)/(3 (sqrt(e)-1)^2)) / 4 a
+    report.
+Source: Wang N. et al. (ICDE 2019), algorithm 2; the discrete form and its exact moments are ours
+    (docs/decisions/0010-discrete-forms.md).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from hubbub.errors import BadParameter
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.layout import Estimates, OneHot, Totals
+from hubbub.mechanisms.mechanism import ValueKind
+from hubbub.mechanisms.probability import DIGITS, Probability, exp_at_most
+from hubbub.mechanisms.ranges import MAX_BUCKETS, Range
+from hubbub.mechanisms.window import Window
+
+__all__ = ["PiecewiseMean"]
+
+
+@dataclass(frozen=True, slots=True)
+class PiecewiseMean:
+    """The mean of numbers in [low, high] from a place on a line each."""
+
+    epsilon: float
+    low: float
+    high: float
+    steps: int = 256
+    range: Range = field(init=False, repr=False)
+    window: Window = field(init=False, repr=False)
+
+    NAME: ClassVar[str] = "mean.piecewise"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[ValueKind] = "numbers"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"epsilon": 0.1, "low": 0, "high": 1, "steps": 2},
+        {"epsilon": 1.0, "low": -2.5, "high": 7, "steps": 8},
+        {"epsilon": 3.0, "low": 0, "high": 3600, "steps": 16},
+    )
+
+    groups: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.steps, int) and 2 <= self.steps <= MAX_BUCKETS):  # noqa: PLR2004 one step has no inside
+            raise BadParameter(f"steps {self.steps} is outside [2, {MAX_BUCKETS}]")
+        width = max(1, round(self.steps / exp_at_most(self.epsilon, Fraction(1, 2))))
+        object.__setattr__(self, "range", Range(self.low, self.high))
+        object.__setattr__(self, "window", Window(self.epsilon, self.steps + 1, width))
+
+    @property
+    def layout(self) -> OneHot:
+        return self.window.layout
+
+    def privacy_loss(self) -> float:
+        return self.window.privacy_loss()
+
+    def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
+        self.range.check(value)
+
+    def randomize(self, value: float, source: BitSource) -> bytes:
+        start, up = divmod(self.range.scaled(value, self.steps << DIGITS), 1 << DIGITS)
+        if up:
+            start += source.chance(Probability(up))
+        return self.window.draw(start, source)
+
+    def row(self, value: float) -> Sequence[Fraction]:
+        return [self.range.share(value)]
+
+    def estimate(self, totals: Totals) -> Estimates:
+        """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""
+        totals.check(self.layout)
+        reports = totals.reports
+        first = sum(x * count for x, count in enumerate(totals.cells))
+        second = sum(x * x * count for x, count in enumerate(totals.cells))
+        slope, base, square_base, square_slope = self._moments()
+        places = (first - reports * base) / slope
+        squares = (second - reports * square_base - places * square_slope) / slope
+        value = places / self.steps
+        places = min(max(places, Fraction(0)), Fraction(reports * self.steps))
+        least = places**2 / reports if reports else Fraction(0)
+        squares = min(max(squares, least), places * self.steps)
+        # Where between two steps a number lies is not known: take the most that rounding adds.
+        variance = float(self._variance(places, squares, reports, Fraction(reports, 4)))
+        return Estimates((float(value),), (variance,), reports)
+
+    def variance(self, true: float, reports: int) -> float:
+        """As the contract says; exact if every report holds the number at true/reports."""
+        if not reports:
+            return 0.0
+        place = Fraction(true) / reports * self.steps
+        up = place - math.floor(place)
+        squares = place**2 + up * (1 - up)  # of the step that it is rounded to
+        return float(reports * self._variance(place, squares, 1, spread=up * (1 - up)))
+
+    def probes(self) -> Sequence[float]:
+        return (self.low, self.high, (self.low + self.high) / 2, self.low + self.high / 7)
+
+    def _moments(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        """Answers a, b, c, d: a report x at step i has mean a i + b, mean square a i^2 + d i + c."""
+        width, size, far = self.window.width, self.layout.size, self.window.far
+        slope = self.window.inside.exact - width * far
+        everywhere = Fraction(size * (size - 1), 2)
+        squares = Fraction((size - 1) * size * (2 * size - 1), 6)
+        middle = Fraction(width - 1, 2)
+        base = slope * middle + far * everywhere
+        square_base = slope * Fraction((width - 1) * (2 * width - 1), 6) + far * squares
+        return slope, base, square_base, slope * (width - 1)
+
+    def _variance(
+        self, places: Fraction, squares: Fraction, reports: int, spread: Fraction = Fraction(0)
+    ) -> Fraction:
+        """Of the estimate, when the steps add up to `places` and their squares to `squares`.
+
+        spread: how much of the squares is the rounding's own variance, which belongs to the report.
+        """
+        slope, base, square_base, square_slope = self._moments()
+        mean_squares = reports * square_base + places * square_slope + slope * squares
+        means_squared = (
+            slope**2 * (squares - spread) + 2 * slope * base * places + reports * base**2
+        )
+        return (mean_squares - means_squared) / (slope * self.steps) ** 2

@@ -1,0 +1,133 @@
+"""Projective geometry response: one index, near-optimal at every epsilon. For very many values.
+
+Idea: value v stands for a hyperplane of a projective space over a prime field; two of them meet in
+    a fixed share of their points. Send a point of v's hyperplane with probability `keep`, else one
+    off it, uniformly. The prime sets how large a part of all points a hyperplane is: about 1/(e+1).
+Guarantee: log of (keep / points on) / ((1-keep) / points off) <= epsilon; keep = e S/(e S + k - S)
+    rounded down, S of the k points on a hyperplane.
+Sends: an index in [0, k), k = (s^t - 1)/(s - 1) >= d: 3 bytes for a million values.
+Estimator and variance: pure with p = keep, q = keep I/S + (1-keep) (S-I)/(k-S), I points on two
+    hyperplanes; near 4 e n/(e-1)^2 for rare values. One transform reads all values.
+Source: Feldman, Nelson, Nguyen, Talwar (ICML 2022), section 3. Primes suffice: s is the one with
+    the least variance among those whose transform stays within bounds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from typing import Any, ClassVar, Final
+
+from hubbub.mechanisms import pure
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.geometry import Incidence, primes
+from hubbub.mechanisms.layout import Estimates, OneHot, Totals
+from hubbub.mechanisms.mechanism import ValueKind
+from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+
+__all__ = ["ProjectiveResponse"]
+
+# Of cells, so that totals stay a few megabytes, and of the additions that read them: seconds.
+_MAX_POINTS: Final = 1 << 22
+_MAX_WORK: Final = 1 << 29
+_MAX_PRIME: Final = 4099
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectiveResponse:
+    """Projective geometry response over [0, categories)."""
+
+    epsilon: float
+    categories: int
+    keep: Probability = field(init=False, repr=False)
+    channel: pure.Pure = field(init=False, repr=False)
+    transform: Incidence = field(init=False, repr=False)
+
+    NAME: ClassVar[str] = "projective"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[ValueKind] = "categories"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"epsilon": 0.1, "categories": 2},
+        {"epsilon": 1.0, "categories": 10},
+        {"epsilon": 1.0, "categories": 4},
+        {"epsilon": 1.6, "categories": 29},
+        {"epsilon": 3.0, "categories": 9},
+    )
+
+    groups: ClassVar[int] = 1
+    check = pure.check
+    row = pure.row
+    variance = pure.variance
+    probes = pure.probes
+
+    def __post_init__(self) -> None:
+        pure.check_categories(self.categories)
+        odds = exp_at_most(self.epsilon)
+        transform = _best(odds, self.categories)
+        keep = _keep(odds, transform)
+        object.__setattr__(self, "transform", transform)
+        object.__setattr__(self, "keep", keep)
+        object.__setattr__(self, "channel", _channel(keep, transform))
+
+    @property
+    def layout(self) -> OneHot:
+        return OneHot(self.transform.points)
+
+    def privacy_loss(self) -> float:
+        on, points = self.transform.on_one, self.transform.points
+        kept, lied = self.keep.exact, self.keep.complement.exact
+        return log_at_least(kept * (points - on) / (lied * on))
+
+    def randomize(self, value: int, source: BitSource) -> bytes:
+        self.check(value)
+        space = self.transform
+        s, t = space.prime, space.dimensions
+        plane = space.vector(value)
+        # All coordinates but one are free; that one, where the plane has its 1, sets the inner
+        # product: 0 for a point on the plane, and then they are not all 0; anything else off it.
+        product = 0
+        if source.chance(self.keep):
+            free = 1 + source.below(s ** (t - 1) - 1)
+        else:
+            free, product = divmod(source.below(s ** (t - 1) * (s - 1)), s - 1)
+            product += 1
+        pivot = plane.index(1)
+        vector = [0] * t
+        for coordinate in range(t):
+            if coordinate != pivot:
+                free, vector[coordinate] = divmod(free, s)
+                product -= plane[coordinate] * vector[coordinate]
+        vector[pivot] = product % s
+        return self.layout.encode(space.point(vector))
+
+    def estimate(self, totals: Totals) -> Estimates:
+        """One unbiased estimate per category. Raises ShapeMismatch for totals of another shape."""
+        totals.check(self.layout)
+        supports = self.transform.sums(totals.cells, self.categories)
+        return self.channel.estimates(supports, totals.reports)
+
+
+def _keep(odds: Fraction, space: Incidence) -> Probability:
+    near = odds * space.on_one
+    # PRIVACY: down, towards uniform.
+    return Probability.at_most(near / (near + space.points - space.on_one))
+
+
+def _channel(keep: Probability, space: Incidence) -> pure.Pure:
+    points, on, both = space.points, space.on_one, space.on_two
+    q = keep.exact * Fraction(both, on) + keep.complement.exact * Fraction(on - both, points - on)
+    return pure.Pure(keep.exact, q)
+
+
+@cache
+def _best(odds: Fraction, categories: int) -> Incidence:
+    """The geometry of least variance that numbers all categories."""
+    spaces = []
+    for prime in primes(_MAX_PRIME):
+        dimensions = 2
+        while (prime**dimensions - 1) // (prime - 1) < categories:
+            dimensions += 1
+        space = Incidence(prime, dimensions)
+        if space.points <= _MAX_POINTS and space.points * prime * dimensions <= _MAX_WORK:
+            spaces.append(space)
+    return min(spaces, key=lambda space: _channel(_keep(odds, space), space).variance(0, 1))

@@ -1,0 +1,67 @@
+"""A range of numbers: what mechanisms over numbers check and divide."""
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final
+
+from hubbub.errors import BadParameter, ValueOutOfDomain
+
+__all__ = ["MAX_BUCKETS", "Range", "check_buckets"]
+
+# Estimates are one number a bucket, and reading a distribution off them takes buckets squared.
+MAX_BUCKETS: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The numbers in [low, high]."""
+
+    low: float
+    high: float
+    _wide: tuple[int, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        ends = (self.low, self.high)
+        if not (all(map(_is_number, ends)) and self.low < self.high):
+            raise BadParameter(f"low {self.low} and high {self.high} are no range: low < high")
+        wide = Fraction(self.high) - Fraction(self.low)
+        object.__setattr__(self, "_wide", wide.as_integer_ratio())
+
+    def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
+        """Raises ValueOutOfDomain unless `value` is a number in the range. Never shows it."""
+        if not (_is_number(value) and self.low <= value <= self.high):
+            raise ValueOutOfDomain(f"value is not a number in [{self.low}, {self.high}]")
+
+    def share(self, value: Any) -> Fraction:  # noqa: ANN401 what an app passed
+        """How far up the range the value is, exactly: 0 at low, 1 at high."""
+        self.check(value)
+        return (Fraction(value) - Fraction(self.low)) / (Fraction(self.high) - Fraction(self.low))
+
+    def scaled(self, value: Any, units: int) -> int:  # noqa: ANN401 what an app passed
+        """The same in so many units, rounded down: floor(share * units), without a Fraction."""
+        self.check(value)
+        top, under = value.as_integer_ratio()
+        low, low_under = self.low.as_integer_ratio()
+        wide, wide_under = self._wide
+        above = (top * low_under - low * under) * wide_under * units
+        return int(above // (under * low_under * wide))
+
+    def bucket(self, value: Any, buckets: int) -> int:  # noqa: ANN401 what an app passed
+        """Which of so many equal buckets holds the value; the last one holds `high` too."""
+        return min(self.scaled(value, buckets), buckets - 1)
+
+    def edges(self, buckets: int) -> list[float]:
+        """Where the buckets begin, and where the last one ends."""
+        low, wide = Fraction(self.low), Fraction(*self._wide)
+        return [float(low + wide * i / buckets) for i in range(buckets + 1)]
+
+
+def check_buckets(buckets: int) -> None:
+    """Raises BadParameter unless `buckets` is a whole number in [2, MAX_BUCKETS]."""
+    if not (isinstance(buckets, int) and 2 <= buckets <= MAX_BUCKETS):  # noqa: PLR2004 one is no question
+        raise BadParameter(f"buckets {buckets} is outside [2, {MAX_BUCKETS}]")
+
+
+def _is_number(thing: Any) -> bool:  # noqa: ANN401 what an app passed
+    return isinstance(thing, int | float) and not isinstance(thing, bool) and math.isfinite(thing)

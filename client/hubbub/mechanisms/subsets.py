@@ -1,0 +1,63 @@
+"""Uniform subsets, exactly and fast."""
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cache
+
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.probability import Probability
+
+__all__ = ["choose", "members"]
+
+
+def choose(size: int, count: int, source: BitSource) -> int:
+    """A uniform subset of `count` of `size` positions, packed in an int.
+
+    Independent coins give about as many; what is too much is dropped, or what is missing added, at
+    random. No step prefers a position, so every subset of the size is as likely as any other.
+    """
+    chosen = source.mask(_about(size, count), size)
+    ones = chosen.bit_count()
+    if ones > count:
+        return _without(chosen, ones, ones - count, size, source)
+    everywhere = (1 << size) - 1
+    return everywhere ^ _without(everywhere ^ chosen, size - ones, count - ones, size, source)
+
+
+def members(subset: int) -> Iterator[int]:
+    """The positions in a packed subset, ascending."""
+    while subset:
+        lowest = subset & -subset
+        yield lowest.bit_length() - 1
+        subset ^= lowest
+
+
+@cache
+def _about(size: int, count: int) -> Probability:
+    return Probability.at_most(Fraction(count, size))
+
+
+def _without(bits: int, ones: int, drop: int, size: int, source: BitSource) -> int:
+    """`bits`, of which so many are ones, less `drop` of them picked uniformly."""
+    # One number for all picks: a draw costs more than a division.
+    picks = source.below(math.perm(ones, drop))
+    for left in range(ones, ones - drop, -1):
+        picks, index = divmod(picks, left)
+        bits ^= 1 << _position(bits, index, size)
+    return bits
+
+
+def _position(bits: int, index: int, size: int) -> int:
+    """Where the bit number `index` (from 0) of those that are 1 stands."""
+    low = 0
+    while size > 1:
+        half = size // 2
+        below = (bits >> low & (1 << half) - 1).bit_count()
+        if index >= below:
+            index -= below
+            low += half
+            size -= half
+        else:
+            size = half
+    return low

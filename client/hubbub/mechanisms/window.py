@@ -1,0 +1,56 @@
+"""A window over a line of outcomes: near ones likely, far ones not. `mean.piecewise` and `wave`.
+
+There are `starts` places where a window of `width` outcomes may begin, so starts + width - 1
+outcomes in all. With probability `inside` a report falls in its window, uniformly, else outside it,
+uniformly.
+"""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.layout import OneHot
+from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+
+__all__ = ["Window"]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The randomizer, for epsilon in nats."""
+
+    epsilon: float
+    starts: int
+    width: int
+    inside: Probability = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        near = exp_at_most(self.epsilon) * self.width
+        inside = Probability.at_most(near / (near + self.starts - 1))  # PRIVACY: down, to uniform
+        object.__setattr__(self, "inside", inside)
+
+    @property
+    def layout(self) -> OneHot:
+        """One index over all outcomes."""
+        return OneHot(self.starts + self.width - 1)
+
+    @property
+    def near(self) -> Fraction:
+        """The chance of one outcome in the window."""
+        return self.inside.exact / self.width
+
+    @property
+    def far(self) -> Fraction:
+        """The chance of one outcome outside it."""
+        return self.inside.complement.exact / (self.starts - 1)
+
+    def privacy_loss(self) -> float:
+        """Of one report, in nats: an outcome may be near for one value and far for another."""
+        return log_at_least(self.near / self.far)
+
+    def draw(self, start: int, source: BitSource) -> bytes:
+        """The payload for a window that begins at `start`."""
+        if source.chance(self.inside):
+            return self.layout.encode(start + source.below(self.width))
+        other = source.below(self.starts - 1)  # skip over the window
+        return self.layout.encode(other + self.width * (other >= start))
