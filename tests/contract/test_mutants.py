@@ -1,14 +1,19 @@
 """The suite itself is tried: a mechanism broken on purpose must fail at least one proof."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from hubbub.mechanisms import AnyMechanism, BitSource, Probability, build
+from hubbub.errors import BadPayload
+from hubbub.mechanisms import REGISTRY, AnyMechanism, BitSource, Probability, build
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.subset import SubsetSelection
+from hubbub.mechanisms.subsets import choose
 from hubbub.mechanisms.unary import OptimizedUnary, SymmetricUnary
 from tests.contract.proofs import PROOFS
 
@@ -69,6 +74,25 @@ class WrongVariance(GeneralizedRandomizedResponse):
         return self.channel.variance(0, reports)
 
 
+class SubsetFillsUpWithTheTruth(SubsetSelection):
+    """May draw the true value where it should leave it out: the peers' real 1.37 for .5."""
+
+    def randomize(self, value: int, source: BitSource) -> bytes:
+        if source.chance(self.include):
+            return SubsetSelection.randomize(self, value, source)
+        return self.layout.encode(choose(self.categories, self.layout.ones, source))
+
+
+def _published_second_step() -> dict[str, object]:
+    """The second step as published: it drops ten intermediate values and wastes half of epsilon."""
+    a, b, d = math.exp(1.0), math.exp(0.5), 12
+    p1, q1 = a / (a + d - 1), 1 / (a + d - 1)
+    p2 = (q1 - b * p1) / (-p1 * b + d * q1 * b - q1 * b - p1 * (d - 1) + q1)
+    q2 = (1 - p2) / (d - 1)
+    both = Pure(Fraction(p1 * p2 + (1 - p1) * q2), Fraction(q1 * p2 + (1 - q1) * q2))
+    return {"fresh": Probability.at_most(p2), "channel": both}
+
+
 _five: dict[str, Any] = {"epsilon": 1.0, "categories": 5}
 _grr = build("grr", **_five)
 _doubled = build("grr", epsilon=2.0, categories=5)
@@ -96,15 +120,124 @@ MUTANTS = {
     "a biased coin": BiasedCoin(**_five),
     "true bit not kept": ForgetsTheTrueBit(**_five),
     "approximate variance": WrongVariance(**_five),
+    "subset fills up with the truth": SubsetFillsUpWithTheTruth(epsilon=1.0, categories=6),
+    "second step of the published kind": _tampered(
+        build("long.grr", epsilon=0.5, permanent_epsilon=1.0, categories=12),
+        **_published_second_step(),
+    ),
 }
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
 def test_a_broken_mechanism_fails_the_suite(mutant: AnyMechanism) -> None:
+    assert _failed(mutant)
+
+
+class Tampered:
+    """A mechanism whose randomizer alone is broken; it still claims what the whole one claims."""
+
+    def __init__(
+        self, mechanism: AnyMechanism, randomize: Callable[[Any, BitSource], bytes]
+    ) -> None:
+        self._whole = mechanism
+        self.randomize = randomize
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
+
+
+class WrongCoins:
+    """Coins of other chances than were asked for: in every question, or in one number alone."""
+
+    def __init__(
+        self,
+        source: BitSource,
+        wrong: Callable[[Probability], Probability],
+        only: int | None = None,
+    ) -> None:
+        self._source = source
+        self._wrong = wrong
+        self._only = only
+        self._asked = 0
+
+    def chance(self, probability: Probability, /) -> bool:
+        return self._source.chance(self._tampered(probability))
+
+    def below(self, limit: int, /) -> int:
+        return self._source.below(limit)
+
+    def mask(self, probability: Probability, width: int, /) -> int:
+        return self._source.mask(self._tampered(probability), width)
+
+    def _tampered(self, probability: Probability) -> Probability:
+        self._asked += 1
+        return self._wrong(probability) if self._only in {None, self._asked} else probability
+
+
+def _complement(probability: Probability) -> Probability:
+    return probability.complement
+
+
+def _rarer(probability: Probability) -> Probability:
+    return Probability.at_most(probability.exact * Fraction(15, 16))
+
+
+def _swapped(name: str, small: dict[str, Any]) -> AnyMechanism:
+    """Says what it should rarely say often, and the other way round.
+
+    In one question: twice would undo it. Of `buckets` in the second, since the first only starts
+    the choice of a subset, which comes out right whatever the coins.
+    """
+    whole = build(name, **small)
+    only = 2 if name == "buckets" else 1
+    return Tampered(  # type: ignore[return-value]
+        whole, lambda value, source: whole.randomize(value, WrongCoins(source, _complement, only))
+    )
+
+
+def _biased(name: str, small: dict[str, Any]) -> AnyMechanism:
+    """Its coins come up a sixteenth too rarely."""
+    whole = build(name, **small)
+    return Tampered(  # type: ignore[return-value]
+        whole, lambda value, source: whole.randomize(value, WrongCoins(source, _rarer))
+    )
+
+
+def _off_by_one(name: str, small: dict[str, Any]) -> AnyMechanism:
+    """Reports the next value of its domain."""
+    whole = build(name, **small)
+    values = list(whole.probes())
+    following = dict(zip(values, values[1:] + values[:1], strict=True))
+    return Tampered(whole, lambda value, source: whole.randomize(following[value], source))  # type: ignore[return-value]
+
+
+def _doubled_epsilon(name: str, small: dict[str, Any]) -> AnyMechanism:
+    """Randomizes for twice the epsilon that it claims."""
+    bolder = dict(small)
+    for key in ("epsilon", "permanent_epsilon"):
+        if key in small:
+            bolder[key] = 2 * small[key]
+    if "f" in small:
+        bolder["f"] = small["f"] / 4
+    bold = build(name, **bolder)
+    return Tampered(build(name, **small), bold.randomize)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("broken", [_swapped, _biased, _off_by_one, _doubled_epsilon])
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_mechanism_broken_in_every_way_fails_the_suite(
+    name: str, broken: Callable[[str, dict[str, Any]], AnyMechanism]
+) -> None:
+    for small in REGISTRY[name].SMALL:
+        assert _failed(broken(name, dict(small))), small
+
+
+def _failed(mechanism: AnyMechanism) -> list[str]:
+    """Which proofs fail; a payload that its own layout refuses fails them too."""
     failed = []
     for proof in PROOFS:
         try:
-            proof(mutant)
-        except AssertionError:
+            proof(mechanism)
+        except (AssertionError, BadPayload):
             failed.append(proof.__name__)
-    assert failed
+    return failed

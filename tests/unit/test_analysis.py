@@ -101,25 +101,6 @@ def test_an_answer_asks_for_what_fits_the_metric(mechanism: Rappor) -> None:
         answer(mechanism, totals, None)
     with pytest.raises(BadParameter, match="leave candidates out"):
         answer(build("rr", epsilon=1.0), Totals([1, 2], 3), ["no", "yes"], ["no"])
-    with pytest.raises(BadParameter, match="cannot be decoded"):
-        answer(build("rr", epsilon=1.0), Totals([1, 2], 3), None, ["no"])
+    with pytest.raises(BadParameter, match="answers listed values"):
+        answer(build("rr", epsilon=1.0), Totals([1, 2], 3), None)
     assert len(answer(mechanism, totals, None, STRINGS[:5]).values) == 5
-
-
-@pytest.mark.parametrize("name", ["grr", "unary.sue", "unary.oue", "rappor.basic"])
-def test_estimates_at_a_real_size_are_as_near_as_their_variance_says(name: str) -> None:
-    """100,000 reports over 100 values, coins fixed. The sum of squared z-scores over 100 cells
-    is near 100 with sigma ~ 14.2 (cells are nearly independent); 6 sigma, false alarm < 1e-6."""
-    parameters = {"f": 0.5, "p": 0.25, "q": 0.75} if name == "rappor.basic" else {"epsilon": 1.0}
-    categories, reports = 100, 100_000
-    built = build(name, categories=categories, **parameters)
-    weights = 1 / np.arange(1, categories + 1)
-    truth = np.floor(weights / weights.sum() * reports).astype(int)
-    truth[0] += reports - truth.sum()
-    coins = KeyedBits(name.encode().ljust(32, b"."))
-    payloads = (built.randomize(v, coins) for v, n in enumerate(truth.tolist()) for _ in range(n))
-    estimates = built.estimate(tally(built.layout, payloads))
-    spread = [built.variance(float(true), reports) for true in truth]
-    scores = (np.array(estimates.values) - truth) / np.sqrt(spread)
-    assert abs((scores**2).sum() - categories) < 6 * math.sqrt(2 * categories)
-    assert np.abs(scores).max() < 5.8

@@ -138,6 +138,7 @@ class QueryService(QueryServicer):
             mechanism=queried.metric.mechanism,
             epsilon=queried.metric.report_loss,
             confidence=queried.answer.confidence,
+            kind=queried.answer.kind,
             values=[
                 ValueEstimate(
                     value=value.value,

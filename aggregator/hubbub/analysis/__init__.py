@@ -3,6 +3,8 @@
 from hubbub.analysis.answer import Answer, ValueAnswer, answer
 from hubbub.analysis.decode import Decoded, decode, decode_counts
 from hubbub.analysis.design import Collection
+from hubbub.analysis.distribution import distribution
+from hubbub.analysis.estimate import estimate
 from hubbub.analysis.intervals import discoveries, interval, p_values
 
 __all__ = [
@@ -14,6 +16,8 @@ __all__ = [
     "decode",
     "decode_counts",
     "discoveries",
+    "distribution",
+    "estimate",
     "interval",
     "p_values",
 ]

@@ -24,14 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.design import Collection, Design, Places
-from hubbub.analysis.intervals import (
-    Floats,
-    Mask,
-    discoveries,
-    interval,
-    p_values,
-    selected_interval,
-)
+from hubbub.analysis.intervals import Floats, Mask, discoveries, p_values, selected
 from hubbub.analysis.regression import Fit, fit, non_negative
 from hubbub.analysis.shrinkage import shrunk
 from hubbub.errors import BadParameter
@@ -107,7 +100,7 @@ def decode_counts(
     found = _search(design, rate)
     p = p_values(found.scores)
     detected = discoveries(p, rate)
-    low, high = _intervals(found, detected, confidence)
+    low, high = selected(found.estimates, found.stderrs, detected, confidence)
     spread = sqrt(2 / (9 * found.freedom))  # Wilson and Hilferty (1931)
     misfit = found.squares / found.freedom
     worse = erfc((misfit ** (1 / 3) - 1 + 2 / (9 * found.freedom)) / spread / sqrt(2)) / 2
@@ -134,17 +127,6 @@ def places(mechanism: Rappor, candidates: Sequence[str]) -> Places:
             row[cohort, : len(positions)] = positions
             row[cohort, : len(positions)] += cohort * bits
     return cells.reshape(len(candidates), cohorts * hashes)
-
-
-def _intervals(found: Fit, detected: Mask, confidence: float) -> tuple[Floats, Floats]:
-    """Per candidate its interval; of what was detected, corrected for the selection."""
-    low, high = interval(found.estimates, found.stderrs, confidence)
-    if detected.any():
-        stderrs = found.stderrs[detected]
-        scores = found.estimates[detected] / stderrs
-        lows, highs = selected_interval(scores, float(scores.min()), confidence)
-        low[detected], high[detected] = lows * stderrs, highs * stderrs
-    return low, high
 
 
 def _search(design: Design, rate: float) -> Fit:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hubbub.errors import BadParameter
 
-__all__ = ["Floats", "Mask", "discoveries", "interval", "p_values", "selected_interval"]
+__all__ = ["Floats", "Mask", "discoveries", "interval", "p_values", "selected", "selected_interval"]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -78,6 +78,19 @@ def selected_interval(
     highs = np.interp(scores, lowest[edge:], truths[edge:])
     far = scores > lowest[-1]
     return np.where(far, scores - plain, lows), np.where(far, scores + plain, highs)
+
+
+def selected(
+    estimates: Floats, stderrs: Floats, detected: Mask, confidence: float
+) -> tuple[Floats, Floats]:
+    """Lows and highs: of the detected ones corrected for it, of the others plain."""
+    low, high = interval(estimates, stderrs, confidence)
+    if detected.any():
+        own = stderrs[detected]
+        scores = estimates[detected] / own
+        lows, highs = selected_interval(scores, float(scores.min()), confidence)
+        low[detected], high[detected] = lows * own, highs * own
+    return low, high
 
 
 def _reach(confidence: float) -> float:

@@ -34,7 +34,7 @@ class Limits:
 class Metric:
     """One entry of the catalog.
 
-    values: None for a metric over strings.
+    values: None for a metric over strings or numbers.
     memoized: the randomizer again, if it has a permanent step.
     report_loss: what one report can lose, in nats, as proven of the mechanism.
     lifetime_loss: what all reports of one unchanged value can lose; infinite if not memoized.
@@ -89,7 +89,7 @@ class Metric:
         object.__setattr__(self, "lifetime_loss", forever)
         object.__setattr__(self, "_index", {v: i for i, v in enumerate(self.values or ())})
 
-    def code(self, value: Any) -> Any:  # noqa: ANN401 a string in, the mechanism's own value out
+    def code(self, value: Any) -> Any:  # noqa: ANN401 what an app passed in, the mechanism's own value out
         """The mechanism's value for what the app reported.
 
         Raises:

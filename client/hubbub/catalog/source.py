@@ -39,6 +39,7 @@ _FIELDS: Final = (
     "min_batch",
     "limits",
 )
+_DOMAINS: Final = {"strings": "string", "numbers": "number"}
 _MAX_REPORTS_PER_EPOCH: Final = 1000
 _MAX_VALUE_BYTES: Final = 1024
 
@@ -145,11 +146,12 @@ def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) 
     if mechanism not in REGISTRY:
         wrong("mechanism", f"must be one of {', '.join(REGISTRY)}")
         return None
-    own = [p for p in parameters(mechanism) if p not in {"epsilon", "categories"}]
+    known = parameters(mechanism)
+    own = [p for p in known if p not in {"epsilon", "categories"}]
     for field in table.keys() - {*_FIELDS, *own}:
         wrong(field, f"is not known for {mechanism}; it takes {', '.join((*_FIELDS, *own))}")
     for field in own:
-        if not _is_number(table.get(field)):
+        if not (_is_number(table.get(field)) or (field not in table and not known[field])):
             wrong(field, f"{mechanism} needs this number; add it")
     for field, (is_right, remedy) in _RULES.items():
         if not is_right(table.get(field)):
@@ -170,7 +172,7 @@ def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) 
             min_batch=table["min_batch"],
             limits=limits,
             values=values,
-            parameters={field: table[field] for field in own},
+            parameters={field: table[field] for field in own if field in table},
         )
     except BadParameter as error:
         wrong("mechanism", str(error))
@@ -195,11 +197,14 @@ def _limits(given: Any, epsilon: Any, wrong: Complain) -> Limits | None:  # noqa
 def _values(
     mechanism: str, table: dict[str, Any], folder: Path, wrong: Complain
 ) -> tuple[str, ...] | None:
-    """The listed values; None for strings, or once something was complained about."""
+    """The listed values; None for a domain, or once something was complained about."""
     given = [field for field in ("values", "values_file", "domain") if field in table]
-    if REGISTRY[mechanism].VALUES == "strings":
-        if given != ["domain"] or table["domain"] != "string":
-            wrong("domain", f'{mechanism} is over strings; write domain = "string" and no values')
+    if (kind := REGISTRY[mechanism].VALUES) in _DOMAINS:
+        if given != ["domain"] or table["domain"] != _DOMAINS[kind]:
+            wrong(
+                "domain",
+                f'{mechanism} is over {kind}; write domain = "{_DOMAINS[kind]}" and no values',
+            )
         return None
     if len(given) != 1 or "domain" in given:
         wrong("values", f"{mechanism} needs its values; write values = [...] or values_file = ...")

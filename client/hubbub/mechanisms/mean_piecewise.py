@@ -110,7 +110,7 @@ class PiecewiseMean:
         return (self.low, self.high, (self.low + self.high) / 2, self.low + self.high / 7)
 
     def _moments(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-        """Answers a, b, c, d: a report x at step i has mean a i + b, mean square a i^2 + d i + c."""
+        """a, b, c, d: a report x at step i has mean a i + b and mean square a i^2 + d i + c."""
         width, size, far = self.window.width, self.layout.size, self.window.far
         slope = self.window.inside.exact - width * far
         everywhere = Fraction(size * (size - 1), 2)

@@ -80,7 +80,7 @@ def _check(given: argparse.Namespace) -> int:
         (
             metric.name,
             metric.mechanism,
-            "strings" if metric.values is None else str(len(metric.values)),
+            metric.randomizer.VALUES if metric.values is None else str(len(metric.values)),
             f"{metric.report_loss:.3f}",
             f"{metric.lifetime_loss:.3f}" if isfinite(metric.lifetime_loss) else "",
             f"{metric.limits.lifetime_epsilon:g}",

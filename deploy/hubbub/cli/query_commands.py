@@ -73,6 +73,7 @@ def answer_json(found: EstimateResponse) -> dict[str, Any]:
         "mechanism": found.mechanism,
         "epsilon": found.epsilon,
         "confidence": found.confidence,
+        "kind": found.kind,
         "values": [{field: getattr(v, field) for field in _FIELDS} for v in found.values],
     }
 
@@ -112,14 +113,17 @@ def _query(given: argparse.Namespace) -> int:
 
 
 def _show(found: EstimateResponse) -> None:
-    values = sorted(found.values, key=lambda value: -value.estimate)
+    values = list(found.values)
+    if found.kind == "values":
+        values.sort(key=lambda value: -value.estimate)
     level = f"{found.confidence:.0%} interval"
+    digits = ",.5g" if found.kind == "mean" else ",.0f"
     rows = [
         (
             value.value,
-            f"{value.estimate:,.0f}",
-            f"{value.stderr:,.0f}",
-            f"{value.low:,.0f} to {value.high:,.0f}",
+            f"{value.estimate:{digits}}",
+            f"{value.stderr:{digits}}",
+            f"{value.low:{digits}} to {value.high:{digits}}",
             f"{value.share:.1%}",
             "yes" if value.detected else "",
         )

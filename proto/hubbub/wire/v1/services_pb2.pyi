@@ -374,12 +374,15 @@ class EstimateResponse(_message.Message):
     EPSILON_FIELD_NUMBER: _builtins.int
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     reports: _builtins.int
     mechanism: _builtins.str
     epsilon: _builtins.float
     confidence: _builtins.float
     """The level of `low` and `high`, e.g. 0.95."""
+    kind: _builtins.str
+    """What is estimated: reports per value ("values") or per range ("ranges"), or a number's "mean"."""
     @_builtins.property
     def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
@@ -394,10 +397,11 @@ class EstimateResponse(_message.Message):
         epsilon: _builtins.float = ...,
         confidence: _builtins.float = ...,
         values: _abc.Iterable[Global___ValueEstimate] | None = ...,
+        kind: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "epsilon", b"epsilon", "mechanism", b"mechanism", "metric", b"metric", "reports", b"reports", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "epsilon", b"epsilon", "kind", b"kind", "mechanism", b"mechanism", "metric", b"metric", "reports", b"reports", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -416,12 +420,12 @@ class ValueEstimate(_message.Message):
     DETECTED_FIELD_NUMBER: _builtins.int
     value: _builtins.str
     estimate: _builtins.float
-    """All in reports, unbiased and hence possibly negative."""
+    """All in reports, unbiased and hence possibly negative; of a mean, in the metric's own unit."""
     stderr: _builtins.float
     low: _builtins.float
     high: _builtins.float
     share: _builtins.float
-    """estimate / reports."""
+    """estimate / reports; of a mean, its place in the metric's range, 0 at low and 1 at high."""
     detected: _builtins.bool
     """Whether the value stands out from zero at a false discovery rate of 5% over all values asked."""
     def __init__(
