@@ -1,6 +1,7 @@
 """Floor 2. From totals to answers, pure: no network, no store. numpy allowed."""
 
 from hubbub.analysis.answer import Answer, ValueAnswer, answer
+from hubbub.analysis.consistency import base_cut, norm_sub, simplex
 from hubbub.analysis.decode import Decoded, decode, decode_counts
 from hubbub.analysis.design import Collection
 from hubbub.analysis.distribution import distribution
@@ -13,11 +14,14 @@ __all__ = [
     "Decoded",
     "ValueAnswer",
     "answer",
+    "base_cut",
     "decode",
     "decode_counts",
     "discoveries",
     "distribution",
     "estimate",
     "interval",
+    "norm_sub",
     "p_values",
+    "simplex",
 ]

@@ -4,6 +4,7 @@ metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle-
 """
 
 from hubbub.catalog.bundle import Bundle, read_bundle, refuse_changes, sign_bundle, stream_table
+from hubbub.catalog.choice import Choice, Option
 from hubbub.catalog.epochs import EPOCH_SECONDS, epoch_at, epoch_start, grace_seconds
 from hubbub.catalog.keys import (
     OpeningKey,
@@ -24,10 +25,12 @@ __all__ = [
     "TAG_BYTES",
     "Bundle",
     "Catalog",
+    "Choice",
     "Limits",
     "Metric",
     "OpeningKey",
     "OpeningKeyPublic",
+    "Option",
     "epoch_at",
     "epoch_start",
     "grace_seconds",

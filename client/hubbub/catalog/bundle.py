@@ -6,7 +6,7 @@ the second line's bytes as they stand, so there is nothing to canonicalise.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ from typing import Any, Final
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from hubbub.catalog.choice import load_choice
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.keys import OpeningKeyPublic
 from hubbub.catalog.metric import Limits, Metric
@@ -151,14 +152,18 @@ def stream_table(bundle: Bundle) -> str:
 
 
 def _dump(metric: Metric) -> dict[str, Any]:
-    return metric.definition() | {
-        "description": metric.description,
-        "owner": metric.owner,
-        "expires": metric.expires.isoformat(),
-        "min_batch": metric.min_batch,
-        "reports_per_epoch": metric.limits.reports_per_epoch,
-        "lifetime_epsilon": metric.limits.lifetime_epsilon,
-    }
+    return (
+        metric.definition()
+        | {
+            "description": metric.description,
+            "owner": metric.owner,
+            "expires": metric.expires.isoformat(),
+            "min_batch": metric.min_batch,
+            "reports_per_epoch": metric.limits.reports_per_epoch,
+            "lifetime_epsilon": metric.limits.lifetime_epsilon,
+        }
+        | ({"choice": asdict(metric.choice)} if metric.choice else {})
+    )
 
 
 def _load(body: dict[str, Any], signer: bytes) -> Bundle:
@@ -178,6 +183,7 @@ def _load(body: dict[str, Any], signer: bytes) -> Bundle:
             limits=Limits(entry["reports_per_epoch"], entry["lifetime_epsilon"]),
             values=None if entry["values"] is None else tuple(entry["values"]),
             parameters=entry["parameters"],
+            choice=load_choice(entry["choice"]) if "choice" in entry else None,
         )
         if entry["version"] != metric.randomizer.VERSION:
             raise ValueError(

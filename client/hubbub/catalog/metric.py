@@ -8,6 +8,7 @@ from datetime import date
 from math import inf
 from typing import Any, Final
 
+from hubbub.catalog.choice import Choice
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import AnyMechanism, Memoized, build, parameters
 
@@ -35,6 +36,7 @@ class Metric:
     """One entry of the catalog.
 
     values: None for a metric over strings or numbers.
+    choice: how the mechanism was chosen, if it was; says nothing about what totals mean.
     memoized: the randomizer again, if it has a permanent step.
     report_loss: what one report can lose, in nats, as proven of the mechanism.
     lifetime_loss: what all reports of one unchanged value can lose; infinite if not memoized.
@@ -54,6 +56,7 @@ class Metric:
     limits: Limits
     values: tuple[str, ...] | None = None
     parameters: Mapping[str, float] = field(default_factory=dict)
+    choice: Choice | None = None
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
     memoized: Memoized | None = field(init=False, repr=False, compare=False)
     report_loss: float = field(init=False, repr=False, compare=False)

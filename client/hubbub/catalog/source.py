@@ -6,12 +6,13 @@ Every field is checked. All problems are told at once, with file, line, metric, 
 import gzip
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
+from hubbub.catalog.choice import AUTO, AUTO_FIELDS, resolve
 from hubbub.catalog.epochs import EPOCH_SECONDS
 from hubbub.catalog.metric import (
     MAX_MIN_BATCH,
@@ -143,10 +144,10 @@ def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) 
         complain(field, problem)
 
     mechanism = table.get("mechanism")
-    if mechanism not in REGISTRY:
-        wrong("mechanism", f"must be one of {', '.join(REGISTRY)}")
+    if mechanism not in (AUTO, *REGISTRY):
+        wrong("mechanism", f"must be one of {', '.join((AUTO, *REGISTRY))}")
         return None
-    known = parameters(mechanism)
+    known = AUTO_FIELDS if mechanism == AUTO else parameters(mechanism)
     own = [p for p in known if p not in {"epsilon", "categories"}]
     for field in table.keys() - {*_FIELDS, *own}:
         wrong(field, f"is not known for {mechanism}; it takes {', '.join((*_FIELDS, *own))}")
@@ -160,7 +161,11 @@ def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) 
     values = _values(mechanism, table, folder, wrong)
     if complaints or limits is None:
         return None
+    given: Mapping[str, Any] = {field: table[field] for field in own if field in table}
     try:
+        mechanism, given, choice = resolve(
+            mechanism, float(table["epsilon"]), len(values) if values else None, given
+        )
         return Metric(
             name=name,
             description=table["description"].strip(),
@@ -172,7 +177,8 @@ def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) 
             min_batch=table["min_batch"],
             limits=limits,
             values=values,
-            parameters={field: table[field] for field in own if field in table},
+            parameters=given,
+            choice=choice,
         )
     except BadParameter as error:
         wrong("mechanism", str(error))
@@ -199,7 +205,11 @@ def _values(
 ) -> tuple[str, ...] | None:
     """The listed values; None for a domain, or once something was complained about."""
     given = [field for field in ("values", "values_file", "domain") if field in table]
-    if (kind := REGISTRY[mechanism].VALUES) in _DOMAINS:
+    if mechanism == AUTO:
+        kind: str = "numbers" if "domain" in given else "categories"
+    else:
+        kind = REGISTRY[mechanism].VALUES
+    if kind in _DOMAINS:
         if given != ["domain"] or table["domain"] != _DOMAINS[kind]:
             wrong(
                 "domain",

@@ -100,6 +100,9 @@ def _check(given: argparse.Namespace) -> int:
         "min batch",
     )
     table(str(given.catalog), header, rows, text_columns=2)
+    for metric in catalog.metrics.values():
+        if metric.choice:
+            say(f"{metric.name}: {metric.choice}")
     say(f"{given.catalog}: {len(rows)} metrics, no problem found")
     return 0
 

@@ -1,0 +1,71 @@
+"""Post-processing: estimates made to look like a histogram. Separate steps, never the default.
+
+Raw estimates are unbiased, so some are below zero and they do not add up to the reports; over days,
+shards or groups of values they add up as they are. What is done to them here costs no privacy and
+lowers the error of the whole histogram, but every single value is biased afterwards:
+
+- `norm_sub`, `simplex`: rare values come out too high on average (a negative estimate becomes 0, a
+  positive one stays), frequent ones too low by what is taken off all of them.
+- `base_cut`: values below the cut become 0, so rare values are lost; those above it are kept as
+  they are, and too high on average for having been picked.
+
+Sums of biased values over many days keep the bias: add up first, process then.
+Source: Wang, Lopuhaa-Zwakenberg, Li, Skoric, Li (NDSS 2020), sections 4 and 5.
+"""
+
+from math import isfinite
+from statistics import NormalDist
+
+import numpy as np
+
+from hubbub.analysis.intervals import Floats
+from hubbub.errors import BadParameter
+
+__all__ = ["base_cut", "norm_sub", "simplex"]
+
+
+def norm_sub(estimates: Floats, reports: float) -> Floats:
+    """The histogram (>= 0, adding up to `reports`) nearest to the estimates.
+
+    One amount is taken off all of them (or added), and what falls below zero is zero: the Euclidean
+    projection on the simplex, in its sorted form.
+    """
+    return simplex(estimates, np.ones_like(estimates), reports)
+
+
+def simplex(estimates: Floats, variances: Floats, reports: float) -> Floats:
+    """The histogram nearest to the estimates, each counted by how sure it is.
+
+    variances: of each estimate, above 0, in any unit; where they are all alike this is `norm_sub`.
+    Least weighted squares, which is the most likely histogram under normal errors. In sorted form:
+    value i gives up lambda times its variance, until the rest adds up.
+
+    Raises:
+        BadParameter: shapes that differ, nothing to process, or numbers no histogram fits.
+    """
+    if not (estimates.ndim == 1 and len(estimates) and estimates.shape == variances.shape):
+        raise BadParameter("estimates and variances must be two lists of one length, not empty")
+    if not (isfinite(reports) and reports >= 0 and np.isfinite(estimates).all()):
+        raise BadParameter("estimates must be finite, and reports a number not below 0")
+    if not (np.isfinite(variances).all() and (variances > 0).all()):
+        raise BadParameter("variances must be finite and above 0")
+    # A value falls to zero when lambda reaches estimate / variance: those with the most stay.
+    order = np.argsort(-(estimates / variances), kind="stable")
+    excess = np.cumsum(estimates[order]) - reports
+    taken = excess / np.cumsum(variances[order])
+    stays = estimates[order] - taken * variances[order] > 0
+    last = int(np.nonzero(stays)[0][-1]) if stays.any() else 0
+    answer: Floats = np.maximum(estimates - taken[last] * variances, 0.0)
+    return answer
+
+
+def base_cut(estimates: Floats, absent_stderr: float, false_alarm: float = 0.05) -> Floats:
+    """The estimates that stand out, and 0 for the others: for frequent values.
+
+    absent_stderr: of the estimate of a value that nobody holds, in reports. false_alarm: the chance
+    that any value that nobody holds is kept, in (0, 1), over all of them (Bonferroni).
+    """
+    if not (0 < false_alarm < 1 and absent_stderr >= 0):
+        raise BadParameter(f"false_alarm {false_alarm} is outside (0, 1), or absent_stderr below 0")
+    cut = NormalDist().inv_cdf(1 - false_alarm / max(len(estimates), 1)) * absent_stderr
+    return np.where(estimates >= cut, estimates, 0.0)

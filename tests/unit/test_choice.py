@@ -1,0 +1,116 @@
+"""mechanism = "auto": what is chosen, why, and that the bundle tells."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.catalog import read_catalog
+from hubbub.catalog.choice import choose
+from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.mechanisms import build
+from tests.unit.bundles import make_signed
+
+METRIC = """
+shuffler = "127.0.0.1:7070"
+[metrics.asked]
+description = "What is asked"
+owner = "o"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "auto"
+epsilon = {epsilon}
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+{more}
+"""
+
+
+def _catalog(folder: Path, more: str, epsilon: float = 1.0) -> Path:
+    path = folder / "metrics.toml"
+    path.write_text(METRIC.format(epsilon=epsilon, more=more))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "categories", "told", "best"),
+    [
+        (1.0, 2, {}, "rr"),
+        (3.0, 10, {}, "grr"),  # d < 3e + 2
+        (1.0, 18, {}, "subset"),  # 3 bytes, and 10% less variance than one index
+        (1.0, 1000, {}, "projective"),  # as good as 125 bytes, in 2
+        (1.0, 1 << 20, {}, "projective"),
+        (1.0, 18, {"max_payload_bytes": 1}, "projective"),
+        (1.0, 1 << 20, {"max_cells": (1 << 21) + 1}, "hadamard"),
+        (1.0, 18, {"permanent_epsilon": 3.0}, "long.unary"),
+        (4.0, 5, {"permanent_epsilon": 8.0}, "long.grr"),
+        (0.5, None, {"low": 0, "high": 10}, "mean.one_bit"),
+        (4.0, None, {"low": 0, "high": 10}, "mean.piecewise"),
+    ],
+)
+def test_the_best_is_chosen(
+    epsilon: float, categories: int | None, told: dict[str, Any], best: str
+) -> None:
+    choice = choose(epsilon, categories, {"reports": 100_000, **told})
+    assert choice.best.mechanism == best
+    assert choice.runner_up is None or choice.best.stderr**2 <= 1.05 * choice.runner_up.stderr**2
+
+
+def test_the_figures_are_the_mechanisms_own() -> None:
+    choice = choose(1.0, 18, {"reports": 90_000})
+    for option in (choice.best, choice.runner_up):
+        assert option is not None
+        mechanism = build(option.mechanism, epsilon=1.0, categories=18)
+        # Linear in what holds the value: the mean over all values, whatever the answers are.
+        shares = [0.5, 0.3, 0.2] + [0.0] * 15
+        errors = [mechanism.variance(90_000 * share, 90_000) for share in shares]
+        assert abs(option.stderr**2 / (sum(errors) / 18) - 1) < 1e-9
+        assert option.payload_bytes == mechanism.layout.payload_bytes
+        assert option.cells == mechanism.layout.size
+
+
+def test_the_bundle_tells_the_choice_and_the_runner_up(tmp_path: Path) -> None:
+    listed = 'reports = 5000\nvalues = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]'
+    text = METRIC.format(epsilon=1.0, more=listed)
+    signed = make_signed(tmp_path, text, start=1_800_000_000)
+    metric = read_catalog(signed.path.with_name("metrics.toml")).metrics["asked"]
+    assert metric.choice is not None
+    assert metric.mechanism == metric.choice.best.mechanism
+    shipped = signed.bundle.metric("asked")
+    assert shipped.choice == metric.choice
+    assert shipped.mechanism == metric.mechanism
+    said = str(shipped.choice)
+    assert said.startswith(f"chosen for 5,000 reports: {metric.mechanism} (standard error ")
+    assert "; next " in said
+    number = "reports = 5000\ndomain = 'number'\nlow = 0\nhigh = 24.5"
+    mean = read_catalog(_catalog(tmp_path, number, 4.0)).metrics["asked"]
+    assert mean.mechanism == "mean.piecewise"
+    assert mean.randomizer == build("mean.piecewise", epsilon=4.0, low=0, high=24.5)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ('values = ["a", "b"]', 'field "reports": auto needs this number'),
+        ('values = ["a", "b"]\nreports = 0', "reports 0 must be a whole number above 0"),
+        ('values = ["a", "b"]\nreports = 1.5', "reports 1.5 must be a whole number above 0"),
+        ('values = ["a", "b"]\nreports = 9\nlow = 1', "auto takes low and high with a number"),
+        (
+            "domain = 'number'\nreports = 9\nlow = 1",
+            "mend high",
+        ),
+        ("domain = 'string'\nreports = 9", 'auto is over numbers; write domain = "number"'),
+        ('values = ["a", "b"]\nreports = 9\nmax_cells = 1', "raise max_payload_bytes or max_cells"),
+        ('values = ["a", "b"]\nreports = 9\nhashes = 1', 'field "hashes": is not known for auto'),
+        ('values = ["a", "b"]\nreports = 9\npermanent_epsilon = 0.5', "is not below"),
+    ],
+)
+def test_what_cannot_be_chosen_is_said(tmp_path: Path, more: str, says: str) -> None:
+    with pytest.raises(CatalogInvalid) as caught:
+        read_catalog(_catalog(tmp_path, more))
+    assert says in str(caught.value)
+
+
+def test_a_choice_needs_reports() -> None:
+    with pytest.raises(BadParameter, match="reports None must be"):
+        choose(1.0, 5, {})
