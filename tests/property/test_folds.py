@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hubbub.aggregator.counting import count_ones, count_ones_in_groups
 from hubbub.aggregator.fold import _FOLDS, fold, honest
 from hubbub.errors import BadPayload
 from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset, tally
@@ -82,6 +83,22 @@ def test_hostile_bytes_only_ever_raise_bad_payload(layout: Layout, payload: byte
 def test_an_index_reads_back(pair: tuple[int, int]) -> None:
     size, index = pair
     assert OneHot(size).cells(OneHot(size).encode(index)) == {index: 1}
+
+
+@given(st.integers(0, 3000), st.integers(1, 20), st.integers(1, 40), st.integers(0, 10**6))
+def test_ones_are_counted_as_one_by_one(rows: int, width: int, number: int, seed: int) -> None:
+    """Rows in numbers that need several rounds of carries; groups even, and all in a few."""
+    chance = np.random.default_rng(seed)
+    payloads = chance.integers(256, size=(rows, width), dtype=np.uint8)
+    bits = np.unpackbits(payloads, axis=1, bitorder="little")
+    assert (count_ones(payloads) == bits.sum(axis=0)).all()
+    for groups in (
+        chance.integers(number, size=rows),
+        chance.integers(number, size=rows) ** 9 % number,
+    ):
+        expected = np.zeros((number, 8 * width), dtype=np.int64)
+        np.add.at(expected, groups, bits)
+        assert (count_ones_in_groups(payloads, groups, number) == expected).all()
 
 
 def test_every_layout_has_its_fold() -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from hubbub.aggregator.counting import count_ones, count_ones_in_groups
 from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset
 
 __all__ = ["fold", "honest"]
@@ -14,11 +15,6 @@ Payloads = npt.NDArray[np.uint8]
 """Shape (reports, payload_bytes)."""
 Cells = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-# BITS[b] are the eight bits of byte b, lowest first.
-_BITS: Final = np.unpackbits(
-    np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little"
-).astype(np.int64)
 
 
 def honest(layout: Layout, payloads: Payloads) -> Mask:
@@ -58,8 +54,7 @@ def _honest_bits(layout: BitVector, payloads: Payloads) -> Mask:
 
 
 def _fold_bits(layout: BitVector, payloads: Payloads) -> Cells:
-    groups = np.zeros(len(payloads), dtype=np.int64)
-    return _count_bits(payloads, groups, 1)[0, : layout.size]
+    return count_ones(payloads)[: layout.size]
 
 
 def _honest_subset(layout: Subset, payloads: Payloads) -> Mask:
@@ -102,18 +97,8 @@ def _honest_cohort_bits(layout: CohortBits, payloads: Payloads) -> Mask:
 def _fold_cohort_bits(layout: CohortBits, payloads: Payloads) -> Cells:
     cohorts = _cohorts(payloads)
     reports = np.bincount(cohorts, minlength=layout.cohorts)
-    bits = _count_bits(payloads[:, 2:], cohorts, layout.cohorts)[:, : layout.bits]
+    bits = count_ones_in_groups(payloads[:, 2:], cohorts, layout.cohorts)[:, : layout.bits]
     return np.concatenate([reports[:, None], bits], axis=1).reshape(-1)
-
-
-def _count_bits(payloads: Payloads, groups: npt.NDArray[np.int64], number: int) -> Cells:
-    """Ones per group and bit. A histogram of each byte costs an eighth of looking at each bit."""
-    counts = np.empty((number, 8 * payloads.shape[1]), dtype=np.int64)
-    first = groups << 8
-    for byte in range(payloads.shape[1]):
-        histogram = np.bincount(first + payloads[:, byte], minlength=number << 8)
-        counts[:, 8 * byte : 8 * byte + 8] = histogram.reshape(number, 256) @ _BITS
-    return counts
 
 
 _FOLDS: Final[
