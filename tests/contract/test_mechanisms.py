@@ -82,7 +82,7 @@ def test_a_value_outside_the_domain_is_refused_and_never_shown(mechanism: AnyMec
     for value in ("no-such-value-77", 7777, -7777, None, 0.5, "x" * 5000, "\ud800", b"bytes"):
         if (mechanism.VALUES, value) in {("strings", "no-such-value-77"), ("numbers", 0.5)}:
             continue
-        for act in (lambda v: mechanism.randomize(v, SystemBits()), mechanism.row):
+        for act in (mechanism.check, lambda v: mechanism.randomize(v, SystemBits()), mechanism.row):
             with pytest.raises(ValueOutOfDomain) as caught:
                 act(value)
             assert str(value) not in str(caught.value)

@@ -3,7 +3,7 @@
 import pytest
 
 from hubbub.errors import BadParameter, BadPayload
-from hubbub.mechanisms import BitVector, CohortBits, OneHot, build
+from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset, build
 from hubbub.mechanisms.pure import Pure
 
 
@@ -15,6 +15,37 @@ def test_rr_is_for_two_values() -> None:
 def test_rappor_needs_room_for_its_hashes() -> None:
     with pytest.raises(BadParameter, match="hashes 3 is above bits 2"):
         build("rappor", bits=2, hashes=3, cohorts=1, f=0.5, p=0.25, q=0.75)
+
+
+@pytest.mark.parametrize("name", ["cms", "hcms"])
+def test_a_sketch_needs_more_than_one_bucket_and_has_bounds(name: str) -> None:
+    for hashes, width in ((4, 1), (1 << 16, 1 << 7)):
+        with pytest.raises(BadParameter, match=r"width .* or hashes"):
+            build(name, epsilon=1.0, hashes=hashes, width=width)
+
+
+def test_hcms_needs_a_power_of_two() -> None:
+    with pytest.raises(BadParameter, match="size 12 is not a power of two"):
+        build("hcms", epsilon=1.0, hashes=4, width=12)
+
+
+@pytest.mark.parametrize("name", ["long.grr", "long.unary"])
+def test_one_report_says_less_than_all(name: str) -> None:
+    for permanent in (1.0, 0.5):
+        with pytest.raises(BadParameter, match=r"epsilon 1\.0 is not below permanent_epsilon"):
+            build(name, epsilon=1.0, permanent_epsilon=permanent, categories=5)
+
+
+def test_a_device_answers_about_two_buckets_at_least() -> None:
+    for sampled in (1, 5):
+        with pytest.raises(BadParameter, match=f"sampled {sampled} is outside"):
+            build("buckets", epsilon=1.0, low=0, high=1, buckets=4, sampled=sampled)
+
+
+def test_a_range_has_a_low_below_its_high() -> None:
+    for low, high in ((1, 1), (2, 1), (0, float("inf")), (True, 2)):
+        with pytest.raises(BadParameter, match="are no range"):
+            build("mean.one_bit", epsilon=1.0, low=low, high=high)
 
 
 def test_a_loss_without_measure_is_a_number_all_the_same() -> None:
@@ -51,13 +82,18 @@ def test_bit_i_is_bit_i_mod_8_of_byte_i_div_8() -> None:
         (OneHot(300), b"\x2c\x01"),
         (OneHot(5), b"\x05"),
         (BitVector(11), b"\xff\x08"),
+        (Subset(11, 2), b"\x07\x00"),
+        (Subset(11, 2), b"\x03\x08"),
+        (Samples(5, 2), b"\x02\x01"),
+        (Samples(5, 2), b"\x02\x03"),
+        (Samples(5, 2), b"\x02\x0a"),
         (CohortBits(3, 11), b"\x00\x00\xff\x08"),
         (CohortBits(3, 11), b"\x03\x00\xff\x00"),
         (CohortBits(3, 11), b"\x00"),
     ],
     ids=repr,
 )
-def test_range_and_padding_are_checked(layout: OneHot, payload: bytes) -> None:
+def test_range_and_padding_are_checked(layout: Layout, payload: bytes) -> None:
     with pytest.raises(BadPayload):
         layout.cells(payload)
 

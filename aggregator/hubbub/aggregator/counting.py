@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["count_ones", "count_ones_in_groups"]
+__all__ = ["count_ones", "count_ones_in_groups", "weigh"]
 
 Payloads = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.unsignedinteger[Any]]
@@ -51,6 +51,12 @@ def count_ones_in_groups(rows: Payloads, groups: Cells, number: int) -> Cells:
     beside = np.zeros((deepest * number, words.shape[1]), dtype=words.dtype)
     beside[places] = words
     return _count(beside.reshape(deepest, number * words.shape[1])).reshape(number, -1)
+
+
+def weigh(rows: Payloads) -> Cells:
+    """Per row, how many of its bits are 1."""
+    weights: Cells = np.bitwise_count(_words(rows)).sum(axis=1, dtype=np.int64)
+    return weights
 
 
 def _count(words: Words) -> Cells:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.aggregator.counting import count_ones, count_ones_in_groups
+from hubbub.aggregator.counting import count_ones, count_ones_in_groups, weigh
 from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset
 
 __all__ = ["fold", "honest"]
@@ -58,8 +58,7 @@ def _fold_bits(layout: BitVector, payloads: Payloads) -> Cells:
 
 
 def _honest_subset(layout: Subset, payloads: Payloads) -> Mask:
-    ones = np.bitwise_count(payloads).sum(axis=1, dtype=np.int64)
-    right: Mask = ones == layout.ones
+    right: Mask = weigh(payloads) == layout.ones
     return right & _honest_bits(BitVector(layout.size), payloads)
 
 

@@ -170,10 +170,12 @@ class Samples:
 
     def encode(self, answers: Mapping[int, bool]) -> bytes:
         """The payload of an answer per sampled bucket, buckets ascending."""
-        width = OneHot(self.size).payload_bytes
-        return b"".join(
-            (2 * bucket + yes).to_bytes(width, "little") for bucket, yes in answers.items()
-        )
+        step = 8 * OneHot(self.size).payload_bytes
+        number = shift = 0
+        for bucket, yes in answers.items():
+            number |= (2 * bucket + yes) << shift
+            shift += step
+        return number.to_bytes(shift // 8, "little")
 
     def cells(self, payload: bytes) -> dict[int, int]:
         _check_length(payload, self.payload_bytes)
