@@ -58,6 +58,18 @@ def test_a_memo_fixes_what_must_be_permanent(mechanism: AnyMechanism) -> None:
     mechanism.randomize_again(mechanism.probes()[-1], Recording(), SystemBits())
     permanent = [purpose for purpose in asked if purpose.startswith(b"permanent")]
     assert len(set(permanent)) == 2, "another value needs other permanent coins"
+    keys = [mechanism.permanent_key(mechanism.probes()[i]) for i in (0, -1)]
+    assert {b"permanent" + key for key in keys} == set(permanent)
+    for value in (None, b"bytes", "x" * 5000, float("nan")):
+        with pytest.raises(ValueOutOfDomain):
+            mechanism.permanent_key(value)
+
+
+def test_numbers_in_one_bucket_share_their_permanent_answers() -> None:
+    mechanism = build("buckets", epsilon=1.0, low=0, high=24, buckets=12, sampled=4)
+    assert isinstance(mechanism, Memoized)
+    assert mechanism.permanent_key(6.1) == mechanism.permanent_key(7.9)
+    assert mechanism.permanent_key(6.1) != mechanism.permanent_key(8.1)
 
 
 @pytest.mark.parametrize("name", REGISTRY)

@@ -227,7 +227,7 @@ def test_the_demo_refuses_before_it_starts(hubbub: Hubbub) -> None:
     "command",
     [
         *("", "demo", "up", "catalog", "catalog check", "catalog build", "keys new", "keys tls"),
-        *("query", "status", "shuffler", "aggregator"),
+        *("query", "status", "shuffler", "aggregator", "rappor", "rappor decode"),
     ],
 )
 def test_every_command_has_help(hubbub: Hubbub, command: str) -> None:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.analysis import decode, decode_counts
-from hubbub.analysis.decode import Decoded, places
+from hubbub.analysis.decode import Decoded
 from hubbub.analysis.design import Collection, Design
+from hubbub.analysis.hashed import bloom_places
 from hubbub.analysis.regression import fit, non_negative
 from hubbub.analysis.shrinkage import shrunk
 from hubbub.cli.rappor_files import read_collection, read_map
@@ -179,8 +180,21 @@ def test_our_own_totals_decode_to_what_was_reported() -> None:
     assert decoded.detected[:4].all()
     scores = (decoded.estimates[:4] - 5000) / decoded.stderrs[:4]
     assert np.abs(scores).max() < 5.2
-    cells = places(mechanism, strings).reshape(40, 16, 2)
-    assert cells[3, 5].tolist()[0] == 5 * 32 + mechanism.positions(strings[3])[5][0]
+
+
+@pytest.mark.parametrize("hashes", [1, 3, 4, 5, 8])
+def test_hashing_many_strings_is_hashing_each(hashes: int) -> None:
+    mechanism = build("rappor", bits=20, hashes=hashes, cohorts=3, f=0.25, p=0.2, q=0.8)
+    assert isinstance(mechanism, Rappor)
+    strings = [f"日本 {n}" for n in range(50)]
+    for string, row in zip(strings, bloom_places(mechanism, strings), strict=True):
+        cells = sorted(
+            cohort * 20 + bit
+            for cohort, positions in enumerate(mechanism.positions(string))
+            for bit in positions
+        )
+        assert sorted(cell for cell in row.tolist() if cell < 60) == cells
+    assert bloom_places(mechanism, []).shape == (0, 3 * hashes)
 
 
 def test_a_decode_needs_candidates_and_its_own_totals() -> None:

@@ -148,6 +148,7 @@ class QueryService(QueryServicer):
                     high=value.high,
                     share=value.share,
                     detected=value.detected,
+                    fitted=value.fitted,
                 )
                 for value in queried.answer.values
             ],

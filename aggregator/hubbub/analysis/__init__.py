@@ -4,7 +4,6 @@ from hubbub.analysis.answer import Answer, ValueAnswer, answer
 from hubbub.analysis.consistency import base_cut, norm_sub, simplex
 from hubbub.analysis.decode import Decoded, decode, decode_counts
 from hubbub.analysis.design import Collection
-from hubbub.analysis.distribution import distribution
 from hubbub.analysis.estimate import estimate
 from hubbub.analysis.intervals import discoveries, interval, p_values
 
@@ -18,7 +17,6 @@ __all__ = [
     "decode",
     "decode_counts",
     "discoveries",
-    "distribution",
     "estimate",
     "interval",
     "norm_sub",

@@ -9,7 +9,7 @@ from typing import Final, Literal
 import numpy as np
 
 from hubbub.analysis.decode import decode
-from hubbub.analysis.distribution import distribution
+from hubbub.analysis.distribution import smooth, unbiased
 from hubbub.analysis.estimate import estimate
 from hubbub.analysis.intervals import Floats, Mask, discoveries, interval, p_values, selected
 from hubbub.analysis.sketch import count
@@ -35,6 +35,8 @@ class ValueAnswer:
     """One value: estimate, standard error and interval in reports; its share of all reports.
 
     Of a mean: in the metric's own unit; share is its place in the range, 0 at low and 1 at high.
+    fitted: where there is one, the post-processed estimate: of strings the non-negative fit of what
+        was detected, of a distribution the smooth one. Better as a picture, biased.
     """
 
     value: str
@@ -44,6 +46,7 @@ class ValueAnswer:
     high: float
     share: float
     detected: bool
+    fitted: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,9 @@ def answer(
         case Rappor():
             found = decode(mechanism, totals, candidates, FALSE_DISCOVERY_RATE, confidence)
             columns = found.estimates, found.stderrs, found.low, found.high, found.detected
-            return _tell("values", candidates, totals.reports, confidence, columns)
+            return _tell(
+                "values", candidates, totals.reports, confidence, columns, found.fitted.tolist()
+            )
         case CountMeanSketch() | HadamardSketch():
             estimates, stderrs, absent = count(mechanism, totals, candidates)
             detected = discoveries(p_values(estimates / absent), FALSE_DISCOVERY_RATE)
@@ -91,9 +96,10 @@ def answer(
         case OneBitMean() | PiecewiseMean():
             return _mean(mechanism, totals, confidence)
         case SquareWave():
-            estimates, stderrs = distribution(mechanism, totals)
+            estimates, stderrs = unbiased(mechanism, totals)
             columns = _columns(estimates, stderrs, stderrs, confidence)
-            return _tell("ranges", _labels(mechanism), totals.reports, confidence, columns)
+            fitted = smooth(mechanism, totals).tolist()
+            return _tell("ranges", _labels(mechanism), totals.reports, confidence, columns, fitted)
         case BucketFlips():
             values = _labels(mechanism)
     if values is None:
@@ -109,18 +115,24 @@ def answer(
 Columns = tuple[Floats, Floats, Floats, Floats, Mask]
 
 
-def _tell(
-    kind: AnswerKind, names: Sequence[str], reports: int, confidence: float, columns: Columns
+def _tell(  # noqa: PLR0917 an answer's parts, in its own order
+    kind: AnswerKind,
+    names: Sequence[str],
+    reports: int,
+    confidence: float,
+    columns: Columns,
+    fitted: Sequence[float | None] | None = None,
 ) -> Answer:
     shares = (columns[0] / max(reports, 1)).tolist()
-    rows = zip(names, *(column.tolist() for column in columns), shares, strict=True)
+    lists = (column.tolist() for column in columns)
+    rows = zip(names, *lists, shares, fitted or [None] * len(shares), strict=True)
     return Answer(
         kind,
         reports,
         confidence,
         tuple(
-            ValueAnswer(name, value, stderr, low, high, share, detected)
-            for name, value, stderr, low, high, detected, share in rows
+            ValueAnswer(name, value, stderr, low, high, share, detected, fit)
+            for name, value, stderr, low, high, detected, share, fit in rows
         ),
     )
 

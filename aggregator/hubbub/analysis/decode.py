@@ -24,13 +24,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.design import Collection, Design, Places
+from hubbub.analysis.hashed import bloom_places
 from hubbub.analysis.intervals import Floats, Mask, discoveries, p_values, selected
 from hubbub.analysis.regression import Fit, fit, non_negative
 from hubbub.analysis.shrinkage import shrunk
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Rappor, Totals
 
-__all__ = ["Decoded", "decode", "decode_counts", "places"]
+__all__ = ["Decoded", "decode", "decode_counts"]
 
 # Up to this share of the equations, a column for every candidate costs hardly any certainty and is
 # free of bias whatever the truth; up to the next, it may; measured in 0009-string-decoding.md.
@@ -86,7 +87,7 @@ def decode(
         raise BadParameter("a candidate is given twice; give each once")
     counts = np.array(totals.cells, dtype=np.int64).reshape(mechanism.cohorts, mechanism.bits + 1)
     collection = Collection(counts, mechanism.hashes, mechanism.chain.channel)
-    return decode_counts(collection, places(mechanism, candidates), rate, confidence)
+    return decode_counts(collection, bloom_places(mechanism, candidates), rate, confidence)
 
 
 def decode_counts(
@@ -116,17 +117,6 @@ def decode_counts(
         found.others,
         (misfit, worse),
     )
-
-
-def places(mechanism: Rappor, candidates: Sequence[str]) -> Places:
-    """Per candidate the flat cells of its Bloom bits in every cohort, padded as Design asks."""
-    bits, cohorts, hashes = mechanism.bits, mechanism.cohorts, mechanism.hashes
-    cells = np.full((len(candidates), cohorts, hashes), cohorts * bits, dtype=np.int32)
-    for row, candidate in zip(cells, candidates, strict=True):
-        for cohort, positions in enumerate(mechanism.positions(candidate)):
-            row[cohort, : len(positions)] = positions
-            row[cohort, : len(positions)] += cohort * bits
-    return cells.reshape(len(candidates), cohorts * hashes)
 
 
 def _search(design: Design, rate: float) -> Fit:

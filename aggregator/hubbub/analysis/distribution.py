@@ -1,12 +1,12 @@
-"""The distribution of a number from `wave`: maximum likelihood with smoothing.
+"""The distribution of a number from `wave`: unbiased with exact errors, or smooth.
 
-Every place of the report's line is likely for the buckets whose window covers it. The shares of the
-buckets that make the totals most likely are found by expectation and maximization, smoothing a
-little after every step so that noise does not grow teeth. Smoothing makes a small bias towards
-evenness, largest at sharp peaks; the standard errors are those of the noise.
+Every place of the report's line is likely for the buckets whose window covers it. `unbiased` solves
+that for the buckets by least squares: nothing is assumed, the errors are exact, and they are large
+where buckets are finer than the data allow. `smooth` finds the shares that make the totals most
+likely, smoothing a little after every step so that noise does not grow teeth: a far nearer picture
+of a smooth distribution, and a wrong one of a sharp peak, which it flattens. It is post-processing.
 
-Source: Li et al. (SIGMOD 2020), section 5.5, EMS. Standard errors by the delta method at the fixed
-point (ours: docs/decisions/0010-discrete-forms.md).
+Source: Li et al. (SIGMOD 2020), section 5.5, EMS; docs/decisions/0010-discrete-forms.md.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.wave import SquareWave
 
-__all__ = ["distribution"]
+__all__ = ["smooth", "unbiased"]
 
 _ROUNDS: Final = 5000
 _FINE: Final = 1024
@@ -26,50 +26,60 @@ _FINE: Final = 1024
 _CHANGE: Final = 1e-9
 
 
-def distribution(mechanism: SquareWave, totals: Totals) -> tuple[Floats, Floats]:
-    """Per bucket: how many reports hold a number in it, and its standard error; in reports.
+def unbiased(mechanism: SquareWave, totals: Totals) -> tuple[Floats, Floats]:
+    """Per bucket: how many reports hold a number in it, and the exact standard error; in reports.
+
+    Weighted least squares with the weights of an even distribution: linear in the totals, so
+    estimates add up over disjoint totals.
 
     Raises:
         BatchTooSmall: not a single report.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
-    totals.check(mechanism.layout)
-    if not totals.reports:
-        raise BatchTooSmall("no report at all: there is nothing to estimate")
-    near, far = float(mechanism.window.near), float(mechanism.window.far)
-    buckets, width = mechanism.buckets, mechanism.window.width
-    places = np.arange(mechanism.layout.size)[:, None] - np.arange(buckets)
-    chances = np.where((places >= 0) & (places < width), near, far)  # of a place, given a bucket
-    seen = np.array(totals.cells, dtype=np.float64) / totals.reports
-    smooth = _smoothing(buckets)
-    shares = np.full(buckets, 1 / buckets)
+    seen = _seen(mechanism, totals)
+    chances = _chances(mechanism)
+    weights = 1 / np.sqrt(chances.mean(axis=1))
+    basis, triangle = np.linalg.qr(chances * weights[:, None])
+    inverse = np.linalg.solve(triangle, basis.T * weights)
+    estimates: Floats = inverse @ seen
+    # Of a report in bucket i: its place's contribution squared, less the square of its mean, 1.
+    variances = (inverse**2) @ seen - np.clip(estimates, 0, totals.reports)
+    return estimates, np.sqrt(np.maximum(variances, 0.0))
+
+
+def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
+    """Per bucket how many reports, >= 0 and adding up to all; biased towards evenness.
+
+    Raises:
+        BatchTooSmall: not a single report.
+        ShapeMismatch: totals of another shape than the mechanism's.
+    """
+    seen = _seen(mechanism, totals) / totals.reports
+    chances = _chances(mechanism)
+    kernel = _smoothing(mechanism.buckets)
+    shares = np.full(mechanism.buckets, 1 / mechanism.buckets)
     for _ in range(_ROUNDS):
-        better = smooth @ (shares * (chances.T @ (seen / (chances @ shares))))
+        better = kernel @ (shares * (chances.T @ (seen / (chances @ shares))))
         better /= better.sum()
         change = np.abs(better - shares).max()
         shares = better
         if change < _CHANGE:
             break
-    return shares * totals.reports, _errors(chances, seen, shares, smooth) * np.sqrt(totals.reports)
+    return shares * totals.reports
 
 
-def _errors(chances: Floats, seen: Floats, shares: Floats, smooth: Floats) -> Floats:
-    """Of one report's shares: how the fixed point moves with the totals, times their noise."""
-    expected = chances @ shares
-    weights = chances.T @ (seen / expected)
-    through_shares = smooth @ (
-        np.diag(weights) - shares[:, None] * (chances.T @ (chances * (seen / expected**2)[:, None]))
-    )
-    through_seen = smooth @ (shares[:, None] * chances.T / expected)
-    # A round also divides by the sum of what it made, which is close to 1.
-    keep_sum = np.eye(len(shares)) - np.outer(shares, np.ones(len(shares)))
-    moves = np.linalg.solve(
-        np.eye(len(shares)) - keep_sum @ through_shares, keep_sum @ through_seen
-    )
-    mean = moves @ expected
-    variances: Floats = (moves**2) @ expected - mean**2
-    errors: Floats = np.sqrt(np.maximum(variances, 0.0))
-    return errors
+def _seen(mechanism: SquareWave, totals: Totals) -> Floats:
+    totals.check(mechanism.layout)
+    if not totals.reports:
+        raise BatchTooSmall("no report at all: there is nothing to estimate")
+    return np.array(totals.cells, dtype=np.float64)
+
+
+def _chances(mechanism: SquareWave) -> Floats:
+    """Of a place, given a bucket: shape (places, buckets)."""
+    places = np.arange(mechanism.layout.size)[:, None] - np.arange(mechanism.buckets)
+    covered = (places >= 0) & (places < mechanism.window.width)
+    return np.where(covered, float(mechanism.window.near), float(mechanism.window.far))
 
 
 def _smoothing(buckets: int) -> Floats:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hubbub.analysis.estimate import walsh_hadamard
+from hubbub.analysis.hashed import sketch_buckets
 from hubbub.analysis.intervals import Floats
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
@@ -56,7 +57,7 @@ def count(
     n, width, functions = reports.sum(), mechanism.width, mechanism.hashes
     if not n:
         raise BatchTooSmall("no report at all: there is nothing to estimate")
-    places = np.array([mechanism.positions(candidate) for candidate in candidates])
+    places = sketch_buckets(mechanism, candidates)
     own = held[np.arange(functions), places].sum(axis=1)
     stretch = width / (width - 1)
     estimates = stretch * (own - n / width)

@@ -126,7 +126,7 @@ class Client:
         if key_at(self._bundle.keys, epoch_start(epoch, entry.epoch)) is None:
             return Outcome.NO_KEY
         memo = DeviceMemo(self._state.secret, metric)
-        tag = memo.tag(value) if entry.memoized else ""
+        tag = memo.tag(entry.memoized.permanent_key(code)) if entry.memoized else ""
         with self._lock:
             if self._outbox.full:
                 return Outcome.OVERFLOWED

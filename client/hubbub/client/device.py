@@ -26,9 +26,9 @@ class DeviceMemo:
         """The coins of this purpose, the same for as long as the secret lives."""
         return KeyedBits(self._key(b"coins", purpose))
 
-    def tag(self, value: str) -> str:
-        """A name for a value that only this device can make: the ledger keeps no value."""
-        return self._key(b"tag", value.encode()).hex()[:16]
+    def tag(self, permanent_key: bytes) -> str:
+        """A name for a permanent response that only this device can make: no value is kept."""
+        return self._key(b"tag", permanent_key).hex()[:16]
 
     def _key(self, use: bytes, purpose: bytes) -> bytes:
         # The purpose is hashed so that parts of any content cannot run into each other.

@@ -74,15 +74,18 @@ class BucketFlips:
     def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
         self.range.check(value)
 
+    def permanent_key(self, value: float) -> bytes:
+        return self.range.bucket(value, self.buckets).to_bytes(2, "big")
+
     def randomize(self, value: float, source: BitSource) -> bytes:
         return self.randomize_again(value, Forgetful(source), source)
 
     def randomize_again(self, value: float, memo: Memo, source: BitSource) -> bytes:
         del source  # every coin is permanent
-        own = self.range.bucket(value, self.buckets)
+        own, key = self.range.bucket(value, self.buckets), self.permanent_key(value)
         asked = choose(self.buckets, self.sampled, memo.coins(b"buckets"))
         # PRIVACY: one answer per own bucket, for as long as the device keeps its secret.
-        lies = memo.coins(b"permanent" + own.to_bytes(2, "big")).mask(self.lie, self.sampled)
+        lies = memo.coins(b"permanent" + key).mask(self.lie, self.sampled)
         return self.layout.encode(
             {bucket: (bucket == own) != (lies >> i & 1) for i, bucket in enumerate(members(asked))}
         )

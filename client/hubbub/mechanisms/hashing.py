@@ -9,10 +9,18 @@ import mmh3
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
 
-__all__ = ["MAX_STRING_BYTES", "check_counts", "encoded", "position", "positions"]
+__all__ = [
+    "MAX_STRING_BYTES",
+    "WORDS",
+    "check_counts",
+    "digest",
+    "encoded",
+    "position",
+    "positions",
+]
 
 MAX_STRING_BYTES: Final = 4096
-_WORDS: Final = 4  # positions taken from one 128-bit hash, 32 bits each
+WORDS: Final = 4  # positions taken from one 128-bit hash, 32 bits each
 
 
 def encoded(value: Any) -> bytes:  # noqa: ANN401 what an app passed
@@ -29,18 +37,27 @@ def encoded(value: Any) -> bytes:  # noqa: ANN401 what an app passed
     return string
 
 
+def digest(string: bytes, seed: int) -> bytes:
+    """16 bytes: four little-endian words of 32 bits, as good as independent."""
+    found: bytes = mmh3.mmh3_x64_128_digest(string, seed)
+    return found
+
+
 def position(string: bytes, seed: int, size: int) -> int:
-    """One position in [0, size) under this seed."""
-    return int.from_bytes(mmh3.mmh3_x64_128_digest(string, seed)[:4], "little") % size
+    """One position in [0, size) under this seed: its first word."""
+    return int.from_bytes(digest(string, seed)[:4], "little") % size
 
 
 def positions(string: bytes, cohort: int, hashes: int, size: int) -> list[int]:
-    """`hashes` positions (at most 8) in [0, size), perhaps one twice, under a cohort's seeds."""
+    """`hashes` positions (at most 8) in [0, size), perhaps one twice.
+
+    Words of the seeds 2 cohort and, past the fourth, 2 cohort + 1.
+    """
     found: list[int] = []
-    for block in range(0, hashes, _WORDS):
-        digest = mmh3.mmh3_x64_128_digest(string, 2 * cohort + block // _WORDS)
-        words = range(min(_WORDS, hashes - block))
-        found += [int.from_bytes(digest[4 * w : 4 * w + 4], "little") % size for w in words]
+    for block in range(0, hashes, WORDS):
+        word = digest(string, 2 * cohort + block // WORDS)
+        words = range(min(WORDS, hashes - block))
+        found += [int.from_bytes(word[4 * w : 4 * w + 4], "little") % size for w in words]
     return found
 
 

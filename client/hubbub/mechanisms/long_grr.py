@@ -89,13 +89,16 @@ class LongitudinalGrr:
         others = self.categories - 1
         return log_at_least(self.permanent.exact * others / self.permanent.complement.exact)
 
+    def permanent_key(self, value: int) -> bytes:
+        self.check(value)
+        return value.to_bytes(4, "big")
+
     def randomize(self, value: int, source: BitSource) -> bytes:
         return self.randomize_again(value, Forgetful(source), source)
 
     def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
-        self.check(value)
         # PRIVACY: one permanent value per value, for as long as the device keeps its secret.
-        coins = memo.coins(b"permanent" + value.to_bytes(4, "big"))
+        coins = memo.coins(b"permanent" + self.permanent_key(value))
         held = self._response(value, self.permanent, coins)
         return self.layout.encode(self._response(held, self.fresh, source))
 

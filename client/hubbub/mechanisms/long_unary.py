@@ -82,13 +82,16 @@ class LongitudinalUnary:
     def permanent_loss(self) -> float:
         return log_at_least(self.rare.complement.exact / self.rare.exact)
 
+    def permanent_key(self, value: int) -> bytes:
+        self.check(value)
+        return value.to_bytes(4, "big")
+
     def randomize(self, value: int, source: BitSource) -> bytes:
         return self.randomize_again(value, Forgetful(source), source)
 
     def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
-        self.check(value)
         # PRIVACY: one permanent vector per value, for as long as the device keeps its secret.
-        coins = memo.coins(b"permanent" + value.to_bytes(4, "big"))
+        coins = memo.coins(b"permanent" + self.permanent_key(value))
         bits = coins.mask(self.rare, self.categories)
         if (bits >> value & 1) != coins.chance(_HALF):  # the value's own bit is a fair coin
             bits ^= 1 << value

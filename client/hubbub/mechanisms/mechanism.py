@@ -110,6 +110,14 @@ class Forgetful:
 class Memoized(Protocol):
     """A mechanism with a permanent step, drawn once per device and value."""
 
+    def permanent_key(self, value: Any) -> bytes:  # noqa: ANN401 each mechanism has its own
+        """What the permanent step depends on: values with one key share one response.
+
+        Raises:
+            ValueOutOfDomain: the value is not one of the mechanism's.
+        """
+        ...
+
     def randomize_again(self, value: Any, memo: Memo, source: BitSource) -> bytes:  # noqa: ANN401
         """As `randomize`, with the permanent coins from `memo` and the others from `source`."""
         ...

@@ -64,11 +64,14 @@ class BasicRappor:
     def permanent_loss(self) -> float:
         return self.chain.permanent_loss(hashes=1)
 
+    def permanent_key(self, value: int) -> bytes:
+        self.check(value)
+        return value.to_bytes(4, "big")
+
     def randomize(self, value: int, source: BitSource) -> bytes:
         return self.randomize_again(value, Forgetful(source), source)
 
     def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
-        self.check(value)
-        coins = memo.coins(b"permanent" + value.to_bytes(4, "big"))
+        coins = memo.coins(b"permanent" + self.permanent_key(value))
         permanent = self.chain.permanent(1 << value, self.categories, coins)
         return self.layout.encode(self.chain.instantaneous(permanent, self.categories, source))

@@ -6,8 +6,8 @@ Guarantee: log(near / far) <= epsilon, the chances of one place inside and outsi
 Sends: an index in [0, buckets + width - 1), width = 2 b buckets, b = (epsilon e - e + 1) /
     (2 e (e - 1 - epsilon)): 2 bytes.
 Estimator and variance: what is estimated exactly is, per place, how many reports hold a number
-    whose window covers it: pure with p = near, q = far. From windows to buckets: maximum likelihood
-    with smoothing, in analysis.
+    whose window covers it: pure with p = near, q = far. From windows to buckets: least squares
+    (unbiased), or maximum likelihood with smoothing, in analysis.
 Source: Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric (SIGMOD 2020), section 5; the discrete form is ours
     (docs/decisions/0010-discrete-forms.md).
 """

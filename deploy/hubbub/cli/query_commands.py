@@ -6,20 +6,28 @@ import gzip
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
+
+from hubbub.analysis import norm_sub, simplex
+from hubbub.analysis.intervals import Floats
 from hubbub.cli.remote import LAW, Endpoints, estimate, law, read_endpoints, whole
 from hubbub.cli.show import say, table
 from hubbub.errors import BadParameter
-from hubbub.wire.v1.services_pb2 import EstimateResponse
+from hubbub.wire.v1.services_pb2 import EstimateResponse, ValueEstimate
 
 __all__ = ["add", "answer_json", "balance", "read_candidates"]
 
-_FIELDS = ("value", "estimate", "stderr", "low", "high", "share", "detected")
+_FIELDS = ("value", "estimate", "stderr", "low", "high", "share", "detected", "fitted")
 # More rows than this are for a file, not for eyes; the rest is in json and csv.
 _ROWS = 50
+_HISTOGRAMS: Final[dict[str, Callable[[Floats, Floats, float], Floats]]] = {
+    "norm_sub": lambda estimates, _variances, reports: norm_sub(estimates, reports),
+    "simplex": simplex,
+}
 # Two services are asked one after the other: reports that move in between show up on no side.
 _TRIES = 10
 _PAUSE_SECONDS = 0.3
@@ -34,6 +42,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     when.add_argument("--last", type=int, default=0, help="the last N epochs, up to now")
     query.add_argument("--candidates", type=Path, help="file of strings to look for, one a line")
     query.add_argument("--format", choices=("table", "json", "csv"), default="table")
+    query.add_argument(
+        "--histogram",
+        choices=tuple(_HISTOGRAMS),
+        help="add a column that is >= 0 and adds up to the reports; biased for single values",
+    )
     _add_where(query)
     query.set_defaults(run=_query)
     status = commands.add_parser("status", help="the conservation law: where every report is")
@@ -74,8 +87,12 @@ def answer_json(found: EstimateResponse) -> dict[str, Any]:
         "epsilon": found.epsilon,
         "confidence": found.confidence,
         "kind": found.kind,
-        "values": [{field: getattr(v, field) for field in _FIELDS} for v in found.values],
+        "values": [{field: _cell(v, field) for field in _FIELDS} for v in found.values],
     }
+
+
+def _cell(value: ValueEstimate, field: str) -> Any:  # noqa: ANN401 text, number, yes or no, or none
+    return getattr(value, field) if field != "fitted" or value.HasField("fitted") else None
 
 
 def _add_where(parser: argparse.ArgumentParser) -> None:
@@ -99,23 +116,39 @@ def _query(given: argparse.Namespace) -> int:
             raise BadParameter(f"{name} is outside [0, 2**32)")
     candidates = read_candidates(given.candidates) if given.candidates else []
     found = estimate(_where(given), given.metric, given.epoch, given.last, candidates)
+    extra = _histogram(found, given.histogram) if given.histogram else [{} for _ in found.values]
     if given.format == "json":
-        say(json.dumps(answer_json(found), indent=1, ensure_ascii=False))
+        document = answer_json(found)
+        for value, more in zip(document["values"], extra, strict=True):
+            value.update(more)
+        say(json.dumps(document, indent=1, ensure_ascii=False))
     elif given.format == "csv":
         writer = csv.writer(sys.stdout)
-        writer.writerow(("metric", "reports", "epsilon", *_FIELDS))
-        for value in found.values:
-            fields = (getattr(value, field) for field in _FIELDS)
-            writer.writerow((found.metric, found.reports, found.epsilon, *fields))
+        writer.writerow(("metric", "reports", "epsilon", *_FIELDS, *extra[0]))
+        for value, more in zip(found.values, extra, strict=True):
+            fields = (_cell(value, field) for field in _FIELDS)
+            writer.writerow((found.metric, found.reports, found.epsilon, *fields, *more.values()))
     else:
-        _show(found)
+        _show(found, extra)
     return 0
 
 
-def _show(found: EstimateResponse) -> None:
-    values = list(found.values)
+def _histogram(found: EstimateResponse, name: str) -> list[dict[str, float]]:
+    """Per value what the post-processing step of this name makes of it."""
+    if found.kind == "mean":
+        raise BadParameter(f"--histogram {name}: {found.metric} is a mean, not a histogram")
+    estimates = np.array([value.estimate for value in found.values])
+    variances = np.array([value.stderr for value in found.values]) ** 2
+    return [{name: cell} for cell in _HISTOGRAMS[name](estimates, variances, found.reports)]
+
+
+def _show(found: EstimateResponse, extra: list[dict[str, float]]) -> None:
+    for value, more in zip(found.values, extra, strict=True):
+        if value.HasField("fitted"):
+            more["fitted"] = value.fitted
+    values = list(zip(found.values, extra, strict=True))
     if found.kind == "values":
-        values.sort(key=lambda value: -value.estimate)
+        values.sort(key=lambda pair: -pair[0].estimate)
     level = f"{found.confidence:.0%} interval"
     digits = ",.5g" if found.kind == "mean" else ",.0f"
     rows = [
@@ -126,13 +159,14 @@ def _show(found: EstimateResponse) -> None:
             f"{value.low:{digits}} to {value.high:{digits}}",
             f"{value.share:.1%}",
             "yes" if value.detected else "",
+            *(f"{cell:{digits}}" for cell in more.values()),
         )
-        for value in values[:_ROWS]
+        for value, more in values[:_ROWS]
     ]
     table(
         f"{found.metric}: {found.reports:,} reports, {found.mechanism}, "
         f"epsilon {found.epsilon:.3f} per report, epochs {_spans(found.epochs)}",
-        ("value", "estimate", "std. error", level, "share", "detected"),
+        ("value", "estimate", "std. error", level, "share", "detected", *extra[0]),
         rows,
     )
     if len(values) > _ROWS:

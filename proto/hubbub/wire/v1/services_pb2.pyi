@@ -418,6 +418,7 @@ class ValueEstimate(_message.Message):
     HIGH_FIELD_NUMBER: _builtins.int
     SHARE_FIELD_NUMBER: _builtins.int
     DETECTED_FIELD_NUMBER: _builtins.int
+    FITTED_FIELD_NUMBER: _builtins.int
     value: _builtins.str
     estimate: _builtins.float
     """All in reports, unbiased and hence possibly negative; of a mean, in the metric's own unit."""
@@ -428,6 +429,8 @@ class ValueEstimate(_message.Message):
     """estimate / reports; of a mean, its place in the metric's range, 0 at low and 1 at high."""
     detected: _builtins.bool
     """Whether the value stands out from zero at a false discovery rate of 5% over all values asked."""
+    fitted: _builtins.float
+    """Post-processed, where there is something: better as a picture, biased for a single value."""
     def __init__(
         self,
         *,
@@ -438,11 +441,14 @@ class ValueEstimate(_message.Message):
         high: _builtins.float = ...,
         share: _builtins.float = ...,
         detected: _builtins.bool = ...,
+        fitted: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_fitted", b"_fitted", "fitted", b"fitted"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["detected", b"detected", "estimate", b"estimate", "high", b"high", "low", b"low", "share", b"share", "stderr", b"stderr", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fitted", b"_fitted", "detected", b"detected", "estimate", b"estimate", "fitted", b"fitted", "high", b"high", "low", b"low", "share", b"share", "stderr", b"stderr", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__fitted: _TypeAlias = _typing.Literal["fitted"]  # noqa: Y015
+    _WhichOneofArgType__fitted: _TypeAlias = _typing.Literal["_fitted", b"_fitted"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__fitted) -> _WhichOneofReturnType__fitted | None: ...
 
 Global___ValueEstimate: _TypeAlias = ValueEstimate  # noqa: Y015

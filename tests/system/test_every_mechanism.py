@@ -1,0 +1,137 @@
+"""Every mechanism through real processes: catalog, SDK, shuffler, aggregator, Redis, query."""
+
+import json
+import math
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from hubbub.catalog import read_catalog
+from hubbub.cli.devices import send_everyone
+from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.main import main
+from hubbub.cli.people import Person
+from hubbub.cli.query_commands import balance
+from hubbub.cli.remote import estimate, law, whole
+from hubbub.mechanisms import REGISTRY
+
+PEOPLE = 300
+OWN = {
+    "cms": "hashes = 8\nwidth = 32",
+    "hcms": "hashes = 8\nwidth = 32",
+    "rappor": "bits = 16\nhashes = 1\ncohorts = 4\nf = 0.25\np = 0.2\nq = 0.8",
+    "rappor.basic": "f = 0.25\np = 0.2\nq = 0.8",
+    "mean.one_bit": "low = 0\nhigh = 24",
+    "mean.piecewise": "low = 0\nhigh = 24\nsteps = 100",
+    "buckets": "low = 0\nhigh = 24\nbuckets = 12\nsampled = 4",
+    "wave": "low = 0\nhigh = 24\nbuckets = 12",
+    "long.grr": "permanent_epsilon = 4.0",
+    "long.unary": "permanent_epsilon = 4.0",
+    "auto": "reports = 300",
+}
+DOMAINS = {
+    "categories": 'values = ["red", "green", "blue"]',
+    "strings": 'domain = "string"',
+    "numbers": 'domain = "number"',
+}
+
+
+def _kind(name: str) -> str:
+    return "categories" if name == "auto" else REGISTRY[name].VALUES
+
+
+def _metric(name: str) -> str:
+    domain = 'values = ["no", "yes"]' if name == "rr" else DOMAINS[_kind(name)]
+    return f"""
+[metrics.{name.replace(".", "_")}]
+description = "Asked by {name}"
+owner = "tests@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "{name}"
+epsilon = 3.0
+{domain}
+{OWN.get(name, "")}
+min_batch = 10
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+"""
+
+
+def _value(name: str, person: int) -> str | float:
+    if name == "rr":
+        return "yes" if person % 4 else "no"
+    common = person % 4 > 0
+    return {
+        "categories": "red" if common else "green",
+        "strings": "often.example" if common else "seldom.example",
+        "numbers": 6 if common else 18.5,
+    }[_kind(name)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
+    folder = tmp_path_factory.mktemp("every")
+    path = folder / "metrics.toml"
+    metrics = "".join(_metric(name) for name in (*REGISTRY, "auto"))
+    path.write_text(f'shuffler = "127.0.0.1:7070"\n{metrics}')
+    with LocalRun(folder / "home", read_catalog(path), Ports.free()) as running:
+        everyone: list[Person] = [
+            {name.replace(".", "_"): _value(name, n) for name in (*REGISTRY, "auto")}  # type: ignore[misc]
+            for n in range(PEOPLE)
+        ]
+        sent = send_everyone(everyone, running.bundle_path, lambda _: None)
+        assert sent.acknowledged == PEOPLE * (len(REGISTRY) + 1)
+        deadline = time.monotonic() + 60
+        while whole(law(running.endpoints).values())["counted"] < sent.acknowledged * 0.9:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        yield running
+
+
+@pytest.mark.parametrize("name", [*REGISTRY, "auto"])
+def test_a_metric_is_answered_from_end_to_end(run: LocalRun, name: str) -> None:
+    """The frequent answer's estimate is within 5.2 standard errors of its share: 5e-7 in all."""
+    strings = ["often.example", "seldom.example", "never.example"]
+    candidates = strings if _kind(name) == "strings" else []
+    found = estimate(run.endpoints, name.replace(".", "_"), [], 0, candidates)
+    assert found.reports >= PEOPLE * 0.9
+    assert found.epsilon <= 3.0
+    if name != "auto":
+        assert found.mechanism == name
+    values = {value.value: value for value in found.values}
+    if found.kind == "mean":
+        assert abs(values["mean"].estimate - (0.75 * 6 + 0.25 * 18.5)) < 5.2 * values["mean"].stderr
+    elif found.kind == "ranges":
+        assert len(values) == 12
+        six = values["[6, 8)"]
+        assert abs(six.estimate - 0.75 * found.reports) < 5.2 * six.stderr + 10
+        assert six.HasField("fitted") == (name == "wave")
+    else:
+        frequent = values[str(_value(name, 1))]
+        # Which of the people are counted so far is chance too.
+        assert abs(frequent.estimate - 0.75 * found.reports) < 5.2 * frequent.stderr + 10
+    assert all(value.low <= value.high for value in found.values)
+
+
+def test_the_law_balances(run: LocalRun) -> None:
+    deadline = time.monotonic() + 30
+    while not all(balance(terms) for terms in law(run.endpoints).values()):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_a_histogram_stands_beside_the_estimates_when_asked_for(
+    run: LocalRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--home", str(run.home), "--format", "json"]
+    assert main(["query", "grr", *where]) == 0
+    assert "norm_sub" not in json.loads(capsys.readouterr().out)["values"][0]
+    for name in ("norm_sub", "simplex"):
+        assert main(["query", "grr", *where, "--histogram", name]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert math.isclose(sum(value[name] for value in found["values"]), found["reports"])
+    assert main(["query", "mean_one_bit", "--home", str(run.home), "--histogram", "simplex"]) == 2
+    assert "is a mean, not a histogram" in capsys.readouterr().err
+    assert main(["query", "wave", "--home", str(run.home), "--histogram", "norm_sub"]) == 0
+    assert "[10, 12)" in capsys.readouterr().out
