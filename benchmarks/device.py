@@ -27,12 +27,23 @@ from hubbub.mechanisms import SystemBits, build
 __all__ = ["randomize", "report", "sealing"]
 
 _RAPPOR = {"bits": 128, "hashes": 2, "cohorts": 64, "f": 0.5, "p": 0.25, "q": 0.75}
-_MECHANISMS = {
+_MECHANISMS: dict[str, tuple[dict[str, Any], int | float | str]] = {
     "rr": ({"epsilon": 1.0}, 1),
     "grr": ({"epsilon": 1.0, "categories": 128}, 5),
     "unary.sue": ({"epsilon": 1.0, "categories": 128}, 5),
     "unary.oue": ({"epsilon": 1.0, "categories": 128}, 5),
+    "subset": ({"epsilon": 1.0, "categories": 128}, 5),
+    "hadamard": ({"epsilon": 1.0, "categories": 128}, 5),
+    "projective": ({"epsilon": 1.0, "categories": 128}, 5),
+    "cms": ({"epsilon": 1.0, "hashes": 64, "width": 128}, "example.org"),
+    "hcms": ({"epsilon": 1.0, "hashes": 64, "width": 128}, "example.org"),
     "rappor": (_RAPPOR, "example.org"),
+    "mean.one_bit": ({"epsilon": 1.0, "low": 0, "high": 128}, 5.5),
+    "mean.piecewise": ({"epsilon": 1.0, "low": 0, "high": 128}, 5.5),
+    "buckets": ({"epsilon": 1.0, "low": 0, "high": 128, "buckets": 128, "sampled": 8}, 5.5),
+    "long.grr": ({"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 128}, 5),
+    "long.unary": ({"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 128}, 5),
+    "wave": ({"epsilon": 1.0, "low": 0, "high": 128, "buckets": 128}, 5.5),
     "rappor.basic": ({"categories": 128, "f": 0.5, "p": 0.25, "q": 0.75}, 5),
 }
 

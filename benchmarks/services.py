@@ -1,4 +1,4 @@
-"""The stages behind the device: fold, pool, commit, decode, and the whole path."""
+"""The stages behind the device: fold, pool, commit, and the whole path."""
 
 import asyncio
 import os
@@ -17,7 +17,6 @@ from benchmarks.own import counted, own_hubbub, own_redis, times
 from hubbub.aggregator.fold import fold
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.store import Commit
-from hubbub.analysis import decode
 from hubbub.catalog import (
     epoch_at,
     epoch_start,
@@ -29,14 +28,14 @@ from hubbub.catalog import (
 )
 from hubbub.cli.remote import law
 from hubbub.client import GrpcTransport
-from hubbub.mechanisms import BitVector, CohortBits, OneHot, Rappor, SystemBits, tally
+from hubbub.mechanisms import BitVector, CohortBits, OneHot, SystemBits
 from hubbub.serving import Window, connect_redis
 from hubbub.shuffler.batch import Take
 from hubbub.shuffler.pool import Pool
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 
-__all__ = ["decoding", "folding", "path", "storing"]
+__all__ = ["folding", "path", "storing"]
 
 _PATH_REPORTS: Final = 100_000
 
@@ -121,27 +120,6 @@ async def _storing(url: str) -> list[Row]:
     )
     await client.aclose()
     return rows
-
-
-def decoding() -> Iterator[Row]:
-    """Strings from 20,000 reports, one candidate list ten times the other."""
-    mechanism = Rappor(bits=128, hashes=2, cohorts=64, f=0.5, p=0.25, q=0.75)
-    coins = SystemBits()
-    totals = tally(
-        mechanism.layout, (mechanism.randomize(f"s{n % 200}", coins) for n in range(20_000))
-    )
-    seconds = {}
-    for number in (1000, 10_000):
-        candidates = [f"s{n}" for n in range(number)]
-        work = partial(decode, mechanism, totals, candidates)
-        seconds[number] = 1 / rate(partial(counted, 1, work), 3)
-    yield Row(
-        "decode, 10,000 candidates",
-        f"{seconds[10_000]:.1f} s",
-        f"1,000 candidates {seconds[1000]:.2f} s",
-        seconds[10_000] / seconds[1000],
-        "linear: <= 10",
-    )
 
 
 def path() -> Iterator[Row]:

@@ -77,9 +77,25 @@ def _decode(given: argparse.Namespace) -> int:
 def _show(rows: list[tuple[str | int, ...]]) -> None:
     from hubbub.cli.show import say, table  # noqa: PLC0415 drawing costs as long as decoding
 
-    table("", COLUMNS, [[str(cell) for cell in row] for row in rows[:_ROWS]])
-    if len(rows) > _ROWS:
-        say(f"... and {len(rows) - _ROWS:,} more candidates: --out FILE writes them all")
+    detected = [dict(zip(COLUMNS, row, strict=True)) for row in rows if row[-1] == "true"]
+    table(
+        "detected",
+        ("string", "estimate", "std. error", "share", "95% interval", "p-value"),
+        [
+            (
+                str(row["string"]),
+                f"{row['estimate']:,}",
+                f"{row['std_error']:,}",
+                f"{float(row['proportion']):.2%}",
+                f"{float(row['prop_low_95']):.2%} to {float(row['prop_high_95']):.2%}",
+                f"{float(row['p_value']):.2g}",
+            )
+            for row in detected[:_ROWS]
+        ],
+    )
+    more = len(detected) - _ROWS
+    rest = f"{more:,} more were detected, " if more > 0 else ""
+    say(f"{rest}{len(rows) - len(detected):,} were not: --out FILE writes them all")
 
 
 def _summary(names: list[str], decoded: Decoded, reports: int, rate: float) -> None:
@@ -87,11 +103,14 @@ def _summary(names: list[str], decoded: Decoded, reports: int, rate: float) -> N
     others, error = (amount / reports for amount in decoded.others)
     misfit, chance = decoded.misfit
     detected = int(decoded.detected.sum())
-    explained = ": strings that are no candidate share bits with some" if chance < _UNLIKELY else ""
+    unlikely = (
+        ": something that is no candidate shares bits with them" if chance < _UNLIKELY else ""
+    )
     first = (
-        f"{reports:,} reports, {len(names):,} candidates, {detected:,} detected at a rate of "
-        f"false ones of {rate:.0%}; not explained by any candidate: {others:.1%} of the reports "
-        f"(standard error {error:.1%}); misfit {misfit:.2f}, p {chance:.2g}{explained}"
+        f"{reports:,} reports, {len(names):,} candidates, {detected:,} detected at a false "
+        f"discovery rate of {rate:.0%}; not explained by any candidate: {others:.1%} of the "
+        f"reports (standard error {error:.1%}); misfit {misfit:.2f}, where 1 is expected "
+        f"(p {chance:.2g}){unlikely}"
     )
     lines = [first] + [
         "set the same bits in every cohort, so each has the figures of all together: "
