@@ -11,7 +11,15 @@ import numpy as np
 from hubbub.analysis.decode import decode
 from hubbub.analysis.distribution import smooth, unbiased
 from hubbub.analysis.estimate import estimate
-from hubbub.analysis.intervals import Floats, Mask, discoveries, interval, p_values, selected
+from hubbub.analysis.intervals import (
+    Floats,
+    Mask,
+    critical,
+    discoveries,
+    interval,
+    p_values,
+    selected,
+)
 from hubbub.analysis.sketch import count
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Rappor, Totals
@@ -89,9 +97,10 @@ def answer(
             )
         case CountMeanSketch() | HadamardSketch():
             estimates, stderrs, absent = count(mechanism, totals, candidates)
-            detected = discoveries(p_values(estimates / absent), FALSE_DISCOVERY_RATE)
-            low, high = selected(estimates, stderrs, detected, confidence)
-            columns = estimates, stderrs, low, high, detected
+            p = p_values(estimates / absent)
+            level = critical(p, FALSE_DISCOVERY_RATE)
+            low, high = selected(estimates, stderrs, p, level, confidence)
+            columns = estimates, stderrs, low, high, p <= level
             return _tell("values", candidates, totals.reports, confidence, columns)
         case OneBitMean() | PiecewiseMean():
             return _mean(mechanism, totals, confidence)

@@ -25,10 +25,10 @@ import numpy.typing as npt
 
 from hubbub.analysis.design import Collection, Design, Places
 from hubbub.analysis.hashed import bloom_places
-from hubbub.analysis.intervals import Floats, Mask, discoveries, p_values, selected
-from hubbub.analysis.regression import Fit, fit, non_negative
+from hubbub.analysis.intervals import Floats, Mask, critical, discoveries, p_values, selected
+from hubbub.analysis.regression import Fit, fit, independent, non_negative
 from hubbub.analysis.shrinkage import shrunk
-from hubbub.errors import BadParameter
+from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import Rappor, Totals
 
 __all__ = ["Decoded", "decode", "decode_counts"]
@@ -41,6 +41,7 @@ _MOST_JOINT: Final = 3 / 4
 _MOST: Final = 1 / 4
 _MOST_COLUMNS: Final = 4000
 _ROUNDS: Final = 30
+_FEWEST: Final = 8  # equations: one column and enough residuals to tell their noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def decode(
 
     Raises:
         BadParameter: no candidates, or one twice.
-        BatchTooSmall: not a single report.
+        BatchTooSmall: not a single report, or fewer than eight bits in all.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
     totals.check(mechanism.layout)
@@ -98,10 +99,17 @@ def decode_counts(
         raise BadParameter("no candidates: say which strings to look for")
     firsts, groups = _distinct(places)
     design = Design(collection, places[firsts])
+    if not design.equations >= _FEWEST:
+        raise BatchTooSmall(
+            f"{design.equations} bits in cohorts with reports are too few to decode by: "
+            f"at least {_FEWEST}"
+        )
     found = _search(design, rate)
     p = p_values(found.scores)
-    detected = discoveries(p, rate)
-    low, high = selected(found.estimates, found.stderrs, detected, confidence)
+    level = critical(p, rate)
+    detected = p <= level
+    # What is detected by a score that was held back has an interval as much wider.
+    low, high = selected(found.estimates, found.held_back, p, level, confidence)
     spread = sqrt(2 / (9 * found.freedom))  # Wilson and Hilferty (1931)
     misfit = found.squares / found.freedom
     worse = erfc((misfit ** (1 / 3) - 1 + 2 / (9 * found.freedom)) / spread / sqrt(2)) / 2
@@ -142,8 +150,8 @@ def _standing(design: Design, rate: float) -> Fit:
         seen.add(columns.tobytes())
         scores = fit(design, columns, everywhere=False).scores
         standing = np.nonzero(discoveries(p_values(scores), rate))[0]
-        if len(standing) > most:
-            standing = np.sort(standing[np.argsort(-scores[standing])[:most]])
+        strongest = standing[np.argsort(-scores[standing], kind="stable")[:most]]
+        standing = np.sort(independent(design, strongest))
         if standing.tobytes() in seen:
             break
         columns = standing

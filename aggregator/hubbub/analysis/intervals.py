@@ -9,7 +9,16 @@ import numpy.typing as npt
 
 from hubbub.errors import BadParameter
 
-__all__ = ["Floats", "Mask", "discoveries", "interval", "p_values", "selected", "selected_interval"]
+__all__ = [
+    "Floats",
+    "Mask",
+    "critical",
+    "discoveries",
+    "interval",
+    "p_values",
+    "selected",
+    "selected_interval",
+]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -19,6 +28,8 @@ _NORMAL: Final = NormalDist()
 # reach, having been selected no longer says anything: the interval is the plain one.
 _REACH: Final = 8.0
 _STEP: Final = 0.02
+# A level of 1 would have no score; all p-values that are found are below this one.
+_ALL: Final = 1 - 1e-9
 
 
 def interval(estimates: Floats, stderrs: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
@@ -36,7 +47,13 @@ def p_values(scores: Floats) -> Floats:
 
 
 def discoveries(p_values: Floats, rate: float = 0.05) -> Mask:
-    """Which of these stand out at this false discovery rate, in (0, 1), over all that are given.
+    """Which of these stand out at this false discovery rate, in (0, 1), over all that are given."""
+    found: Mask = p_values <= critical(p_values, rate)
+    return found
+
+
+def critical(p_values: Floats, rate: float = 0.05) -> float:
+    """The level up to which p-values stand out at this false discovery rate; below 0 if none does.
 
     Benjamini and Hochberg's procedure in its adaptive form: a first pass tells how many are
     surely nothing, the second spends the whole rate on those (Benjamini, Krieger and Yekutieli
@@ -45,8 +62,8 @@ def discoveries(p_values: Floats, rate: float = 0.05) -> Mask:
     if not 0 < rate < 1:
         raise BadParameter(f"false discovery rate {rate} is outside (0, 1)")
     first = _step_up(p_values, rate / (1 + rate))
-    nothing = len(p_values) - int(first.sum())
-    if nothing in (0, len(p_values)):
+    nothing = int((p_values > first).sum())
+    if nothing in {0, len(p_values)}:
         return first
     return _step_up(p_values, rate / (1 + rate) * len(p_values) / nothing)
 
@@ -81,15 +98,15 @@ def selected_interval(
 
 
 def selected(
-    estimates: Floats, stderrs: Floats, detected: Mask, confidence: float
+    estimates: Floats, stderrs: Floats, p_values: Floats, level: float, confidence: float
 ) -> tuple[Floats, Floats]:
-    """Lows and highs: of the detected ones corrected for it, of the others plain."""
+    """Lows and highs: of what stands out at this level corrected for it, of the rest plain."""
     low, high = interval(estimates, stderrs, confidence)
-    if detected.any():
-        own = stderrs[detected]
-        scores = estimates[detected] / own
-        lows, highs = selected_interval(scores, float(scores.min()), confidence)
-        low[detected], high[detected] = lows * own, highs * own
+    found = p_values <= level
+    if found.any():
+        own, cut = stderrs[found], -_NORMAL.inv_cdf(level)
+        lows, highs = selected_interval(np.maximum(estimates[found] / own, cut), cut, confidence)
+        low[found], high[found] = lows * own, highs * own
     return low, high
 
 
@@ -99,11 +116,8 @@ def _reach(confidence: float) -> float:
     return _NORMAL.inv_cdf((1 + confidence) / 2)
 
 
-def _step_up(p_values: Floats, rate: float) -> Mask:
+def _step_up(p_values: Floats, rate: float) -> float:
     """Benjamini and Hochberg (1995)."""
-    ordered = np.sort(p_values)
-    below = np.nonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / max(len(ordered), 1))[0]
-    if not len(below):
-        return np.zeros(len(p_values), dtype=np.bool_)
-    found: Mask = p_values <= ordered[below[-1]]
-    return found
+    levels = rate * np.arange(1, len(p_values) + 1) / max(len(p_values), 1)
+    below = np.nonzero(np.sort(p_values) <= levels)[0]
+    return min(float(levels[below[-1]]), _ALL) if len(below) else -1.0

@@ -16,7 +16,9 @@ from hubbub.analysis.intervals import Floats, Mask
 __all__ = ["Fit", "fit", "non_negative"]
 
 # Shares of a row's squared length below this are rounding: the row lies in the fitted columns.
-_LEAST: Final = 1e-9
+_LEAST: Final = 1e-8
+# Coins alone make residuals of 1; a hundredth of their squares is no noise but an empty collection.
+_QUIETEST: Final = 1e-2
 # How many standard deviations of a candidate's own misfit are put down to chance.
 _CHANCE: Final = 0.5
 # Candidates looked at at a time, and from how many standard errors on a search looks closely.
@@ -53,7 +55,13 @@ class Fit:
         A string that shares many bits with a frequent one which is nobody's candidate looks
         frequent in those equations alone; noise would lift all of them a little.
         """
-        return self.estimates / (self.stderrs * np.sqrt(self.unease))
+        return self.estimates / self.held_back
+
+    @property
+    def held_back(self) -> Floats:
+        """Standard errors, larger where a candidate's own equations fit badly."""
+        held: Floats = self.stderrs * np.sqrt(self.unease)
+        return held
 
 
 def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
@@ -71,11 +79,14 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
     inner = np.empty((len(columns), len(columns)))
     inner[:-1, :-1] = design.products(fitted, fitted)
     inner[-1, :] = inner[:, -1] = across[columns]
-    np.linalg.cholesky(inner)  # refuses what no inverse may be taken of
+    left = np.diag(np.linalg.cholesky(inner)) ** 2  # of each column, beside those before it
+    if (left < _LEAST * np.diag(inner)).any():
+        raise np.linalg.LinAlgError("columns depend on each other")
     inverse = np.linalg.inv(inner)
     amounts = inverse @ side
     residual = design.target - design.compose(fitted, amounts[:-1]) - amounts[-1] * design.others
     squares, freedom = float(residual @ residual), design.equations - len(columns)
+    squares = max(squares, _QUIETEST * freedom)
     sigma = np.sqrt(squares / freedom)
     # What the columns leave of a candidate's own row: its length, less what they explain of it.
     least = _LEAST * design.squares.max(initial=1.0)
@@ -100,6 +111,26 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
     unease = np.maximum(1.0, ratio - _CHANCE * chance)
     others = (float(amounts[-1]), float(errors[-1]))
     return Fit(fitted, estimates, stderrs, unease, others, squares, freedom, (inner, side))
+
+
+def independent(design: Design, columns: Indices) -> Indices:
+    """Those of the columns that do not depend on the ones before them and on the last one.
+
+    Cholesky's elimination, passing over a column of which nothing is left.
+    """
+    if not len(columns):
+        return columns
+    inner = design.products(columns, columns)
+    across = design.dot(design.others)[columns]
+    inner -= np.outer(across, across) / (design.others @ design.others)
+    least = _LEAST * design.squares[columns]
+    kept = np.zeros(len(columns), dtype=np.bool_)
+    for index in range(len(columns)):
+        row = inner[index, index:].copy()
+        if row[0] > least[index]:
+            kept[index] = True
+            inner[index:, index:] -= np.outer(row, row) / row[0]
+    return columns[kept]
 
 
 def non_negative(matrix: Floats, side: Floats) -> Floats:
