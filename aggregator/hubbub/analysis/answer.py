@@ -174,7 +174,7 @@ def _mean(mechanism: OneBitMean | PiecewiseMean, totals: Totals, confidence: flo
 
 def _labels(mechanism: BucketFlips | SquareWave) -> list[str]:
     """[0, 10), [10, 20), ..., the last one with its end."""
-    edges = [f"{edge:.6g}" for edge in mechanism.edges]
+    edges = [f"{edge:.6g}" for edge in mechanism.edges()]
     labels = [f"[{low}, {high})" for low, high in pairwise(edges)]
     labels[-1] = labels[-1][:-1] + "]"
     return labels

@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from hubbub.errors import BadParameter
+from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Samples, Totals
 from hubbub.mechanisms.mechanism import Forgetful, Memo, ValueKind
@@ -51,6 +52,9 @@ class BucketFlips:
     )
 
     groups: ClassVar[int] = 1
+    check = ranges.check
+    probes = ranges.middles
+    edges = ranges.edges
 
     def __post_init__(self) -> None:
         check_buckets(self.buckets)
@@ -70,9 +74,6 @@ class BucketFlips:
 
     def permanent_loss(self) -> float:
         return self.privacy_loss()
-
-    def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
-        self.range.check(value)
 
     def permanent_key(self, value: float) -> bytes:
         return self.range.bucket(value, self.buckets).to_bytes(2, "big")
@@ -108,12 +109,3 @@ class BucketFlips:
     def variance(self, true: float, reports: int) -> float:
         lie, many = self.lie.exact, Fraction(self.buckets, self.sampled)
         return reports * float(many * lie * (1 - lie) / (1 - 2 * lie) ** 2) + true * float(many - 1)
-
-    def probes(self) -> Sequence[float]:
-        wide = (self.high - self.low) / self.buckets
-        return [self.low + (bucket + 0.5) * wide for bucket in range(self.buckets)]
-
-    @property
-    def edges(self) -> Sequence[float]:
-        """Where the buckets begin, and where the last one ends."""
-        return self.range.edges(self.buckets)

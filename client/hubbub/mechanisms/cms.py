@@ -11,23 +11,19 @@ Estimator and variance: per function and bucket, of N reports with c ones: (c - 
 Source: Apple, Learning with Privacy at Scale (2017), A_client-CMS and A_server-CMS.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
-from hubbub.errors import BadParameter
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure, sketch
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.hashing import check_counts, encoded, position
+from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
 from hubbub.mechanisms.mechanism import ValueKind
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
-__all__ = ["MAX_CELLS", "CountMeanSketch"]
-
-# More cells than this are read from the store at every query for little more certainty.
-MAX_CELLS: Final = 1 << 22
+__all__ = ["CountMeanSketch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +45,14 @@ class CountMeanSketch:
         {"epsilon": 3.0, "hashes": 2, "width": 5},
     )
 
+    check = sketch.check
+    positions = sketch.positions
+    row = sketch.row
+    variance = pure.variance
+    probes = sketch.probes
+
     def __post_init__(self) -> None:
-        check_counts(hashes=(self.hashes, 1 << 16), width=(self.width, 1 << 16))
-        if not (self.width > 1 and self.hashes * self.width <= MAX_CELLS):
-            raise BadParameter(f"width {self.width} is 1, or hashes * width is above {MAX_CELLS}")
+        sketch.check_size(self.hashes, self.width, sketch.MAX_CELLS)
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))
         object.__setattr__(self, "lie", lie)
         object.__setattr__(self, "channel", pure.Pure(lie.complement.exact, lie.exact))
@@ -68,29 +68,12 @@ class CountMeanSketch:
     def privacy_loss(self) -> float:
         return log_at_least(self.channel.p / self.channel.q, 2)
 
-    def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
-        encoded(value)
-
     def randomize(self, value: str, source: BitSource) -> bytes:
         string = encoded(value)
         function = source.below(self.hashes)
         bucket = position(string, function, self.width)
         return self.layout.encode(function, source.mask(self.lie, self.width) ^ 1 << bucket)
 
-    def positions(self, value: str) -> list[int]:
-        """Per function, the bucket of one string."""
-        string = encoded(value)
-        return [position(string, function, self.width) for function in range(self.hashes)]
-
-    def row(self, value: str) -> Sequence[int]:
-        return [int(b == bucket) for bucket in self.positions(value) for b in range(self.width)]
-
     def estimate(self, totals: Totals) -> Estimates:
         """Per function and bucket: how many of the function's reports are of strings in it."""
         return pure.cohort_estimates(self.channel, self.layout, totals)
-
-    def variance(self, true: float, reports: int) -> float:
-        return self.channel.variance(true, reports)
-
-    def probes(self) -> Sequence[str]:
-        return ("", "b", "e", "example.org", "naïve", "日本")

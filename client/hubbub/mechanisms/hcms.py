@@ -12,16 +12,14 @@ Estimator and variance: per function and bucket: a report supports the buckets w
 Source: Apple, Learning with Privacy at Scale (2017), A_client-HCMS and A_server-HCMS.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from hubbub.errors import BadParameter
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure, sketch
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.cms import MAX_CELLS
-from hubbub.mechanisms.hashing import check_counts, encoded, position
+from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.mechanism import ValueKind
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
@@ -50,12 +48,14 @@ class HadamardSketch:
         {"epsilon": 3.0, "hashes": 2, "width": 8},
     )
 
+    check = sketch.check
+    positions = sketch.positions
+    row = sketch.row
+    variance = pure.variance
+    probes = sketch.probes
+
     def __post_init__(self) -> None:
-        check_counts(hashes=(self.hashes, 1 << 16), width=(self.width, 1 << 16))
-        if not (self.width > 1 and self.hashes * self.width <= MAX_CELLS // 2):
-            raise BadParameter(
-                f"width {self.width} is 1, or hashes * width is above {MAX_CELLS // 2}"
-            )
+        sketch.check_size(self.hashes, self.width, sketch.MAX_CELLS // 2)
         odds = exp_at_most(self.epsilon)
         keep = Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards the fair coin
         object.__setattr__(self, "keep", keep)
@@ -74,23 +74,12 @@ class HadamardSketch:
     def privacy_loss(self) -> float:
         return log_at_least(self.keep.exact / self.keep.complement.exact)
 
-    def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
-        encoded(value)
-
     def randomize(self, value: str, source: BitSource) -> bytes:
         string = encoded(value)
         function, entry = source.below(self.hashes), source.below(self.width)
         minus = negative(position(string, function, self.width), entry)
         sent = minus if source.chance(self.keep) else not minus
         return self.layout.encode(2 * (function * self.width + entry) + sent)
-
-    def positions(self, value: str) -> list[int]:
-        """Per function, the bucket of one string."""
-        string = encoded(value)
-        return [position(string, function, self.width) for function in range(self.hashes)]
-
-    def row(self, value: str) -> Sequence[int]:
-        return [int(b == bucket) for bucket in self.positions(value) for b in range(self.width)]
 
     def estimate(self, totals: Totals) -> Estimates:
         """Per function and bucket: how many of the function's reports are of strings in it."""
@@ -106,9 +95,3 @@ class HadamardSketch:
             values += function.values
             variances += function.variances
         return Estimates(tuple(values), tuple(variances), totals.reports)
-
-    def variance(self, true: float, reports: int) -> float:
-        return self.channel.variance(true, reports)
-
-    def probes(self) -> Sequence[str]:
-        return ("", "b", "e", "example.org", "naïve", "日本")

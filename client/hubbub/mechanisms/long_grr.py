@@ -17,12 +17,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from hubbub.errors import BadParameter
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import OneHot
+from hubbub.mechanisms.longitudinal import odds
 from hubbub.mechanisms.mechanism import Forgetful, Memo, ValueKind
-from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.probability import Probability, log_at_least
 
 __all__ = ["LongitudinalGrr"]
 
@@ -56,11 +56,7 @@ class LongitudinalGrr:
 
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
-        report, forever = exp_at_most(self.epsilon), exp_at_most(self.permanent_epsilon)
-        if not self.epsilon < self.permanent_epsilon:
-            raise BadParameter(
-                f"epsilon {self.epsilon} is not below permanent_epsilon {self.permanent_epsilon}"
-            )
+        report, forever = odds(self.epsilon, self.permanent_epsilon)
         others = self.categories - 1
         permanent = Probability.at_most(forever / (forever + others))  # PRIVACY: down, to uniform
         held, lied = permanent.exact, permanent.complement.exact / others

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from hubbub.errors import BadParameter
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import BitVector
+from hubbub.mechanisms.longitudinal import odds
 from hubbub.mechanisms.mechanism import Forgetful, Memo, ValueKind
-from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.probability import Probability, log_at_least
 
 __all__ = ["LongitudinalUnary"]
 
@@ -58,11 +58,7 @@ class LongitudinalUnary:
 
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
-        report, forever = exp_at_most(self.epsilon), exp_at_most(self.permanent_epsilon)
-        if not self.epsilon < self.permanent_epsilon:
-            raise BadParameter(
-                f"epsilon {self.epsilon} is not below permanent_epsilon {self.permanent_epsilon}"
-            )
+        report, forever = odds(self.epsilon, self.permanent_epsilon)
         rare = Probability.at_least(1 / (forever + 1))
         one = rare.exact
         # PRIVACY: up; then a true 0 is sent as 1 with a chance of 1/(report+1) at least.

@@ -10,11 +10,12 @@ Source: 1BitMean of Ding, Kulkarni, Yekhanin (NeurIPS 2017), section 2; Duchi, J
     (2013).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.mechanism import ValueKind
@@ -44,6 +45,9 @@ class OneBitMean:
     )
 
     groups: ClassVar[int] = 1
+    check = ranges.check
+    row = ranges.place
+    probes = ranges.places
 
     def __post_init__(self) -> None:
         odds = exp_at_most(self.epsilon)
@@ -58,16 +62,10 @@ class OneBitMean:
     def privacy_loss(self) -> float:
         return log_at_least(self.keep.exact / self.keep.complement.exact)
 
-    def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
-        self.range.check(value)
-
     def randomize(self, value: float, source: BitSource) -> bytes:
         lie = self.keep.complement.threshold
         up = self.range.scaled(value, self.keep.threshold - lie)
         return self.layout.encode(source.chance(Probability(lie + up)))
-
-    def row(self, value: float) -> Sequence[Fraction]:
-        return [self.range.share(value)]
 
     def estimate(self, totals: Totals) -> Estimates:
         """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""
@@ -82,9 +80,6 @@ class OneBitMean:
             return 0.0
         chance = self._chance(Fraction(true) / reports)
         return float(reports * chance * (1 - chance) / self._gap**2)
-
-    def probes(self) -> Sequence[float]:
-        return (self.low, self.high, (self.low + self.high) / 2, self.low + self.high / 7)
 
     @property
     def _gap(self) -> Fraction:

@@ -16,12 +16,13 @@ Source: Wang N. et al. (ICDE 2019), algorithm 2; the discrete form and its exact
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from hubbub.errors import BadParameter
+from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.mechanism import ValueKind
@@ -53,6 +54,9 @@ class PiecewiseMean:
     )
 
     groups: ClassVar[int] = 1
+    check = ranges.check
+    row = ranges.place
+    probes = ranges.places
 
     def __post_init__(self) -> None:
         if not (isinstance(self.steps, int) and 2 <= self.steps <= MAX_BUCKETS):  # noqa: PLR2004 one step has no inside
@@ -68,17 +72,11 @@ class PiecewiseMean:
     def privacy_loss(self) -> float:
         return self.window.privacy_loss()
 
-    def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
-        self.range.check(value)
-
     def randomize(self, value: float, source: BitSource) -> bytes:
         start, up = divmod(self.range.scaled(value, self.steps << DIGITS), 1 << DIGITS)
         if up:
             start += source.chance(Probability(up))
         return self.window.draw(start, source)
-
-    def row(self, value: float) -> Sequence[Fraction]:
-        return [self.range.share(value)]
 
     def estimate(self, totals: Totals) -> Estimates:
         """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""
@@ -105,9 +103,6 @@ class PiecewiseMean:
         up = place - math.floor(place)
         squares = place**2 + up * (1 - up)  # of the step that it is rounded to
         return float(reports * self._variance(place, squares, 1, spread=up * (1 - up)))
-
-    def probes(self) -> Sequence[float]:
-        return (self.low, self.high, (self.low + self.high) / 2, self.low + self.high / 7)
 
     def _moments(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         """a, b, c, d: a report x at step i has mean a i + b and mean square a i^2 + d i + c."""

@@ -106,7 +106,16 @@ def estimate(self: PureMechanism, totals: Totals) -> Estimates:
     return self.channel.estimates(totals.cells, totals.reports)
 
 
-def variance(self: PureMechanism, true: float, reports: int) -> float:
+class Channelled(Protocol):
+    """A mechanism with a channel, whatever its values are."""
+
+    @property
+    def channel(self) -> Pure:
+        """Its two probabilities."""
+        ...
+
+
+def variance(self: Channelled, true: float, reports: int) -> float:
     """Variance of one estimate, in reports squared; `true` in [0, reports]."""
     return self.channel.variance(true, reports)
 

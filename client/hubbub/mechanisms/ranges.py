@@ -1,13 +1,26 @@
 """A range of numbers: what mechanisms over numbers check and divide."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
 
-__all__ = ["MAX_BUCKETS", "Range", "check_buckets"]
+__all__ = [
+    "MAX_BUCKETS",
+    "InBuckets",
+    "OverRange",
+    "Range",
+    "check",
+    "check_buckets",
+    "edges",
+    "middles",
+    "place",
+    "places",
+]
 
 # Estimates are one number a bucket, and reading a distribution off them takes buckets squared.
 MAX_BUCKETS: Final = 4096
@@ -55,6 +68,54 @@ class Range:
         """Where the buckets begin, and where the last one ends."""
         low, wide = Fraction(self.low), Fraction(*self._wide)
         return [float(low + wide * i / buckets) for i in range(buckets + 1)]
+
+
+class OverRange(Protocol):
+    """A mechanism over the numbers of a range: what the functions below need.
+
+    A mechanism takes them into its class body as they stand, as those of pure.py are.
+    """
+
+    @property
+    def range(self) -> Range:
+        """The range."""
+        ...
+
+
+class InBuckets(OverRange, Protocol):
+    """A mechanism over the buckets of a range."""
+
+    @property
+    def buckets(self) -> int:
+        """How many equal buckets."""
+        ...
+
+
+def check(self: OverRange, value: Any) -> None:  # noqa: ANN401 what an app passed
+    """Raises ValueOutOfDomain unless `value` is a number in the range. Never shows it."""
+    self.range.check(value)
+
+
+def place(self: OverRange, value: float) -> Sequence[Fraction]:
+    """The one truth of a mean: the value's place in the range, in [0, 1]."""
+    return [self.range.share(value)]
+
+
+def places(self: OverRange) -> Sequence[float]:
+    """Both ends, the middle, and a place that no step falls on."""
+    low, high = self.range.low, self.range.high
+    return (low, high, (low + high) / 2, low + (high - low) / 7)
+
+
+def middles(self: InBuckets) -> Sequence[float]:
+    """The middle of every bucket."""
+    ends = edges(self)
+    return [(low + high) / 2 for low, high in pairwise(ends)]
+
+
+def edges(self: InBuckets) -> Sequence[float]:
+    """Where the buckets begin, and where the last one ends."""
+    return self.range.edges(self.buckets)
 
 
 def check_buckets(buckets: int) -> None:

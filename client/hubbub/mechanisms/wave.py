@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure, ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.mechanism import ValueKind
@@ -49,6 +49,9 @@ class SquareWave:
     )
 
     groups: ClassVar[int] = 1
+    check = ranges.check
+    probes = ranges.middles
+    edges = ranges.edges
     variance = pure.variance
 
     def __post_init__(self) -> None:
@@ -68,9 +71,6 @@ class SquareWave:
     def privacy_loss(self) -> float:
         return self.window.privacy_loss()
 
-    def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
-        self.range.check(value)
-
     def randomize(self, value: float, source: BitSource) -> bytes:
         return self.window.draw(self.range.bucket(value, self.buckets), source)
 
@@ -83,12 +83,3 @@ class SquareWave:
         """Per place: how many reports hold a number whose window covers it."""
         totals.check(self.layout)
         return self.channel.estimates(totals.cells, totals.reports)
-
-    def probes(self) -> Sequence[float]:
-        wide = (self.high - self.low) / self.buckets
-        return [self.low + (bucket + 0.5) * wide for bucket in range(self.buckets)]
-
-    @property
-    def edges(self) -> Sequence[float]:
-        """Where the buckets begin, and where the last one ends."""
-        return self.range.edges(self.buckets)
