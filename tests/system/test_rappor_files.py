@@ -68,6 +68,20 @@ def test_names_that_csv_must_quote_come_back_as_they_were(tmp_path: Path) -> Non
     assert '"naïve", "twin"' in done.stderr
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines_may_end_either_way_and_a_file_may_begin_with_a_mark(
+    tmp_path: Path, end: str
+) -> None:
+    for name, text in (("params.csv", PARAMS), ("counts.csv", COUNTS), ("map.csv", MAP)):
+        (tmp_path / name).write_bytes(("\ufeff" + text).replace("\n", end).encode())
+    collection = read_collection(tmp_path / "params.csv", tmp_path / "counts.csv")
+    names, _ = read_map(tmp_path / "map.csv", collection)
+    assert names == ["a", "b"]
+    (tmp_path / "counts.csv").write_bytes(COUNTS.replace("90,", "90;").replace("\n", end).encode())
+    with pytest.raises(BadParameter, match=r"counts\.csv:2: number 1 is not a whole number"):
+        read_collection(tmp_path / "params.csv", tmp_path / "counts.csv")
+
+
 def _collection(tmp_path: Path, params: str = PARAMS, counts: str = COUNTS) -> tuple[Path, Path]:
     paths = tmp_path / "params.csv", tmp_path / "counts.csv"
     for path, text in zip(paths, (params, counts), strict=True):

@@ -5,7 +5,8 @@ Idea: the range is cut into buckets. A device picks a few of them, for ever, and
     (permanent), so an unchanged number can be reported every day without being averaged out.
 Guarantee: two numbers differ in two of the bits at most: 2 log(p/q) <= epsilon, q = 1/(sqrt(e)+1)
     rounded up, p = 1-q; for one report and for all reports of numbers in one bucket. Which buckets
-    were picked says nothing. A number that moves to another bucket costs another epsilon.
+    were picked says nothing about the number. A number that moves to another bucket costs another
+    epsilon. Reports of an unchanged number are the same bytes: who sees payloads can link them.
 Sends: `sampled` indices of 2 bucket + answer, 1 to 2 bytes each.
 Estimator and variance: with C_v yeses about bucket v from n devices that picked `sampled` of d:
     (d/sampled) (C_v - n_v q)/(p-q), n_v of them having been asked about v. Variance of t holders in

@@ -172,7 +172,7 @@ def _opened(path: Path) -> Iterator[TextIO]:
     """A text file, plain or .gz; what goes wrong while it is read is said with its name."""
     try:
         opened = gzip.open if path.suffix == ".gz" else open
-        with opened(path, "rt", encoding="utf-8", newline="") as file:
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
             yield file
     except UnicodeDecodeError as error:
         raise BadParameter(f"{path}: not UTF-8 text: {error.reason}; convert it") from error
