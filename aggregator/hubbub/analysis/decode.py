@@ -145,17 +145,23 @@ def _standing(design: Design, rate: float) -> Fit:
     """The fit on the candidates that stand out in that very fit."""
     most = int(min(design.equations * _MOST, _MOST_COLUMNS))
     columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-    seen = set()
+    seen: set[bytes] = set()
     for _ in range(_ROUNDS):
-        seen.add(columns.tobytes())
-        scores = fit(design, columns, everywhere=False).scores
+        scores = _fit(design, columns, everywhere=False).scores
         standing = np.nonzero(discoveries(p_values(scores), rate))[0]
-        strongest = standing[np.argsort(-scores[standing], kind="stable")[:most]]
-        standing = np.sort(independent(design, strongest))
-        if standing.tobytes() in seen:
+        columns = standing[np.argsort(-scores[standing], kind="stable")[:most]]
+        if (key := np.sort(columns).tobytes()) in seen:
             break
-        columns = standing
-    return fit(design, columns)
+        seen.add(key)
+    return _fit(design, columns, everywhere=True)
+
+
+def _fit(design: Design, columns: npt.NDArray[np.int64], *, everywhere: bool) -> Fit:
+    """The fit on these columns, strongest first; on those that differ, should some not."""
+    try:
+        return fit(design, columns, everywhere=everywhere)
+    except np.linalg.LinAlgError:
+        return fit(design, independent(design, columns), everywhere=everywhere)
 
 
 def _fitted(found: Fit) -> Floats:

@@ -16,12 +16,11 @@ import numpy as np
 from hubbub.analysis.intervals import Floats
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
-from hubbub.mechanisms.wave import SquareWave
+from hubbub.mechanisms.wave import MAX_WAVE_BUCKETS, SquareWave
 
 __all__ = ["smooth", "unbiased"]
 
 _ROUNDS: Final = 5000
-_FINE: Final = 1024
 # The largest change of a share in a round at which the fixed point is taken as reached.
 _CHANGE: Final = 1e-9
 
@@ -50,22 +49,40 @@ def unbiased(mechanism: SquareWave, totals: Totals) -> tuple[Floats, Floats]:
 def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
     """Per bucket how many reports, >= 0 and adding up to all; biased towards evenness.
 
+    After every step a bucket gives a part to each neighbour: a quarter of 1,024 buckets, as
+    published, and of fewer as much less as makes the same blur over the range.
+
     Raises:
         BatchTooSmall: not a single report.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
     seen = _seen(mechanism, totals) / totals.reports
-    chances = _chances(mechanism)
-    kernel = _smoothing(mechanism.buckets)
-    shares = np.full(mechanism.buckets, 1 / mechanism.buckets)
+    near, far = float(mechanism.window.near), float(mechanism.window.far)
+    buckets, width = mechanism.buckets, mechanism.window.width
+    give = 0.25 * min(1.0, (buckets / MAX_WAVE_BUCKETS) ** 2)
+    kept = np.full(buckets, 1 - 2 * give)
+    kept[[0, -1]] += give  # at the ends there is but one neighbour
+    shares = np.full(buckets, 1 / buckets)
     for _ in range(_ROUNDS):
-        better = kernel @ (shares * (chances.T @ (seen / (chances @ shares))))
-        better /= better.sum()
-        change = np.abs(better - shares).max()
-        shares = better
+        expected = far + (near - far) * _windows(np.pad(shares, width - 1), width)
+        ratio = seen / expected
+        better = shares * (far * ratio.sum() + (near - far) * _windows(ratio, width))
+        blurred = kept * better
+        blurred[1:] += give * better[:-1]
+        blurred[:-1] += give * better[1:]
+        blurred /= blurred.sum()
+        change = np.abs(blurred - shares).max()
+        shares = blurred
         if change < _CHANGE:
             break
     return shares * totals.reports
+
+
+def _windows(line: Floats, width: int) -> Floats:
+    """The sums over all windows of so many neighbours."""
+    sums = np.append(0.0, np.cumsum(line))
+    windows: Floats = sums[width:] - sums[:-width]
+    return windows
 
 
 def _seen(mechanism: SquareWave, totals: Totals) -> Floats:
@@ -80,15 +97,3 @@ def _chances(mechanism: SquareWave) -> Floats:
     places = np.arange(mechanism.layout.size)[:, None] - np.arange(mechanism.buckets)
     covered = (places >= 0) & (places < mechanism.window.width)
     return np.where(covered, float(mechanism.window.near), float(mechanism.window.far))
-
-
-def _smoothing(buckets: int) -> Floats:
-    """What a bucket keeps, and gives to each neighbour, in a round.
-
-    The published quarter is for 1,024 buckets; the same blur over the range takes less of fewer.
-    """
-    give = 0.25 * min(1.0, (buckets / _FINE) ** 2)
-    rows = np.diag(np.full(buckets, 1 - 2 * give))
-    rows += np.diag(np.full(buckets - 1, give), 1) + np.diag(np.full(buckets - 1, give), -1)
-    rows /= rows.sum(axis=1, keepdims=True)
-    return rows

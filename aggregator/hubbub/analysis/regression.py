@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hubbub.analysis.design import Design, Indices
 from hubbub.analysis.intervals import Floats, Mask
 
-__all__ = ["Fit", "fit", "non_negative"]
+__all__ = ["Fit", "fit", "independent", "non_negative"]
 
 # Shares of a row's squared length below this are rounding: the row lies in the fitted columns.
 _LEAST: Final = 1e-8
@@ -24,6 +23,8 @@ _CHANCE: Final = 0.5
 # Candidates looked at at a time, and from how many standard errors on a search looks closely.
 _CHUNK: Final = 4096
 _NEAR: Final = 1.5
+# Of the largest number: what is nearer to zero than this is zero.
+_ROUNDING: Final = 1e-11
 # How often the exchange of columns may fail to come nearer before it goes one by one.
 _TRIES: Final = 3
 
@@ -141,15 +142,17 @@ def non_negative(matrix: Floats, side: Floats) -> Floats:
     """
     size = len(side)
     positive: Mask = np.ones(size, dtype=np.bool_)
+    answer = np.zeros(size)
     fewest, tries = size + 1, _TRIES
-    while True:
+    # Rounding alone could keep it from ending; far fewer rounds are ever needed.
+    for _ in range(_TRIES * (size + 10)):
         answer, slope = np.zeros(size), np.zeros(size)
         kept = np.nonzero(positive)[0]
         answer[kept] = np.linalg.solve(matrix[np.ix_(kept, kept)], side[kept])
         slope[~positive] = (matrix[:, kept] @ answer[kept] - side)[~positive]
-        wrong = _wrong(answer, slope, positive)
+        wrong = _wrong(answer, slope, positive, side)
         if not len(wrong):
-            return np.maximum(answer, 0.0)
+            break
         if len(wrong) < fewest:
             fewest, tries = len(wrong), _TRIES
         elif tries:
@@ -157,11 +160,13 @@ def non_negative(matrix: Floats, side: Floats) -> Floats:
         else:
             wrong = wrong[-1:]
         positive[wrong] ^= True
+    return np.maximum(answer, 0.0)
 
 
-def _wrong(answer: Floats, slope: Floats, positive: Mask) -> npt.NDArray[np.int64]:
+def _wrong(answer: Floats, slope: Floats, positive: Mask, side: Floats) -> Indices:
     """The columns to exchange: kept though negative, or left out though they would help."""
-    edge = 1e-12 * max(1.0, float(np.abs(answer).max(initial=0.0)))
-    steep = 1e-12 * max(1.0, float(np.abs(slope).max(initial=0.0)))
-    wrong: npt.NDArray[np.int64] = np.nonzero((positive & (answer < -edge)) | (slope < -steep))[0]
+    edge, steep = (
+        _ROUNDING * float(np.abs(numbers).max(initial=0.0)) for numbers in (answer, side)
+    )
+    wrong: Indices = np.nonzero((positive & (answer < -edge)) | (slope < -steep))[0]
     return wrong

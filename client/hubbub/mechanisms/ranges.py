@@ -22,7 +22,7 @@ __all__ = [
     "places",
 ]
 
-# Estimates are one number a bucket, and reading a distribution off them takes buckets squared.
+# Estimates are one number a bucket; finer than this is a number, not a bucket.
 MAX_BUCKETS: Final = 4096
 
 
@@ -118,10 +118,10 @@ def edges(self: InBuckets) -> Sequence[float]:
     return self.range.edges(self.buckets)
 
 
-def check_buckets(buckets: int) -> None:
-    """Raises BadParameter unless `buckets` is a whole number in [2, MAX_BUCKETS]."""
-    if not (isinstance(buckets, int) and 2 <= buckets <= MAX_BUCKETS):  # noqa: PLR2004 one is no question
-        raise BadParameter(f"buckets {buckets} is outside [2, {MAX_BUCKETS}]")
+def check_buckets(buckets: int, most: int = MAX_BUCKETS) -> None:
+    """Raises BadParameter unless `buckets` is a whole number in [2, most]."""
+    if not (isinstance(buckets, int) and 2 <= buckets <= most):  # noqa: PLR2004 one is no question
+        raise BadParameter(f"buckets {buckets} is outside [2, {most}]")
 
 
 def _is_number(thing: Any) -> bool:  # noqa: ANN401 what an app passed

@@ -14,7 +14,7 @@ Source: Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric (SIGMOD 2020), section 5; the d
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from hubbub.mechanisms import pure, ranges
 from hubbub.mechanisms.bits import BitSource
@@ -24,7 +24,10 @@ from hubbub.mechanisms.probability import exp_at_most
 from hubbub.mechanisms.ranges import Range, check_buckets
 from hubbub.mechanisms.window import Window
 
-__all__ = ["SquareWave"]
+__all__ = ["MAX_WAVE_BUCKETS", "SquareWave"]
+
+# As fine as the paper goes; to read buckets off windows takes their number cubed.
+MAX_WAVE_BUCKETS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class SquareWave:
     variance = pure.variance
 
     def __post_init__(self) -> None:
-        check_buckets(self.buckets)
+        check_buckets(self.buckets, MAX_WAVE_BUCKETS)
         e = float(exp_at_most(self.epsilon))
         wide = (self.epsilon * e - e + 1) / (e * (e - 1 - self.epsilon))  # 2b, of the range
         width = min(max(1, round(wide * self.buckets)), self.buckets)
