@@ -22,9 +22,10 @@ Cells = npt.NDArray[np.int64]
 # left that counting their bits is cheaper.
 _BLOCK_BYTES: Final = 1 << 21
 _FEW_ROWS: Final = 24
-# Groups side by side may take this many times the room of their rows; past it, one after another.
+# A block has this many rows a group at least, or it would mostly be groups; side by side they may
+# take this many times the room of their rows.
+_ROWS_A_GROUP: Final = 16
 _ROOM: Final = 4
-_BLOCK_ROWS: Final = 1 << 16
 
 
 def count_ones(rows: Payloads) -> Cells:
@@ -37,12 +38,25 @@ def count_ones(rows: Payloads) -> Cells:
 
 def count_ones_in_groups(rows: Payloads, groups: Cells, number: int) -> Cells:
     """The same per group: shape (number, 8 * bytes). groups: of each row, in [0, number)."""
+    counts = np.zeros((number, 8 * rows.shape[1]), dtype=np.int64)
+    step = max(_BLOCK_BYTES // rows.shape[1], _ROWS_A_GROUP * number)
+    for first in range(0, len(rows), step):
+        counts += _count_in_groups(rows[first : first + step], groups[first : first + step], number)
+    return counts
+
+
+def _count_in_groups(rows: Payloads, groups: Cells, number: int) -> Cells:
     sizes = np.bincount(groups, minlength=number)
     starts = np.cumsum(sizes) - sizes
     order = np.argsort(groups.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort
-    deepest = int(sizes.max(initial=0))
+    deepest = int(sizes.max())
     if deepest * number > _ROOM * len(rows):
-        return _count_one_by_one(rows[order], starts, sizes)
+        # Groups of very different sizes: every bit on its own.
+        counts = np.zeros((number, 8 * rows.shape[1]), dtype=np.int64)
+        bits = np.unpackbits(rows[order], axis=1, bitorder="little")
+        present = np.nonzero(sizes)[0]
+        counts[present] = np.add.reduceat(bits, starts[present], axis=0, dtype=np.int64)
+        return counts
     # All groups at once, side by side, the shorter ones with zeros below.
     words = _words(rows)
     places = np.empty(len(rows), dtype=np.int64)
@@ -69,17 +83,6 @@ def _count(words: Words) -> Cells:
     for weight, parts in enumerate(left):
         bits = np.unpackbits(np.concatenate(parts).view(np.uint8), axis=1, bitorder="little")
         counts += bits.sum(axis=0, dtype=np.int64) << weight
-    return counts
-
-
-def _count_one_by_one(rows: Payloads, starts: Cells, sizes: Cells) -> Cells:
-    """Rows sorted by group, in groups of very different sizes: every bit on its own."""
-    counts = np.zeros((len(sizes), 8 * rows.shape[1]), dtype=np.int64)
-    for first in range(0, len(rows), _BLOCK_ROWS):
-        bits = np.unpackbits(rows[first : first + _BLOCK_ROWS], axis=1, bitorder="little")
-        begin = np.clip(starts - first, 0, len(bits))
-        here = np.nonzero(np.clip(starts + sizes - first, 0, len(bits)) > begin)[0]
-        counts[here] += np.add.reduceat(bits, begin[here], axis=0, dtype=np.int64)
     return counts
 
 

@@ -42,6 +42,7 @@ class BucketFlips:
     sampled: int
     lie: Probability = field(init=False, repr=False)
     range: Range = field(init=False, repr=False)
+    layout: Samples = field(init=False, repr=False)
 
     NAME: ClassVar[str] = "buckets"
     VERSION: ClassVar[int] = 1
@@ -65,10 +66,7 @@ class BucketFlips:
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))
         object.__setattr__(self, "lie", lie)
         object.__setattr__(self, "range", Range(self.low, self.high))
-
-    @property
-    def layout(self) -> Samples:
-        return Samples(self.buckets, self.sampled)
+        object.__setattr__(self, "layout", Samples(self.buckets, self.sampled))
 
     def privacy_loss(self) -> float:
         return log_at_least(self.lie.complement.exact / self.lie.exact, 2)
@@ -84,7 +82,8 @@ class BucketFlips:
 
     def randomize_again(self, value: float, memo: Memo, source: BitSource) -> bytes:
         del source  # every coin is permanent
-        own, key = self.range.bucket(value, self.buckets), self.permanent_key(value)
+        key = self.permanent_key(value)
+        own = int.from_bytes(key, "big")
         asked = choose(self.buckets, self.sampled, memo.coins(b"buckets"))
         # PRIVACY: one answer per own bucket, for as long as the device keeps its secret.
         lies = memo.coins(b"permanent" + key).mask(self.lie, self.sampled)

@@ -91,7 +91,7 @@ class OneHot:
 
     @property
     def payload_bytes(self) -> int:
-        return max(1, ((self.size - 1).bit_length() + 7) // 8)
+        return _index_bytes(self.size)
 
     def encode(self, index: int) -> bytes:
         """The payload of one index."""
@@ -166,11 +166,11 @@ class Samples:
 
     @property
     def payload_bytes(self) -> int:
-        return self.sampled * OneHot(self.size).payload_bytes
+        return self.sampled * _index_bytes(self.size)
 
     def encode(self, answers: Mapping[int, bool]) -> bytes:
         """The payload of an answer per sampled bucket, buckets ascending."""
-        step = 8 * OneHot(self.size).payload_bytes
+        step = 8 * _index_bytes(self.size)
         number = shift = 0
         for bucket, yes in answers.items():
             number |= (2 * bucket + yes) << shift
@@ -227,6 +227,11 @@ class CohortBits:
         first = cohort * (self.bits + 1)
         vector = BitVector(self.bits).cells(payload[2:])
         return {first: 1} | {first + 1 + bit: amount for bit, amount in vector.items()}
+
+
+def _index_bytes(size: int) -> int:
+    """How many bytes hold an index in [0, size)."""
+    return max(1, ((size - 1).bit_length() + 7) // 8)
 
 
 def _check_length(payload: bytes, expected: int) -> None:
