@@ -49,6 +49,7 @@ class LongitudinalGrr:
 
     groups: ClassVar[int] = 1
     check = pure.check
+    permanent_key = pure.permanent_key
     row = pure.row
     estimate = pure.estimate
     variance = pure.variance
@@ -84,10 +85,6 @@ class LongitudinalGrr:
     def permanent_loss(self) -> float:
         others = self.categories - 1
         return log_at_least(self.permanent.exact * others / self.permanent.complement.exact)
-
-    def permanent_key(self, value: int) -> bytes:
-        self.check(value)
-        return value.to_bytes(4, "big")
 
     def randomize(self, value: int, source: BitSource) -> bytes:
         return self.randomize_again(value, Forgetful(source), source)

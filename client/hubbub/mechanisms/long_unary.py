@@ -51,6 +51,7 @@ class LongitudinalUnary:
 
     groups: ClassVar[int] = 1
     check = pure.check
+    permanent_key = pure.permanent_key
     row = pure.row
     estimate = pure.estimate
     variance = pure.variance
@@ -77,10 +78,6 @@ class LongitudinalUnary:
 
     def permanent_loss(self) -> float:
         return log_at_least(self.rare.complement.exact / self.rare.exact)
-
-    def permanent_key(self, value: int) -> bytes:
-        self.check(value)
-        return value.to_bytes(4, "big")
 
     def randomize(self, value: int, source: BitSource) -> bytes:
         return self.randomize_again(value, Forgetful(source), source)

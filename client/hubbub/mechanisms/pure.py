@@ -25,6 +25,7 @@ __all__ = [
     "check_categories",
     "cohort_estimates",
     "estimate",
+    "permanent_key",
     "probes",
     "row",
     "variance",
@@ -92,6 +93,12 @@ def check(self: PureMechanism, value: Any) -> None:  # noqa: ANN401 what an app 
     """Raises ValueOutOfDomain unless `value` is an index in [0, categories). Never shows it."""
     if not (isinstance(value, int) and 0 <= value < self.categories):
         raise ValueOutOfDomain(f"value is outside [0, {self.categories})")
+
+
+def permanent_key(self: PureMechanism, value: int) -> bytes:
+    """What a permanent response depends on: the category. Raises ValueOutOfDomain."""
+    check(self, value)
+    return value.to_bytes(4, "big")
 
 
 def row(self: PureMechanism, value: int) -> Sequence[int]:

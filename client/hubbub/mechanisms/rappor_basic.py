@@ -43,6 +43,7 @@ class BasicRappor:
 
     groups: ClassVar[int] = 1
     check = pure.check
+    permanent_key = pure.permanent_key
     row = pure.row
     estimate = pure.estimate
     variance = pure.variance
@@ -63,10 +64,6 @@ class BasicRappor:
 
     def permanent_loss(self) -> float:
         return self.chain.permanent_loss(hashes=1)
-
-    def permanent_key(self, value: int) -> bytes:
-        self.check(value)
-        return value.to_bytes(4, "big")
 
     def randomize(self, value: int, source: BitSource) -> bytes:
         return self.randomize_again(value, Forgetful(source), source)
