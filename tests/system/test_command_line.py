@@ -168,6 +168,8 @@ def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path:
         up = subprocess.Popen(
             [sys.executable, "-m", "hubbub.cli", "up", "--port", str(port)],
             cwd=tmp_path,
+            # A pipe hears what is said at once, without Python being told so.
+            env={key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

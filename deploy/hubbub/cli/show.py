@@ -23,7 +23,7 @@ _PIPE_WIDTH = 160
 
 def say(line: str) -> None:
     """One line to standard output."""
-    print(line)  # noqa: T201 this is the command line
+    print(line, flush=True)  # noqa: T201 this is the command line; a pipe hears it now
 
 
 def table(
