@@ -16,7 +16,7 @@ from hubbub.analysis.intervals import Floats
 from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms.pure import Pure
 
-__all__ = ["Collection", "Design", "Indices", "Places"]
+__all__ = ["Collection", "Design", "Indices", "Places", "once"]
 
 Places = npt.NDArray[np.int32]
 Indices = npt.NDArray[np.int64]
@@ -52,6 +52,18 @@ class Collection:
     def reports(self) -> int:
         """How many reports, over all cohorts."""
         return int(self.counts[:, 0].sum())
+
+
+def once(cells: Places, padding: int) -> Places:
+    """Cells of each candidate, shape (candidates, width), as Design takes them.
+
+    Two hashes may set one bit: it counts once, and `padding` stands for it the second time.
+    """
+    places = np.sort(cells, axis=1)
+    again = np.zeros(places.shape, dtype=np.bool_)
+    again[:, 1:] = places[:, 1:] == places[:, :-1]
+    places[again] = padding
+    return places
 
 
 class Design:
@@ -101,6 +113,16 @@ class Design:
     def squares(self) -> Floats:
         """Per candidate, the squared length of its row."""
         return self._sums(self._weights**2)
+
+    @cached_property
+    def beside_others(self) -> Floats:
+        """Per candidate, the product of its row with the column of all other strings."""
+        return self.dot(self.others)
+
+    @cached_property
+    def beside_target(self) -> Floats:
+        """Per candidate, the product of its row with what was counted."""
+        return self.dot(self.target)
 
     def dot(self, vector: Floats) -> Floats:
         """The product of every candidate's row with a vector over the equations."""

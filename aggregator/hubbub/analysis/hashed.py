@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.analysis.design import Places
+from hubbub.analysis.design import Places, once
 from hubbub.mechanisms import Rappor
 from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.hashing import WORDS, digest, encoded
@@ -27,11 +27,8 @@ def bloom_places(mechanism: Rappor, candidates: Sequence[str]) -> Places:
     parts = [np.empty((0, cohorts * hashes), dtype=np.int32)]
     for words in _words(candidates, seeds):
         positions = words.reshape(len(words), cohorts, blocks * WORDS)[:, :, :hashes] % bits
-        places = np.sort(positions.astype(np.int32) + first, axis=2)
-        again = np.zeros(places.shape, dtype=np.bool_)
-        again[:, :, 1:] = places[:, :, 1:] == places[:, :, :-1]
-        places[again] = cohorts * bits  # two hashes, one bit: it counts once
-        parts.append(places.reshape(len(words), -1))
+        cells = (positions.astype(np.int32) + first).reshape(len(words), -1)
+        parts.append(once(cells, cohorts * bits))
     return np.concatenate(parts)
 
 

@@ -75,8 +75,8 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
         numpy.linalg.LinAlgError: the columns depend on each other.
     """
     columns = np.append(fitted, len(design))
-    across = np.append(design.dot(design.others), design.others @ design.others)
-    side = np.append(design.dot(design.target), design.others @ design.target)[columns]
+    across = np.append(design.beside_others, design.others @ design.others)
+    side = np.append(design.beside_target, design.others @ design.target)[columns]
     inner = np.empty((len(columns), len(columns)))
     inner[:-1, :-1] = design.products(fitted, fitted)
     inner[-1, :] = inner[:, -1] = across[columns]
@@ -122,7 +122,7 @@ def independent(design: Design, columns: Indices) -> Indices:
     if not len(columns):
         return columns
     inner = design.products(columns, columns)
-    across = design.dot(design.others)[columns]
+    across = design.beside_others[columns]
     inner -= np.outer(across, across) / (design.others @ design.others)
     least = _LEAST * design.squares[columns]
     kept = np.zeros(len(columns), dtype=np.bool_)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.decode import Decoded
-from hubbub.analysis.design import Collection, Places
+from hubbub.analysis.design import Collection, Places, once
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.chain import channel
 
@@ -99,7 +99,6 @@ def read_map(path: Path, collection: Collection) -> tuple[list[str], Places]:
                     f"{where}: a cohort has more or fewer than {hashes} positions; "
                     "was the map made for these parameters?"
                 )
-            places[1:][places[1:] == places[:-1]] = size  # two hashes, one bit: it counts once
             if lines.setdefault(name, line) != line:
                 raise BadParameter(
                     f"{where}: the candidate of line {lines[name]} again; remove one"
@@ -107,7 +106,7 @@ def read_map(path: Path, collection: Collection) -> tuple[list[str], Places]:
             rows.append(places)
     if not rows:
         raise BadParameter(f"{path}: no candidate in it; write one a line")
-    return list(lines), np.stack(rows)
+    return list(lines), once(np.stack(rows), size)
 
 
 def result_rows(
