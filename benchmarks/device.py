@@ -81,7 +81,7 @@ def report() -> Iterator[Row]:
                 p99 / floor,
                 "<= 100 us",
             )
-        transport.close()
+        transport.pause()
 
 
 def sealing() -> Iterator[Row]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+import grpc
 import numpy as np
 import numpy.typing as npt
 import redis.asyncio
@@ -27,13 +28,13 @@ from hubbub.catalog import (
     seal_info,
 )
 from hubbub.cli.remote import law
-from hubbub.client import GrpcTransport
 from hubbub.mechanisms import BitVector, CohortBits, OneHot, SystemBits
 from hubbub.serving import Window, connect_redis
 from hubbub.shuffler.batch import Take
 from hubbub.shuffler.pool import Pool
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import SubmitRequest
+from hubbub.wire.v1.services_pb2_grpc import ShufflerStub
 
 __all__ = ["folding", "path", "storing"]
 
@@ -150,11 +151,11 @@ def path() -> Iterator[Row]:
             )
         sealed = requests[0].reports[0].sealed
         limit = rate(lambda: times(2000, open_sealed, sealed, private, info)) * 2
-        transport = GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
+        credentials = grpc.ssl_channel_credentials((run.bundle.roots or "").encode())
         start = time.perf_counter()
-        for request in requests:
-            transport.submit(request, 60)
-        transport.close()
+        with grpc.secure_channel(run.bundle.shuffler, credentials) as channel:
+            for request in requests:
+                ShufflerStub(channel).Submit(request, timeout=60)
         asyncio.run(_close(run.shuffler_redis))
         while sum(window["counted"] for window in law(run.endpoints).values()) < _PATH_REPORTS:
             time.sleep(0.05)

@@ -80,6 +80,17 @@ def variance_is_the_variance(mechanism: AnyMechanism) -> None:
             assert math.isclose(square - mean * mean, claimed, rel_tol=CLOSE, abs_tol=CLOSE)
 
 
+def likelihood_is_the_chance_up_to_a_factor(mechanism: AnyMechanism) -> None:
+    """What `hubbub ledger` tells a person about a payload is Bayes' rule on the true chances."""
+    values = list(mechanism.probes())
+    first = rows(mechanism)[0]
+    for value, row in zip(values, rows(mechanism), strict=True):
+        for payload, chance in row.items():
+            cells = mechanism.layout.cells(payload)
+            told = mechanism.likelihood(value, cells) / mechanism.likelihood(values[0], cells)
+            assert chance / first[payload] == told
+
+
 PROOFS = (
     chances_sum_to_one,
     payloads_have_one_length_and_fit_the_layout,
@@ -87,6 +98,7 @@ PROOFS = (
     claim_is_not_looser_than_a_thousandth,
     estimate_is_unbiased,
     variance_is_the_variance,
+    likelihood_is_the_chance_up_to_a_factor,
 )
 
 

@@ -71,10 +71,12 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[byte
                 for metric, value in person.items():
                     client.report(metric, value)
                 payloads += [
-                    w.payload for w in client._outbox.some(5, 10_000) if w.stream == "homepage"
+                    drawn.payload
+                    for _, drawn in client._reporter.drawn()
+                    if drawn.stream == "homepage"
                 ]
                 assert client.flush(60)
-            transport.close()
+            transport.pause()
             _close_epochs(run.shuffler_redis)
             deadline = time.monotonic() + 60
             while True:

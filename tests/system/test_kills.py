@@ -80,13 +80,13 @@ class Load:
         while not self._end.is_set():
             client = Client(bundle, MemoryState(), transport, hold_seconds=None)
             client.report("theme", random.choice(["light", "dark", "system"]))
-            payload = client._outbox.some(1, 10)[0].payload
+            payload = client._reporter.drawn()[0][1].payload
             while not client.flush(30):
                 pass
             with self._lock:
                 self._sent[payload] += 1
                 self._lost += Counter(client.dropped)
-        transport.close()
+        transport.pause()
 
 
 def _kill(child: Child, chance: random.Random) -> None:

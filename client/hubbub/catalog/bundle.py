@@ -6,7 +6,7 @@ the second line's bytes as they stand, so there is nothing to canonicalise.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +33,7 @@ class Bundle:
 
     roots: PEM of the certificates that the shuffler's TLS must chain to; None for the system's.
     history: per metric name ever used, the digest of its definition.
+    streams: every metric, and every tier of one, by the stream's name.
     operator: the Ed25519 public key (32 bytes) that signed it.
     """
 
@@ -42,14 +43,23 @@ class Bundle:
     roots: str | None
     history: Mapping[str, str]
     operator: bytes = b""
+    streams: Mapping[str, Metric] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        every = [
+            stream
+            for metric in self.metrics.values()
+            for stream in (metric, *(metric.at(epsilon) for epsilon in metric.tiers))
+        ]
+        object.__setattr__(self, "streams", {stream.name: stream for stream in every})
 
     def metric(self, name: str) -> Metric:
-        """The metric of this name. Raises UnknownMetric."""
-        if name not in self.metrics:
+        """The metric of this name, or a tier of one. Raises UnknownMetric."""
+        if name not in self.streams:
             raise UnknownMetric(
-                f'metric "{name}" is not in the bundle; it has {_list(self.metrics)}'
+                f'metric "{name}" is not in the bundle; it has {_list(self.streams)}'
             )
-        return self.metrics[name]
+        return self.streams[name]
 
 
 def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey) -> bytes:
@@ -145,7 +155,7 @@ def stream_table(bundle: Bundle) -> str:
             "epoch_seconds": EPOCH_SECONDS[metric.epoch],
             "grace_seconds": grace_seconds(metric.epoch),
         }
-        for metric in bundle.metrics.values()
+        for metric in bundle.streams.values()
     }
     keys = [{"id": key.id, "start": key.start, "end": key.end} for key in bundle.keys]
     return json.dumps({"version": 1, "streams": streams, "keys": keys}, indent=1) + "\n"
@@ -163,6 +173,7 @@ def _dump(metric: Metric) -> dict[str, Any]:
             "lifetime_epsilon": metric.limits.lifetime_epsilon,
         }
         | ({"choice": asdict(metric.choice)} if metric.choice else {})
+        | ({"tiers": list(metric.tiers)} if metric.tiers else {})
     )
 
 
@@ -184,6 +195,7 @@ def _load(body: dict[str, Any], signer: bytes) -> Bundle:
             values=None if entry["values"] is None else tuple(entry["values"]),
             parameters=entry["parameters"],
             choice=load_choice(entry["choice"]) if "choice" in entry else None,
+            tiers=tuple(entry.get("tiers", ())),
         )
         if entry["version"] != metric.randomizer.VERSION:
             raise ValueError(

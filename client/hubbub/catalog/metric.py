@@ -3,10 +3,10 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from hubbub.catalog.choice import Choice
 from hubbub.errors import BadParameter, ValueOutOfDomain
@@ -36,13 +36,14 @@ class Metric:
     """One entry of the catalog.
 
     values: None for a metric over strings or numbers.
+    tiers: smaller epsilons that a person may ask for instead, ascending. Each is a stream.
     choice: how the mechanism was chosen, if it was; says nothing about what totals mean.
     memoized: the randomizer again, if it has a permanent step.
     report_loss: what one report can lose, in nats, as proven of the mechanism.
     lifetime_loss: what all reports of one unchanged value can lose; infinite if not memoized.
 
     Raises:
-        BadParameter: the mechanism cannot be built so, or loses more than `epsilon`.
+        BadParameter: the mechanism cannot be built so, loses more than `epsilon`, or has no tiers.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Metric:
     values: tuple[str, ...] | None = None
     parameters: Mapping[str, float] = field(default_factory=dict)
     choice: Choice | None = None
+    tiers: tuple[float, ...] = ()
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
     memoized: Memoized | None = field(init=False, repr=False, compare=False)
     report_loss: float = field(init=False, repr=False, compare=False)
@@ -84,6 +86,10 @@ class Metric:
                 f"a minimum batch of {self.min_batch} reports is {size}; "
                 "lower min_batch or choose a shorter payload"
             )
+        if self.tiers and "epsilon" not in given:
+            raise BadParameter(
+                f"{self.mechanism} has no epsilon of its own to scale; leave tiers out"
+            )
         memoized = randomizer if isinstance(randomizer, Memoized) else None
         forever = memoized.permanent_loss() if memoized else inf
         object.__setattr__(self, "memoized", memoized)
@@ -91,6 +97,35 @@ class Metric:
         object.__setattr__(self, "report_loss", report_loss)
         object.__setattr__(self, "lifetime_loss", forever)
         object.__setattr__(self, "_index", {v: i for i, v in enumerate(self.values or ())})
+
+    @property
+    def family(self) -> str:
+        """The metric's name in the catalog, whichever tier this is."""
+        return self.name.partition("/")[0]
+
+    @property
+    def tier(self) -> str:
+        """Which tier this is, as its stream's name says it; "" for the metric itself."""
+        return self.name.partition("/")[2]
+
+    def at(self, epsilon: float) -> Self:
+        """The same question at a smaller epsilon: a stream of its own, with totals of its own."""
+        scaled = {
+            name: number * epsilon / self.epsilon if name == "permanent_epsilon" else number
+            for name, number in self.parameters.items()
+        }
+        name = self._stream(epsilon)
+        return replace(self, name=name, epsilon=epsilon, parameters=scaled, choice=None, tiers=())
+
+    def stream_within(self, most_epsilon: float) -> str | None:
+        """The stream of the largest epsilon that is allowed; None if none is."""
+        if self.epsilon <= most_epsilon:
+            return self.name
+        allowed = [epsilon for epsilon in self.tiers if epsilon <= most_epsilon]
+        return self._stream(allowed[-1]) if allowed else None
+
+    def _stream(self, tier: float) -> str:
+        return f"{self.name}/{tier:g}"
 
     def code(self, value: Any) -> Any:  # noqa: ANN401 what an app passed in, the mechanism's own value out
         """The mechanism's value for what the app reported.

@@ -3,7 +3,6 @@
 Every field is checked. All problems are told at once, with file, line, metric, field, remedy.
 """
 
-import gzip
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.catalog.choice import AUTO, AUTO_FIELDS, resolve
+from hubbub.catalog.domain import values
 from hubbub.catalog.epochs import EPOCH_SECONDS
 from hubbub.catalog.metric import (
     MAX_MIN_BATCH,
@@ -39,10 +39,9 @@ _FIELDS: Final = (
     "domain",
     "min_batch",
     "limits",
+    "tiers",
 )
-_DOMAINS: Final = {"strings": "string", "numbers": "number"}
 _MAX_REPORTS_PER_EPOCH: Final = 1000
-_MAX_VALUE_BYTES: Final = 1024
 
 Complain = Callable[[str, str], None]
 
@@ -158,13 +157,14 @@ def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) 
         if not is_right(table.get(field)):
             wrong(field, remedy)
     limits = _limits(table.get("limits"), table.get("epsilon"), wrong)
-    values = _values(mechanism, table, folder, wrong)
+    tiers = _tiers(table.get("tiers", []), table.get("epsilon"), wrong)
+    listed = values(mechanism, table, folder, wrong)
     if complaints or limits is None:
         return None
     given: Mapping[str, Any] = {field: table[field] for field in own if field in table}
     try:
         mechanism, given, choice = resolve(
-            mechanism, float(table["epsilon"]), len(values) if values else None, given
+            mechanism, float(table["epsilon"]), len(listed) if listed else None, given
         )
         return Metric(
             name=name,
@@ -176,9 +176,10 @@ def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) 
             epsilon=float(table["epsilon"]),
             min_batch=table["min_batch"],
             limits=limits,
-            values=values,
+            values=listed,
             parameters=given,
             choice=choice,
+            tiers=tiers,
         )
     except BadParameter as error:
         wrong("mechanism", str(error))
@@ -200,51 +201,16 @@ def _limits(given: Any, epsilon: Any, wrong: Complain) -> Limits | None:  # noqa
     return None
 
 
-def _values(
-    mechanism: str, table: dict[str, Any], folder: Path, wrong: Complain
-) -> tuple[str, ...] | None:
-    """The listed values; None for a domain, or once something was complained about."""
-    given = [field for field in ("values", "values_file", "domain") if field in table]
-    if mechanism == AUTO:
-        kind: str = "numbers" if "domain" in given else "categories"
-    else:
-        kind = REGISTRY[mechanism].VALUES
-    if kind in _DOMAINS:
-        if given != ["domain"] or table["domain"] != _DOMAINS[kind]:
-            wrong(
-                "domain",
-                f'{mechanism} is over {kind}; write domain = "{_DOMAINS[kind]}" and no values',
-            )
-        return None
-    if len(given) != 1 or "domain" in given:
-        wrong("values", f"{mechanism} needs its values; write values = [...] or values_file = ...")
-        return None
-    field = given[0]
-    values = table[field] if field == "values" else _lines(folder, table[field], wrong)
-    if values is None:
-        return None
-    if not (isinstance(values, list) and all(isinstance(v, str) and v for v in values)):
-        wrong(field, "must be a list of texts, none empty")
-    elif any(len(v.encode()) > _MAX_VALUE_BYTES for v in values):
-        wrong(field, f"a value is longer than {_MAX_VALUE_BYTES} bytes; shorten it")
-    elif len(set(values)) != len(values):
-        wrong(field, "holds a value twice; remove one")
-    else:
-        return tuple(values)
-    return None
-
-
-def _lines(folder: Path, name: Any, wrong: Complain) -> list[str] | None:  # noqa: ANN401 parsed TOML
-    """The lines of a values file (plain or .gz), relative to the catalog's folder."""
-    if not (isinstance(name, str) and name):
-        wrong("values_file", "must be the path of a text file, one value a line")
-        return None
-    try:
-        raw = (folder / name).read_bytes()
-        return (gzip.decompress(raw) if name.endswith(".gz") else raw).decode().splitlines()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        wrong("values_file", f"{folder / name} cannot be read as text: {error}; mend the file")
-        return None
+def _tiers(given: Any, epsilon: Any, wrong: Complain) -> tuple[float, ...]:  # noqa: ANN401 parsed TOML
+    """The smaller epsilons that a person may choose; complains unless ascending below epsilon."""
+    numbers = isinstance(given, list) and all(map(_is_number, given))
+    inside = numbers and _is_number(epsilon) and all(MIN_EPSILON <= t < epsilon for t in given)
+    if not (inside and given == sorted(set(given))):
+        wrong(
+            "tiers", f"must ascend from {MIN_EPSILON} to below epsilon; write tiers = [0.25, 0.5]"
+        )
+        return ()
+    return tuple(float(tier) for tier in given)
 
 
 def _line(text: str, metric: str, field: str) -> int:

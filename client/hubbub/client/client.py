@@ -6,48 +6,48 @@ client.report("theme", "dark")
 
 import atexit
 import logging
+import math
 import os
-import secrets
-import threading
 import time
+from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-import platformdirs
-
-from hubbub.catalog import Bundle, Metric, epoch_at, epoch_start, key_at, read_bundle
-from hubbub.client.device import DeviceMemo
-from hubbub.client.ledger import Ledger
-from hubbub.client.outbox import Outbox, Waiting
+from hubbub.catalog import Bundle, read_bundle
+from hubbub.client.background import Background
+from hubbub.client.forks import follow
+from hubbub.client.memory_state import MemoryState
 from hubbub.client.outcome import Outcome
-from hubbub.client.sender import Sender
-from hubbub.client.state import FolderState, State
+from hubbub.client.reporter import Reporter
+from hubbub.client.sender import OnDrop, Sender
+from hubbub.client.settings import Settings, at_most
+from hubbub.client.starting import log_to_stderr, state_of
+from hubbub.client.state import State
 from hubbub.client.transport import GrpcTransport, Transport
-from hubbub.errors import HubbubError
+from hubbub.client.view import LedgerView, view
+from hubbub.errors import HubbubError, StateUnusable, UnknownMetric, ValueOutOfDomain
 from hubbub.mechanisms import BitSource, SystemBits
 
 __all__ = ["Client"]
 
 _log: Final = logging.getLogger("hubbub.client")
+_log.addHandler(logging.NullHandler())  # the app decides what is shown
 
-_OUTBOX_SIZE: Final = 10_000
-_HOLD_SECONDS: Final = 30.0
-_SEND_SECONDS: Final = 300.0
 _EXIT_SECONDS: Final = 2.0
+_STOP_SECONDS: Final = 2.0
 
 
 class Client:
     """Randomizes values on this device and sends them, in the background, to the shuffler.
 
-    `report()` does no I/O and no cryptography: it draws coins and returns. Sending never raises
-    into the app; what could not be sent is in `dropped`, by reason.
+    `report()` does no I/O: it draws coins and returns. Nothing here raises for the network's or
+    the server's faults; what could not be sent is in `dropped`, by reason.
 
-    hold_seconds: reports wait a random time up to this before they go, so that the moment of
-    sending says nothing about the moment of reporting; None for no background thread at all:
-    then only flush() sends.
+    hold_seconds: reports wait a random time up to this before they go; None for no background
+        thread at all: then only flush() and close() send.
+    strict: raise for the programmer's mistakes; otherwise they are outcomes, counted and logged.
+    on_drop: called from the background with metric and reason of every payload given up.
     """
 
     def __init__(
@@ -56,117 +56,184 @@ class Client:
         state: State,
         transport: Transport,
         *,
-        hold_seconds: float | None = _HOLD_SECONDS,
+        hold_seconds: float | None = 30.0,
+        strict: bool = True,
+        disabled: bool = False,
+        most_epsilon: float = math.inf,
+        on_drop: OnDrop | None = None,
         coins: BitSource | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._bundle = bundle
         self._state = state
         self._transport = transport
-        self._coins = coins or SystemBits()
+        self._strict = strict
+        self._disabled = disabled
         self._clock = clock
-        self._lock = threading.Lock()
-        self._ledger = Ledger(state.load())
-        self._outbox = Outbox(_OUTBOX_SIZE)
-        self._sender = Sender(self._outbox, bundle, transport, self._save)
-        self._closing = threading.Event()
-        self._wake = threading.Event()
-        if hold_seconds is not None:
-            threading.Thread(
-                target=self._send_in_background,
-                args=(hold_seconds,),
-                name="hubbub-sender",
-                daemon=True,
-            ).start()
+        self._closed = False
+        self._left_behind = False
+        self._outcomes: Counter[Outcome] = Counter()
+        self._reporter = Reporter(bundle, state, coins or SystemBits(), clock, most_epsilon)
+        self._sender = Sender(
+            self._reporter, state, bundle, transport, clock=clock, on_drop=on_drop
+        )
+        self._background: Background | None = None
+        if disabled:
+            self._reporter.switch(on=False)
+        if hold_seconds is not None and not disabled:
+            self._background = Background(self._sender, state, transport, hold_seconds)
+            self._background.wake()
             atexit.register(self.close, _EXIT_SECONDS)
+        follow(self, [transport, state, self._reporter, self._sender, self._background])
 
     @classmethod
     def from_bundle(
         cls,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | None = None,
         *,
-        state_dir: str | os.PathLike[str] | None = None,
         operator: bytes | None = None,
         insecure: bool = False,
+        on_drop: OnDrop | None = None,
+        **settings: Any,  # noqa: ANN401 as Settings says
     ) -> Self:
         """A client for the bundle in a file.
 
-        state_dir: where this device keeps its secret and ledger; by default the user's own folder
-            for application state.
         operator: the operator's Ed25519 public key (32 bytes) to insist on. Without it the state
             folder trusts the first operator it sees, and no other after that.
         insecure: no TLS; only for a shuffler on this machine.
+        settings: state_dir, disabled, strict, shuffler, most_epsilon, hold_seconds, log; each goes
+            before its environment variable (HUBBUB_STATE_DIR, ...), and path before HUBBUB_BUNDLE.
+
+        If the state folder cannot be used the client goes on in memory, and says so once.
 
         Raises:
             BundleRefused: the bundle is unreadable, altered, or another operator's.
-            StateUnusable: the state folder cannot be used.
+            BadParameter: a setting is not understood.
         """
-        bundle = read_bundle(Path(path), operator=operator)
-        folder = Path(state_dir) if state_dir else platformdirs.user_state_path("hubbub")
-        state = FolderState(folder)
-        state.pin(bundle.operator)
-        transport = GrpcTransport(bundle.shuffler, roots=bundle.roots, insecure=insecure)
-        return cls(bundle, state, transport)
+        told = Settings.read(bundle=path, **settings)
+        if told.log:
+            log_to_stderr(told.log)
+        bundle = read_bundle(told.bundle, operator=operator)
+        transport = GrpcTransport(
+            told.shuffler or bundle.shuffler, roots=bundle.roots, insecure=insecure
+        )
+        state = MemoryState() if told.disabled else state_of(bundle, told.state_dir)
+        return cls(
+            bundle,
+            state,
+            transport,
+            hold_seconds=told.hold_seconds,
+            strict=told.strict,
+            disabled=told.disabled,
+            most_epsilon=told.most_epsilon,
+            on_drop=on_drop,
+        )
 
     def report(self, metric: str, value: Any) -> Outcome:  # noqa: ANN401 each metric has its own
-        """Randomize one value and queue it. Never blocks on the network.
+        """Randomize one value and queue it. No I/O, and no exception but for a mistake when strict.
 
         Raises:
-            UnknownMetric: the bundle has no such metric.
-            ValueOutOfDomain: the metric has no such value; the message does not show it.
+            UnknownMetric: strict, and the bundle has no such metric.
+            ValueOutOfDomain: strict, and the metric has no such value; the message hides it.
         """
-        entry = self._bundle.metric(metric)
-        code = entry.code(value)
-        now = self._clock()
-        epoch = epoch_at(now, entry.epoch)
-        if self._closing.is_set():
-            return Outcome.CLOSED
-        if datetime.fromtimestamp(now, UTC).date() > entry.expires:
-            return Outcome.EXPIRED
-        if key_at(self._bundle.keys, epoch_start(epoch, entry.epoch)) is None:
-            return Outcome.NO_KEY
-        memo = DeviceMemo(self._state.secret, metric)
-        tag = memo.tag(entry.memoized.permanent_key(code)) if entry.memoized else ""
-        with self._lock:
-            if self._outbox.full:
-                return Outcome.OVERFLOWED
-            # PRIVACY: the ledger is asked before any coin is drawn.
-            refusal = self._ledger.charge(entry, epoch, tag)
-            if refusal is not None:
-                return refusal
-            self._outbox.add(Waiting(metric, epoch, self._payload(entry, code, memo)))
-        self._wake.set()
-        return Outcome.QUEUED
+        outcome = self._report(metric, value)
+        self._outcomes[outcome] += 1
+        return outcome
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Send what waits now, for at most `timeout` seconds; True if nothing is left waiting."""
+        deadline = time.monotonic() + timeout
         try:
-            return self._sender.send(timeout)
-        except HubbubError as error:
-            _log.warning("reports wait on: %s", error)
+            self._sender.enter()
+            while True:
+                wait = self._sender.attempt(deadline - time.monotonic())
+                if wait is None:
+                    return not self._state.waiting()
+                if time.monotonic() + wait >= deadline:
+                    return False
+                time.sleep(wait)
+        except StateUnusable as error:
+            self._sender.say_once("state", "reports wait in memory: %s", error)
             return False
 
     def close(self, timeout: float = 10.0) -> bool:
-        """Flush, then stop for good; True if nothing was left behind."""
-        if self._closing.is_set():
-            return not len(self._outbox)
-        self._closing.set()
+        """Flush, then stop for good; True if nothing was left for the next start."""
+        if self._closed:
+            return not self._left_behind
+        self._closed = True
         atexit.unregister(self.close)
-        done = self.flush(timeout)
-        self._sender.stop()
-        self._wake.set()
-        self._transport.close()
+        done = self._disabled or self.flush(timeout)
+        self._sender.stop(_STOP_SECONDS)
+        if self._background:
+            self._background.end(_STOP_SECONDS)
+        self._left_behind = not done
+        self._state.close()
         return done
+
+    def disable(self, *, forget: bool = False) -> None:
+        """Stop at once, and for good until enable(), in all processes: what waits is deleted.
+
+        forget: delete this device's secret and ledger too. Epochs that run now stay reported.
+
+        Raises:
+            StateUnusable: this process has stopped, but that could not be written down: after a
+                restart it would report again.
+        """
+        last = self._reporter.switch(on=False)
+        self._sender.stop(_STOP_SECONDS)
+        if last:
+            self._state.enter([], [], last)
+        self._state.consent(on=False, forget=forget, now=self._clock())
+        self._reporter.refresh()
+
+    def enable(self) -> None:
+        """Report again. What was reported while off is not sent.
+
+        Raises:
+            StateUnusable: it could not be written down; the client stays off.
+        """
+        self._state.consent(on=True, forget=False, now=self._clock())
+        self._reporter.refresh()
+        self._reporter.switch(on=not self._disabled)
+        self._sender.go_on()
+
+    def prefer(self, most_epsilon: float | None) -> None:
+        """Keep the most epsilon that this person allows a report; None for what the metric asks.
+
+        Metrics with tiers report at the largest that is allowed; others not at all if above it.
+
+        Raises:
+            StateUnusable: it could not be written down.
+        """
+        self._state.prefer(at_most(most_epsilon))
+        self._reporter.refresh()
+
+    def ledger(self) -> LedgerView:
+        """What left this device and what is left of each budget, for this person to see.
+
+        Raises:
+            StateUnusable: the state cannot be read.
+        """
+        return view(self._bundle, self._state.standing(), self._state.kept(), self._clock())
 
     @property
     def waiting(self) -> int:
-        """How many payloads wait to be sent."""
-        return len(self._outbox)
+        """How many payloads wait to be sent, as far as can be told."""
+        drawn = len(self._reporter.drawn())
+        try:
+            return self._state.waiting() + drawn
+        except StateUnusable:
+            return drawn
 
     @property
     def dropped(self) -> dict[str, int]:
-        """How many payloads were given up, by reason."""
+        """How many payloads this process gave up, by reason."""
         return dict(self._sender.dropped)
+
+    @property
+    def outcomes(self) -> dict[Outcome, int]:
+        """How often report() said what, in this process."""
+        return dict(self._outcomes)
 
     def __enter__(self) -> Self:
         return self
@@ -179,19 +246,40 @@ class Client:
     ) -> None:
         self.close()
 
-    def _payload(self, metric: Metric, code: Any, memo: DeviceMemo) -> bytes:  # noqa: ANN401
-        if metric.memoized:
-            return metric.memoized.randomize_again(code, memo, self._coins)
-        return metric.randomizer.randomize(code, self._coins)
+    async def __aenter__(self) -> Self:
+        return self
 
-    def _save(self) -> None:
-        with self._lock:
-            self._state.save(self._ledger.entries())
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        import asyncio  # noqa: PLC0415 who is here has it; others need not load it
 
-    def _send_in_background(self, hold_seconds: float) -> None:
-        while not self._closing.is_set():
-            self._wake.wait()
-            self._wake.clear()
-            hold = secrets.SystemRandom().uniform(0, hold_seconds)
-            if not self._closing.wait(hold) and not self.flush(_SEND_SECONDS):
-                self._wake.set()
+        await asyncio.to_thread(self.close)
+
+    def _report(self, metric: str, value: Any) -> Outcome:  # noqa: ANN401 as report
+        if self._closed:
+            return Outcome.CLOSED
+        try:
+            outcome = self._reporter.report(metric, value)
+        except UnknownMetric as error:
+            return self._mistake(error, Outcome.UNKNOWN_METRIC)
+        except ValueOutOfDomain as error:
+            return self._mistake(error, Outcome.NOT_A_VALUE)
+        except Exception as error:
+            if self._strict:
+                raise
+            # Its text may hold the value: only its type is told.
+            self._sender.say_once("failed", "report() failed: %s", type(error).__name__)
+            return Outcome.FAILED
+        if outcome is Outcome.QUEUED and self._background:
+            self._background.wake()
+        return outcome
+
+    def _mistake(self, error: HubbubError, outcome: Outcome) -> Outcome:
+        if self._strict:
+            raise error
+        self._sender.say_once(str(error), "report() is used wrongly: %s", error)
+        return outcome

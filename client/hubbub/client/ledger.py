@@ -4,46 +4,107 @@ Memoization-aware: reports of one unchanged value under a permanent response cos
 than that response (the bound that RAPPOR's theorem 1 gives), and another value costs anew.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
 
-from hubbub.catalog import Metric
+from hubbub.catalog import Metric, epoch_at
 from hubbub.client.outcome import Outcome
 
-__all__ = ["Ledger"]
+__all__ = ["Account", "charge", "fresh", "merge"]
+
+# Every epoch that was reported is remembered by itself, so that a clock that jumped ahead and came
+# back may still report today. Past this many the oldest count as reported, all of them.
+_EPOCHS: Final = 64
 
 
-class Ledger:
-    """Counts of reports, per metric: in the newest epoch, and for life by value tag."""
+@dataclass(slots=True)
+class Account:
+    """What was said about one metric, over all its tiers. Holds counts and tags, never a value.
 
-    def __init__(self, entries: dict[str, Any] | None = None) -> None:
-        self._entries: dict[str, Any] = entries or {}
+    spent: the most that all reports so far can say about this person, in nats.
+    floor: epochs up to this one count as reported.
+    epochs: reports per epoch above the floor.
+    responses: reports per permanent response, by a name that only this device can make.
+    """
 
-    def charge(self, metric: Metric, epoch: int, tag: str) -> Outcome | None:
-        """Enter one report, or say why not (and then enter nothing).
+    spent: float = 0.0
+    floor: int = -1
+    epochs: dict[int, int] = field(default_factory=dict)
+    responses: dict[str, int] = field(default_factory=dict)
 
-        tag: a device-made name of the value if the metric is memoized, "" otherwise.
-        """
-        entry = self._entries.setdefault(metric.name, {"epoch": epoch, "in_epoch": 0, "tags": {}})
-        # An epoch before the newest is refused too: a clock set back earns no second report.
-        in_epoch = entry["in_epoch"] if epoch <= entry["epoch"] else 0
-        if epoch < entry["epoch"] or in_epoch >= metric.limits.reports_per_epoch:
-            return Outcome.ALREADY_REPORTED
-        tags = entry["tags"]
-        after = {**tags, tag: tags.get(tag, 0) + 1}
-        if _spent(metric, after) > metric.limits.lifetime_epsilon:
-            return Outcome.OVER_BUDGET
-        entry.update(epoch=epoch, in_epoch=in_epoch + 1, tags=after)
-        return None
+    def data(self) -> dict[str, Any]:
+        """All of it, JSON-ready."""
+        epochs = {str(epoch): reports for epoch, reports in self.epochs.items()}
+        return {
+            "spent": self.spent,
+            "floor": self.floor,
+            "epochs": epochs,
+            "responses": dict(self.responses),
+        }
 
-    def spent(self, metric: Metric) -> float:
-        """The most that all reports so far can say about this person, in nats."""
-        entry = self._entries.get(metric.name)
-        return _spent(metric, entry["tags"]) if entry else 0.0
+    @classmethod
+    def load(cls, data: Mapping[str, Any]) -> Self:
+        """The account that `data()` told. Raises ValueError, TypeError or KeyError for another."""
+        epochs = {int(epoch): int(reports) for epoch, reports in data["epochs"].items()}
+        responses = {str(tag): int(reports) for tag, reports in data["responses"].items()}
+        return cls(float(data["spent"]), int(data["floor"]), epochs, responses)
 
-    def entries(self) -> dict[str, Any]:
-        """All of it, as JSON-ready data; holds counts and tags, never a value."""
-        return self._entries
+    def reported(self, epoch: int) -> int | None:
+        """How many reports the epoch has had; None if that is no longer known."""
+        return None if epoch <= self.floor else self.epochs.get(epoch, 0)
+
+    def add(self, metric: Metric, epoch: int, tag: str) -> None:
+        """Enter one report, whatever the limits say."""
+        self.spent += _cost(self, metric, tag)
+        self.epochs[epoch] = self.epochs.get(epoch, 0) + 1
+        if tag:
+            name = _response(metric, tag)
+            self.responses[name] = self.responses.get(name, 0) + 1
+        while len(self.epochs) > _EPOCHS:
+            self.floor = min(self.epochs)
+            del self.epochs[self.floor]
 
 
-def _spent(metric: Metric, tags: dict[str, int]) -> float:
-    return sum(min(n * metric.report_loss, metric.lifetime_loss) for n in tags.values())
+def fresh(metric: Metric, since: float) -> Account:
+    """An account that says nothing yet; the epoch running at `since`, if not 0, is over for it."""
+    return Account(floor=epoch_at(since, metric.epoch) if since else -1)
+
+
+def charge(account: Account, metric: Metric, epoch: int, tag: str) -> Outcome | None:
+    """Enter one report, or say why not (and then enter nothing).
+
+    metric: of the tier that reports.
+    tag: a device-made name of the permanent response if the metric is memoized, "" otherwise.
+    """
+    reported = account.reported(epoch)
+    if reported is None or reported >= metric.limits.reports_per_epoch:
+        return Outcome.ALREADY_REPORTED
+    if account.spent + _cost(account, metric, tag) > metric.limits.lifetime_epsilon:
+        return Outcome.OVER_BUDGET
+    account.add(metric, epoch, tag)
+    return None
+
+
+def merge(one: Account, other: Account) -> Account:
+    """An account that allows no more than either: for when one of them was lost for a while."""
+    floor = max(one.floor, other.floor)
+    epochs = {
+        epoch: max(one.epochs.get(epoch, 0), other.epochs.get(epoch, 0))
+        for epoch in one.epochs.keys() | other.epochs.keys()
+        if epoch > floor
+    }
+    return Account(max(one.spent, other.spent), floor, epochs, dict(one.responses))
+
+
+def _cost(account: Account, metric: Metric, tag: str) -> float:
+    if not tag:
+        return metric.report_loss
+    before = account.responses.get(_response(metric, tag), 0)
+    return min((before + 1) * metric.report_loss, metric.lifetime_loss) - min(
+        before * metric.report_loss, metric.lifetime_loss
+    )
+
+
+def _response(metric: Metric, tag: str) -> str:
+    return f"{metric.tier}:{tag}"

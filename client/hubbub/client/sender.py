@@ -1,115 +1,184 @@
-"""The sender: seals what waits, submits it, tries again. At least once, never as two."""
+"""The sender: seals what was drawn, enters it in the outbox, submits it; never once as two.
+
+A report is sealed once, as it enters the outbox: every attempt to send it is the same bytes, also
+after a restart, and the shuffler knows a resend by that.
+"""
 
 import logging
 import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from hubbub.catalog import Bundle, epoch_start, key_at, seal, seal_info
-from hubbub.client.outbox import Outbox, Waiting
+from hubbub.catalog import Bundle, epoch_start, grace_seconds, key_at, seal, seal_info
+from hubbub.client.reporter import Reporter
+from hubbub.client.state import SENT, Drawn, Dropped, Entry, State
 from hubbub.client.transport import NotSent, Transport
-from hubbub.wire.v1.report_pb2 import SealedReport
-from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest
 
-__all__ = ["Sender"]
+__all__ = ["OnDrop", "Sender"]
 
 _log: Final = logging.getLogger("hubbub.client")
+
+OnDrop = Callable[[str, str], None]
+"""Told of every payload that is given up: the metric, and why."""
 
 _BATCH: Final = 500
 _BATCH_BYTES: Final = 1 << 20
 _CALL_SECONDS: Final = 10.0
 _FIRST_WAIT_SECONDS: Final = 0.2
-_LONGEST_WAIT_SECONDS: Final = 60.0
+_LONGEST_WAIT_SECONDS: Final = 300.0
+_CLAIMED_SECONDS: Final = 5.0
+_AT_ONCE: Final = 8
+_REST_SECONDS: Final = 0.002
 _random: Final = secrets.SystemRandom()
 
 
 class Sender:
-    """Empties an outbox into a transport.
+    """Moves what a reporter drew into the state, and from there into a transport.
 
-    before: called before anything leaves, so that what was spent is on disk first.
-    dropped: how many payloads were given up, by reason; nothing vanishes uncounted.
+    dropped: how many payloads this process gave up, by reason; nothing vanishes uncounted.
     """
 
     def __init__(
-        self, outbox: Outbox, bundle: Bundle, transport: Transport, before: Callable[[], None]
+        self,
+        reporter: Reporter,
+        state: State,
+        bundle: Bundle,
+        transport: Transport,
+        *,
+        clock: Callable[[], float],
+        on_drop: OnDrop | None = None,
     ) -> None:
-        self._outbox = outbox
+        self._reporter = reporter
+        self._state = state
         self._bundle = bundle
         self._transport = transport
-        self._before = before
+        self._clock = clock
+        self._on_drop = on_drop
+        self._entering = threading.Lock()
         self._sending = threading.Lock()
-        self._stop = threading.Event()
+        self._failures = 0
+        self._said: set[str] = set()
+        self._stopped = threading.Event()
         self.dropped: Counter[str] = Counter()
 
-    def send(self, timeout_seconds: float) -> bool:
-        """Send all that waits, trying again until the time is up; True if nothing is left."""
-        deadline = time.monotonic() + timeout_seconds
-        # Another thread may be in the middle of a long retry: wait no longer than promised.
-        if not self._sending.acquire(timeout=timeout_seconds):
-            return False
+    def enter(self, *, gently: bool = False) -> None:
+        """Seal and keep what was drawn here, and by processes that ended; all of it or nothing.
+
+        gently: pause between seals, so that threads of the app never wait long for ours.
+
+        Raises:
+            StateUnusable: nothing was lost; try again.
+        """
+        with self._entering:
+            drawn = self._reporter.drawn()
+            self._enter(drawn, "", gently=gently)
+            for owner, orphaned in self._state.orphans():
+                self._enter(orphaned, owner, gently=gently)
+            self._reporter.refresh(drawn[-1][0] if drawn else 0)
+
+    def attempt(self, timeout_seconds: float) -> float | None:
+        """Submit once: how long to wait before the next attempt; None if nothing is left to send.
+
+        Raises:
+            StateUnusable: nothing was sent, or the shuffler's answer could not be kept.
+        """
+        started = time.monotonic()
+        # Another thread may be in the middle of a submission: wait no longer than promised.
+        if not self._sending.acquire(timeout=max(0.0, timeout_seconds)):
+            return 0.0
         try:
-            return self._send_until(deadline)
+            left = min(timeout_seconds - (time.monotonic() - started), _CALL_SECONDS)
+            return self._attempt(left) if left > 0 else 0.0
         finally:
             self._sending.release()
 
-    def stop(self) -> None:
-        """Let a send that waits for its next try return."""
-        self._stop.set()
+    def stop(self, wait_seconds: float) -> None:
+        """Submit nothing more, and end what is being submitted."""
+        self._stopped.set()
+        self._transport.pause()
+        if self._sending.acquire(timeout=wait_seconds):
+            self._sending.release()
 
-    def _send_until(self, deadline: float) -> bool:
-        attempt = 0
-        while batch := self._outbox.some(_BATCH, _BATCH_BYTES):
-            left = deadline - time.monotonic()
-            if left <= 0 or self._stop.is_set():
-                return False
-            try:
-                self._submit(batch, min(left, _CALL_SECONDS))
-                attempt = 0
-            except NotSent as error:
-                if not error.retry:
-                    self._drop(batch, str(error))
-                    continue
-                wait = error.after_seconds or _backoff_seconds(attempt)
-                attempt += 1
-                if self._stop.wait(min(wait, max(0.0, deadline - time.monotonic()))):
-                    return False
-        return True
+    def go_on(self) -> None:
+        """Submit again."""
+        self._stopped.clear()
 
-    def _submit(self, batch: Sequence[Waiting], timeout_seconds: float) -> None:
-        self._before()
-        request = SubmitRequest(reports=[self._sealed(waiting) for waiting in batch])
-        response = self._transport.submit(request, timeout_seconds)
-        self._outbox.remove(batch)
-        for refusal in response.refused:
-            self._count("refused: " + Reason.Name(refusal.reason), 1)
+    def drop(self, dropped: Iterable[Dropped]) -> None:
+        """Count payloads that were given up, and tell the app."""
+        for one in dropped:
+            self.dropped[one.reason] += 1
+            self.say_once(one.reason, "reports are dropped, and counted: %s", one.reason)
+            if self._on_drop:
+                try:
+                    self._on_drop(one.stream.partition("/")[0], one.reason)
+                except Exception as error:  # noqa: BLE001 the app's own fault must not end our thread
+                    self.say_once("on_drop", "on_drop failed: %s", type(error).__name__)
 
-    def _sealed(self, waiting: Waiting) -> SealedReport:
-        if waiting.report is None:
-            metric = self._bundle.metric(waiting.stream)
-            key = key_at(self._bundle.keys, epoch_start(waiting.epoch, metric.epoch))
-            if key is None:
-                raise AssertionError("report() queues nothing without a key")
-            waiting.report = SealedReport(
-                stream=waiting.stream,
-                epoch=waiting.epoch,
-                key_id=key.id,
-                sealed=seal(waiting.payload, key.key, seal_info(waiting.stream, waiting.epoch)),
-            )
-        return waiting.report
+    def say_once(self, what: str, message: str, *arguments: object) -> None:
+        """Log a warning, the first time that it is about this."""
+        if what not in self._said:
+            self._said.add(what)
+            _log.warning(message, *arguments)
 
-    def _drop(self, batch: Sequence[Waiting], reason: str) -> None:
-        self._outbox.remove(batch)
-        self._count(reason, len(batch))
+    def abandon(self) -> None:
+        """After a fork, in the child."""
+        self._entering, self._sending = threading.Lock(), threading.Lock()
+        self._stopped = threading.Event()
+        self.dropped = Counter()
 
-    def _count(self, reason: str, number: int) -> None:
-        if reason not in self.dropped:
-            _log.warning("reports dropped, counted from now on: %s", reason)
-        self.dropped[reason] += number
+    def _enter(self, drawn: Sequence[tuple[int, Drawn]], owner: str, *, gently: bool) -> None:
+        if not drawn:
+            return
+        entries: list[Entry] = []
+        dropped: list[Dropped] = []
+        for number, (_, one) in enumerate(drawn):
+            if gently and number % _AT_ONCE == _AT_ONCE - 1:
+                time.sleep(_REST_SECONDS)
+            entry = self._sealed(one)
+            if isinstance(entry, Entry):
+                entries.append(entry)
+            else:
+                dropped.append(entry)
+        self.drop(self._state.enter(entries, dropped, drawn[-1][0], owner))
+
+    def _sealed(self, drawn: Drawn) -> Entry | Dropped:
+        metric = self._bundle.streams.get(drawn.stream)
+        if metric is None:  # a process of the app with an older bundle drew it
+            return Dropped(drawn.stream, "unknown_metric")
+        key = key_at(self._bundle.keys, epoch_start(drawn.epoch, metric.epoch))
+        if key is None:
+            return Dropped(drawn.stream, "no_key")
+        sealed = seal(drawn.payload, key.key, seal_info(drawn.stream, drawn.epoch))
+        late = epoch_start(drawn.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
+        return Entry(drawn, metric, key.id, sealed, late)
+
+    def _attempt(self, timeout_seconds: float) -> float | None:
+        if self._stopped.is_set():
+            return None
+        reports, late = self._state.take(_BATCH, _BATCH_BYTES, self._clock())
+        self.drop(late)
+        if not reports:
+            return _CLAIMED_SECONDS if self._state.waiting() else None
+        try:
+            refused = self._transport.submit(reports, timeout_seconds)
+        except NotSent as error:
+            if error.retry:
+                self._state.release(report.id for report in reports)
+                self._failures += 1
+                self.say_once(error.reason, "reports wait: %s", error)
+                return error.after_seconds or _backoff_seconds(self._failures)
+            refused = dict.fromkeys(range(len(reports)), f"rejected_{error.reason}")
+        self._failures = 0
+        fates = {report.id: refused.get(i, SENT) for i, report in enumerate(reports)}
+        self._state.settle(fates)  # if this fails they are sent again, as the same bytes
+        self.drop(Dropped(reports[i].stream, reason) for i, reason in refused.items())
+        return 0.0
 
 
-def _backoff_seconds(attempt: int) -> float:
+def _backoff_seconds(failures: int) -> float:
     """Exponential backoff with full jitter, so that devices do not come back all at once."""
-    return _random.uniform(0, min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2**attempt))
+    longest = min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0 ** min(failures, 20))
+    return _random.uniform(0, longest)

@@ -1,127 +1,237 @@
-"""What a device keeps: its secret, its ledger, and whose bundles it trusts."""
+"""What a device keeps: its secret, its ledger, what waits to be sent, whether it may report.
 
-import base64
-import json
-import os
-import secrets
-from pathlib import Path
-from typing import Any, Final, Protocol
+Two keepers: `FolderState` for real devices; `MemoryState` for simulated ones, for tests, and for a
+device where nothing can be kept.
+"""
 
-from hubbub.client.device import SECRET_BYTES
-from hubbub.errors import BundleRefused, StateUnusable
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
-__all__ = ["FolderState", "MemoryState", "State"]
+from hubbub.catalog import Metric
+from hubbub.client.ledger import Account, charge, fresh
 
-_OWNER_ONLY: Final = 0o600
+__all__ = [
+    "HISTORY",
+    "SENT",
+    "Bounds",
+    "Drawn",
+    "Dropped",
+    "Entry",
+    "Kept",
+    "Standing",
+    "State",
+    "Waiting",
+    "admit",
+    "excess",
+    "fitting",
+]
+
+HISTORY = 1000
+"""How many payloads are remembered once they have met their fate."""
+
+SENT = "sent"
+"""The fate of a report that the shuffler took; any other fate is a reason to have given it up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A payload as report() drew it, noted in memory and not yet in the outbox.
+
+    generation: of the consent under which it was drawn.
+    made: when, in seconds since 1970; stays on the device.
+    """
+
+    stream: str
+    epoch: int
+    tag: str
+    payload: bytes = field(repr=False)
+    generation: int
+    made: float
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A payload on its way into the outbox, sealed once and for all: a resend is the same bytes."""
+
+    drawn: Drawn
+    metric: Metric
+    key_id: int
+    sealed: bytes = field(repr=False)
+    late: float
+    """When the shuffler takes it no more, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A sealed report in the outbox."""
+
+    id: int
+    stream: str
+    epoch: int
+    key_id: int
+    sealed: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A payload that was given up: of which stream, and why."""
+
+    stream: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One payload as the device remembers it. fate: "" while it waits, "sent", or why not."""
+
+    stream: str
+    epoch: int
+    payload: bytes = field(repr=False)
+    made: float
+    fate: str
+
+
+@dataclass(slots=True)
+class Standing:
+    """Where this device stands, over all processes of the app.
+
+    generation: of consent; even while reporting is on.
+    preference: the most epsilon that the person allows a report, or infinity.
+    since: when the person had everything forgotten, or 0: epochs then running are over.
+    may_send: whether what is spent can be written down; nothing may leave if not.
+    counts: payloads given up by reason, and mishaps of the state itself by name.
+    """
+
+    secret: bytes = field(repr=False)
+    generation: int = 0
+    preference: float = math.inf
+    since: float = 0.0
+    may_send: bool = True
+    accounts: dict[str, Account] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def account(self, metric: Metric) -> Account:
+        """The metric's account, opened if it has none."""
+        if metric.family not in self.accounts:
+            self.accounts[metric.family] = fresh(metric, self.since)
+        return self.accounts[metric.family]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much may wait to be sent; the oldest goes first."""
+
+    reports: int = 10_000
+    size_bytes: int = 16 << 20
 
 
 class State(Protocol):
-    """Where a device keeps what must outlive the process."""
+    """Where a device keeps what must outlive a call. Any method but `note` may raise StateUnusable.
 
-    @property
-    def secret(self) -> bytes:
-        """The device's 32 random bytes."""
-        ...
-
-    def load(self) -> dict[str, Any]:
-        """The ledger's entries as last saved."""
-        ...
-
-    def save(self, entries: dict[str, Any]) -> None:
-        """Keep the ledger's entries, whole or not at all."""
-        ...
-
-
-class MemoryState:
-    """Forgets with the process: for tests, and for devices that are simulated."""
-
-    def __init__(self, secret: bytes | None = None) -> None:
-        self.secret: bytes = secret or secrets.token_bytes(SECRET_BYTES)
-        self._entries: dict[str, Any] = {}
-
-    def load(self) -> dict[str, Any]:
-        """The ledger's entries as last saved."""
-        return self._entries
-
-    def save(self, entries: dict[str, Any]) -> None:
-        """Keep the ledger's entries."""
-        self._entries = entries
-
-
-class FolderState:
-    """A folder of this device and user: files of mode 0600, replaced whole.
-
-    Raises:
-        StateUnusable: the folder cannot be made, read or written, or holds what we did not write.
+    Safe between threads; FolderState also between processes.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self.secret: bytes = self._secret()
-        except OSError as error:
-            raise StateUnusable(f"{folder}: {error.strerror}; give a writable state_dir") from error
+    def standing(self) -> Standing:
+        """Where the device stands now; the caller's own copy."""
+        ...
 
-    def pin(self, operator: bytes) -> None:
-        """Trust the first operator ever seen here, and no other after it.
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether another payload of this size can be noted. No I/O."""
+        ...
 
-        Raises:
-            BundleRefused: this folder has seen bundles of another operator.
+    def note(self, drawn: Drawn) -> int:
+        """Hold a payload in memory that outlives this process: its number. Numbers grow. No I/O."""
+        ...
+
+    def enter(
+        self, entries: Sequence[Entry], lost: Sequence[Dropped], upto: int, owner: str = ""
+    ) -> list[Dropped]:
+        """Charge and keep payloads, whole or not at all; says which were given up, `lost` first.
+
+        lost: payloads that cannot be sealed; counted.
+        upto: the number of the last payload noted that is settled by this.
+        owner: whose notes they are, if an orphan's.
         """
-        path = self._folder / "operator.pub"
-        text = base64.b64encode(operator)
-        if not path.exists():
-            self._replace(path, text)
-        elif path.read_bytes() != text:
-            raise BundleRefused(
-                f"the bundle is signed by {text.decode()}, but {path} trusts another operator; "
-                "ship a bundle of the operator you started with"
-            )
+        ...
 
-    def load(self) -> dict[str, Any]:
-        """The ledger's entries as last saved. Raises StateUnusable if they are damaged."""
-        path = self._folder / "ledger.json"
-        if not path.exists():
-            return {}
-        try:
-            entries = json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
-            raise StateUnusable(f"{path}: not a ledger; restore it or give a new folder") from error
-        if not isinstance(entries, dict):
-            raise StateUnusable(f"{path}: not a ledger; restore it or give a new folder")
-        return entries
+    def orphans(self) -> Iterator[tuple[str, list[tuple[int, Drawn]]]]:
+        """What processes that ended had noted and not entered, by owner. Enter it at once."""
+        ...
 
-    def save(self, entries: dict[str, Any]) -> None:
-        """Keep the ledger's entries. Raises StateUnusable if they cannot be written."""
-        try:
-            self._replace(self._folder / "ledger.json", json.dumps(entries).encode())
-        except OSError as error:
-            raise StateUnusable(f"{self._folder}: {error.strerror}; free space there") from error
+    def take(self, most: int, most_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
+        """Reports to send now, in random order, ours alone for a while; and those now too late.
 
-    def _secret(self) -> bytes:
-        path = self._folder / "secret"
-        try:
-            # PRIVACY: made once, readable by its owner alone.
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
-        except FileExistsError:
-            secret = path.read_bytes()
-            if len(secret) != SECRET_BYTES:
-                raise StateUnusable(
-                    f"{path}: not {SECRET_BYTES} bytes; remove the folder"
-                ) from None
-            return secret
-        with os.fdopen(descriptor, "wb") as file:
-            secret = secrets.token_bytes(SECRET_BYTES)
-            file.write(secret)
-        return secret
+        What was spent is written down, in two places, before this returns.
+        """
+        ...
 
-    def _replace(self, path: Path, content: bytes) -> None:
-        draft = path.with_suffix(".draft")
-        with os.fdopen(
-            os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY), "wb"
-        ) as f:
-            f.write(content)
-            f.flush()
-            os.fsync(f.fileno())
-        draft.replace(path)
+    def settle(self, fates: Mapping[int, str]) -> None:
+        """Reports that were taken have met their fate."""
+        ...
+
+    def release(self, ids: Iterable[int]) -> None:
+        """Reports that were taken could not be sent: others may try."""
+        ...
+
+    def waiting(self) -> int:
+        """How many reports wait to be sent."""
+        ...
+
+    def kept(self) -> list[Kept]:
+        """The payloads of the past that are still remembered, oldest first."""
+        ...
+
+    def consent(self, *, on: bool, forget: bool, now: float) -> None:
+        """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""
+        ...
+
+    def prefer(self, epsilon: float) -> None:
+        """Keep the most epsilon that the person allows a report."""
+        ...
+
+    def close(self) -> None:
+        """Let go; what waits stays for the next start."""
+        ...
+
+
+def admit(entries: Sequence[Entry], standing: Standing) -> tuple[list[Entry], list[Dropped]]:
+    """Charge each entry to the ledger: those that may leave, and those given up.
+
+    PRIVACY: the last word. report() has asked a copy of the ledger; between then and now another
+    process of the app may have reported, or the person may have said no.
+    """
+    kept, dropped = [], []
+    for entry in entries:
+        drawn = entry.drawn
+        if drawn.generation != standing.generation:
+            dropped.append(Dropped(drawn.stream, "disabled"))
+            continue
+        refusal = charge(standing.account(entry.metric), entry.metric, drawn.epoch, drawn.tag)
+        if refusal is None:
+            kept.append(entry)
+        else:
+            dropped.append(Dropped(drawn.stream, refusal.value))
+    return kept, dropped
+
+
+def excess(sizes: Sequence[int], bounds: Bounds) -> int:
+    """How many of the oldest reports, with these sizes in bytes, are too many."""
+    over = max(0, len(sizes) - bounds.reports)
+    size = sum(sizes[over:])
+    while size > bounds.size_bytes:
+        size -= sizes[over]
+        over += 1
+    return over
+
+
+def fitting(reports: list[Waiting], most_bytes: int) -> list[Waiting]:
+    """As many of the first as fit one message; a long one goes alone."""
+    size = 0
+    for number, report in enumerate(reports):
+        size += len(report.sealed)
+        if size > most_bytes:
+            return reports[: max(1, number)]
+    return reports

@@ -1,29 +1,33 @@
-"""The way to the shuffler: one gRPC channel, TLS unless it stays on this machine."""
+"""The way to the shuffler: sealed reports out, refusals back.
+
+gRPC is imported at the first send, so that an app that starts pays nothing for it.
+"""
 
 import ipaddress
-from typing import Final, Protocol
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 
-import grpc
-
+from hubbub.client.state import Waiting
 from hubbub.errors import BadParameter, HubbubError
-from hubbub.wire.v1.services_pb2 import SubmitRequest, SubmitResponse
-from hubbub.wire.v1.services_pb2_grpc import ShufflerStub
+
+if TYPE_CHECKING:
+    from hubbub.client.channel import Channel
 
 __all__ = ["GrpcTransport", "NotSent", "Transport"]
 
-# Only these say that the same bytes can never be taken. A server that is killed, restarted or cut
-# off answers with nearly any other code, and a report given up then would be lost.
-_FOR_GOOD: Final = frozenset({grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED})
+_LEAVE_SECONDS: Final = 0.5
 
 
 class NotSent(HubbubError):
     """A submission failed. `retry`: whether the same bytes may do better later.
 
-    after_seconds: how long the server asks to wait, if it says.
+    reason: a name for counting. after_seconds: how long the server asks to wait, if it says.
     """
 
     def __init__(self, reason: str, *, retry: bool, after_seconds: float | None = None) -> None:
-        super().__init__(reason)
+        super().__init__(f"the shuffler did not take the reports: {reason}")
+        self.reason = reason
         self.retry = retry
         self.after_seconds = after_seconds
 
@@ -31,12 +35,15 @@ class NotSent(HubbubError):
 class Transport(Protocol):
     """Carries sealed reports to the shuffler."""
 
-    def submit(self, request: SubmitRequest, timeout_seconds: float) -> SubmitResponse:
-        """Raises NotSent unless the shuffler answered."""
+    def submit(self, reports: Sequence[Waiting], timeout_seconds: float) -> dict[int, str]:
+        """The refused ones by their place, with the reason. Every other report was taken.
+
+        Raises NotSent unless the shuffler answered.
+        """
         ...
 
-    def close(self) -> None:
-        """Let go of the connection."""
+    def pause(self) -> None:
+        """Let go of the connection, and of what is on it at this moment; the next submit dials."""
         ...
 
 
@@ -44,6 +51,7 @@ class GrpcTransport:
     """gRPC over TLS; in the clear (`insecure`) only to an address of this machine.
 
     roots: PEM of the certificates to chain to; None for the system's.
+    A proxy named by the environment (https_proxy, no_proxy) is used, as by gRPC everywhere.
     """
 
     def __init__(self, address: str, *, roots: str | None, insecure: bool = False) -> None:
@@ -51,35 +59,56 @@ class GrpcTransport:
             raise BadParameter(
                 f"{address} is not on this machine: insecure is for loopback alone; use TLS"
             )
-        self._channel = (
-            grpc.insecure_channel(address)
-            if insecure
-            else grpc.secure_channel(
-                address, grpc.ssl_channel_credentials(roots.encode() if roots else None)
-            )
-        )
-        self._stub = ShufflerStub(self._channel)
+        self._address, self._roots, self._insecure = address, roots, insecure
+        self._channel: Channel | None = None
+        self._lock = threading.Lock()
+        self._calls = 0
+        self._idle = threading.Condition(self._lock)
+        self._barred = False
 
-    def submit(self, request: SubmitRequest, timeout_seconds: float) -> SubmitResponse:
-        """Raises NotSent unless the shuffler answered."""
+    def submit(self, reports: Sequence[Waiting], timeout_seconds: float) -> dict[int, str]:
+        """As the Transport protocol says."""
+        from hubbub.client.channel import Channel  # noqa: PLC0415 gRPC, at the first send
+
+        with self._lock:
+            if self._barred:
+                raise NotSent("paused", retry=True, after_seconds=_LEAVE_SECONDS)
+            if self._channel is None:
+                self._channel = Channel(self._address, self._roots, insecure=self._insecure)
+            channel = self._channel
+            self._calls += 1
         try:
-            return self._stub.Submit(request, timeout=timeout_seconds)
-        except grpc.RpcError as error:
-            code = error.code()
-            hints = {str(item.key): str(item.value) for item in error.trailing_metadata() or ()}
-            hint = hints.get("grpc-retry-pushback-ms", "")
-            raise NotSent(
-                f"the shuffler did not take the reports: {code.name}",
-                retry=code not in _FOR_GOOD,
-                after_seconds=int(hint) / 1000 if hint.isdecimal() else None,
-            ) from error
-        except ValueError as error:
-            # Closed by another thread in the meantime: what is left waits for the next start.
-            raise NotSent("the connection was closed", retry=True) from error
+            return channel.submit(reports, timeout_seconds)
+        finally:
+            with self._idle:
+                self._calls -= 1
+                self._idle.notify_all()
 
-    def close(self) -> None:
-        """Let go of the connection."""
-        self._channel.close()
+    def pause(self) -> None:
+        """Close the connection; a call on it ends with NotSent."""
+        with self._lock:
+            channel, self._channel = self._channel, None
+        if channel:
+            channel.close()
+
+    def hold(self) -> None:
+        """Before a fork: end every call, so that gRPC can follow the fork."""
+        with self._lock:
+            self._barred = True
+        self.pause()
+        with self._idle:
+            self._idle.wait_for(lambda: not self._calls, _LEAVE_SECONDS)
+
+    def unhold(self) -> None:
+        """After a fork, in the parent."""
+        with self._lock:
+            self._barred = False
+
+    def abandon(self) -> None:
+        """After a fork, in the child: a connection of its own."""
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._channel, self._calls, self._barred = None, 0, False
 
 
 def _is_loopback(address: str) -> bool:

@@ -91,6 +91,14 @@ class BucketFlips:
             {bucket: (bucket == own) != (lies >> i & 1) for i, bucket in enumerate(members(asked))}
         )
 
+    def likelihood(self, value: float, cells: Mapping[int, int]) -> Fraction:
+        own = self.range.bucket(value, self.buckets)
+        yes, no = 2 * own + 1, 2 * own
+        if yes not in cells and no not in cells:
+            return Fraction(1)  # the device does not answer about this bucket
+        odds = self.lie.complement.exact / self.lie.exact
+        return odds if yes in cells else 1 / odds
+
     def row(self, value: float) -> Sequence[int]:
         own = self.range.bucket(value, self.buckets)
         return [int(bucket == own) for bucket in range(self.buckets)]

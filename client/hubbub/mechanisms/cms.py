@@ -68,6 +68,11 @@ class CountMeanSketch:
     def privacy_loss(self) -> float:
         return log_at_least(self.channel.p / self.channel.q, 2)
 
+    def likelihood(self, value: str, cells: Mapping[int, int]) -> Fraction:
+        function = self.layout.cohort(cells)
+        bucket = position(encoded(value), function, self.width)
+        return pure.bit_odds(self.channel, self.layout.cell(function, bucket) in cells)
+
     def randomize(self, value: str, source: BitSource) -> bytes:
         string = encoded(value)
         function = source.below(self.hashes)

@@ -76,6 +76,10 @@ class Incidence:
             number = number * self.prime + coordinate * inverse % self.prime
         return skipped + number
 
+    def meets(self, plane: int, point: int) -> bool:
+        """Whether the point lies on the hyperplane of this number."""
+        return not self._product(self.vector(plane), self.vector(point)) % self.prime
+
     def sums(self, cells: Sequence[int], hyperplanes: int) -> list[int]:
         """Over the points of each of the first `hyperplanes`, the sum of a number per point.
 

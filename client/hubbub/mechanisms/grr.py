@@ -43,6 +43,7 @@ class GeneralizedRandomizedResponse:
     row = pure.row
     estimate = pure.estimate
     variance = pure.variance
+    likelihood = pure.likelihood_index
     probes = pure.probes
 
     def __post_init__(self) -> None:

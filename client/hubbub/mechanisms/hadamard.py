@@ -65,6 +65,10 @@ class HadamardResponse:
     def privacy_loss(self) -> float:
         return log_at_least(self.keep.exact / self.keep.complement.exact)
 
+    def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
+        column = next(iter(cells))
+        return (self.keep.complement if negative(value + 1, column) else self.keep).exact
+
     def randomize(self, value: int, source: BitSource) -> bytes:
         self.check(value)
         row = value + 1  # row 0 is +1 everywhere and tells nothing

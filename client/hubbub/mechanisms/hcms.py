@@ -74,6 +74,12 @@ class HadamardSketch:
     def privacy_loss(self) -> float:
         return log_at_least(self.keep.exact / self.keep.complement.exact)
 
+    def likelihood(self, value: str, cells: Mapping[int, int]) -> Fraction:
+        place, sent = divmod(next(iter(cells)), 2)
+        function, entry = divmod(place, self.width)
+        minus = negative(position(encoded(value), function, self.width), entry)
+        return (self.keep if minus == sent else self.keep.complement).exact
+
     def randomize(self, value: str, source: BitSource) -> bytes:
         string = encoded(value)
         function, entry = source.below(self.hashes), source.below(self.width)

@@ -215,6 +215,14 @@ class CohortBits:
     def payload_bytes(self) -> int:
         return 2 + BitVector(self.bits).payload_bytes
 
+    def cell(self, cohort: int, bit: int) -> int:
+        """Where a cohort's bit is counted."""
+        return cohort * (self.bits + 1) + 1 + bit
+
+    def cohort(self, cells: Mapping[int, int]) -> int:
+        """The cohort of the payload that adds to these cells."""
+        return min(cells) // (self.bits + 1)
+
     def encode(self, cohort: int, bits: int) -> bytes:
         """The payload of one cohort's packed vector."""
         return cohort.to_bytes(2, "little") + BitVector(self.bits).encode(bits)

@@ -55,6 +55,7 @@ class LongitudinalUnary:
     row = pure.row
     estimate = pure.estimate
     variance = pure.variance
+    likelihood = pure.likelihood_bits
     probes = pure.probes
 
     def __post_init__(self) -> None:

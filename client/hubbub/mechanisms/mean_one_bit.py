@@ -63,9 +63,11 @@ class OneBitMean:
         return log_at_least(self.keep.exact / self.keep.complement.exact)
 
     def randomize(self, value: float, source: BitSource) -> bytes:
-        lie = self.keep.complement.threshold
-        up = self.range.scaled(value, self.keep.threshold - lie)
-        return self.layout.encode(source.chance(Probability(lie + up)))
+        return self.layout.encode(source.chance(self._one(value)))
+
+    def likelihood(self, value: float, cells: Mapping[int, int]) -> Fraction:
+        one = self._one(value).exact
+        return one if 1 in cells else 1 - one
 
     def estimate(self, totals: Totals) -> Estimates:
         """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""
@@ -80,6 +82,11 @@ class OneBitMean:
             return 0.0
         chance = self._chance(Fraction(true) / reports)
         return float(reports * chance * (1 - chance) / self._gap**2)
+
+    def _one(self, value: float) -> Probability:
+        """The chance of sending 1."""
+        lie = self.keep.complement.threshold
+        return Probability(lie + self.range.scaled(value, self.keep.threshold - lie))
 
     @property
     def _gap(self) -> Fraction:

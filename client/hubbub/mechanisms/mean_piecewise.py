@@ -73,10 +73,16 @@ class PiecewiseMean:
         return self.window.privacy_loss()
 
     def randomize(self, value: float, source: BitSource) -> bytes:
-        start, up = divmod(self.range.scaled(value, self.steps << DIGITS), 1 << DIGITS)
+        start, up = self._step(value)
         if up:
             start += source.chance(Probability(up))
         return self.window.draw(start, source)
+
+    def likelihood(self, value: float, cells: Mapping[int, int]) -> Fraction:
+        start, up = self._step(value)
+        place, share = next(iter(cells)), Fraction(up, 1 << DIGITS)
+        above = self.window.chance(start + 1, place) if up else Fraction(0)
+        return (1 - share) * self.window.chance(start, place) + share * above
 
     def estimate(self, totals: Totals) -> Estimates:
         """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""
@@ -103,6 +109,10 @@ class PiecewiseMean:
         up = place - math.floor(place)
         squares = place**2 + up * (1 - up)  # of the step that it is rounded to
         return float(reports * self._variance(place, squares, 1, spread=up * (1 - up)))
+
+    def _step(self, value: float) -> tuple[int, int]:
+        """The step at or below a number, and in 2**-64 how far towards the next it lies."""
+        return divmod(self.range.scaled(value, self.steps << DIGITS), 1 << DIGITS)
 
     def _moments(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         """a, b, c, d: a report x at step i has mean a i + b and mean square a i^2 + d i + c."""

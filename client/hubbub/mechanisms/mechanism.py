@@ -80,6 +80,14 @@ class Mechanism(Protocol[Value_contra]):
         """
         ...
 
+    def likelihood(self, value: Value_contra, cells: Mapping[int, int]) -> Fraction:
+        """The chance of one report from `value`, up to a factor that is the same for all values.
+
+        cells: what the report adds to, as `layout.cells` tells. Of a mechanism with a permanent
+            step: the chance over both steps, for a device that reports once.
+        """
+        ...
+
     def probes(self) -> Sequence[Any]:
         """Values to enumerate: the domain where it is finite, else some that show every case."""
         ...

@@ -78,6 +78,12 @@ class ProjectiveResponse:
         kept, lied = self.keep.exact, self.keep.complement.exact
         return log_at_least(kept * (points - on) / (lied * on))
 
+    def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
+        on, points = self.transform.on_one, self.transform.points
+        if self.transform.meets(value, next(iter(cells))):
+            return self.keep.exact / on
+        return self.keep.complement.exact / (points - on)
+
     def randomize(self, value: int, source: BitSource) -> bytes:
         self.check(value)
         space = self.transform

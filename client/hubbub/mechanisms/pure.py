@@ -9,7 +9,7 @@ another given value. With C of n reports supporting a value:
 Source: Wang, Blocki, Li, Jha (USENIX Security 2017), section 3.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -21,10 +21,13 @@ __all__ = [
     "MAX_CATEGORIES",
     "Pure",
     "PureMechanism",
+    "bit_odds",
     "check",
     "check_categories",
     "cohort_estimates",
     "estimate",
+    "likelihood_bits",
+    "likelihood_index",
     "permanent_key",
     "probes",
     "row",
@@ -141,6 +144,21 @@ def cohort_estimates(channel: Pure, layout: CohortBits, totals: Totals) -> Estim
         values += cohort.values
         variances += cohort.variances
     return Estimates(tuple(values), tuple(variances), totals.reports)
+
+
+def likelihood_index(self: Channelled, value: int, cells: Mapping[int, int]) -> Fraction:
+    """Of a report that is one index: p for its own value, q for any other."""
+    return self.channel.p if value in cells else self.channel.q
+
+
+def likelihood_bits(self: Channelled, value: int, cells: Mapping[int, int]) -> Fraction:
+    """Of a report of independent bits: only the value's own bit is not as for all others."""
+    return bit_odds(self.channel, value in cells)
+
+
+def bit_odds(channel: Pure, sent: bool) -> Fraction:  # noqa: FBT001 the bit itself
+    """How much likelier a bit is to be as sent if the value holds it than if not; p and q < 1."""
+    return channel.p / channel.q if sent else (1 - channel.p) / (1 - channel.q)
 
 
 def probes(self: PureMechanism) -> Sequence[int]:

@@ -13,6 +13,8 @@ Source: Erlingsson, Pihur, Korolova (CCS 2014). Variants: one-time is p = 0, q =
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
 from typing import Any, ClassVar, Final
 
 from hubbub.errors import BadParameter
@@ -107,6 +109,12 @@ class Rappor:
             for positions in map(set, self.positions(value))
             for bit in range(self.bits)
         ]
+
+    def likelihood(self, value: str, cells: Mapping[int, int]) -> Fraction:
+        cohort = self.layout.cohort(cells)
+        bloom = set(positions(encoded(value), cohort, self.hashes, self.bits))
+        bits = (self.layout.cell(cohort, bit) in cells for bit in bloom)
+        return prod((pure.bit_odds(self.chain.channel, bit) for bit in bits), start=Fraction(1))
 
     def estimate(self, totals: Totals) -> Estimates:
         """Per cohort and bit: how many of the cohort's reports are of strings with this bit.

@@ -47,6 +47,7 @@ class BasicRappor:
     row = pure.row
     estimate = pure.estimate
     variance = pure.variance
+    likelihood = pure.likelihood_bits
     probes = pure.probes
 
     def __post_init__(self) -> None:

@@ -12,6 +12,7 @@ Source: Ye and Barg (2018); Wang, Huang, Wang, Nie, Xing (2016). w = round(d/(e+
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from hubbub.mechanisms import pure
@@ -64,6 +65,10 @@ class SubsetSelection:
     def privacy_loss(self) -> float:
         d, w = self.categories, self.layout.ones
         return log_at_least(self.include.exact * (d - w) / (self.include.complement.exact * w))
+
+    def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
+        d, w = self.categories, self.layout.ones
+        return self.include.exact * (d - w) if value in cells else self.include.complement.exact * w
 
     def randomize(self, value: int, source: BitSource) -> bytes:
         self.check(value)

@@ -49,6 +49,7 @@ class SymmetricUnary:
     row = pure.row
     estimate = pure.estimate
     variance = pure.variance
+    likelihood = pure.likelihood_bits
     probes = pure.probes
 
     def __post_init__(self) -> None:
@@ -92,6 +93,7 @@ class OptimizedUnary:
     row = pure.row
     estimate = pure.estimate
     variance = pure.variance
+    likelihood = pure.likelihood_bits
     probes = pure.probes
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ Source: Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric (SIGMOD 2020), section 5; the d
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 from hubbub.mechanisms import pure, ranges
@@ -76,6 +77,10 @@ class SquareWave:
 
     def randomize(self, value: float, source: BitSource) -> bytes:
         return self.window.draw(self.range.bucket(value, self.buckets), source)
+
+    def likelihood(self, value: float, cells: Mapping[int, int]) -> Fraction:
+        start = self.range.bucket(value, self.buckets)
+        return self.window.chance(start, next(iter(cells)))
 
     def row(self, value: float) -> Sequence[int]:
         start = self.range.bucket(value, self.buckets)

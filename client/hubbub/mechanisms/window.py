@@ -44,6 +44,10 @@ class Window:
         """The chance of one outcome outside it."""
         return self.inside.complement.exact / (self.starts - 1)
 
+    def chance(self, start: int, outcome: int) -> Fraction:
+        """Of one outcome, for a window that begins at `start`."""
+        return self.near if start <= outcome < start + self.width else self.far
+
     def privacy_loss(self) -> float:
         """Of one report, in nats: an outcome may be near for one value and far for another."""
         return log_at_least(self.near / self.far)

@@ -1,0 +1,187 @@
+"""The state's one SQLite file: opened, made, set aside when damaged, left alone after a fork."""
+
+import contextlib
+import os
+import sqlite3
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from hubbub.errors import StateUnusable
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ["Database"]
+
+_BUSY_SECONDS: Final = 5.0
+_VERSION: Final = 1
+_DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ledger (metric TEXT PRIMARY KEY, account TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, number INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS journals (name TEXT PRIMARY KEY, done INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS reports (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    stream TEXT, epoch INTEGER, key_id INTEGER, payload BLOB, sealed BLOB,
+    late REAL, made REAL, claimed REAL, fate TEXT
+);
+CREATE INDEX IF NOT EXISTS waiting ON reports (id) WHERE fate IS NULL;
+"""
+
+# Connections of a parent process. Closing one in a forked child could undo what the parent does;
+# so the child keeps them, unused, until it ends.
+_parents: Final[list[sqlite3.Connection]] = []
+
+
+class Database:
+    """One process's way to the file. Raises StateUnusable wherever the file cannot be used.
+
+    damaged: how often a damaged file was set aside since the last `opened()`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+        self._held = False
+        self.damaged = 0
+
+    @contextlib.contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
+        """All of it or nothing, alone among threads and processes.
+
+        durable: on the disk before this returns, where a power cut cannot take it back.
+        """
+        with self._lock, self._errors():
+            connection = self._open()
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the file is another one than at the last transaction, or was never opened."""
+        with self._lock:
+            return self._connection is None or not self._is_ours()
+
+    def scrub(self) -> None:
+        """Overwrite what was deleted in the log that SQLite keeps beside the file, too."""
+        with self._lock, self._errors():
+            self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            if self._connection:
+                self._connection.close()
+            self._connection = None
+
+    def hold(self, seconds: float) -> None:
+        """Keep other threads out of SQLite, for the moment of a fork; wait no longer than that."""
+        self._held = self._lock.acquire(timeout=seconds)
+
+    def unhold(self) -> None:
+        """Let them in again."""
+        if self._held:
+            self._lock.release()
+
+    def abandon(self) -> None:
+        """Start anew in a forked child."""
+        self._lock = threading.RLock()
+        if self._connection:
+            _parents.append(self._connection)
+        self._connection = None
+
+    def _is_ours(self) -> bool:
+        try:
+            return self._path.stat().st_ino == self._inode
+        except OSError:
+            return False
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection and self._is_ours():
+            return self._connection
+        self.close()
+        with self._alone():
+            try:
+                self._connection = self._connect()
+            except sqlite3.DatabaseError as error:
+                if error.sqlite_errorcode not in _DAMAGED:
+                    raise
+                self._set_aside()
+                self._connection = self._connect()
+        self._inode = self._path.stat().st_ino
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        # PRIVACY: readable by its owner alone; SQLite gives its other files the same mode.
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        connection = sqlite3.connect(
+            self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
+            self._bring_up(connection)
+            connection.execute("SELECT count(*) FROM meta, ledger, counts, journals, reports")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _bring_up(self, connection: sqlite3.Connection) -> None:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > _VERSION:
+            raise StateUnusable(
+                f"{self._path} was written by a newer hubbub; upgrade, or give a new state_dir"
+            )
+        if version < _VERSION:
+            connection.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
+
+    def _set_aside(self) -> None:
+        """Keep the damaged file under another name, for whoever wants to look."""
+        self.damaged += 1
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                path = self._path.with_name(self._path.name + suffix)
+                path.replace(path.with_name(f"damaged.{self._path.name}{suffix}"))
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Two processes must not set aside each other's new file."""
+        file = os.open(self._path.with_name("lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            if sys.platform != "win32":
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(file)
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", None) in _DAMAGED:
+                # Found in the middle of work: the next transaction starts with a new file.
+                self.close()
+                with self._alone():
+                    self._set_aside()
+            raise StateUnusable(
+                f"{self._path}: {error}; free space there, or give a writable state_dir"
+            ) from error
+        except OSError as error:
+            raise StateUnusable(
+                f"{self._path}: {error.strerror}; free space there, or give a writable state_dir"
+            ) from error

@@ -1,0 +1,268 @@
+"""FolderState: a device's state in a folder of its user, shared by all processes of the app.
+
+One SQLite file holds the secret, the ledger and the outbox. Beside it a journal per process, and
+outside the folder a witness of what was spent.
+"""
+
+import contextlib
+import secrets
+import sqlite3
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from hubbub.client import tables
+from hubbub.client.database import Database
+from hubbub.client.journal import Journal, orphans
+from hubbub.client.state import (
+    Bounds,
+    Drawn,
+    Dropped,
+    Entry,
+    Kept,
+    Standing,
+    Waiting,
+    admit,
+    fitting,
+)
+from hubbub.client.witness import Witness
+from hubbub.errors import BundleRefused, StateUnusable
+
+__all__ = ["FolderState"]
+
+_FILE: Final = "hubbub.sqlite3"
+# A process that took reports and was killed is waited for this long; then others send them.
+_CLAIM_SECONDS: Final = 60.0
+_HOLD_SECONDS: Final = 1.0
+
+
+class FolderState:
+    """As the State protocol says.
+
+    Raises:
+        StateUnusable: the folder or the file in it cannot be made, read or written.
+    """
+
+    def __init__(self, folder: Path, bounds: Bounds | None = None) -> None:
+        self._folder = folder
+        self._bounds = bounds or Bounds()
+        self._lock = threading.Lock()
+        self._journal: Journal | None = None
+        self._noted = self._entered = 0  # where there is no journal
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise StateUnusable(f"{folder}: {error.strerror}; give a writable state_dir") from error
+        self._database = Database(folder / _FILE)
+        self._witness = Witness.beside(folder)
+        self._check()
+        self._start_journal()
+
+    def pin(self, operator: bytes) -> None:
+        """Trust the first operator ever seen here, and no other after it.
+
+        Raises:
+            BundleRefused: this folder has seen bundles of another operator.
+        """
+        with self._database.transaction() as rows:
+            pinned = tables.meta(rows, "operator")
+            if pinned is None:
+                tables.set_meta(rows, operator=operator)
+            elif pinned != operator:
+                raise BundleRefused(
+                    f"the bundle is signed by another operator than the one that "
+                    f"{self._folder} trusts; ship a bundle of the operator you started with"
+                )
+
+    def standing(self) -> Standing:
+        """Where the device stands now, over all processes of the app."""
+        self._check()
+        with self._database.transaction() as rows:
+            return tables.standing(rows)
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether another payload of this size can be noted."""
+        journal = self._journal
+        if journal:
+            return journal.has_room(size_bytes)
+        return self._noted - self._entered < self._bounds.reports
+
+    def note(self, drawn: Drawn) -> int:
+        """Hold a payload in memory that outlives this process: its number."""
+        with self._lock:
+            self._noted = self._journal.append(drawn) if self._journal else self._noted + 1
+            return self._noted
+
+    def enter(
+        self, entries: Sequence[Entry], lost: Sequence[Dropped], upto: int, owner: str = ""
+    ) -> list[Dropped]:
+        """Charge and keep payloads, whole or not at all; says which were given up."""
+        self._check()
+        name = owner or (self._journal.name if self._journal else "")
+        with self._database.transaction(durable=True) as rows:
+            standing = tables.standing(rows)
+            kept, refused = admit(entries, standing)
+            rows.executemany(
+                "INSERT INTO reports (stream, epoch, key_id, payload, sealed, late, made)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (d.stream, d.epoch, e.key_id, d.payload, e.sealed, e.late, d.made)
+                    for e in kept
+                    for d in (e.drawn,)
+                ],
+            )
+            tables.save(rows, {e.metric.family: standing.account(e.metric) for e in kept})
+            dropped = [*lost, *refused, *tables.overflow(rows, self._bounds)]
+            tables.count(rows, (one.reason for one in dropped))
+            tables.prune(rows)
+            rows.execute("INSERT OR REPLACE INTO journals VALUES (?, ?)", (name, upto))
+        with self._lock:
+            if self._journal and not owner:
+                self._journal.rewind(upto)
+            self._entered = self._entered if owner else upto
+        return dropped
+
+    def orphans(self) -> Iterator[tuple[str, list[tuple[int, Drawn]]]]:
+        """What processes that were killed had noted and not entered."""
+        for path, records in orphans(self._folder):
+            with self._database.transaction() as rows:
+                found = rows.execute("SELECT done FROM journals WHERE name = ?", (path.name,))
+                done = (found.fetchone() or (0,))[0]
+            fresh = [(number, drawn) for number, drawn in records if number > done]
+            if fresh:
+                yield path.name, fresh
+            path.unlink(missing_ok=True)
+            with self._database.transaction() as rows:
+                rows.execute("DELETE FROM journals WHERE name = ?", (path.name,))
+
+    def take(self, most: int, most_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
+        """Reports to send now, in random order, ours alone for a while; and those now too late."""
+        self._check()
+        with self._database.transaction() as rows:
+            late = rows.execute(
+                "SELECT id, stream FROM reports WHERE fate IS NULL AND late <= ?", (now,)
+            ).fetchall()
+            tables.settle(rows, dict.fromkeys((id_ for id_, _ in late), "expired"))
+            # A claim of the future is one of a clock that has been set back since.
+            free = rows.execute(
+                "SELECT id FROM reports WHERE fate IS NULL"
+                " AND (claimed IS NULL OR abs(? - claimed) > ?)",
+                (now, _CLAIM_SECONDS),
+            ).fetchall()
+            drawn = secrets.SystemRandom().sample(free, min(most, len(free)))
+            reports = [
+                Waiting(
+                    *rows.execute(
+                        "SELECT id, stream, epoch, key_id, sealed FROM reports WHERE id = ?", id_
+                    ).fetchone()
+                )
+                for id_ in drawn
+            ]
+            reports = fitting(reports, most_bytes)
+            rows.executemany(
+                "UPDATE reports SET claimed = ? WHERE id = ?", [(now, r.id) for r in reports]
+            )
+            if reports:
+                self._bear_witness(rows)
+        return reports, [Dropped(stream, "expired") for _, stream in late]
+
+    def settle(self, fates: Mapping[int, str]) -> None:
+        """Reports that were taken have met their fate."""
+        with self._database.transaction() as rows:
+            tables.settle(rows, fates)
+
+    def release(self, ids: Iterable[int]) -> None:
+        """Reports that were taken could not be sent: others may try."""
+        with self._database.transaction() as rows:
+            rows.executemany(
+                "UPDATE reports SET claimed = NULL WHERE id = ? AND fate IS NULL",
+                [(id_,) for id_ in ids],
+            )
+
+    def waiting(self) -> int:
+        """How many reports wait to be sent."""
+        with self._database.transaction() as rows:
+            found = rows.execute("SELECT count(*) FROM reports WHERE fate IS NULL").fetchone()
+            return int(found[0])
+
+    def kept(self) -> list[Kept]:
+        """The payloads of the past that are still remembered, oldest first."""
+        with self._database.transaction() as rows:
+            found = rows.execute(
+                "SELECT stream, epoch, payload, made, fate FROM reports ORDER BY id"
+            )
+            return [
+                Kept(stream, epoch, payload, made, fate or "")
+                for stream, epoch, payload, made, fate in found
+            ]
+
+    def consent(self, *, on: bool, forget: bool, now: float) -> None:
+        """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""
+        self._check()
+        with self._database.transaction(durable=True) as rows:
+            generation = int(tables.meta(rows, "generation"))
+            tables.set_meta(rows, generation=generation + (on != (generation % 2 == 0)))
+            if not on:
+                waiting = rows.execute("SELECT id FROM reports WHERE fate IS NULL").fetchall()
+                tables.settle(rows, dict.fromkeys((id_ for (id_,) in waiting), "disabled"))
+            if forget:
+                tables.forget(rows, now)
+        if forget:
+            self._witness.remove()
+            self._database.scrub()
+
+    def prefer(self, epsilon: float) -> None:
+        """Keep the most epsilon that the person allows a report."""
+        with self._database.transaction(durable=True) as rows:
+            tables.set_meta(rows, preference=epsilon)
+
+    def close(self) -> None:
+        """Let go; what waits stays for the next start."""
+        with self._lock:
+            if self._journal:
+                self._journal.close()
+            self._journal = None
+        self._database.close()
+
+    def hold(self) -> None:
+        """Before a fork: nobody is inside SQLite now."""
+        self._database.hold(_HOLD_SECONDS)
+
+    def unhold(self) -> None:
+        """After a fork, in the parent."""
+        self._database.unhold()
+
+    def abandon(self) -> None:
+        """After a fork, in the child: a journal and a connection of its own, the same file."""
+        self._lock = threading.Lock()
+        if self._journal:
+            self._journal.abandon()
+        self._database.abandon()
+        self._start_journal()
+
+    def _check(self) -> None:
+        """Look at a file that is new to us: name it, and ask the witness what became of the old."""
+        if not self._database.is_new:
+            return
+        self._witness = Witness.beside(self._folder)
+        with self._database.transaction(durable=True) as rows:
+            tables.start(rows)
+            for witness in (self._witness, Witness.elsewhere(self._folder)):
+                tables.notice(rows, witness)
+            tables.count(rows, ["state_damaged"] * self._database.damaged)
+            self._database.damaged = 0
+        with contextlib.suppress(OSError):
+            Witness.elsewhere(self._folder).remove()
+
+    def _bear_witness(self, rows: sqlite3.Connection) -> None:
+        name, commits = tables.meta(rows, "state"), tables.meta(rows, "commits")
+        if (self._witness.state, self._witness.commits) != (name, commits):
+            self._witness.write(name, commits, tables.standing(rows).accounts)
+
+    def _start_journal(self) -> None:
+        self._journal = None
+        if sys.platform != "win32":  # without its locks nobody could tell an orphan
+            with contextlib.suppress(OSError):
+                self._journal = Journal(self._folder)

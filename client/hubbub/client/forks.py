@@ -1,0 +1,66 @@
+"""Forks: what a process does before it forks, and what the parent and the child do after.
+
+The child has a copy of everything and owns none of it: the queue is its parent's to send, a
+connection to SQLite or gRPC must not be used on both sides, and the thread did not come along.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any, Final, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
+
+__all__ = ["follow"]
+
+
+@runtime_checkable
+class _Abandons(Protocol):
+    """Starts anew in a child."""
+
+    def abandon(self) -> None: ...
+
+
+@runtime_checkable
+class _Holds(_Abandons, Protocol):
+    """Stands still for the moment of a fork."""
+
+    def hold(self) -> None: ...
+
+    def unhold(self) -> None: ...
+
+
+_following: Final[WeakKeyDictionary[object, Sequence[Any]]] = WeakKeyDictionary()
+
+
+def follow(owner: object, parts: Sequence[Any]) -> None:
+    """Let the parts of an object follow every fork for as long as it lives.
+
+    They stand still in this order and go on in the other. A part that has nothing to hold still,
+    or nothing at all to do, need not say so.
+    """
+    _following[owner] = parts
+
+
+def _parts() -> list[Any]:
+    return [part for parts in list(_following.values()) for part in parts]
+
+
+def _before() -> None:
+    for part in _parts():
+        if isinstance(part, _Holds):
+            part.hold()
+
+
+def _in_parent() -> None:
+    for part in reversed(_parts()):
+        if isinstance(part, _Holds):
+            part.unhold()
+
+
+def _in_child() -> None:
+    for part in reversed(_parts()):
+        if isinstance(part, _Abandons):
+            part.abandon()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

@@ -1,0 +1,53 @@
+"""For small programs: one client for all of it, without handing it around.
+
+hubbub.client.init()
+hubbub.client.report("theme", "dark")
+"""
+
+import logging
+import os
+import threading
+from typing import Any, Final
+
+from hubbub.client.client import Client
+from hubbub.client.outcome import Outcome
+from hubbub.client.settings import Settings
+from hubbub.errors import BadParameter, HubbubError
+
+__all__ = ["init", "report"]
+
+_log: Final = logging.getLogger("hubbub.client")
+_lock: Final = threading.Lock()
+_program: Final[list[Client]] = []
+
+
+def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client | None:  # noqa: ANN401 as Client.from_bundle
+    """Start this program's client; every argument as of `Client.from_bundle()`.
+
+    None, and a warning, if it cannot start: then report() says Outcome.CLOSED.
+    A strict one raises instead. A client started before is closed.
+    """
+    with _lock:
+        while _program:
+            _program.pop().close()
+        try:
+            _program.append(Client.from_bundle(path, **settings))
+        except HubbubError as error:
+            if Settings.read(strict=settings.get("strict")).strict:
+                raise
+            _log.warning("hubbub does not start: %s", error)
+            return None
+        return _program[0]
+
+
+def report(metric: str, value: Any) -> Outcome:  # noqa: ANN401 each metric has its own
+    """As `Client.report()`, by the client that init() started.
+
+    Raises:
+        BadParameter: strict, and init() was not called.
+    """
+    for client in _program:
+        return client.report(metric, value)
+    if Settings.read().strict:
+        raise BadParameter("there is no client; call hubbub.client.init() first")
+    return Outcome.CLOSED

@@ -1,0 +1,186 @@
+"""The reporter: report() in the caller's thread. Asks the ledger, draws coins, notes the payload.
+
+No I/O, no cryptography but hashing, no waiting but for another thread that does the same.
+"""
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, epoch_start, key_at
+from hubbub.client.device import DeviceMemo
+from hubbub.client.ledger import Account, charge
+from hubbub.client.outcome import Outcome
+from hubbub.client.state import Drawn, Standing, State
+from hubbub.mechanisms import BitSource
+
+__all__ = ["Reporter"]
+
+
+@dataclass(slots=True)
+class _Question:
+    """A metric at this person's tier, with all that does not change from report to report.
+
+    metric: None if the person allows less than any tier has.
+    """
+
+    metric: Metric | None
+    memo: DeviceMemo
+    account: Account
+    epoch_seconds: int
+    expires: float
+    keyed: int = -1  # the epoch last found to have a key
+
+
+class Reporter:
+    """One process's view of the device, and what it drew since that was last entered.
+
+    most_epsilon: what the app allows a report at most; the person's preference may be less.
+    """
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        state: State,
+        coins: BitSource,
+        clock: Callable[[], float],
+        most_epsilon: float = math.inf,
+    ) -> None:
+        self._bundle = bundle
+        self._state = state
+        self._coins = coins
+        self._clock = clock
+        self._most_epsilon = most_epsilon
+        self._lock = threading.Lock()
+        self._drawn: list[tuple[int, Drawn]] = []
+        self._standing = Standing(b"")
+        self._questions: dict[str, _Question] = {}
+        self._off = False
+        self.refresh()
+
+    @property
+    def standing(self) -> Standing:
+        """Where the device stands, as this process last saw it, with what it drew since."""
+        return self._standing
+
+    @property
+    def is_on(self) -> bool:
+        """Whether report() may draw."""
+        return not self._off and self._standing.generation % 2 == 0
+
+    def report(self, name: str, value: Any) -> Outcome:  # noqa: ANN401 each metric has its own
+        """Randomize one value and note it.
+
+        Raises:
+            UnknownMetric: the bundle has no such metric.
+            ValueOutOfDomain: the metric has no such value; the message does not show it.
+        """
+        question = self._questions.get(name)
+        if question is None:
+            self._bundle.metric(name)
+            return Outcome.UNKNOWN_METRIC  # the name of a tier: the person chooses, not the app
+        metric = question.metric
+        code = (metric or self._bundle.metric(name)).code(value)
+        if not self.is_on:
+            return Outcome.DISABLED
+        if metric is None:
+            return Outcome.DECLINED
+        if not self._standing.may_send:
+            return Outcome.NO_STATE
+        now = self._clock()
+        epoch = int(now // question.epoch_seconds)
+        if now >= question.expires:
+            return Outcome.EXPIRED
+        return self._draw(question, metric, code, epoch, now)
+
+    def drawn(self) -> list[tuple[int, Drawn]]:
+        """What was drawn and not entered yet, oldest first."""
+        with self._lock:
+            return list(self._drawn)
+
+    def refresh(self, done: int = 0) -> None:
+        """Look at the state again; what was drawn up to number `done` has been entered there.
+
+        Raises:
+            StateUnusable: it cannot be read; all stays as it was.
+        """
+        standing = self._state.standing()
+        with self._lock:
+            self._drawn = [(number, drawn) for number, drawn in self._drawn if number > done]
+            for _, drawn in self._drawn:
+                metric = self._bundle.streams[drawn.stream]
+                standing.account(metric).add(metric, drawn.epoch, drawn.tag)
+            self._standing = standing
+            self._questions = {
+                name: self._question(metric, standing)
+                for name, metric in self._bundle.metrics.items()
+            }
+
+    def switch(self, *, on: bool) -> int:
+        """Stop or go on; stopping forgets what was drawn. The number of the last payload drawn."""
+        with self._lock:
+            self._off = not on
+            last = self._drawn[-1][0] if self._drawn else 0
+            if not on:
+                self._drawn = []
+            return last
+
+    def hold(self) -> None:
+        """Before a fork: nobody is in the middle of a report."""
+        self._lock.acquire()
+
+    def unhold(self) -> None:
+        """After a fork, in the parent."""
+        self._lock.release()
+
+    def abandon(self) -> None:
+        """After a fork, in the child: what was drawn is the parent's to send."""
+        self._lock = threading.Lock()
+        self._drawn = []
+
+    def _question(self, metric: Metric, standing: Standing) -> _Question:
+        most = min(self._most_epsilon, standing.preference)
+        stream = metric.stream_within(most)
+        chosen = self._bundle.streams[stream] if stream else None
+        over = datetime.combine(metric.expires, time(), UTC) + timedelta(days=1)
+        return _Question(
+            chosen,
+            DeviceMemo(standing.secret, chosen.name if chosen else metric.name),
+            standing.account(metric),
+            EPOCH_SECONDS[metric.epoch],
+            over.timestamp(),
+        )
+
+    def _draw(
+        self,
+        question: _Question,
+        metric: Metric,
+        code: Any,  # noqa: ANN401 each mechanism has its own
+        epoch: int,
+        now: float,
+    ) -> Outcome:
+        if epoch != question.keyed:
+            if key_at(self._bundle.keys, epoch_start(epoch, metric.epoch)) is None:
+                return Outcome.NO_KEY
+            question.keyed = epoch
+        memo = question.memo
+        tag = memo.tag(metric.memoized.permanent_key(code)) if metric.memoized else ""
+        with self._lock:
+            if not self.is_on:
+                return Outcome.DISABLED
+            if not self._state.has_room(metric.randomizer.layout.payload_bytes):
+                return Outcome.OVERFLOWED
+            # PRIVACY: the ledger is asked before any coin is drawn.
+            refusal = charge(question.account, metric, epoch, tag)
+            if refusal is not None:
+                return refusal
+            if metric.memoized:
+                payload = metric.memoized.randomize_again(code, memo, self._coins)
+            else:
+                payload = metric.randomizer.randomize(code, self._coins)
+            drawn = Drawn(metric.name, epoch, tag, payload, self._standing.generation, now)
+            self._drawn.append((self._state.note(drawn), drawn))
+        return Outcome.QUEUED

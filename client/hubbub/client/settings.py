@@ -1,0 +1,112 @@
+"""Settings: an argument goes before the environment, and that before the bundle.
+
+The environment is read here alone.
+"""
+
+import math
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final, Self
+
+from hubbub.errors import BadParameter
+
+__all__ = ["Settings", "at_most"]
+
+_HOLD_SECONDS: Final = 30.0
+_LONGEST_HOLD_SECONDS: Final = 86_400.0
+_YES: Final = frozenset({"1", "true", "yes", "on"})
+_NO: Final = frozenset({"", "0", "false", "no", "off"})
+_LEVELS: Final = ("debug", "info", "warning", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a client is told, apart from its bundle. Each has a variable, HUBBUB_ and its name.
+
+    bundle: the bundle's file.
+    state_dir: the device's folder; None for this user's own.
+    disabled: report nothing and send nothing in this run.
+    strict: raise for the programmer's mistakes instead of counting them; by default as Python's
+        development mode (python -X dev).
+    shuffler: HOST:PORT to dial instead of the bundle's; its certificate must fit all the same.
+    most_epsilon: the most epsilon that a report may have.
+    hold_seconds: reports wait a random time up to this before they go.
+    log: the level to log at to standard error; None leaves logging to the app.
+    """
+
+    bundle: Path = Path("app.hubbub")
+    state_dir: Path | None = None
+    disabled: bool = False
+    strict: bool = False
+    shuffler: str | None = None
+    most_epsilon: float = math.inf
+    hold_seconds: float = _HOLD_SECONDS
+    log: str | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.hold_seconds <= _LONGEST_HOLD_SECONDS:
+            raise BadParameter(
+                f"hold_seconds {self.hold_seconds} is outside [0, {_LONGEST_HOLD_SECONDS:g}]"
+            )
+        at_most(self.most_epsilon)
+        if self.log is not None and self.log not in _LEVELS:
+            raise BadParameter(f"log {self.log!r} is not one of {', '.join(_LEVELS)}")
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str] = os.environ, **arguments: Any) -> Self:  # noqa: ANN401 each its own
+        """Each argument that is not None, else its variable, else the default.
+
+        Raises:
+            BadParameter: a variable or an argument says nothing that we know.
+        """
+        told: dict[str, Any] = {"strict": sys.flags.dev_mode}
+        for field in fields(cls):
+            variable = f"HUBBUB_{field.name.upper()}"
+            if arguments.get(field.name) is not None:
+                told[field.name] = arguments[field.name]
+            elif variable in environment:
+                told[field.name] = _parse(variable, environment[variable], _PARSERS[field.name])
+        for name in ("bundle", "state_dir"):
+            if told.get(name) is not None:
+                told[name] = Path(told[name])
+        return cls(**told)
+
+
+def at_most(most_epsilon: float | None) -> float:
+    """The most epsilon a report may have, None for any. Raises BadParameter below 0."""
+    most = math.inf if most_epsilon is None else most_epsilon
+    if not most >= 0:
+        raise BadParameter(f"most_epsilon {most} is not a number of nats from 0 on")
+    return most
+
+
+def _parse(variable: str, text: str, parser: Callable[[str], Any]) -> Any:  # noqa: ANN401 as read
+    try:
+        return parser(text.strip())
+    except ValueError:
+        raise BadParameter(f"{variable} is not understood; {_REMEDIES[parser]}") from None
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in _YES | _NO:
+        raise ValueError
+    return text.lower() in _YES
+
+
+_PARSERS: Final[dict[str, Callable[[str], Any]]] = {
+    "bundle": Path,
+    "state_dir": Path,
+    "disabled": _switch,
+    "strict": _switch,
+    "shuffler": str,
+    "most_epsilon": float,
+    "hold_seconds": float,
+    "log": str.lower,
+}
+_REMEDIES: Final[dict[Callable[[str], Any], str]] = {
+    _switch: "write 1 or 0",
+    float: "write a number",
+}

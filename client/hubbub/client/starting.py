@@ -1,0 +1,57 @@
+"""How a client starts: where its state is, what if it cannot be there, where it logs."""
+
+import hashlib
+import logging
+from pathlib import Path
+from typing import Final
+
+import platformdirs
+
+from hubbub.catalog import Bundle
+from hubbub.client.folder_state import FolderState
+from hubbub.client.memory_state import MemoryState
+from hubbub.client.state import State
+from hubbub.client.witness import Witness
+from hubbub.errors import StateUnusable
+
+__all__ = ["log_to_stderr", "state_folder", "state_of"]
+
+_log: Final = logging.getLogger("hubbub.client")
+_HANDLER: Final = "hubbub"
+
+
+def state_folder(bundle: Bundle, state_dir: Path | None) -> Path:
+    """The folder asked for, or this user's own one for the operator who signed the bundle."""
+    if state_dir:
+        return state_dir
+    name = hashlib.sha256(bundle.operator).hexdigest()[:16]
+    return platformdirs.user_state_path("hubbub") / name
+
+
+def state_of(bundle: Bundle, state_dir: Path | None) -> State:
+    """The device's state; where its folder cannot be used, one in memory, with a warning.
+
+    PRIVACY: that one's limits hold across restarts all the same, by a witness elsewhere. Where
+    even that cannot be written, nothing may leave.
+
+    Raises:
+        BundleRefused: the folder trusts another operator.
+    """
+    folder = state_folder(bundle, state_dir)
+    try:
+        state = FolderState(folder)
+        state.pin(bundle.operator)
+    except StateUnusable as error:
+        _log.warning("going on in memory: %s", error)
+        return MemoryState(witness=Witness.elsewhere(folder))
+    return state
+
+
+def log_to_stderr(level: str) -> None:
+    """Show what the client logs, for who runs the program."""
+    _log.setLevel(level.upper())
+    if not any(handler.name == _HANDLER for handler in _log.handlers):
+        handler = logging.StreamHandler()
+        handler.name = _HANDLER
+        handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
+        _log.addHandler(handler)
