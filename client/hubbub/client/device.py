@@ -2,35 +2,91 @@
 
 import hashlib
 import hmac
-from dataclasses import dataclass
-from typing import Final
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final
 
-from hubbub.mechanisms import KeyedBits
+from hubbub.mechanisms import BitSource, KeyedBits, Probability
 
 __all__ = ["SECRET_BYTES", "DeviceMemo"]
 
 SECRET_BYTES: Final = 32
+_PURPOSES: Final = 256
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class DeviceMemo:
     """A device's permanent coins for one metric: nothing but the secret is stored.
 
-    HMAC-SHA256 under the secret separates metrics and purposes; values enter only hashed.
+    HMAC-SHA256 under the secret separates metrics and purposes; values enter only hashed. What
+    the last purposes' coins answered is held in memory, so that an unchanged value costs no more
+    hashing. Not safe between threads.
     """
 
-    secret: bytes
-    metric: str
+    __slots__ = ("_answers", "_metric", "_secret", "_tags")
 
-    def coins(self, purpose: bytes, /) -> KeyedBits:
+    def __init__(self, secret: bytes, metric: str) -> None:
+        self._secret = secret
+        self._metric = metric.encode()
+        self._answers: OrderedDict[bytes, list[_Answer]] = OrderedDict()
+        self._tags: OrderedDict[bytes, str] = OrderedDict()
+
+    def coins(self, purpose: bytes, /) -> BitSource:
         """The coins of this purpose, the same for as long as the secret lives."""
-        return KeyedBits(self._key(b"coins", purpose))
+        known = self._answers.get(purpose)
+        if known is None:
+            known = self._answers[purpose] = []
+            if len(self._answers) > _PURPOSES:
+                self._answers.popitem(last=False)
+        return _Remembered(known, lambda: KeyedBits(self._key(b"coins", purpose)))
 
     def tag(self, permanent_key: bytes) -> str:
         """A name for a permanent response that only this device can make: no value is kept."""
-        return self._key(b"tag", permanent_key).hex()[:16]
+        tag = self._tags.get(permanent_key)
+        if tag is None:
+            tag = self._tags[permanent_key] = self._key(b"tag", permanent_key).hex()[:16]
+            if len(self._tags) > _PURPOSES:
+                self._tags.popitem(last=False)
+        return tag
 
     def _key(self, use: bytes, purpose: bytes) -> bytes:
         # The purpose is hashed so that parts of any content cannot run into each other.
-        parts = (b"hubbub/1", use, self.metric.encode(), hashlib.sha256(purpose).digest())
-        return hmac.digest(self.secret, b"|".join(parts), "sha256")
+        parts = (b"hubbub/1", use, self._metric, hashlib.sha256(purpose).digest())
+        return hmac.digest(self._secret, b"|".join(parts), "sha256")
+
+
+_Answer = tuple[str, tuple[Any, ...], Any]
+"""A question, what it was asked with, and what it was answered."""
+
+
+class _Remembered:
+    """Answers questions in their order: as before where they were asked before, else by the key."""
+
+    __slots__ = ("_answers", "_keyed", "_make", "_next")
+
+    def __init__(self, answers: list[_Answer], make: Callable[[], KeyedBits]) -> None:
+        self._answers = answers
+        self._make = make
+        self._next = 0
+        self._keyed: KeyedBits | None = None
+
+    def chance(self, probability: Probability, /) -> bool:
+        return bool(self._ask("chance", probability))
+
+    def below(self, limit: int, /) -> int:
+        return int(self._ask("below", limit))
+
+    def mask(self, probability: Probability, width: int, /) -> int:
+        return int(self._ask("mask", probability, width))
+
+    def _ask(self, question: str, *arguments: Any) -> Any:  # noqa: ANN401 each question its own
+        place = self._next
+        self._next += 1
+        if place < len(self._answers):
+            return self._answers[place][2]
+        if self._keyed is None:
+            self._keyed = self._make()
+            for asked, before, _ in self._answers:  # bring the coins to where they were
+                getattr(self._keyed, asked)(*before)
+        answer = getattr(self._keyed, question)(*arguments)
+        self._answers.append((question, arguments, answer))
+        return answer

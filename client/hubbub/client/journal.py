@@ -9,6 +9,7 @@ old ones, and the first number that does not follow ends the journal.
 """
 
 import contextlib
+import errno
 import mmap
 import os
 import secrets
@@ -27,6 +28,7 @@ if sys.platform != "win32":
 __all__ = ["Journal", "orphans"]
 
 _SIZE: Final = 1 << 20
+_POPULATE: Final = getattr(mmap, "MAP_POPULATE", 0)
 _RECORD: Final = struct.Struct("<IQI")
 _BODY: Final = struct.Struct("<dIIBB")
 # What a record holds besides its payload: both heads, and stream and tag at their longest.
@@ -43,12 +45,11 @@ class Journal:
         draft = self._path.with_suffix(".draft")
         self._file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            # Its space is taken now: a full disk is an error here, and not a fault in report().
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(self._file, 0, _SIZE)
-            else:
-                os.write(self._file, bytes(_SIZE))
-            self._memory = mmap.mmap(self._file, _SIZE)
+            # Written now and in full: a full disk is an error here and not a fault in report(),
+            # which finds every page in memory.
+            if os.write(self._file, bytes(_SIZE)) < _SIZE:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._memory = mmap.mmap(self._file, _SIZE, mmap.MAP_SHARED | _POPULATE)
             _lock(self._file)
             draft.replace(self._path)  # only now, locked, can others see it
         except OSError:
