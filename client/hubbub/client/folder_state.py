@@ -17,6 +17,7 @@ from hubbub.client import tables
 from hubbub.client.database import Database
 from hubbub.client.journal import Journal, orphans
 from hubbub.client.state import (
+    DISABLED,
     Bounds,
     Drawn,
     Dropped,
@@ -66,7 +67,7 @@ class FolderState:
         Raises:
             BundleRefused: this folder has seen bundles of another operator.
         """
-        with self._database.transaction() as rows:
+        with self._transaction() as rows:
             pinned = tables.meta(rows, "operator")
             if pinned is None:
                 tables.set_meta(rows, operator=operator)
@@ -78,8 +79,7 @@ class FolderState:
 
     def standing(self) -> Standing:
         """Where the device stands now, over all processes of the app."""
-        self._check()
-        with self._database.transaction() as rows:
+        with self._transaction() as rows:
             return tables.standing(rows)
 
     def has_room(self, size_bytes: int) -> bool:
@@ -101,7 +101,7 @@ class FolderState:
         """Charge and keep payloads, whole or not at all; says which were given up."""
         self._check()
         name = owner or (self._journal.name if self._journal else "")
-        with self._database.transaction(durable=True) as rows:
+        with self._transaction(durable=True) as rows:
             standing = tables.standing(rows)
             kept, refused = admit(entries, standing)
             rows.executemany(
@@ -127,20 +127,19 @@ class FolderState:
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, Drawn]]]]:
         """What processes that were killed had noted and not entered."""
         for path, records in orphans(self._folder):
-            with self._database.transaction() as rows:
+            with self._transaction() as rows:
                 found = rows.execute("SELECT done FROM journals WHERE name = ?", (path.name,))
                 done = (found.fetchone() or (0,))[0]
             fresh = [(number, drawn) for number, drawn in records if number > done]
             if fresh:
                 yield path.name, fresh
             path.unlink(missing_ok=True)
-            with self._database.transaction() as rows:
+            with self._transaction() as rows:
                 rows.execute("DELETE FROM journals WHERE name = ?", (path.name,))
 
     def take(self, most: int, most_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
         """Reports to send now, in random order, ours alone for a while; and those now too late."""
-        self._check()
-        with self._database.transaction() as rows:
+        with self._transaction() as rows:
             late = rows.execute(
                 "SELECT id, stream FROM reports WHERE fate IS NULL AND late <= ?", (now,)
             ).fetchall()
@@ -170,12 +169,12 @@ class FolderState:
 
     def settle(self, fates: Mapping[int, str]) -> None:
         """Reports that were taken have met their fate."""
-        with self._database.transaction() as rows:
+        with self._transaction() as rows:
             tables.settle(rows, fates)
 
     def release(self, ids: Iterable[int]) -> None:
         """Reports that were taken could not be sent: others may try."""
-        with self._database.transaction() as rows:
+        with self._transaction() as rows:
             rows.executemany(
                 "UPDATE reports SET claimed = NULL WHERE id = ? AND fate IS NULL",
                 [(id_,) for id_ in ids],
@@ -183,13 +182,13 @@ class FolderState:
 
     def waiting(self) -> int:
         """How many reports wait to be sent."""
-        with self._database.transaction() as rows:
+        with self._transaction() as rows:
             found = rows.execute("SELECT count(*) FROM reports WHERE fate IS NULL").fetchone()
             return int(found[0])
 
     def kept(self) -> list[Kept]:
         """The payloads of the past that are still remembered, oldest first."""
-        with self._database.transaction() as rows:
+        with self._transaction() as rows:
             found = rows.execute(
                 "SELECT stream, epoch, payload, made, fate FROM reports ORDER BY id"
             )
@@ -200,22 +199,21 @@ class FolderState:
 
     def consent(self, *, on: bool, forget: bool, now: float) -> None:
         """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""
-        self._check()
-        with self._database.transaction(durable=True) as rows:
+        with self._transaction(durable=True) as rows:
             generation = int(tables.meta(rows, "generation"))
             tables.set_meta(rows, generation=generation + (on != (generation % 2 == 0)))
             if not on:
                 waiting = rows.execute("SELECT id FROM reports WHERE fate IS NULL").fetchall()
-                tables.settle(rows, dict.fromkeys((id_ for (id_,) in waiting), "disabled"))
+                tables.settle(rows, dict.fromkeys((id_ for (id_,) in waiting), DISABLED))
             if forget:
                 tables.forget(rows, now)
+                self._bear_witness(rows)
         if forget:
-            self._witness.remove()
             self._database.scrub()
 
     def prefer(self, epsilon: float) -> None:
         """Keep the most epsilon that the person allows a report."""
-        with self._database.transaction(durable=True) as rows:
+        with self._transaction(durable=True) as rows:
             tables.set_meta(rows, preference=epsilon)
 
     def close(self) -> None:
@@ -242,6 +240,12 @@ class FolderState:
         self._database.abandon()
         self._start_journal()
 
+    def _transaction(
+        self, *, durable: bool = False
+    ) -> contextlib.AbstractContextManager[sqlite3.Connection]:
+        self._check()
+        return self._database.transaction(durable=durable)
+
     def _check(self) -> None:
         """Look at a file that is new to us: name it, and ask the witness what became of the old."""
         if not self._database.is_new:
@@ -253,6 +257,7 @@ class FolderState:
                 tables.notice(rows, witness)
             tables.count(rows, ["state_damaged"] * self._database.damaged)
             self._database.damaged = 0
+            self._bear_witness(rows)
         with contextlib.suppress(OSError):
             Witness.elsewhere(self._folder).remove()
 

@@ -9,7 +9,6 @@ old ones, and the first number that does not follow ends the journal.
 """
 
 import contextlib
-import errno
 import mmap
 import os
 import secrets
@@ -47,8 +46,8 @@ class Journal:
         try:
             # Written now and in full: a full disk is an error here and not a fault in report(),
             # which finds every page in memory.
-            if os.write(self._file, bytes(_SIZE)) < _SIZE:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            with os.fdopen(os.dup(self._file), "wb") as file:
+                file.write(bytes(_SIZE))
             self._memory = mmap.mmap(self._file, _SIZE, mmap.MAP_SHARED | _POPULATE)
             _lock(self._file)
             draft.replace(self._path)  # only now, locked, can others see it

@@ -9,6 +9,7 @@ from dataclasses import replace
 from hubbub.client.device import SECRET_BYTES
 from hubbub.client.ledger import Account
 from hubbub.client.state import (
+    DISABLED,
     HISTORY,
     SENT,
     Bounds,
@@ -39,7 +40,9 @@ class MemoryState:
         witness: Witness | None = None,
         bounds: Bounds | None = None,
     ) -> None:
-        self._standing = Standing(secret or secrets.token_bytes(SECRET_BYTES))
+        self._standing = Standing(
+            secret or secrets.token_bytes(SECRET_BYTES), may_send=witness is None
+        )
         self._witness = witness
         self._bounds = bounds or Bounds()
         self._noted = self._done = self._last = 0
@@ -54,8 +57,9 @@ class MemoryState:
         with self._lock:
             now = self._standing
             accounts = {name: Account.load(a.data()) for name, a in now.accounts.items()}
-            may_send = self._witness is None or self._witness.usable()
-            return replace(now, accounts=accounts, counts=Counter(now.counts), may_send=may_send)
+            if not now.may_send:
+                now.may_send = self._witness is None or self._witness.usable()
+            return replace(now, accounts=accounts, counts=Counter(now.counts))
 
     def has_room(self, size_bytes: int) -> bool:  # noqa: ARG002 counted, not measured
         """Whether another payload can be noted."""
@@ -106,9 +110,11 @@ class MemoryState:
         """Reports that were taken have met their fate."""
         with self._lock:
             for id_, fate in fates.items():
-                if id_ in self._reports:
-                    self._reports[id_] = self._reports[id_][0], fate
+                entry, before = self._reports.get(id_, (None, SENT))
+                if entry and (not before or (before == DISABLED and fate == SENT)):
+                    self._reports[id_] = entry, fate
                     self._standing.counts.update([fate] if fate != SENT else [])
+                    self._standing.counts.subtract([before] if before else [])
 
     def release(self, ids: Iterable[int]) -> None:
         """Nobody else would try."""
@@ -132,7 +138,7 @@ class MemoryState:
             old = self._standing
             old.generation += on != (old.generation % 2 == 0)
             if not on:
-                self.settle(dict.fromkeys(self._left(), "disabled"))
+                self.settle(dict.fromkeys(self._left(), DISABLED))
             if forget:
                 self._reports.clear()
                 self._standing = Standing(secrets.token_bytes(SECRET_BYTES), old.generation)

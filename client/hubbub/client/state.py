@@ -14,6 +14,7 @@ from hubbub.catalog import Metric
 from hubbub.client.ledger import Account, charge, fresh
 
 __all__ = [
+    "DISABLED",
     "HISTORY",
     "SENT",
     "Bounds",
@@ -34,6 +35,10 @@ HISTORY = 1000
 
 SENT = "sent"
 """The fate of a report that the shuffler took; any other fate is a reason to have given it up."""
+
+
+DISABLED = "disabled"
+"""The fate of what was drawn or waited when reporting was switched off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +212,7 @@ def admit(entries: Sequence[Entry], standing: Standing) -> tuple[list[Entry], li
     for entry in entries:
         drawn = entry.drawn
         if drawn.generation != standing.generation:
-            dropped.append(Dropped(drawn.stream, "disabled"))
+            dropped.append(Dropped(drawn.stream, DISABLED))
             continue
         refusal = charge(standing.account(entry.metric), entry.metric, drawn.epoch, drawn.tag)
         if refusal is None:

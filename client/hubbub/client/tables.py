@@ -10,7 +10,7 @@ from typing import Any
 
 from hubbub.client.device import SECRET_BYTES
 from hubbub.client.ledger import Account, merge
-from hubbub.client.state import HISTORY, SENT, Bounds, Dropped, Standing, excess
+from hubbub.client.state import DISABLED, HISTORY, SENT, Bounds, Dropped, Standing, excess
 from hubbub.client.witness import Witness
 
 __all__ = [
@@ -91,22 +91,24 @@ def save(rows: Rows, accounts: Mapping[str, Account]) -> None:
 
 def count(rows: Rows, names: Iterable[str]) -> None:
     """Count what was given up, or what befell the state."""
-    rows.executemany(
-        "INSERT INTO counts VALUES (?, ?)"
-        " ON CONFLICT (name) DO UPDATE SET number = number + excluded.number",
-        list(Counter(names).items()),
-    )
+    _change(rows, Counter(names))
 
 
 def settle(rows: Rows, fates: Mapping[int, str]) -> None:
-    """Give reports that wait their fate; those that have one already keep it."""
-    given_up = []
+    """Give reports that wait their fate.
+
+    Those that have one keep it; but what was purged while it was on its way, and arrived, is told
+    as sent.
+    """
+    changes: Counter[str] = Counter()
     for id_, fate in fates.items():
-        done = rows.execute(
-            "UPDATE reports SET fate = ?, sealed = NULL WHERE id = ? AND fate IS NULL", (fate, id_)
-        )
-        given_up += [fate] if done.rowcount and fate != SENT else []
-    count(rows, given_up)
+        found = rows.execute("SELECT fate FROM reports WHERE id = ?", (id_,)).fetchone()
+        if found and (found[0] is None or (found[0] == DISABLED and fate == SENT)):
+            rows.execute("UPDATE reports SET fate = ?, sealed = NULL WHERE id = ?", (fate, id_))
+            changes += Counter({fate: 1})
+            changes.subtract(found if found[0] else ())
+    del changes[SENT]
+    _change(rows, changes)
 
 
 def overflow(rows: Rows, bounds: Bounds) -> list[Dropped]:
@@ -146,3 +148,11 @@ def notice(rows: Rows, witness: Witness) -> None:
     set_meta(rows, commits=max(commits, witness.commits))
     save(rows, now)
     count(rows, ["state_rolled_back" if witness.state == name else "state_lost"])
+
+
+def _change(rows: Rows, counts: Mapping[str, int]) -> None:
+    rows.executemany(
+        "INSERT INTO counts VALUES (?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET number = number + excluded.number",
+        list(counts.items()),
+    )

@@ -45,8 +45,13 @@ class Witness:
 
     @classmethod
     def beside(cls, folder: Path) -> Self:
-        """The witness of a state folder: a file next to it, which deleting the folder spares."""
-        return cls(folder.with_name(folder.name + ".witness"))
+        """The witness of a state folder: a file next to it, which deleting the folder spares.
+
+        Where the parent cannot be written, a file in it: that spares the loss of the state alone.
+        """
+        folder = folder.absolute()
+        outside = cls(folder.with_name(folder.name + ".witness"))
+        return outside if outside._is_writable() else cls(folder / "witness")
 
     @classmethod
     def elsewhere(cls, folder: Path) -> Self:
@@ -63,10 +68,9 @@ class Witness:
             # Anyone may have made it before us: a folder that is not ours alone is not used.
             if _user() and (found.st_uid != _user() or found.st_mode & 0o022):
                 return False
-            self.write(self.state, self.commits, self.accounts)
-        except (OSError, StateUnusable):
+        except OSError:
             return False
-        return True
+        return self._is_writable()
 
     def write(self, state: str, commits: int, accounts: Mapping[str, Account]) -> None:
         """Replace the file, whole or not at all. Raises StateUnusable if that cannot be."""
@@ -90,6 +94,13 @@ class Witness:
                 f"{self._path}: {error.strerror}; free space there, or give a new state_dir"
             ) from error
         self.state, self.commits, self.accounts = state, commits, told
+
+    def _is_writable(self) -> bool:
+        try:
+            self.write(self.state, self.commits, self.accounts)
+        except StateUnusable:
+            return False
+        return True
 
     def remove(self) -> None:
         """Delete the file, as the person asked."""

@@ -1,0 +1,498 @@
+"""What a device keeps: one suite for both keepers, then what only a folder can suffer."""
+
+import contextlib
+import math
+import os
+import shutil
+import sqlite3
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import epoch_at
+from hubbub.client import Bounds, FolderState, MemoryState, State
+from hubbub.client.journal import Journal, orphans
+from hubbub.client.state import SENT, Drawn, Dropped, Entry
+from hubbub.client.witness import Witness
+from hubbub.errors import StateUnusable
+from tests.unit.bundles import Signed
+
+NOW = 1_800_000_000.0
+TODAY = epoch_at(NOW, "day")
+
+Make = Callable[..., State]
+
+
+@pytest.fixture(params=["memory", "folder"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
+    """Opens the same device again and again."""
+    opened: list[State] = []
+    memory: dict[str, State] = {}
+
+    def open_state(name: str = "state", bounds: Bounds | None = None) -> State:
+        if request.param == "folder":
+            state: State = FolderState(tmp_path / name, bounds)
+        else:
+            state = memory.setdefault(name, MemoryState(bounds=bounds))
+        opened.append(state)
+        return state
+
+    yield open_state
+    for state in opened:
+        state.close()
+
+
+@pytest.fixture
+def entry_of(signed: Signed) -> Callable[..., Entry]:
+    def make_entry(
+        stream: str = "crashed", epoch: int = 0, payload: bytes = b"\1", **changes: object
+    ) -> Entry:
+        tag = "t" * (stream == "homepage")  # of an unchanged value, which costs once
+        fields = {"tag": tag, "generation": 0, "made": NOW, "late": math.inf} | changes
+        late = float(str(fields.pop("late")))
+        drawn = Drawn(stream=stream, epoch=epoch, payload=payload, **fields)  # type: ignore[arg-type]
+        return Entry(drawn, signed.bundle.metric(stream), 1, b"sealed" + payload, late)
+
+    return make_entry
+
+
+def _enter(state: State, *entries: Entry) -> list[Dropped]:
+    number = 0
+    for entry in entries:
+        assert state.has_room(len(entry.drawn.payload))
+        number = state.note(entry.drawn)
+    return state.enter(entries, [], number)
+
+
+def test_what_was_entered_is_taken_once_and_settled(
+    make: Make, entry_of: Callable[..., Entry]
+) -> None:
+    state = make()
+    assert _enter(state, entry_of(epoch=1, payload=b"a"), entry_of(epoch=2, payload=b"b")) == []
+    assert state.waiting() == 2
+    taken, late = state.take(10, 1 << 20, NOW)
+    assert late == []
+    assert {(w.stream, w.epoch, w.key_id, w.sealed) for w in taken} == {
+        ("crashed", 1, 1, b"sealeda"),
+        ("crashed", 2, 1, b"sealedb"),
+    }
+    state.settle({taken[0].id: SENT, taken[1].id: "refused_expired"})
+    assert state.waiting() == 0
+    assert state.take(10, 1 << 20, NOW) == ([], [])
+    assert {kept.fate for kept in state.kept()} == {SENT, "refused_expired"}
+    assert state.standing().counts == {"refused_expired": 1}
+
+
+def test_the_ledger_has_the_last_word(make: Make, entry_of: Callable[..., Entry]) -> None:
+    """theme: one report a day. Two processes drew one each; the second is given up, and counted."""
+    state = make()
+    dropped = _enter(state, entry_of("theme", TODAY), entry_of("theme", TODAY))
+    assert dropped == [Dropped("theme", "already_reported")]
+    assert make().standing().accounts["theme"].epochs == {TODAY: 1}
+    assert state.standing().counts["already_reported"] == 1
+
+
+def test_the_lifetime_limit_is_kept_at_the_door(make: Make, entry_of: Callable[..., Entry]) -> None:
+    """crashed: epsilon 2 a report, 10 for life."""
+    state = make()
+    dropped = _enter(state, *(entry_of(epoch=n) for n in range(7)))
+    assert dropped == [Dropped("crashed", "over_budget")] * 2
+    assert state.standing().accounts["crashed"].spent <= 10
+
+
+def test_more_than_the_bounds_drops_the_oldest(make: Make, entry_of: Callable[..., Entry]) -> None:
+    state = make(bounds=Bounds(reports=3))
+    entries = [entry_of("homepage", TODAY, bytes([n]) * 4) for n in range(5)]
+    dropped = [one for entry in entries for one in _enter(state, entry)]
+    assert dropped == [Dropped("homepage", "outbox_full")] * 2
+    assert {w.sealed[-1] for w in state.take(9, 1 << 20, NOW)[0]} == {2, 3, 4}
+    small = make("other", bounds=Bounds(size_bytes=25))
+    assert len(_enter(small, *entries)) == 3, "each is ten bytes"
+
+
+def test_a_message_is_bounded_and_its_order_is_random(
+    make: Make, entry_of: Callable[..., Entry]
+) -> None:
+    state = make()
+    _enter(state, *(entry_of("homepage", TODAY, bytes([n]) * 14) for n in range(40)))
+    assert len(state.take(7, 1 << 20, NOW)[0]) == 7
+    assert len(make("b").take(7, 1 << 20, NOW)[0]) == 0
+    few = state.take(40, 100, NOW)[0]
+    assert len(few) == 5
+    state.release(w.id for w in few)
+    orders = set()
+    for _ in range(4):
+        taken = state.take(20, 1 << 20, NOW)[0]
+        orders.add(tuple(w.id for w in taken))
+        state.release(w.id for w in taken)
+    assert len(orders) == 4
+    alone = state.take(5, 1, NOW)[0]
+    assert len(alone) == 1, "a long report goes alone"
+
+
+def test_a_report_too_late_for_the_shuffler_is_given_up(
+    make: Make, entry_of: Callable[..., Entry]
+) -> None:
+    state = make()
+    _enter(state, entry_of(epoch=1, late=NOW - 1), entry_of(epoch=2, late=NOW + 1))
+    taken, late = state.take(9, 1 << 20, NOW)
+    assert [w.epoch for w in taken] == [2]
+    assert late == [Dropped("crashed", "expired")]
+    assert state.standing().counts == {"expired": 1}
+
+
+def test_off_purges_and_what_was_drawn_before_is_never_sent(
+    make: Make, entry_of: Callable[..., Entry]
+) -> None:
+    state = make()
+    _enter(state, entry_of(epoch=1))
+    state.consent(on=False, forget=False, now=NOW)
+    state.consent(on=False, forget=False, now=NOW)
+    assert state.waiting() == 0
+    assert state.standing().generation == 1
+    state.consent(on=True, forget=False, now=NOW)
+    assert state.standing().generation == 2
+    assert _enter(state, entry_of(epoch=2)) == [Dropped("crashed", "disabled")]
+    assert _enter(state, entry_of(epoch=2, generation=2)) == []
+    assert state.standing().counts == {"disabled": 2}
+    assert make().standing().accounts["crashed"].epochs == {1: 1, 2: 1}, "it stays spent"
+
+
+def test_a_report_on_its_way_when_all_was_purged_is_told_as_it_ended(
+    make: Make, entry_of: Callable[..., Entry]
+) -> None:
+    state = make()
+    _enter(state, entry_of(epoch=1))
+    taken, _ = state.take(9, 1 << 20, NOW)
+    state.consent(on=False, forget=False, now=NOW)
+    state.settle({taken[0].id: SENT})
+    assert [kept.fate for kept in state.kept()] == [SENT]
+    assert state.standing().counts["disabled"] == 0
+
+
+def test_forgetting_leaves_no_secret_no_ledger_and_no_second_report_today(
+    make: Make, entry_of: Callable[..., Entry], signed: Signed
+) -> None:
+    state = make()
+    secret = state.standing().secret
+    _enter(state, entry_of("theme", TODAY))
+    state.consent(on=False, forget=True, now=NOW)
+    after = state.standing()
+    assert after.secret != secret
+    assert after.accounts == {}
+    assert state.kept() == []
+    assert after.account(signed.bundle.metric("theme")).reported(TODAY) is None
+    assert after.account(signed.bundle.metric("theme")).reported(TODAY + 1) == 0
+
+
+def test_the_preference_and_the_secret_stay(make: Make) -> None:
+    state = make()
+    assert state.standing().preference == math.inf
+    state.prefer(0.5)
+    again = make()
+    assert again.standing().preference == 0.5
+    assert again.standing().secret == state.standing().secret
+    assert len(again.standing().secret) == 32
+
+
+def test_a_lost_payload_is_counted(make: Make) -> None:
+    state = make()
+    assert state.enter([], [Dropped("gone", "unknown_metric")], 0) == [
+        Dropped("gone", "unknown_metric")
+    ]
+    assert state.standing().counts == {"unknown_metric": 1}
+
+
+def test_only_the_last_thousand_are_remembered(make: Make, entry_of: Callable[..., Entry]) -> None:
+    state = make(bounds=Bounds(reports=50))
+    for first in range(0, 1200, 40):
+        _enter(state, *(entry_of("homepage", first + n, b"abcd") for n in range(40)))
+        taken, _ = state.take(100, 1 << 20, NOW)
+        state.settle(dict.fromkeys((w.id for w in taken), SENT))
+    assert 1000 <= len(state.kept()) <= 1090
+
+
+def test_every_file_is_its_owners_and_holds_no_value(
+    tmp_path: Path, entry_of: Callable[..., Entry]
+) -> None:
+    state = FolderState(tmp_path / "state")
+    _enter(state, entry_of("theme", TODAY))
+    state.take(1, 100, NOW)
+    files = [*(tmp_path / "state").iterdir(), tmp_path / "state.witness"]
+    assert len(files) == 6
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
+    for path in files:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    state.close()
+    assert sorted(path.name for path in (tmp_path / "state").iterdir()) == [
+        "hubbub.sqlite3",
+        "lock",
+    ]
+
+
+def test_two_processes_share_one_outbox_and_none_takes_what_the_other_has(
+    tmp_path: Path, entry_of: Callable[..., Entry]
+) -> None:
+    one, other = FolderState(tmp_path / "s"), FolderState(tmp_path / "s")
+    _enter(one, *(entry_of("homepage", TODAY, bytes([n])) for n in range(10)))
+    _enter(other, *(entry_of("homepage", TODAY, bytes([n])) for n in range(10, 20)))
+    first, _ = one.take(12, 1 << 20, NOW)
+    second, _ = other.take(20, 1 << 20, NOW)
+    assert len(first) == 12
+    assert len(second) == 8
+    assert not {w.id for w in first} & {w.id for w in second}
+    assert other.take(20, 1 << 20, NOW + 30)[0] == []
+    assert len(other.take(20, 1 << 20, NOW + 61)[0]) == 20, "the first was killed"
+    assert len(one.take(20, 1 << 20, NOW - 86_400)[0]) == 20, "the clock was set back"
+    one.close()
+    other.close()
+
+
+def test_a_killed_process_leaves_its_notes_to_the_next(
+    tmp_path: Path, entry_of: Callable[..., Entry]
+) -> None:
+    state = FolderState(tmp_path / "s")
+    entries = [entry_of("homepage", TODAY, bytes([n])) for n in range(9)]
+    _enter(state, *entries[:4])
+    for entry in entries[4:]:
+        state.note(entry.drawn)
+    assert state._journal
+    assert list(state.orphans()) == [], "its owner is alive"
+    state._journal.abandon()  # as if it had been killed: the lock is gone, the file is not
+    after = FolderState(tmp_path / "s")
+    found = [(owner, [drawn for _, drawn in records]) for owner, records in after.orphans()]
+    assert [drawn for _, drawn in found] == [[entry.drawn for entry in entries[4:]]]
+    assert list(after.orphans()) == []
+    after.close()
+
+
+def test_an_orphan_that_was_entered_is_not_entered_again(
+    tmp_path: Path, entry_of: Callable[..., Entry]
+) -> None:
+    """Killed between the commit and the removal of the journal."""
+    state = FolderState(tmp_path / "s")
+    entries = [entry_of("homepage", TODAY, bytes([n])) for n in range(3)]
+    _enter(state, *entries)
+    for entry in entries:
+        state.note(entry.drawn)
+    assert state._journal
+    state._journal.abandon()
+    after = FolderState(tmp_path / "s")
+    for owner, records in after.orphans():
+        after.enter(entries, [], records[-1][0], owner)
+        break  # killed here: the file is still there
+    assert list(after.orphans()) == []
+    assert after.waiting() == 6
+    after.close()
+
+
+def test_a_journal_is_read_up_to_what_was_torn_or_is_old(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    drawn = [Drawn("s", n, "t" * n, bytes([n]) * 20, 2, NOW) for n in range(6)]
+    for one in drawn[:4]:
+        journal.append(one)
+    journal.rewind(3)
+    assert journal.append(drawn[4]) == 5, "not everything was done: nothing is overwritten"
+    journal.rewind(5)
+    journal.append(drawn[5])
+    journal._path.rename(path := journal._path.with_name("1-a.journal"))
+    journal.abandon()
+    assert [records for _, records in orphans(tmp_path)] == [[(6, drawn[5])]]
+    with path.open("r+b") as file:
+        file.seek(30)
+        file.write(b"torn")
+    assert [records for _, records in orphans(tmp_path)] == [[]]
+
+
+def test_a_full_journal_has_no_room(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    while journal.has_room(90_000):
+        journal.append(Drawn("s", 1, "", bytes(90_000), 0, NOW))
+    assert journal.has_room(10)
+    journal.close()
+    (found,) = orphans(tmp_path)
+    assert len(found[1]) == 11
+
+
+def test_a_damaged_file_is_set_aside_and_what_was_spent_stays_spent(
+    tmp_path: Path, entry_of: Callable[..., Entry]
+) -> None:
+    state = FolderState(tmp_path / "s")
+    _enter(state, entry_of("theme", TODAY))
+    state.take(1, 100, NOW)
+    secret = state.standing().secret
+    state.close()
+    for suffix in ("", "-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            (tmp_path / "s" / f"hubbub.sqlite3{suffix}").unlink()
+    (tmp_path / "s" / "hubbub.sqlite3").write_bytes(b"not a database, " * 1000)
+    after = FolderState(tmp_path / "s")
+    assert (tmp_path / "s" / "damaged.hubbub.sqlite3").read_bytes().startswith(b"not a database")
+    standing = after.standing()
+    assert standing.counts == {"state_damaged": 1, "state_lost": 1}
+    assert standing.secret != secret
+    assert _enter(after, entry_of("theme", TODAY)) == [Dropped("theme", "already_reported")]
+    after.close()
+
+
+def test_damage_found_in_the_middle_of_work_starts_a_new_file(
+    tmp_path: Path, entry_of: Callable[..., Entry]
+) -> None:
+    state = FolderState(tmp_path / "s")
+    _enter(state, *(entry_of("homepage", TODAY, bytes([n]) * 200) for n in range(90)))
+    state.take(1, 100, NOW)
+    rows = state._database._open()
+    rows.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    rows.execute("PRAGMA cache_size = 1")
+    rows.execute("PRAGMA shrink_memory")
+    path = tmp_path / "s" / "hubbub.sqlite3"
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(path.stat().st_size - 4096))
+    failures = 0
+    for _ in range(4):
+        try:
+            state.kept()
+            assert state.standing().counts["state_damaged"] == 1
+        except StateUnusable:
+            failures += 1
+    assert failures == 1, "told once, and gone on with a new file"
+    state.close()
+
+
+@pytest.mark.parametrize("lost", ["file", "folder", "rolled back"])
+def test_a_lost_or_rolled_back_state_cannot_spend_twice(
+    lost: str, tmp_path: Path, entry_of: Callable[..., Entry]
+) -> None:
+    folder = tmp_path / "s"
+    state = FolderState(folder)
+    _enter(state, entry_of("crashed", 1))
+    state.take(9, 1000, NOW)
+    state.close()
+    shutil.copytree(folder, tmp_path / "backup")
+    state = FolderState(folder)
+    _enter(state, entry_of("theme", TODAY), entry_of("crashed", 2), entry_of("crashed", 3))
+    state.take(9, 1000, NOW)
+    state.close()
+    if lost == "file":
+        (folder / "hubbub.sqlite3").unlink()
+    else:
+        shutil.rmtree(folder)
+    if lost == "rolled back":
+        shutil.copytree(tmp_path / "backup", folder)
+    after = FolderState(folder)
+    name = "state_rolled_back" if lost == "rolled back" else "state_lost"
+    assert after.standing().counts == {name: 1}, "noticed"
+    refused = _enter(
+        after,
+        entry_of("theme", TODAY),
+        *(entry_of("crashed", epoch) for epoch in (4, 5, 6)),
+    )
+    assert refused == [Dropped("theme", "already_reported"), Dropped("crashed", "over_budget")]
+    after.close()
+    again = FolderState(folder)
+    assert again.standing().counts[name] == 1, "noticed once"
+    again.close()
+
+
+def test_a_file_deleted_under_a_running_app_is_noticed_too(
+    tmp_path: Path, entry_of: Callable[..., Entry]
+) -> None:
+    state = FolderState(tmp_path / "s")
+    _enter(state, entry_of("theme", TODAY))
+    state.take(9, 1000, NOW)
+    for suffix in ("", "-wal", "-shm"):
+        (tmp_path / "s" / f"hubbub.sqlite3{suffix}").unlink()
+    assert _enter(state, entry_of("theme", TODAY)) == [Dropped("theme", "already_reported")]
+    assert state.standing().counts["state_lost"] == 1
+    state.close()
+
+
+def test_what_a_memory_state_spent_is_known_after_a_restart(
+    tmp_path: Path, entry_of: Callable[..., Entry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    folder = tmp_path / "s"
+    state = MemoryState(witness=Witness.elsewhere(folder))
+    assert state.standing().may_send
+    _enter(state, entry_of("theme", TODAY))
+    state.take(9, 1000, NOW)
+    for start in (
+        lambda: MemoryState(witness=Witness.elsewhere(folder)),
+        lambda: FolderState(folder),
+    ):
+        after: State = start()
+        assert after.standing().counts["state_lost"] == 1
+        assert _enter(after, entry_of("theme", TODAY)) == [Dropped("theme", "already_reported")]
+    after.close()
+    assert Witness.elsewhere(folder).accounts == {}, "the folder knows now"
+
+
+def test_where_nothing_can_be_written_nothing_may_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry_of: Callable[..., Entry]
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "not" / "there"))
+    state = MemoryState(witness=Witness.elsewhere(tmp_path / "s"))
+    assert not state.standing().may_send
+    _enter(state, entry_of("theme", TODAY))
+    with pytest.raises(StateUnusable, match="free space there"):
+        state.take(9, 1000, NOW)
+
+
+def test_a_witness_folder_that_others_can_write_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    witness = Witness.elsewhere(tmp_path / "s")
+    witness._path.parent.mkdir()
+    assert witness.usable()
+    witness._path.parent.chmod(0o777)
+    if os.getuid():
+        assert not witness.usable()
+    shutil.rmtree(witness._path.parent)
+    witness._path.parent.symlink_to(tmp_path)
+    if os.getuid():
+        assert not witness.usable()
+
+
+def test_a_state_that_cannot_be_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StateUnusable, match="give a writable state_dir"):
+        FolderState(tmp_path / "file")
+    (tmp_path / "s" / "hubbub.sqlite3").mkdir(parents=True)
+    with pytest.raises(StateUnusable, match="give a writable state_dir"):
+        FolderState(tmp_path / "s")
+
+
+def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
+    FolderState(tmp_path / "s").close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "s" / "hubbub.sqlite3")) as rows:
+        rows.execute("PRAGMA user_version = 9")
+    with pytest.raises(StateUnusable, match="written by a newer hubbub"):
+        FolderState(tmp_path / "s")
+
+
+def test_many_threads_lose_nothing(make: Make, entry_of: Callable[..., Entry]) -> None:
+    state = make()
+    entered = threading.Lock()
+
+    def work(first: int) -> None:
+        for n in range(20):
+            entry = entry_of("homepage", TODAY + first * 100 + n, b"abcd")
+            with entered:  # as the sender does; taking and settling go on meanwhile
+                _enter(state, entry)
+            taken, _ = state.take(3, 1 << 20, NOW)
+            state.settle(dict.fromkeys((w.id for w in taken), SENT))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    taken, _ = state.take(100, 1 << 20, NOW)
+    state.settle(dict.fromkeys((w.id for w in taken), SENT))
+    assert [kept.fate for kept in state.kept()] == [SENT] * 80
