@@ -32,6 +32,7 @@ epoch = "hour"
 mechanism = "rr"
 epsilon = 2.0
 values = ["no", "yes"]
+tiers = [0.5, 1.0]
 min_batch = 20
 limits = { reports_per_epoch = 3, lifetime_epsilon = 10.0 }
 

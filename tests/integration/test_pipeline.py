@@ -318,6 +318,25 @@ def test_a_service_ends_gracefully_at_sigterm(run: LocalRun) -> None:
         _wait(again, acknowledged=70, counted=70, pooled=0, in_flight=0)
 
 
+def test_tiers_travel_as_streams_of_their_own_and_are_answered_together(run: LocalRun) -> None:
+    transport = _transport(run)
+    for n in range(75):
+        client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
+        client.prefer((None, 1.5, 0.5)[n % 3])
+        assert client.report("crashed", "yes") is Outcome.QUEUED
+        assert client.flush(WAIT_SECONDS)
+    transport.pause()
+    _close(run)
+    _wait(run, acknowledged=75, counted=75)
+    hour = epoch_at(time.time(), "hour")
+    epochs = [hour - 1, hour]
+    for name, reports in (("crashed", 75), ("crashed/0.5", 25), ("crashed/1", 25)):
+        assert estimate(run.endpoints, name, epochs, 0, []).reports == reports
+    by_name = {metric.name: metric for metric in metrics(run.endpoints).metrics}
+    assert "crashed/1" not in by_name
+    assert set(by_name["crashed"].epochs) <= set(epochs)
+
+
 def test_redis_away_is_waited_out(run: LocalRun) -> None:
     """The shuffler's Redis stopped: nothing is acknowledged; it goes on: nothing was lost."""
     import signal

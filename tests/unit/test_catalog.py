@@ -68,6 +68,13 @@ WRONG = [
         "colour",
         "is not known for unary.oue",
     ),
+    ("tiers = [0.5, 1.0]", "tiers = [1.0, 0.5]", "crashed", "tiers", "must ascend"),
+    ("tiers = [0.5, 1.0]", "tiers = [0.5, 0.5]", "crashed", "tiers", "must ascend"),
+    ("tiers = [0.5, 1.0]", "tiers = [0.5, 2.0]", "crashed", "tiers", "below epsilon"),
+    ("tiers = [0.5, 1.0]", "tiers = [0.0]", "crashed", "tiers", "must ascend from 0.0009765625"),
+    ("tiers = [0.5, 1.0]", 'tiers = ["low"]', "crashed", "tiers", "write tiers ="),
+    ("tiers = [0.5, 1.0]", "tiers = 0.5", "crashed", "tiers", "write tiers ="),
+    ("bits = 16", "bits = 16\ntiers = [0.5]", "homepage", "mechanism", "leave tiers out"),
     ("[metrics.theme]", "[metrics.Theme]", "Theme", "name", "rename the metric"),
     ("[metrics.theme]", "[metrics.'a|b']", "a|b", "name", "rename the metric"),
 ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hubbub.aggregator.store import TotalsStore
-from hubbub.analysis import Answer, answer
+from hubbub.analysis import Answer, answer_tiers
 from hubbub.catalog import Bundle, Metric, epoch_at
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import Totals
@@ -36,17 +36,18 @@ class Query:
 
     async def metrics(self) -> list[tuple[Metric, list[int]]]:
         """Every metric, with the epochs that hold a report."""
-        law = await self._store.law()
-        held: dict[str, list[int]] = {name: [] for name in self._bundle.metrics}
-        for window, terms in law.items():
-            if terms.get("counted") and window.stream in held:
-                held[window.stream].append(window.epoch)
-        return [(metric, held[name]) for name, metric in self._bundle.metrics.items()]
+        held = await self._held()
+        return [
+            (metric, sorted({epoch for stream in metric.streams for epoch in held[stream]}))
+            for metric in self._bundle.metrics.values()
+        ]
 
     async def estimate(
         self, name: str, *, epochs: Sequence[int], last: int, candidates: Sequence[str]
     ) -> Queried:
         """Estimates over `epochs`; or the `last` ones up to now; or, with neither, the newest held.
+
+        name: of a metric, with all its tiers; or of one tier alone, such as "theme/0.5".
 
         Raises:
             UnknownMetric: the bundle does not have the metric.
@@ -54,7 +55,9 @@ class Query:
             BatchTooSmall: fewer reports than the metric's minimum batch.
         """
         metric = self._bundle.metric(name)
-        held = {m.name: epochs for m, epochs in await self.metrics()}[name]
+        all_held = await self._held()
+        streams = metric.streams
+        held = sorted({epoch for stream in streams for epoch in all_held[stream]})
         if epochs and last:
             raise BadParameter("give epochs or last, not both")
         if last:
@@ -64,19 +67,31 @@ class Query:
             chosen = sorted(set(epochs).intersection(held))
         else:
             chosen = held[-1:]
-        totals = Totals([0] * metric.randomizer.layout.size, 0)
-        for epoch in chosen:
-            totals = _sum(totals, await self._store.read(Window(name, epoch)))
-        if totals.reports < metric.min_batch:
+        tiers = []
+        for stream in streams:
+            mechanism = self._bundle.metric(stream).randomizer
+            totals = Totals([0] * mechanism.layout.size, 0)
+            for epoch in chosen:
+                if epoch in all_held[stream]:
+                    totals = _sum(totals, await self._store.read(Window(stream, epoch)))
+            tiers.append((mechanism, totals))
+        reports = sum(totals.reports for _, totals in tiers)
+        if reports < metric.min_batch:
             raise BatchTooSmall(
-                f'metric "{name}": {totals.reports} reports in the epochs asked, below its minimum '
+                f'metric "{name}": {reports} reports in the epochs asked, below its minimum '
                 f"batch of {metric.min_batch}; ask for more epochs, or wait"
             )
         # In a thread: decoding strings takes seconds, and batches keep coming meanwhile.
-        found = await asyncio.to_thread(
-            answer, metric.randomizer, totals, metric.values, candidates
-        )
+        found = await asyncio.to_thread(answer_tiers, tiers, metric.values, candidates)
         return Queried(metric, tuple(chosen), found)
+
+    async def _held(self) -> dict[str, set[int]]:
+        """Per stream, the epochs that hold a report."""
+        held: dict[str, set[int]] = {name: set() for name in self._bundle.streams}
+        for window, terms in (await self._store.law()).items():
+            if terms.get("counted") and window.stream in held:
+                held[window.stream].add(window.epoch)
+        return held
 
 
 def _sum(one: Totals, other: Totals) -> Totals:

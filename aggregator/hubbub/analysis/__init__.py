@@ -1,6 +1,6 @@
 """Floor 2. From totals to answers, pure: no network, no store. numpy allowed."""
 
-from hubbub.analysis.answer import Answer, ValueAnswer, answer
+from hubbub.analysis.answer import Answer, ValueAnswer, answer, answer_tiers
 from hubbub.analysis.consistency import base_cut, norm_sub, simplex
 from hubbub.analysis.decode import Decoded, decode, decode_counts
 from hubbub.analysis.design import Collection
@@ -13,6 +13,7 @@ __all__ = [
     "Decoded",
     "ValueAnswer",
     "answer",
+    "answer_tiers",
     "base_cut",
     "decode",
     "decode_counts",

@@ -30,7 +30,7 @@ from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.wave import SquareWave
 
-__all__ = ["Answer", "AnswerKind", "ValueAnswer", "answer"]
+__all__ = ["Answer", "AnswerKind", "ValueAnswer", "answer", "answer_tiers"]
 
 AnswerKind = Literal["values", "ranges", "mean"]
 
@@ -84,41 +84,104 @@ def answer(
         BatchTooSmall: not a single report.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
+    return answer_tiers([(mechanism, totals)], values, candidates, confidence)
+
+
+def answer_tiers(
+    tiers: Sequence[tuple[AnyMechanism, Totals]],
+    values: Sequence[str] | None,
+    candidates: Sequence[str] = (),
+    confidence: float = CONFIDENCE,
+) -> Answer:
+    """As `answer`, from people who report at different epsilons, each a mechanism with totals.
+
+    Shares are weighted by inverse variance: the best there is if which epsilon a person chose has
+    nothing to do with the value; otherwise the answer leans to those who chose the larger one.
+    """
+    heard = [tier for tier in tiers if tier[1].reports] or tiers[:1]
+    mechanism, totals = heard[0]
     if mechanism.VALUES != "strings" and candidates:
         raise BadParameter("this metric is not over strings: leave candidates out")
     if mechanism.VALUES == "strings" and not candidates:
         raise BadParameter("this metric is over strings: say which to look for (candidates)")
+    if isinstance(mechanism, Rappor):  # has no tiers: it has no epsilon to scale
+        return _decoded(mechanism, totals, candidates, confidence)
+    reports = [tier_totals.reports for _, tier_totals in heard]
+    figures = _merged([_figures(*tier, candidates) for tier in heard], reports)
     match mechanism:
-        case Rappor():
-            found = decode(mechanism, totals, candidates, FALSE_DISCOVERY_RATE, confidence)
-            columns = found.estimates, found.stderrs, found.low, found.high, found.detected
-            return _tell(
-                "values", candidates, totals.reports, confidence, columns, found.fitted.tolist()
-            )
         case CountMeanSketch() | HadamardSketch():
-            estimates, stderrs, absent = count(mechanism, totals, candidates)
-            p = p_values(estimates / absent)
+            p = p_values(figures.estimates / figures.absent)
             level = critical(p, FALSE_DISCOVERY_RATE)
-            low, high = selected(estimates, stderrs, p, level, confidence)
-            columns = estimates, stderrs, low, high, p <= level
-            return _tell("values", candidates, totals.reports, confidence, columns)
+            low, high = selected(figures.estimates, figures.stderrs, p, level, confidence)
+            columns = figures.estimates, figures.stderrs, low, high, p <= level
+            return _tell("values", candidates, sum(reports), confidence, columns)
         case OneBitMean() | PiecewiseMean():
-            return _mean(mechanism, totals, confidence)
-        case SquareWave():
-            estimates, stderrs = unbiased(mechanism, totals)
-            columns = _columns(estimates, stderrs, stderrs, confidence)
-            fitted = smooth(mechanism, totals).tolist()
-            return _tell("ranges", _labels(mechanism), totals.reports, confidence, columns, fitted)
-        case BucketFlips():
+            return _mean(mechanism, figures, sum(reports), confidence)
+        case SquareWave() | BucketFlips():
+            kind: AnswerKind = "ranges"
             values = _labels(mechanism)
+        case _:
+            kind = "values"
     if values is None:
         raise BadParameter(f"{mechanism.NAME} answers listed values, and there are none")
-    given = estimate(mechanism, totals)
-    estimates, stderrs = np.array(given.values), np.sqrt(np.array(given.variances))
-    absent = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports)))
-    columns = _columns(estimates, stderrs, absent, confidence)
-    kind: AnswerKind = "ranges" if mechanism.VALUES == "numbers" else "values"
-    return _tell(kind, values, totals.reports, confidence, columns)
+    columns = _columns(figures, confidence)
+    fitted = None if figures.fitted is None else figures.fitted.tolist()
+    return _tell(kind, values, sum(reports), confidence, columns, fitted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """Of each value, in reports: estimate, its standard error, and that if nobody held the value.
+
+    absent: a value is judged by these. fitted: a post-processed estimate, where there is one.
+    """
+
+    estimates: Floats
+    stderrs: Floats
+    absent: Floats
+    fitted: Floats | None = None
+
+
+def _figures(mechanism: AnyMechanism, totals: Totals, candidates: Sequence[str]) -> _Figures:
+    match mechanism:
+        case CountMeanSketch() | HadamardSketch():
+            return _Figures(*count(mechanism, totals, candidates))
+        case SquareWave():
+            estimates, stderrs = unbiased(mechanism, totals)
+            return _Figures(estimates, stderrs, stderrs, smooth(mechanism, totals))
+        case OneBitMean() | PiecewiseMean():
+            given = mechanism.estimate(totals)
+            absent = mechanism.variance(totals.reports / 2, totals.reports)  # there is no absence
+        case _:
+            given = estimate(mechanism, totals)
+            absent = mechanism.variance(0, totals.reports)
+    stderrs = np.sqrt(np.array(given.variances))
+    return _Figures(np.array(given.values), stderrs, np.full_like(stderrs, sqrt(absent)))
+
+
+def _merged(figures: Sequence[_Figures], reports: Sequence[int]) -> _Figures:
+    """One set of figures for all reports, from tiers with so many each."""
+    if len(figures) == 1:
+        return figures[0]
+    # A weight that does not look at the estimates pulls them nowhere.
+    numbers = np.array(reports, dtype=np.float64)
+    precise = numbers**2 / np.array([(tier.absent**2).mean() for tier in figures])
+    scales = precise / precise.sum() * numbers.sum() / numbers
+    fits = [tier.fitted for tier in figures if tier.fitted is not None]
+    return _Figures(
+        scales @ np.array([tier.estimates for tier in figures]),
+        np.sqrt(scales**2 @ np.array([tier.stderrs for tier in figures]) ** 2),
+        np.sqrt(scales**2 @ np.array([tier.absent for tier in figures]) ** 2),
+        scales @ np.array(fits) if fits else None,
+    )
+
+
+def _decoded(
+    mechanism: Rappor, totals: Totals, candidates: Sequence[str], confidence: float
+) -> Answer:
+    found = decode(mechanism, totals, candidates, FALSE_DISCOVERY_RATE, confidence)
+    columns = found.estimates, found.stderrs, found.low, found.high, found.detected
+    return _tell("values", candidates, totals.reports, confidence, columns, found.fitted.tolist())
 
 
 Columns = tuple[Floats, Floats, Floats, Floats, Mask]
@@ -146,30 +209,25 @@ def _tell(  # noqa: PLR0917 an answer's parts, in its own order
     )
 
 
-def _columns(estimates: Floats, stderrs: Floats, absent: Floats, confidence: float) -> Columns:
-    """absent: the standard errors if nobody held the value; a value is judged by these."""
+def _columns(figures: _Figures, confidence: float) -> Columns:
+    estimates, stderrs, absent = figures.estimates, figures.stderrs, figures.absent
     scores = np.divide(estimates, absent, out=np.zeros_like(absent), where=absent > 0)
     detected = discoveries(p_values(scores), FALSE_DISCOVERY_RATE)
     return estimates, stderrs, *interval(estimates, stderrs, confidence), detected
 
 
-def _mean(mechanism: OneBitMean | PiecewiseMean, totals: Totals, confidence: float) -> Answer:
-    given = mechanism.estimate(totals)
-    reports = max(totals.reports, 1)
+def _mean(
+    mechanism: OneBitMean | PiecewiseMean, figures: _Figures, reports: int, confidence: float
+) -> Answer:
     wide = mechanism.high - mechanism.low
-    place, stderr = given.values[0] / reports, sqrt(given.variances[0]) / reports
+    place = float(figures.estimates[0]) / max(reports, 1)
+    stderr = wide * float(figures.stderrs[0]) / max(reports, 1)
     value = np.array([mechanism.low + wide * place])
-    low, high = interval(value, np.array([wide * stderr]), confidence)
+    low, high = interval(value, np.array([stderr]), confidence)
     mean = ValueAnswer(
-        "mean",
-        float(value[0]),
-        wide * stderr,
-        float(low[0]),
-        float(high[0]),
-        place,
-        detected=True,
+        "mean", float(value[0]), stderr, float(low[0]), float(high[0]), place, detected=True
     )
-    return Answer("mean", totals.reports, confidence, (mean,))
+    return Answer("mean", reports, confidence, (mean,))
 
 
 def _labels(mechanism: BucketFlips | SquareWave) -> list[str]:

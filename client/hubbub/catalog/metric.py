@@ -104,6 +104,11 @@ class Metric:
         return self.name.partition("/")[0]
 
     @property
+    def streams(self) -> tuple[str, ...]:
+        """The names of its streams: its own, and its tiers'."""
+        return (self.name, *map(self._stream, self.tiers))
+
+    @property
     def tier(self) -> str:
         """Which tier this is, as its stream's name says it; "" for the metric itself."""
         return self.name.partition("/")[2]
