@@ -210,6 +210,9 @@ class FolderState:
                 self._bear_witness(rows)
         if forget:
             self._database.scrub()
+            with self._lock:
+                if self._journal:
+                    self._journal.wipe()
 
     def prefer(self, epsilon: float) -> None:
         """Keep the most epsilon that the person allows a report."""

@@ -78,6 +78,11 @@ class Journal:
         if done == self._number:
             self._end = 0
 
+    def wipe(self) -> None:
+        """Overwrite everything: what was noted is to be forgotten."""
+        self._memory[:] = bytes(_SIZE)
+        self._end = 0
+
     def close(self) -> None:
         """Let go; what is in it waits for the next process."""
         self._memory.close()

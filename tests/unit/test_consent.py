@@ -1,0 +1,199 @@
+"""The person's will: off stops at once and for good, forgetting forgets, less epsilon is less."""
+
+import contextlib
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import epoch_at
+from hubbub.client import Client, FolderState, MemoryState, NotSent, Outcome, State, Waiting
+from hubbub.client.testing import FakeShuffler
+from hubbub.errors import BadParameter, StateUnusable
+from tests.unit.bundles import DAY, Signed
+
+Make = Callable[..., Client]
+
+
+@pytest.fixture
+def client_of(signed: Signed, tmp_path: Path) -> Iterator[Make]:
+    made: list[Client] = []
+    start = signed.bundle.keys[0].start + 10 * DAY
+
+    def make(shuffler: FakeShuffler | None = None, state: State | None = None) -> Client:
+        client = Client(
+            signed.bundle,
+            state or FolderState(tmp_path / "state"),
+            shuffler or FakeShuffler(),
+            hold_seconds=None,
+            clock=lambda: float(start),
+        )
+        made.append(client)
+        return client
+
+    yield make
+    for client in made:
+        client.close(0)
+
+
+def test_off_stops_at_once_and_what_waited_is_never_sent(client_of: Make) -> None:
+    shuffler = FakeShuffler()
+    client = client_of(shuffler)
+    client.report("theme", "dark")
+    client.report("homepage", "a.example")
+    client.disable()
+    assert client.waiting == 0
+    assert client.report("crashed", "yes") is Outcome.DISABLED
+    assert client.flush(1)
+    client.enable()
+    assert client.flush(1)
+    assert shuffler.submissions == []
+    assert client.report("theme", "dark") is Outcome.QUEUED, "what never left was never spent"
+    assert client.flush(1)
+    assert [report.stream for report in shuffler.reports()] == ["theme"]
+
+
+def test_off_survives_a_restart_and_reaches_other_processes(client_of: Make) -> None:
+    shuffler = FakeShuffler()
+    one, other = client_of(shuffler), client_of(shuffler)
+    other.report("homepage", "a.example")
+    one.disable()
+    assert client_of(shuffler).report("theme", "dark") is Outcome.DISABLED
+    assert other.report("theme", "dark") is Outcome.QUEUED, "it has not looked yet"
+    assert other.flush(1)
+    assert other.report("crashed", "yes") is Outcome.DISABLED
+    assert shuffler.submissions == []
+    assert other.dropped == {"disabled": 2}
+
+
+def test_what_another_process_drew_while_off_is_never_sent(client_of: Make) -> None:
+    shuffler = FakeShuffler()
+    one, other = client_of(shuffler), client_of(shuffler)
+    other.report("homepage", "a.example")
+    one.disable()
+    one.enable()
+    assert other.flush(1)
+    assert shuffler.submissions == []
+    assert other.report("homepage", "a.example") is Outcome.QUEUED
+    assert other.flush(1)
+    assert len(shuffler.reports()) == 1
+
+
+def test_off_ends_a_submission_that_hangs(client_of: Make) -> None:
+    submitting, paused = threading.Event(), threading.Event()
+
+    class Hangs(FakeShuffler):
+        def submit(self, reports: Sequence[Waiting], timeout_seconds: float) -> dict[int, str]:
+            assert reports
+            assert timeout_seconds > 0
+            submitting.set()
+            assert paused.wait(10)
+            raise NotSent("cancelled", retry=True)
+
+        def pause(self) -> None:
+            paused.set()
+
+    client = client_of(Hangs())
+    client.report("theme", "dark")
+    thread = threading.Thread(target=client.flush, args=(10,))
+    thread.start()
+    assert submitting.wait(10)
+    client.disable()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert client.waiting == 0
+
+
+def test_forgetting_deletes_secret_ledger_and_payloads_from_the_disk(
+    client_of: Make, tmp_path: Path
+) -> None:
+    client = client_of()
+    client.report("theme", "dark")
+    client.report("homepage", "a.example")
+    client.flush(1)
+    secret = client._state.standing().secret
+    (tag,) = client._state.standing().accounts["homepage"].responses
+    client.disable(forget=True)
+    everything = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert secret not in everything
+    assert tag.encode() not in everything
+    view = client.ledger()
+    assert not view.on
+    assert view.payloads == ()
+    assert all(metric.spent == 0 for metric in view.metrics)
+    client.enable()
+    assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED, "today is over"
+    assert client._state.standing().secret != secret
+
+
+def test_off_that_cannot_be_written_down_holds_for_this_process_and_is_told(
+    client_of: Make, tmp_path: Path
+) -> None:
+    client = client_of()
+    client.report("theme", "dark")
+    blocker = sqlite3.connect(tmp_path / "state" / "hubbub.sqlite3", isolation_level=None)
+    with contextlib.closing(blocker):
+        blocker.execute("BEGIN IMMEDIATE")
+        started = time.monotonic()
+        with pytest.raises(StateUnusable, match="locked"):
+            client.disable()
+        assert time.monotonic() - started < 30
+        assert client.report("crashed", "yes") is Outcome.DISABLED
+
+
+def test_a_preference_chooses_the_tier_and_stays(client_of: Make) -> None:
+    shuffler = FakeShuffler()
+    client = client_of(shuffler)
+    client.prefer(0.7)
+    assert client.report("crashed", "yes") is Outcome.QUEUED
+    assert client.report("theme", "dark") is Outcome.DECLINED, "it has no tier that small"
+    client.flush(1)
+    again = client_of(shuffler)
+    assert again.report("crashed", "yes") is Outcome.QUEUED
+    again.prefer(None)
+    assert again.report("crashed", "yes") is Outcome.QUEUED
+    again.flush(1)
+    assert sorted(r.stream for r in shuffler.reports()) == ["crashed", "crashed/0.5", "crashed/0.5"]
+    assert again.report("crashed", "yes") is Outcome.ALREADY_REPORTED, "tiers share the limits"
+    spent = {metric.name: metric.spent for metric in again.ledger().metrics}["crashed"]
+    assert 2.999 < spent <= 3.0
+    with pytest.raises(BadParameter, match="most_epsilon -1 is not a number of nats"):
+        client.prefer(-1)
+
+
+def test_a_tier_is_the_persons_to_choose_and_not_the_apps(client_of: Make) -> None:
+    client = client_of(state=MemoryState())
+    assert client.report("crashed/0.5", "yes") is Outcome.UNKNOWN_METRIC
+
+
+def test_the_ledger_tells_what_left_and_what_it_could_have_meant(client_of: Make) -> None:
+    shuffler = FakeShuffler({}, {0: "refused_expired"})
+    client = client_of(shuffler)
+    client.report("theme", "dark")
+    client.flush(1)
+    client.report("homepage", "a.example")
+    client.flush(1)
+    client.report("editor", "vi")
+    client._sender.enter()
+    view = client.ledger()
+    assert view.on
+    assert [(one.metric, one.fate) for one in view.payloads] == [
+        ("theme", "sent"),
+        ("homepage", "refused_expired"),
+        ("editor", "waiting"),
+    ]
+    theme = view.payloads[0].meanings()
+    assert {value for value, _ in theme} == {"light", "dark", "system"}
+    assert abs(sum(chance for _, chance in theme) - 1) < 1e-12
+    assert theme[0][1] / theme[-1][1] <= 2.7183, "epsilon 1"
+    homepage = view.payloads[1]
+    assert homepage.meanings() == []
+    assert len(homepage.meanings(["a.example", "b.example"])) == 2
+    budget = {metric.name: metric for metric in view.metrics}["theme"]
+    assert (budget.reports, budget.reports_per_epoch, budget.lifetime_epsilon) == (1, 1, 50.0)
+    assert 0.999 < budget.spent <= 1
+    assert budget.epsilon <= 1
+    assert epoch_at(view.payloads[0].made, "day") == view.payloads[0].epoch

@@ -1,0 +1,262 @@
+"""How a client is told things, and that none of it can hurt the app."""
+
+import asyncio
+import io
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hubbub.client
+from hubbub.client import Client, FolderState, MemoryState, Outcome, Settings
+from hubbub.client import program as of_program
+from hubbub.client.testing import FakeShuffler
+from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
+from tests.unit.bundles import Signed
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    for name in ("BUNDLE", "STATE_DIR", "DISABLED", "STRICT", "SHUFFLER", "LOG"):
+        monkeypatch.delenv(f"HUBBUB_{name}", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    log = logging.getLogger("hubbub.client")
+    handlers, level = list(log.handlers), log.level
+    yield
+    while of_program._program:
+        of_program._program.pop().close(0)
+    log.handlers, log.level = handlers, level
+
+
+def test_an_argument_goes_before_the_environment_and_that_before_the_default() -> None:
+    environment = {"HUBBUB_STATE_DIR": "env", "HUBBUB_HOLD_SECONDS": "1.5", "HUBBUB_LOG": "DEBUG"}
+    told = Settings.read(environment, state_dir="argument")
+    assert told.state_dir == Path("argument")
+    assert (told.hold_seconds, told.log) == (1.5, "debug")
+    assert told.bundle == Path("app.hubbub")
+    assert Settings.read(environment).state_dir == Path("env")
+
+
+@pytest.mark.parametrize("text", ["1", "true", "Yes", " on "])
+def test_a_switch_is_understood(text: str) -> None:
+    assert Settings.read({"HUBBUB_DISABLED": text}).disabled
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "remedy"),
+    [
+        ("DISABLED", "maybe", "HUBBUB_DISABLED is not understood; write 1 or 0"),
+        ("HOLD_SECONDS", "soon", "HUBBUB_HOLD_SECONDS is not understood; write a number"),
+        ("HOLD_SECONDS", "-1", r"hold_seconds -1.0 is outside \[0, 86400\]"),
+        ("HOLD_SECONDS", "nan", "hold_seconds nan is outside"),
+        ("MOST_EPSILON", "-2", "most_epsilon -2.0 is not a number of nats from 0 on"),
+        ("MOST_EPSILON", "nan", "most_epsilon nan"),
+        ("LOG", "loud", "log 'loud' is not one of debug, info, warning, error"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_the_remedy(variable: str, text: str, remedy: str) -> None:
+    with pytest.raises(BadParameter, match=remedy):
+        Settings.read({f"HUBBUB_{variable}": text})
+
+
+def test_the_environment_alone_starts_a_client(
+    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUBBUB_BUNDLE", str(signed.path))
+    monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "here"))
+    with Client.from_bundle(insecure=True) as client:
+        assert client.report("theme", "dark") is Outcome.QUEUED
+        client._closed = True  # there is no shuffler to flush to
+    assert (tmp_path / "here" / "hubbub.sqlite3").exists()
+
+
+def test_without_a_state_dir_the_state_is_this_users_own(signed: Signed, tmp_path: Path) -> None:
+    client = Client.from_bundle(signed.path, insecure=True)
+    client.close(0)
+    (found,) = (tmp_path / "xdg" / "hubbub").glob("*/hubbub.sqlite3")
+    assert len(found.parent.name) == 16, "by operator: apps of two operators do not meet"
+
+
+def test_disabled_by_the_environment_reports_nothing_and_keeps_nothing(
+    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUBBUB_DISABLED", "1")
+    client = Client.from_bundle(signed.path, insecure=True)
+    assert client.report("theme", "dark") is Outcome.DISABLED
+    client.enable()
+    assert client.report("theme", "dark") is Outcome.DISABLED, "the operator's word goes first"
+    assert client.close()
+    assert not (tmp_path / "xdg").exists()
+
+
+def _client(signed: Signed, **options: Any) -> Client:
+    return Client(signed.bundle, MemoryState(), FakeShuffler(), hold_seconds=None, **options)
+
+
+def test_strict_raises_for_mistakes_and_production_counts_them(
+    signed: Signed, caplog: pytest.LogCaptureFixture
+) -> None:
+    strict = _client(signed, strict=True)
+    with pytest.raises(UnknownMetric):
+        strict.report("colour", "dark")
+    with pytest.raises(ValueOutOfDomain):
+        strict.report("theme", "plaid-77")
+    production = _client(signed, strict=False)
+    with caplog.at_level(logging.WARNING, "hubbub.client"):
+        for _ in range(3):
+            assert production.report("colour", "dark") is Outcome.UNKNOWN_METRIC
+            assert production.report("theme", "plaid-77") is Outcome.NOT_A_VALUE
+            for thing in (None, 7, b"dark", object(), ["dark"], float("nan")):
+                assert production.report("theme", thing) is Outcome.NOT_A_VALUE
+                assert production.report("homepage", thing) is Outcome.NOT_A_VALUE
+            names: list[Any] = [None, 7, ["theme"], {}]
+            for name in names:
+                assert production.report(name, "dark") in {
+                    Outcome.UNKNOWN_METRIC,
+                    Outcome.FAILED,
+                }
+    assert production.outcomes[Outcome.NOT_A_VALUE] == 39
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == len(set(messages)), "said once"
+    assert not any("plaid" in message or "dark" in message for message in messages)
+
+
+def test_a_fault_of_our_own_is_an_outcome_in_production(
+    signed: Signed, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        def chance(self, *_: object) -> bool:
+            raise RuntimeError("secret-value")
+
+        mask = below = chance
+
+    production = _client(signed, strict=False, coins=Broken())
+    with caplog.at_level(logging.WARNING, "hubbub.client"):
+        assert production.report("theme", "dark") is Outcome.FAILED
+    assert "report() failed: RuntimeError" in caplog.text
+    assert "secret-value" not in caplog.text
+    with pytest.raises(RuntimeError):
+        _client(signed, strict=True, coins=Broken()).report("theme", "dark")
+
+
+def test_a_drop_callback_that_raises_ends_nothing(signed: Signed) -> None:
+    def on_drop(metric: str, reason: str) -> None:
+        raise ValueError(metric + reason)
+
+    shuffler = FakeShuffler({0: "refused_expired"})
+    client = Client(signed.bundle, MemoryState(), shuffler, hold_seconds=None, on_drop=on_drop)
+    client.report("theme", "dark")
+    assert client.flush(1)
+    assert client.dropped == {"refused_expired": 1}
+
+
+def test_a_folder_that_cannot_be_used_is_said_once_and_memory_goes_on(
+    signed: Signed, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with caplog.at_level(logging.WARNING, "hubbub.client"):
+        client = Client.from_bundle(signed.path, state_dir=tmp_path / "file", insecure=True)
+        assert client.report("theme", "dark") is Outcome.QUEUED
+        assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
+    assert len([r for r in caplog.records if "going on in memory" in r.getMessage()]) == 1
+    client._sender.enter()
+    client._state.take(1, 1000, client._clock())
+    client.close(0)
+    again = Client.from_bundle(signed.path, state_dir=tmp_path / "file", insecure=True)
+    assert again.report("theme", "dark") is Outcome.ALREADY_REPORTED, "its limits outlive it"
+    again.close(0)
+
+
+def test_where_nothing_can_be_written_down_nothing_is_reported(
+    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "file"))
+    client = Client.from_bundle(signed.path, state_dir=tmp_path / "file", insecure=True)
+    assert client.report("theme", "dark") is Outcome.NO_STATE
+    client.close(0)
+
+
+def test_a_small_program_needs_no_client_in_its_hands(
+    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert hubbub.client.report("theme", "dark") is Outcome.CLOSED
+    client = hubbub.client.init(signed.path, state_dir=tmp_path / "s", insecure=True)
+    assert client
+    assert hubbub.client.report("theme", "dark") is Outcome.QUEUED
+    assert hubbub.client.report("theme", "dark") is Outcome.ALREADY_REPORTED
+    assert hubbub.client.report("colour", "dark") is Outcome.UNKNOWN_METRIC
+    client._disabled = True  # nothing to flush to
+    second = hubbub.client.init(signed.path, state_dir=tmp_path / "s2", insecure=True)
+    assert client.report("crashed", "yes") is Outcome.CLOSED, "one client a program"
+    assert second
+    second._disabled = True
+    assert hubbub.client.init(tmp_path / "none") is None
+    assert hubbub.client.report("theme", "dark") is Outcome.CLOSED
+    monkeypatch.setenv("HUBBUB_STRICT", "1")
+    with pytest.raises(BadParameter, match=r"call hubbub\.client\.init\(\) first"):
+        hubbub.client.report("theme", "dark")
+    with pytest.raises(BundleRefused):
+        hubbub.client.init(tmp_path / "none")
+
+
+def test_strict_is_the_default_of_development_mode() -> None:
+    assert Settings.read({}).strict == sys.flags.dev_mode
+    assert Settings.read({"HUBBUB_STRICT": "1"}).strict
+
+
+def test_the_log_is_silent_unless_asked(
+    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr("sys.stderr", shown)
+    (tmp_path / "file").write_text("")
+    for level, expected in ((None, ""), ("warning", "hubbub.client WARNING going on in memory")):
+        client = Client.from_bundle(
+            signed.path, state_dir=tmp_path / "file", insecure=True, log=level
+        )
+        client.close(0)
+        assert expected in shown.getvalue()
+        assert bool(expected) == bool(shown.getvalue())
+
+
+def test_async_with_closes_without_holding_the_loop(signed: Signed) -> None:
+    async def main() -> tuple[int, int]:
+        shuffler = FakeShuffler()
+        beats = 0
+
+        async def beat() -> None:
+            nonlocal beats
+            while True:
+                beats += 1
+                await asyncio.sleep(0)
+
+        heart = asyncio.create_task(beat())
+        async with Client(signed.bundle, MemoryState(), shuffler, hold_seconds=None) as client:
+            assert client.report("theme", "dark") is Outcome.QUEUED
+            before = beats
+        heart.cancel()
+        return len(shuffler.reports()), beats - before
+
+    sent, beats = asyncio.run(main())
+    assert sent == 1
+    assert beats > 0
+
+
+def test_two_clients_of_one_app_share_the_limits(signed: Signed, tmp_path: Path) -> None:
+    shuffler = FakeShuffler()
+    one, other = (
+        Client(signed.bundle, FolderState(tmp_path / "s"), shuffler, hold_seconds=None)
+        for _ in range(2)
+    )
+    assert one.report("theme", "dark") is Outcome.QUEUED
+    assert other.report("theme", "dark") is Outcome.QUEUED, "drawn, and not entered yet"
+    one.close(1)
+    other.close(1)
+    assert len(shuffler.reports()) == 1
+    assert other.dropped == {"already_reported": 1}
