@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,17 +55,27 @@ def entry_of(signed: Signed) -> Callable[..., Entry]:
         fields = {"tag": tag, "generation": 0, "made": NOW, "late": math.inf} | changes
         late = float(str(fields.pop("late")))
         drawn = Drawn(stream=stream, epoch=epoch, payload=payload, **fields)  # type: ignore[arg-type]
-        return Entry(drawn, signed.bundle.metric(stream), 1, b"sealed" + payload, late)
+        return Entry(0, drawn, signed.bundle.metric(stream), 1, b"sealed" + payload, late)
 
     return make_entry
 
 
 def _enter(state: State, *entries: Entry) -> list[Dropped]:
-    number = 0
+    noted = []
     for entry in entries:
         assert state.has_room(len(entry.drawn.payload))
-        number = state.note(entry.drawn)
-    return state.enter(entries, [], number)
+        noted.append(replace(entry, number=state.note(entry.drawn)))
+    return state.enter(noted, [], noted[-1].number)
+
+
+def test_what_was_entered_by_a_call_that_raised_is_not_entered_again(
+    make: Make, entry_of: Callable[..., Entry]
+) -> None:
+    state = make()
+    entries = [replace(entry_of(epoch=n), number=state.note(entry_of().drawn)) for n in (1, 2, 3)]
+    state.enter(entries[:2], [], entries[1].number)
+    state.enter(entries, [], entries[2].number)
+    assert state.waiting() == 3
 
 
 def test_what_was_entered_is_taken_once_and_settled(
@@ -282,7 +293,8 @@ def test_an_orphan_that_was_entered_is_not_entered_again(
     state._journal.abandon()
     after = FolderState(tmp_path / "s")
     for owner, records in after.orphans():
-        after.enter(entries, [], records[-1][0], owner)
+        again = [replace(e, number=n) for e, (n, _) in zip(entries, records, strict=True)]
+        after.enter(again, [], records[-1][0], owner)
         break  # killed here: the file is still there
     assert list(after.orphans()) == []
     assert after.waiting() == 6

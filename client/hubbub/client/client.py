@@ -36,6 +36,7 @@ _log.addHandler(logging.NullHandler())  # the app decides what is shown
 
 _EXIT_SECONDS: Final = 2.0
 _STOP_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 0.02
 
 
 class Client:
@@ -185,6 +186,10 @@ class Client:
             self._state.enter([], [], last)
         self._state.consent(on=False, forget=forget, now=self._clock())
         self._reporter.refresh()
+        # Another process of the app may be in the middle of a submission: let it end.
+        deadline = time.monotonic() + _STOP_SECONDS
+        while self._state.leaving(self._clock()) and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
 
     def enable(self) -> None:
         """Report again. What was reported while off is not sent.

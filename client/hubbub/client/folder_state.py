@@ -102,8 +102,8 @@ class FolderState:
         self._check()
         name = owner or (self._journal.name if self._journal else "")
         with self._transaction(durable=True) as rows:
-            standing = tables.standing(rows)
-            kept, refused = admit(entries, standing)
+            standing, done = tables.standing(rows), tables.done(rows, name)
+            kept, refused = admit([e for e in entries if e.number > done], standing)
             rows.executemany(
                 "INSERT INTO reports (stream, epoch, key_id, payload, sealed, late, made)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -128,8 +128,7 @@ class FolderState:
         """What processes that were killed had noted and not entered."""
         for path, records in orphans(self._folder):
             with self._transaction() as rows:
-                found = rows.execute("SELECT done FROM journals WHERE name = ?", (path.name,))
-                done = (found.fetchone() or (0,))[0]
+                done = tables.done(rows, path.name)
             fresh = [(number, drawn) for number, drawn in records if number > done]
             if fresh:
                 yield path.name, fresh
@@ -176,9 +175,18 @@ class FolderState:
         """Reports that were taken could not be sent: others may try."""
         with self._transaction() as rows:
             rows.executemany(
-                "UPDATE reports SET claimed = NULL WHERE id = ? AND fate IS NULL",
+                "UPDATE reports SET claimed = NULL WHERE id = ?",
                 [(id_,) for id_ in ids],
             )
+
+    def leaving(self, now: float) -> int:
+        """How many reports that were purged are on their way at this moment, in any process."""
+        with self._transaction() as rows:
+            found = rows.execute(
+                "SELECT count(*) FROM reports WHERE fate = ? AND abs(? - claimed) < ?",
+                (DISABLED, now, _CLAIM_SECONDS),
+            ).fetchone()
+            return int(found[0])
 
     def waiting(self) -> int:
         """How many reports wait to be sent."""

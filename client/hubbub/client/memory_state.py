@@ -79,7 +79,8 @@ class MemoryState:
     ) -> list[Dropped]:
         """Charge and keep payloads; says which were given up."""
         with self._lock:
-            kept, refused = admit(entries, self._standing)
+            fresh = [entry for entry in entries if entry.number > self._done]
+            kept, refused = admit(fresh, self._standing)
             for entry in kept:
                 self._last += 1
                 self._reports[self._last] = entry, ""
@@ -118,6 +119,10 @@ class MemoryState:
 
     def release(self, ids: Iterable[int]) -> None:
         """Nobody else would try."""
+
+    def leaving(self, now: float) -> int:  # noqa: ARG002 the sender has ended its submission
+        """None: there is no other process."""
+        return 0
 
     def waiting(self) -> int:
         """How many reports wait to be sent."""

@@ -101,15 +101,19 @@ class Reporter:
         with self._lock:
             return list(self._drawn)
 
-    def refresh(self, done: int = 0) -> None:
-        """Look at the state again; what was drawn up to number `done` has been entered there.
+    def entered(self, upto: int) -> None:
+        """What was drawn up to this number is the state's now."""
+        with self._lock:
+            self._drawn = [(number, drawn) for number, drawn in self._drawn if number > upto]
+
+    def refresh(self) -> None:
+        """Look at the state again.
 
         Raises:
             StateUnusable: it cannot be read; all stays as it was.
         """
         standing = self._state.standing()
         with self._lock:
-            self._drawn = [(number, drawn) for number, drawn in self._drawn if number > done]
             for _, drawn in self._drawn:
                 metric = self._bundle.streams[drawn.stream]
                 standing.account(metric).add(metric, drawn.epoch, drawn.tag)

@@ -75,9 +75,10 @@ class Sender:
         with self._entering:
             drawn = self._reporter.drawn()
             self._enter(drawn, "", gently=gently)
+            self._reporter.entered(drawn[-1][0] if drawn else 0)
             for owner, orphaned in self._state.orphans():
                 self._enter(orphaned, owner, gently=gently)
-            self._reporter.refresh(drawn[-1][0] if drawn else 0)
+            self._reporter.refresh()
 
     def attempt(self, timeout_seconds: float) -> float | None:
         """Submit once: how long to wait before the next attempt; None if nothing is left to send.
@@ -134,17 +135,17 @@ class Sender:
             return
         entries: list[Entry] = []
         dropped: list[Dropped] = []
-        for number, (_, one) in enumerate(drawn):
-            if gently and number % _AT_ONCE == _AT_ONCE - 1:
+        for place, (number, one) in enumerate(drawn):
+            if gently and place % _AT_ONCE == _AT_ONCE - 1:
                 time.sleep(_REST_SECONDS)
-            entry = self._sealed(one)
+            entry = self._sealed(number, one)
             if isinstance(entry, Entry):
                 entries.append(entry)
             else:
                 dropped.append(entry)
         self.drop(self._state.enter(entries, dropped, drawn[-1][0], owner))
 
-    def _sealed(self, drawn: Drawn) -> Entry | Dropped:
+    def _sealed(self, number: int, drawn: Drawn) -> Entry | Dropped:
         metric = self._bundle.streams.get(drawn.stream)
         if metric is None:  # a process of the app with an older bundle drew it
             return Dropped(drawn.stream, "unknown_metric")
@@ -153,7 +154,7 @@ class Sender:
             return Dropped(drawn.stream, "no_key")
         sealed = seal(drawn.payload, key.key, seal_info(drawn.stream, drawn.epoch))
         late = epoch_start(drawn.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
-        return Entry(drawn, metric, key.id, sealed, late)
+        return Entry(number, drawn, metric, key.id, sealed, late)
 
     def _attempt(self, timeout_seconds: float) -> float | None:
         if self._stopped.is_set():

@@ -59,8 +59,12 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A payload on its way into the outbox, sealed once and for all: a resend is the same bytes."""
+    """A payload on its way into the outbox, sealed once and for all: a resend is the same bytes.
 
+    number: under which its process noted it.
+    """
+
+    number: int
     drawn: Drawn
     metric: Metric
     key_id: int
@@ -156,6 +160,8 @@ class State(Protocol):
     ) -> list[Dropped]:
         """Charge and keep payloads, whole or not at all; says which were given up, `lost` first.
 
+        Those that were entered before, by a call that raised all the same, are not entered again.
+
         lost: payloads that cannot be sealed; counted.
         upto: the number of the last payload noted that is settled by this.
         owner: whose notes they are, if an orphan's.
@@ -179,6 +185,10 @@ class State(Protocol):
 
     def release(self, ids: Iterable[int]) -> None:
         """Reports that were taken could not be sent: others may try."""
+        ...
+
+    def leaving(self, now: float) -> int:
+        """How many reports that were purged are on their way at this moment, in any process."""
         ...
 
     def waiting(self) -> int:

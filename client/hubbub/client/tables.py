@@ -15,6 +15,7 @@ from hubbub.client.witness import Witness
 
 __all__ = [
     "count",
+    "done",
     "forget",
     "meta",
     "notice",
@@ -89,6 +90,12 @@ def save(rows: Rows, accounts: Mapping[str, Account]) -> None:
     set_meta(rows, commits=meta(rows, "commits") + 1)
 
 
+def done(rows: Rows, journal: str) -> int:
+    """The number of the last payload of a process that was entered."""
+    found = rows.execute("SELECT done FROM journals WHERE name = ?", (journal,)).fetchone()
+    return found[0] if found else 0
+
+
 def count(rows: Rows, names: Iterable[str]) -> None:
     """Count what was given up, or what befell the state."""
     _change(rows, Counter(names))
@@ -105,8 +112,8 @@ def settle(rows: Rows, fates: Mapping[int, str]) -> None:
         found = rows.execute("SELECT fate FROM reports WHERE id = ?", (id_,)).fetchone()
         if found and (found[0] is None or (found[0] == DISABLED and fate == SENT)):
             rows.execute("UPDATE reports SET fate = ?, sealed = NULL WHERE id = ?", (fate, id_))
-            changes += Counter({fate: 1})
-            changes.subtract(found if found[0] else ())
+            changes[fate] += 1
+            changes[found[0] or fate] -= bool(found[0])
     del changes[SENT]
     _change(rows, changes)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["GrpcTransport", "NotSent", "Transport"]
 
 _LEAVE_SECONDS: Final = 0.5
+_OTHERS_SECONDS: Final = 60.0
 
 
 class NotSent(HubbubError):
@@ -64,21 +65,17 @@ class GrpcTransport:
         self._lock = threading.Lock()
         self._calls = 0
         self._idle = threading.Condition(self._lock)
-        self._barred = False
+        self._barred = self._broken = False
 
     def submit(self, reports: Sequence[Waiting], timeout_seconds: float) -> dict[int, str]:
         """As the Transport protocol says."""
-        from hubbub.client.channel import Channel  # noqa: PLC0415 gRPC, at the first send
-
         with self._lock:
-            if self._barred:
-                raise NotSent("paused", retry=True, after_seconds=_LEAVE_SECONDS)
-            if self._channel is None:
-                self._channel = Channel(self._address, self._roots, insecure=self._insecure)
-            channel = self._channel
+            if self._barred or self._broken:
+                wait = _LEAVE_SECONDS if self._barred else _OTHERS_SECONDS
+                raise NotSent("forking", retry=True, after_seconds=wait)
             self._calls += 1
         try:
-            return channel.submit(reports, timeout_seconds)
+            return self._dialled().submit(reports, timeout_seconds)
         finally:
             with self._idle:
                 self._calls -= 1
@@ -105,10 +102,25 @@ class GrpcTransport:
             self._barred = False
 
     def abandon(self) -> None:
-        """After a fork, in the child: a connection of its own."""
+        """After a fork, in the child: a connection of its own.
+
+        If the parent could not be kept out of gRPC, or was loading it, the child stays out of it
+        for good: what it reports is sent by other processes of the app, or by the next start.
+        """
+        self._broken = self._calls > 0
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._channel, self._calls, self._barred = None, 0, False
+
+    def _dialled(self) -> "Channel":
+        from hubbub.client.channel import Channel  # noqa: PLC0415 gRPC, at the first send
+
+        with self._lock:
+            if self._barred:
+                raise NotSent("forking", retry=True, after_seconds=_LEAVE_SECONDS)
+            if self._channel is None:
+                self._channel = Channel(self._address, self._roots, insecure=self._insecure)
+            return self._channel
 
 
 def _is_loopback(address: str) -> bool:

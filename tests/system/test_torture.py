@@ -1,0 +1,251 @@
+"""An app of four processes, eight threads each, and their children: killed, cut off, out of disk.
+
+Every report that was queued reaches the aggregator exactly once, is still in the outbox, or was
+counted as dropped. The limits hold over all processes. After disable() nothing leaves.
+"""
+
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+import redis
+
+from hubbub.catalog import Catalog, read_catalog
+from hubbub.cli.demo import _close_epochs
+from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.query_commands import balance
+from hubbub.cli.remote import law, whole
+from hubbub.client import Client, FolderState, GrpcTransport
+from hubbub.client.state import SENT
+from tests.system import torture_app as app
+
+KILLS = 200
+SEED = 20_261_121
+SERIAL = """
+[metrics.serial{number}]
+description = "Carries a serial number instead of an answer"
+owner = "tests@example.org"
+expires = 2099-06-30
+epoch = "day"
+mechanism = "unary.oue"
+epsilon = 1.0
+values = [{values}]
+min_batch = 10
+limits = {{ reports_per_epoch = 1000, lifetime_epsilon = 1e9 }}
+
+"""
+LIMITED = """
+shuffler = "127.0.0.1:1"
+
+[metrics.limited]
+description = "May be reported three times an hour, whatever happens"
+owner = "tests@example.org"
+expires = 2099-06-30
+epoch = "hour"
+mechanism = "unary.oue"
+epsilon = 1.0
+values = ["zero", "one"]
+min_batch = 10
+limits = { reports_per_epoch = 3, lifetime_epsilon = 1e9 }
+"""
+
+
+class Line:
+    """A network that can be cut: everything on it ends, and nothing connects until it is mended."""
+
+    def __init__(self, target: str) -> None:
+        host, port = target.rsplit(":", 1)
+        self._target = host, int(port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._open: list[socket.socket] = []
+        self._cut = False
+        self._lock = threading.Lock()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        with self._lock:
+            self._cut = True
+            for end in self._open:
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+            self._open.clear()
+
+    def mend(self) -> None:
+        self._cut = False
+
+    def close(self) -> None:
+        self.cut()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                here, _ = self._listener.accept()
+                with self._lock:
+                    try:
+                        there = None if self._cut else socket.create_connection(self._target, 5)
+                    except OSError:
+                        there = None
+                    if there is None:
+                        here.close()
+                        continue
+                    self._open += [here, there]
+                for one, other in ((here, there), (there, here)):
+                    threading.Thread(target=self._carry, args=(one, other), daemon=True).start()
+
+    @staticmethod
+    def _carry(one: socket.socket, other: socket.socket) -> None:
+        with one:
+            with suppress(OSError):
+                while data := one.recv(65_536):
+                    other.sendall(data)
+            for end in (one, other):
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[LocalRun]:
+    values = ", ".join(f'"{name}"' for name in ["zero", *map(str, range(app.SERIAL_BITS))])
+    metrics = [SERIAL.format(number=n, values=values) for n in range(app.METRICS)]
+    (tmp_path / "metrics.toml").write_text(LIMITED + "".join(metrics))
+    catalog = Catalog("", read_catalog(tmp_path / "metrics.toml").metrics)
+    with LocalRun(tmp_path / "home", catalog, Ports.free()) as running:
+        yield running
+
+
+def _acknowledged(run: LocalRun) -> int:
+    return whole(law(run.endpoints).values())["acknowledged"]
+
+
+@dataclass
+class Heard:
+    """What the app's processes said, up to the moment each of them was killed."""
+
+    queued: Counter[int] = field(default_factory=Counter)
+    counts: Counter[int] = field(default_factory=Counter)
+    acknowledged_at_no: list[int] = field(default_factory=list)
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def listen(self, pipe: int, run: LocalRun) -> None:
+        with os.fdopen(pipe, "rb") as records:
+            while record := records.read(app.RECORD.size):
+                what, number = app.RECORD.unpack(record)
+                self.counts[what] += 1
+                if what == app.QUEUED:
+                    self.queued[number] += 1
+                elif what == app.AFTER:
+                    self.acknowledged_at_no.append(_acknowledged(run))
+        self.ended.set()
+
+
+def _torture(run: LocalRun, line: Line, folder: Path, kills: int) -> Heard:
+    """Let the app be killed so often, and cut its network meanwhile; or let it say no."""
+    heard = Heard()
+    ear, mouth = os.pipe()
+    told = [str(run.bundle_path), str(folder), line.address, str(mouth), str(kills), str(SEED)]
+    supervisor = subprocess.Popen([sys.executable, app.__file__, *told], pass_fds=[mouth])
+    os.close(mouth)
+    threading.Thread(target=heard.listen, args=(ear, run), daemon=True).start()
+    chance = random.Random(SEED)
+    while supervisor.poll() is None:
+        time.sleep(chance.uniform(0.2, 2))
+        if kills:
+            line.cut()
+            time.sleep(chance.uniform(0.1, 1))
+            line.mend()
+    assert supervisor.returncode == 0
+    assert heard.ended.wait(30), "no process of the app hangs"
+    return heard
+
+
+@pytest.mark.timeout(420)
+def test_every_queued_report_arrives_once_waits_or_is_counted_as_dropped(
+    run: LocalRun, tmp_path: Path
+) -> None:
+    line, folder = Line(run.bundle.shuffler), tmp_path / "device"
+    heard = _torture(run, line, folder, KILLS)
+    with _started_again(run, line, folder) as client:
+        assert client.flush(60), "what the killed had noted is sent by the next start"
+        kept, standing = client._state.kept(), client._state.standing()
+    assert not list(folder.glob("*.journal"))
+
+    serials = [int.from_bytes(k.payload, "little") >> 1 for k in kept if k.stream != "limited"]
+    fates = dict(zip(serials, (k.fate for k in kept if k.stream != "limited"), strict=True))
+    assert len(fates) == len(serials), "nothing is in the outbox twice"
+    assert set(heard.queued.values()) == {1}
+    assert len(heard.queued) > 2000
+    assert heard.queued.keys() <= fates.keys(), "nothing that was queued is lost"
+    told_of = Counter(one.fate for one in kept if one.fate != SENT)
+    # Two processes may draw the last report that is allowed; one is given up at the door.
+    assert standing.counts - told_of == Counter(
+        already_reported=standing.counts["already_reported"]
+    )
+    assert standing.counts.keys() <= {"already_reported", "outbox_full"}
+    arrived = [serial for serial, fate in fates.items() if fate == SENT]
+    assert len(arrived) == len(fates) - standing.counts["outbox_full"]
+
+    limited = Counter(one.epoch for one in kept if one.stream == "limited" and one.fate == SENT)
+    assert 1 <= max(limited.values()) <= 3
+    assert max(standing.accounts["limited"].epochs.values()) <= 3
+    _check_totals(run, arrived, sum(limited.values()))
+    _check_no(run, line, folder)
+    line.close()
+
+
+def _started_again(run: LocalRun, line: Line, folder: Path) -> Client:
+    transport = GrpcTransport(line.address, roots=run.bundle.roots)
+    return Client(run.bundle, FolderState(folder), transport, hold_seconds=None)
+
+
+def _check_no(run: LocalRun, line: Line, folder: Path) -> None:
+    """The app runs again, and one of its processes says no."""
+    heard = _torture(run, line, folder, 0)
+    assert len(heard.queued) > 50
+    assert heard.acknowledged_at_no == [_acknowledged(run)], "not one left after the no"
+    assert heard.counts[app.DISABLED] > 0, "and the other processes heard of it"
+    before = _acknowledged(run)
+    with _started_again(run, line, folder) as client:
+        client.enable()
+        assert client.flush(30)
+    assert _acknowledged(run) == before, "nor after the next yes"
+
+
+def _check_totals(run: LocalRun, arrived: Sequence[int], limited: int) -> None:
+    """The aggregator's cells are those of the serials that the device calls sent."""
+    _close_epochs(run.shuffler_redis)
+    terms = _drained(run)
+    with redis.Redis.from_url(run.aggregator_redis) as client:
+        packed = [client.get(key) for key in client.keys("aggregator:totals:*serial*")]
+    cells = sum(np.frombuffer(totals or b"", dtype="<i8") for totals in packed)
+    bits = np.arange(app.SERIAL_BITS, dtype=np.uint64)
+    ones = np.array(arrived, dtype=np.uint64)[:, None] >> bits & np.uint64(1)
+    assert np.array_equal(np.asarray(cells)[1:], ones.sum(axis=0)), "cell by cell"
+    windows = law(run.endpoints)
+    counted = sum(t["counted"] for (stream, _), t in windows.items() if stream != "limited")
+    assert counted == len(arrived)
+    taken = [t for (stream, _), t in windows.items() if stream == "limited"]
+    assert sum(t["counted"] + t["withheld"] for t in taken) == limited
+    assert terms["rejected"] == 0
+
+
+def _drained(run: LocalRun) -> dict[str, int]:
+    deadline = time.monotonic() + 60
+    while True:
+        terms = whole(law(run.endpoints).values())
+        if not terms["pooled"] and not terms["in_flight"] and balance(terms):
+            return terms
+        assert time.monotonic() < deadline, terms
+        time.sleep(0.2)
