@@ -48,7 +48,7 @@ class SerialCoins:
         return int(current.serial) << 1 & (1 << width) - 1
 
 
-def open_client(bundle_path: str, folder: str, shuffler: str, log: int) -> Client:
+def open_client(bundle_path: str, folder: str, shuffler: str) -> Client:
     bundle = read_bundle(Path(bundle_path))
     return Client(
         bundle,
@@ -118,7 +118,7 @@ def main() -> None:
     def start() -> int:
         pid = os.fork()
         if not pid:
-            worker(open_client(bundle, folder, shuffler, pipe), pipe)
+            worker(open_client(bundle, folder, shuffler), pipe)
         return pid
 
     workers = [start() for _ in range(WORKERS)]
@@ -130,7 +130,7 @@ def main() -> None:
         workers[place] = start()
     if not int(kills):
         time.sleep(1.5)
-        last = open_client(bundle, folder, shuffler, pipe)
+        last = open_client(bundle, folder, shuffler)
         last.disable()
         told(pipe, AFTER, 0)
         time.sleep(2.5)

@@ -15,6 +15,7 @@ __all__ = ["Background"]
 # Reports that come together are entered together.
 _GATHER_SECONDS: Final = 0.1
 _STATE_RETRY_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 15.0
 _random: Final = secrets.SystemRandom()
 
 
@@ -36,6 +37,7 @@ class Background:
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
         self._end = threading.Event()
+        self._look_seconds: float | None = None
 
     def wake(self) -> None:
         """There is something to do."""
@@ -56,6 +58,14 @@ class Background:
         if self._thread and self._thread is not threading.current_thread():
             self._thread.join(wait_seconds)
 
+    def hold(self) -> None:
+        """Before a fork there is nothing to stop: all that the thread uses holds by itself."""
+
+    def unhold(self) -> None:
+        """After a fork, in the parent: look now and then for what children leave to be sent."""
+        self._look_seconds = _LOOK_SECONDS
+        self.wake()
+
     def abandon(self) -> None:
         """After a fork, in the child: the thread is the parent's."""
         self._lock = threading.Lock()
@@ -65,7 +75,8 @@ class Background:
     def _run(self) -> None:
         due: float | None = None
         while not self._end.is_set():
-            self._wake.wait(None if due is None else max(0.0, due - time.monotonic()))
+            left = None if due is None else max(0.0, due - time.monotonic())
+            self._wake.wait(self._look_seconds if left is None else left)
             if self._wake.is_set() and self._end.wait(_GATHER_SECONDS):
                 return
             self._wake.clear()

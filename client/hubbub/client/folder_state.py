@@ -100,7 +100,7 @@ class FolderState:
     ) -> list[Dropped]:
         """Charge and keep payloads, whole or not at all; says which were given up."""
         self._check()
-        name = owner or (self._journal.name if self._journal else "")
+        name = owner or self._name
         with self._transaction(durable=True) as rows:
             standing, done = tables.standing(rows), tables.done(rows, name)
             kept, refused = admit([e for e in entries if e.number > done], standing)
@@ -134,7 +134,7 @@ class FolderState:
                 yield path.name, fresh
             path.unlink(missing_ok=True)
             with self._transaction() as rows:
-                rows.execute("DELETE FROM journals WHERE name = ?", (path.name,))
+                tables.bury(rows, path.name)
 
     def take(self, most: int, most_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
         """Reports to send now, in random order, ours alone for a while; and those now too late."""
@@ -160,7 +160,8 @@ class FolderState:
             ]
             reports = fitting(reports, most_bytes)
             rows.executemany(
-                "UPDATE reports SET claimed = ? WHERE id = ?", [(now, r.id) for r in reports]
+                "UPDATE reports SET claimed = ?, claimer = ? WHERE id = ?",
+                [(now, self._name, r.id) for r in reports],
             )
             if reports:
                 self._bear_witness(rows)
@@ -250,6 +251,10 @@ class FolderState:
             self._journal.abandon()
         self._database.abandon()
         self._start_journal()
+
+    @property
+    def _name(self) -> str:
+        return self._journal.name if self._journal else ""
 
     def _transaction(
         self, *, durable: bool = False

@@ -59,6 +59,7 @@ class Sender:
         self._on_drop = on_drop
         self._entering = threading.Lock()
         self._sending = threading.Lock()
+        self._sealing = threading.Lock()
         self._failures = 0
         self._said: set[str] = set()
         self._stopped = threading.Event()
@@ -124,9 +125,18 @@ class Sender:
             self._said.add(what)
             _log.warning(message, *arguments)
 
+    def hold(self) -> None:
+        """Before a fork: nobody is inside OpenSSL, whose locks a child would inherit for ever."""
+        self._sealing.acquire()
+
+    def unhold(self) -> None:
+        """After a fork, in the parent."""
+        self._sealing.release()
+
     def abandon(self) -> None:
-        """After a fork, in the child."""
+        """After a fork, in the child: what was being entered and sent is the parent's."""
         self._entering, self._sending = threading.Lock(), threading.Lock()
+        self._sealing = threading.Lock()
         self._stopped = threading.Event()
         self.dropped = Counter()
 
@@ -152,7 +162,8 @@ class Sender:
         key = key_at(self._bundle.keys, epoch_start(drawn.epoch, metric.epoch))
         if key is None:
             return Dropped(drawn.stream, "no_key")
-        sealed = seal(drawn.payload, key.key, seal_info(drawn.stream, drawn.epoch))
+        with self._sealing:
+            sealed = seal(drawn.payload, key.key, seal_info(drawn.stream, drawn.epoch))
         late = epoch_start(drawn.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
         return Entry(number, drawn, metric, key.id, sealed, late)
 

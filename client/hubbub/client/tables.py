@@ -14,6 +14,7 @@ from hubbub.client.state import DISABLED, HISTORY, SENT, Bounds, Dropped, Standi
 from hubbub.client.witness import Witness
 
 __all__ = [
+    "bury",
     "count",
     "done",
     "forget",
@@ -94,6 +95,12 @@ def done(rows: Rows, journal: str) -> int:
     """The number of the last payload of a process that was entered."""
     found = rows.execute("SELECT done FROM journals WHERE name = ?", (journal,)).fetchone()
     return found[0] if found else 0
+
+
+def bury(rows: Rows, journal: str) -> None:
+    """A process that ended has no more to enter, and sends nothing of what it took."""
+    rows.execute("DELETE FROM journals WHERE name = ?", (journal,))
+    rows.execute("UPDATE reports SET claimed = NULL WHERE claimer = ?", (journal,))
 
 
 def count(rows: Rows, names: Iterable[str]) -> None:

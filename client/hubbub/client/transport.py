@@ -65,7 +65,7 @@ class GrpcTransport:
         self._lock = threading.Lock()
         self._calls = 0
         self._idle = threading.Condition(self._lock)
-        self._barred = self._broken = False
+        self._barred = self._broken = self._used = False
 
     def submit(self, reports: Sequence[Waiting], timeout_seconds: float) -> dict[int, str]:
         """As the Transport protocol says."""
@@ -74,6 +74,7 @@ class GrpcTransport:
                 wait = _LEAVE_SECONDS if self._barred else _OTHERS_SECONDS
                 raise NotSent("forking", retry=True, after_seconds=wait)
             self._calls += 1
+            self._used = True
         try:
             return self._dialled().submit(reports, timeout_seconds)
         finally:
@@ -102,12 +103,13 @@ class GrpcTransport:
             self._barred = False
 
     def abandon(self) -> None:
-        """After a fork, in the child: a connection of its own.
+        """After a fork, in the child: a connection of its own, if gRPC was not used before.
 
-        If the parent could not be kept out of gRPC, or was loading it, the child stays out of it
-        for good: what it reports is sent by other processes of the app, or by the next start.
+        gRPC that was used before a fork may hang after it (seen one time in some hundred, with all
+        channels closed). So the child stays out of it for good: what it reports is sent by its
+        parent, by another process of the app, or by the next start.
         """
-        self._broken = self._calls > 0
+        self._broken = self._used
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._channel, self._calls, self._barred = None, 0, False
