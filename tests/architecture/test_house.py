@@ -87,6 +87,7 @@ def test_only_the_edge_reads_the_environment() -> None:
     """Settings come from one place; the command line hands its own environment to its children."""
     readers = {p.relative_to(ROOT).as_posix() for p in SOURCES if "os.environ" in p.read_text()}
     assert readers == {
+        "client/hubbub/client/settings.py",
         "deploy/hubbub/serving/process.py",
         "deploy/hubbub/cli/__init__.py",
         "deploy/hubbub/cli/embedded_redis.py",

@@ -270,9 +270,9 @@ def test_a_killed_process_leaves_its_notes_to_the_next(
     _enter(state, *entries[:4])
     for entry in entries[4:]:
         state.note(entry.drawn)
-    assert state._journal
+    assert state._notes._journal
     assert list(state.orphans()) == [], "its owner is alive"
-    state._journal.abandon()  # as if it had been killed: the lock is gone, the file is not
+    state._notes._journal.abandon()  # as if it had been killed: the lock is gone, the file is not
     after = FolderState(tmp_path / "s")
     found = [(owner, [drawn for _, drawn in records]) for owner, records in after.orphans()]
     assert [drawn for _, drawn in found] == [[entry.drawn for entry in entries[4:]]]
@@ -289,8 +289,8 @@ def test_an_orphan_that_was_entered_is_not_entered_again(
     _enter(state, *entries)
     for entry in entries:
         state.note(entry.drawn)
-    assert state._journal
-    state._journal.abandon()
+    assert state._notes._journal
+    state._notes._journal.abandon()
     after = FolderState(tmp_path / "s")
     for owner, records in after.orphans():
         again = [replace(e, number=n) for e, (n, _) in zip(entries, records, strict=True)]

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from hubbub.client.client import Client
     from hubbub.client.folder_state import FolderState
+    from hubbub.client.grpc_transport import GrpcTransport
     from hubbub.client.memory_state import MemoryState
     from hubbub.client.outcome import Outcome
     from hubbub.client.program import init, report
     from hubbub.client.settings import Settings
     from hubbub.client.state import Bounds, State, Waiting
-    from hubbub.client.transport import GrpcTransport, NotSent, Transport
+    from hubbub.client.transport import NotSent, Transport
     from hubbub.client.view import LedgerView, MetricView, PayloadView
 
 __all__ = [
@@ -42,12 +43,13 @@ __all__ = [
 _MODULES: Final = {
     "client": ("Client",),
     "folder_state": ("FolderState",),
+    "grpc_transport": ("GrpcTransport",),
     "memory_state": ("MemoryState",),
     "outcome": ("Outcome",),
     "program": ("init", "report"),
     "settings": ("Settings",),
     "state": ("Bounds", "State", "Waiting"),
-    "transport": ("GrpcTransport", "NotSent", "Transport"),
+    "transport": ("NotSent", "Transport"),
     "view": ("LedgerView", "MetricView", "PayloadView"),
 }
 _HOME: Final = {name: module for module, names in _MODULES.items() for name in names}

@@ -5,11 +5,9 @@ client.report("theme", "dark")
 """
 
 import atexit
-import logging
 import math
 import os
 import time
-from collections import Counter
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self
@@ -17,6 +15,8 @@ from typing import Any, Final, Self
 from hubbub.catalog import Bundle, read_bundle
 from hubbub.client.background import Background
 from hubbub.client.forks import follow
+from hubbub.client.grpc_transport import GrpcTransport
+from hubbub.client.guard import Guard
 from hubbub.client.memory_state import MemoryState
 from hubbub.client.outcome import Outcome
 from hubbub.client.reporter import Reporter
@@ -24,19 +24,15 @@ from hubbub.client.sender import OnDrop, Sender
 from hubbub.client.settings import Settings, at_most
 from hubbub.client.starting import log_to_stderr, state_of
 from hubbub.client.state import State
-from hubbub.client.transport import GrpcTransport, Transport
+from hubbub.client.transport import Transport
 from hubbub.client.view import LedgerView, view
-from hubbub.errors import HubbubError, StateUnusable, UnknownMetric, ValueOutOfDomain
+from hubbub.errors import StateUnusable
 from hubbub.mechanisms import BitSource, SystemBits
 
 __all__ = ["Client"]
 
-_log: Final = logging.getLogger("hubbub.client")
-_log.addHandler(logging.NullHandler())  # the app decides what is shown
-
 _EXIT_SECONDS: Final = 2.0
 _STOP_SECONDS: Final = 2.0
-_LOOK_SECONDS: Final = 0.02
 
 
 class Client:
@@ -68,16 +64,15 @@ class Client:
         self._bundle = bundle
         self._state = state
         self._transport = transport
-        self._strict = strict
         self._disabled = disabled
         self._clock = clock
         self._closed = False
         self._left_behind = False
-        self._outcomes: Counter[Outcome] = Counter()
         self._reporter = Reporter(bundle, state, coins or SystemBits(), clock, most_epsilon)
         self._sender = Sender(
             self._reporter, state, bundle, transport, clock=clock, on_drop=on_drop
         )
+        self._guard = Guard(self._reporter, self._sender, strict=strict)
         self._background: Background | None = None
         if disabled:
             self._reporter.switch(on=False)
@@ -137,8 +132,11 @@ class Client:
             UnknownMetric: strict, and the bundle has no such metric.
             ValueOutOfDomain: strict, and the metric has no such value; the message hides it.
         """
-        outcome = self._report(metric, value)
-        self._outcomes[outcome] += 1
+        if self._closed:
+            return Outcome.CLOSED
+        outcome = self._guard.report(metric, value)
+        if outcome is Outcome.QUEUED and self._background:
+            self._background.wake()
         return outcome
 
     def flush(self, timeout: float = 10.0) -> bool:
@@ -186,10 +184,7 @@ class Client:
             self._state.enter([], [], last)
         self._state.consent(on=False, forget=forget, now=self._clock())
         self._reporter.refresh()
-        # Another process of the app may be in the middle of a submission: let it end.
-        deadline = time.monotonic() + _STOP_SECONDS
-        while self._state.leaving(self._clock()) and time.monotonic() < deadline:
-            time.sleep(_LOOK_SECONDS)
+        self._sender.await_others(_STOP_SECONDS)
 
     def enable(self) -> None:
         """Report again. What was reported while off is not sent.
@@ -238,7 +233,7 @@ class Client:
     @property
     def outcomes(self) -> dict[Outcome, int]:
         """How often report() said what, in this process."""
-        return dict(self._outcomes)
+        return dict(self._guard.outcomes)
 
     def __enter__(self) -> Self:
         return self
@@ -263,28 +258,3 @@ class Client:
         import asyncio  # noqa: PLC0415 who is here has it; others need not load it
 
         await asyncio.to_thread(self.close)
-
-    def _report(self, metric: str, value: Any) -> Outcome:  # noqa: ANN401 as report
-        if self._closed:
-            return Outcome.CLOSED
-        try:
-            outcome = self._reporter.report(metric, value)
-        except UnknownMetric as error:
-            return self._mistake(error, Outcome.UNKNOWN_METRIC)
-        except ValueOutOfDomain as error:
-            return self._mistake(error, Outcome.NOT_A_VALUE)
-        except Exception as error:
-            if self._strict:
-                raise
-            # Its text may hold the value: only its type is told.
-            self._sender.say_once("failed", "report() failed: %s", type(error).__name__)
-            return Outcome.FAILED
-        if outcome is Outcome.QUEUED and self._background:
-            self._background.wake()
-        return outcome
-
-    def _mistake(self, error: HubbubError, outcome: Outcome) -> Outcome:
-        if self._strict:
-            raise error
-        self._sender.say_once(str(error), "report() is used wrongly: %s", error)
-        return outcome

@@ -7,15 +7,14 @@ outside the folder a witness of what was spent.
 import contextlib
 import secrets
 import sqlite3
-import sys
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from hubbub.client import tables
 from hubbub.client.database import Database
-from hubbub.client.journal import Journal, orphans
+from hubbub.client.journal import orphans
+from hubbub.client.notes import Notes
 from hubbub.client.state import (
     DISABLED,
     Bounds,
@@ -49,9 +48,6 @@ class FolderState:
     def __init__(self, folder: Path, bounds: Bounds | None = None) -> None:
         self._folder = folder
         self._bounds = bounds or Bounds()
-        self._lock = threading.Lock()
-        self._journal: Journal | None = None
-        self._noted = self._entered = 0  # where there is no journal
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
@@ -59,7 +55,7 @@ class FolderState:
         self._database = Database(folder / _FILE)
         self._witness = Witness.beside(folder)
         self._check()
-        self._start_journal()
+        self._notes = Notes(folder, self._bounds.reports)
 
     def pin(self, operator: bytes) -> None:
         """Trust the first operator ever seen here, and no other after it.
@@ -84,23 +80,18 @@ class FolderState:
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether another payload of this size can be noted."""
-        journal = self._journal
-        if journal:
-            return journal.has_room(size_bytes)
-        return self._noted - self._entered < self._bounds.reports
+        return self._notes.has_room(size_bytes)
 
     def note(self, drawn: Drawn) -> int:
         """Hold a payload in memory that outlives this process: its number."""
-        with self._lock:
-            self._noted = self._journal.append(drawn) if self._journal else self._noted + 1
-            return self._noted
+        return self._notes.add(drawn)
 
     def enter(
         self, entries: Sequence[Entry], lost: Sequence[Dropped], upto: int, owner: str = ""
     ) -> list[Dropped]:
         """Charge and keep payloads, whole or not at all; says which were given up."""
         self._check()
-        name = owner or self._name
+        name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
             standing, done = tables.standing(rows), tables.done(rows, name)
             kept, refused = admit([e for e in entries if e.number > done], standing)
@@ -118,10 +109,8 @@ class FolderState:
             tables.count(rows, (one.reason for one in dropped))
             tables.prune(rows)
             rows.execute("INSERT OR REPLACE INTO journals VALUES (?, ?)", (name, upto))
-        with self._lock:
-            if self._journal and not owner:
-                self._journal.rewind(upto)
-            self._entered = self._entered if owner else upto
+        if not owner:
+            self._notes.entered(upto)
         return dropped
 
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, Drawn]]]]:
@@ -161,7 +150,7 @@ class FolderState:
             reports = fitting(reports, most_bytes)
             rows.executemany(
                 "UPDATE reports SET claimed = ?, claimer = ? WHERE id = ?",
-                [(now, self._name, r.id) for r in reports],
+                [(now, self._notes.owner, r.id) for r in reports],
             )
             if reports:
                 self._bear_witness(rows)
@@ -219,9 +208,7 @@ class FolderState:
                 self._bear_witness(rows)
         if forget:
             self._database.scrub()
-            with self._lock:
-                if self._journal:
-                    self._journal.wipe()
+            self._notes.wipe()
 
     def prefer(self, epsilon: float) -> None:
         """Keep the most epsilon that the person allows a report."""
@@ -230,10 +217,7 @@ class FolderState:
 
     def close(self) -> None:
         """Let go; what waits stays for the next start."""
-        with self._lock:
-            if self._journal:
-                self._journal.close()
-            self._journal = None
+        self._notes.close()
         self._database.close()
 
     def hold(self) -> None:
@@ -246,15 +230,8 @@ class FolderState:
 
     def abandon(self) -> None:
         """After a fork, in the child: a journal and a connection of its own, the same file."""
-        self._lock = threading.Lock()
-        if self._journal:
-            self._journal.abandon()
+        self._notes.abandon()
         self._database.abandon()
-        self._start_journal()
-
-    @property
-    def _name(self) -> str:
-        return self._journal.name if self._journal else ""
 
     def _transaction(
         self, *, durable: bool = False
@@ -281,9 +258,3 @@ class FolderState:
         name, commits = tables.meta(rows, "state"), tables.meta(rows, "commits")
         if (self._witness.state, self._witness.commits) != (name, commits):
             self._witness.write(name, commits, tables.standing(rows).accounts)
-
-    def _start_journal(self) -> None:
-        self._journal = None
-        if sys.platform != "win32":  # without its locks nobody could tell an orphan
-            with contextlib.suppress(OSError):
-                self._journal = Journal(self._folder)

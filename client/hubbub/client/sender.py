@@ -30,6 +30,7 @@ _CALL_SECONDS: Final = 10.0
 _FIRST_WAIT_SECONDS: Final = 0.2
 _LONGEST_WAIT_SECONDS: Final = 300.0
 _CLAIMED_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.02
 _AT_ONCE: Final = 8
 _REST_SECONDS: Final = 0.002
 _random: Final = secrets.SystemRandom()
@@ -103,6 +104,12 @@ class Sender:
         self._transport.pause()
         if self._sending.acquire(timeout=wait_seconds):
             self._sending.release()
+
+    def await_others(self, wait_seconds: float) -> None:
+        """Let another process of the app end a submission of what has been purged since."""
+        deadline = time.monotonic() + wait_seconds
+        while self._state.leaving(self._clock()) and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
 
     def go_on(self) -> None:
         """Submit again."""

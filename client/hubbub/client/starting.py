@@ -17,6 +17,7 @@ from hubbub.errors import StateUnusable
 __all__ = ["log_to_stderr", "state_folder", "state_of"]
 
 _log: Final = logging.getLogger("hubbub.client")
+_log.addHandler(logging.NullHandler())  # the app decides what is shown
 _HANDLER: Final = "hubbub"
 
 
