@@ -3,7 +3,14 @@
 metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle--> the app
 """
 
-from hubbub.catalog.bundle import Bundle, read_bundle, refuse_changes, sign_bundle, stream_table
+from hubbub.catalog.bundle import (
+    Bundle,
+    open_bundle,
+    read_bundle,
+    refuse_changes,
+    sign_bundle,
+    stream_table,
+)
 from hubbub.catalog.choice import Choice, Option
 from hubbub.catalog.epochs import EPOCH_SECONDS, epoch_at, epoch_start, grace_seconds
 from hubbub.catalog.keys import (
@@ -35,6 +42,7 @@ __all__ = [
     "epoch_start",
     "grace_seconds",
     "key_at",
+    "open_bundle",
     "open_sealed",
     "read_bundle",
     "read_catalog",

@@ -6,7 +6,7 @@ the second line's bytes as they stand, so there is nothing to canonicalise.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +22,7 @@ from hubbub.catalog.sealing import SEAL_BYTES
 from hubbub.catalog.text import from_text, to_text
 from hubbub.errors import BundleRefused, HubbubError, UnknownMetric
 
-__all__ = ["Bundle", "read_bundle", "refuse_changes", "sign_bundle", "stream_table"]
+__all__ = ["Bundle", "open_bundle", "read_bundle", "refuse_changes", "sign_bundle", "stream_table"]
 
 _SIGNED: Final = b"hubbub/1 bundle\n"
 
@@ -35,6 +35,7 @@ class Bundle:
     history: per metric name ever used, the digest of its definition.
     streams: every metric, and every tier of one, by the stream's name.
     operator: the Ed25519 public key (32 bytes) that signed it.
+    signed: the file's content that it was read from.
     """
 
     metrics: Mapping[str, Metric]
@@ -43,6 +44,7 @@ class Bundle:
     roots: str | None
     history: Mapping[str, str]
     operator: bytes = b""
+    signed: bytes = field(default=b"", repr=False, compare=False)
     streams: Mapping[str, Metric] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -93,9 +95,16 @@ def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
         BundleRefused: unreadable, malformed, altered, or signed by another than `operator`.
     """
     try:
-        head, body = path.read_bytes().rstrip(b"\n").split(b"\n")
+        signed = path.read_bytes()
     except OSError as error:
         raise BundleRefused(f"{path}: cannot be read: {error.strerror}") from error
+    return open_bundle(signed, str(path), operator=operator)
+
+
+def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> Bundle:
+    """As `read_bundle`, of a file's content; errors call it `path`."""
+    try:
+        head, body = signed.rstrip(b"\n").split(b"\n")
     except ValueError as error:
         raise BundleRefused(f"{path}: not a bundle; make one: hubbub catalog build") from error
     try:
@@ -114,7 +123,7 @@ def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
             "have it built with that operator's key"
         )
     try:
-        return _load(json.loads(body), signer)
+        return replace(_load(json.loads(body), signer), signed=signed)
     except (ValueError, KeyError, TypeError, HubbubError) as error:
         raise BundleRefused(
             f"{path}: signed, but not readable by this version: {error}; upgrade hubbub"

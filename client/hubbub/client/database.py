@@ -14,7 +14,9 @@ from hubbub.errors import StateUnusable
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["Database"]
+__all__ = ["FILE_NAME", "Database"]
+
+FILE_NAME: Final = "hubbub.sqlite3"
 
 _BUSY_SECONDS: Final = 5.0
 _VERSION: Final = 1

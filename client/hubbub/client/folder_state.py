@@ -7,12 +7,13 @@ outside the folder a witness of what was spent.
 import contextlib
 import secrets
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from hubbub.client import tables
-from hubbub.client.database import Database
+from hubbub.client.database import FILE_NAME, Database
 from hubbub.client.journal import orphans
 from hubbub.client.notes import Notes
 from hubbub.client.state import (
@@ -32,7 +33,6 @@ from hubbub.errors import BundleRefused, StateUnusable
 
 __all__ = ["FolderState"]
 
-_FILE: Final = "hubbub.sqlite3"
 # A process that took reports and was killed is waited for this long; then others send them.
 _CLAIM_SECONDS: Final = 60.0
 _HOLD_SECONDS: Final = 1.0
@@ -52,13 +52,15 @@ class FolderState:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise StateUnusable(f"{folder}: {error.strerror}; give a writable state_dir") from error
-        self._database = Database(folder / _FILE)
+        self._database = Database(folder / FILE_NAME)
         self._witness = Witness.beside(folder)
         self._check()
         self._notes = Notes(folder, self._bounds.reports)
 
-    def pin(self, operator: bytes) -> None:
+    def pin(self, operator: bytes, signed: bytes = b"") -> None:
         """Trust the first operator ever seen here, and no other after it.
+
+        signed: the bundle, kept so that what left can be read by who has only this folder.
 
         Raises:
             BundleRefused: this folder has seen bundles of another operator.
@@ -72,6 +74,8 @@ class FolderState:
                     f"the bundle is signed by another operator than the one that "
                     f"{self._folder} trusts; ship a bundle of the operator you started with"
                 )
+            if tables.meta(rows, "bundle") != (packed := zlib.compress(signed)):
+                tables.set_meta(rows, bundle=packed)
 
     def standing(self) -> Standing:
         """Where the device stands now, over all processes of the app."""
@@ -187,13 +191,7 @@ class FolderState:
     def kept(self) -> list[Kept]:
         """The payloads of the past that are still remembered, oldest first."""
         with self._transaction() as rows:
-            found = rows.execute(
-                "SELECT stream, epoch, payload, made, fate FROM reports ORDER BY id"
-            )
-            return [
-                Kept(stream, epoch, payload, made, fate or "")
-                for stream, epoch, payload, made, fate in found
-            ]
+            return tables.kept(rows)
 
     def consent(self, *, on: bool, forget: bool, now: float) -> None:
         """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""

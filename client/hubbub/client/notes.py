@@ -21,6 +21,7 @@ class Notes:
         self._folder = folder
         self._most = most
         self._journal: Journal | None = None
+        self._last = 0
         self._start()
 
     @property

@@ -41,7 +41,7 @@ def state_of(bundle: Bundle, state_dir: Path | None) -> State:
     folder = state_folder(bundle, state_dir)
     try:
         state = FolderState(folder)
-        state.pin(bundle.operator)
+        state.pin(bundle.operator, bundle.signed)
     except StateUnusable as error:
         _log.warning("going on in memory: %s", error)
         return MemoryState(witness=Witness.elsewhere(folder))

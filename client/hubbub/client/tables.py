@@ -10,7 +10,7 @@ from typing import Any
 
 from hubbub.client.device import SECRET_BYTES
 from hubbub.client.ledger import Account, merge
-from hubbub.client.state import DISABLED, HISTORY, SENT, Bounds, Dropped, Standing, excess
+from hubbub.client.state import DISABLED, HISTORY, SENT, Bounds, Dropped, Kept, Standing, excess
 from hubbub.client.witness import Witness
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "count",
     "done",
     "forget",
+    "kept",
     "meta",
     "notice",
     "overflow",
@@ -137,6 +138,15 @@ def overflow(rows: Rows, bounds: Bounds) -> list[Dropped]:
         [(id_,) for id_, _, _ in gone],
     )
     return [Dropped(stream, "outbox_full") for _, stream, _ in gone]
+
+
+def kept(rows: Rows) -> list[Kept]:
+    """The payloads of the past that are still remembered, oldest first."""
+    found = rows.execute("SELECT stream, epoch, payload, made, fate FROM reports ORDER BY id")
+    return [
+        Kept(stream, epoch, payload, made, fate or "")
+        for stream, epoch, payload, made, fate in found
+    ]
 
 
 def prune(rows: Rows) -> None:

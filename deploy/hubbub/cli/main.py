@@ -22,6 +22,7 @@ _COMMANDS: Final = {
     "query": "query_commands",
     "status": "query_commands",
     "rappor": "rappor_commands",
+    "ledger": "ledger_commands",
 }
 _SERVICES: Final = {
     "shuffler": "run the shuffler: takes sealed reports, mixes, passes on",
