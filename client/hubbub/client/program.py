@@ -14,7 +14,7 @@ from hubbub.client.outcome import Outcome
 from hubbub.client.settings import Settings
 from hubbub.errors import BadParameter, HubbubError
 
-__all__ = ["init", "report"]
+__all__ = ["end", "init", "report"]
 
 _log: Final = logging.getLogger("hubbub.client")
 _lock: Final = threading.Lock()
@@ -27,9 +27,8 @@ def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client 
     None, and a warning, if it cannot start: then report() says Outcome.CLOSED.
     A strict one raises instead. A client started before is closed.
     """
+    end()
     with _lock:
-        while _program:
-            _program.pop().close()
         try:
             _program.append(Client.from_bundle(path, **settings))
         except HubbubError as error:
@@ -51,3 +50,10 @@ def report(metric: str, value: Any) -> Outcome:  # noqa: ANN401 each metric has 
     if Settings.read().strict:
         raise BadParameter("there is no client; call hubbub.client.init() first")
     return Outcome.CLOSED
+
+
+def end() -> None:
+    """Close this program's client, if there is one."""
+    with _lock:
+        while _program:
+            _program.pop().close()

@@ -1,5 +1,21 @@
-"""For the tests of apps: clients that keep everything in memory, and servers that are not there."""
+"""For the tests of apps: clients in memory, their reports captured, and a server that is not there.
 
+captured = hubbub.client.testing.capture()    as a context manager; or the fixture hubbub_reports
+"""
+
+from hubbub.client.testing.capture import Captured, Report, capture
+from hubbub.client.testing.clients import TestBundle, coins, make_bundle, memory_client
+from hubbub.client.testing.fake_server import FakeServer
 from hubbub.client.testing.fake_shuffler import FakeShuffler
 
-__all__ = ["FakeShuffler"]
+__all__ = [
+    "Captured",
+    "FakeServer",
+    "FakeShuffler",
+    "Report",
+    "TestBundle",
+    "capture",
+    "coins",
+    "make_bundle",
+    "memory_client",
+]

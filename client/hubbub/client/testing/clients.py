@@ -1,0 +1,98 @@
+"""Clients that keep everything in memory, with coins that fall the same way every time."""
+
+import hashlib
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hubbub.catalog import (
+    EPOCH_SECONDS,
+    Bundle,
+    OpeningKey,
+    read_bundle,
+    read_catalog,
+    read_opening_keys,
+    read_operator_key,
+    read_public_keys,
+    sign_bundle,
+    write_new_keys,
+)
+from hubbub.client.client import Client
+from hubbub.client.memory_state import MemoryState
+from hubbub.client.testing.fake_shuffler import FakeShuffler
+from hubbub.client.transport import Transport
+from hubbub.mechanisms import BitSource, KeyedBits
+
+__all__ = ["TestBundle", "coins", "make_bundle", "memory_client"]
+
+_KEY_SECONDS = 4 * EPOCH_SECONDS["week"]
+
+
+def coins(seed: str = "") -> BitSource:
+    """Coins for snapshots: the same seed gives the same payloads, in the same order of reports.
+
+    Never for a real client: whoever knows the seed knows every lie.
+    """
+    return KeyedBits(hashlib.sha256(b"hubbub/1 testing|" + seed.encode()).digest())
+
+
+@dataclass(frozen=True, slots=True)
+class TestBundle:
+    """A bundle signed for a test, its content, and the keys that open what is sealed with it."""
+
+    bundle: Bundle
+    signed: bytes
+    opening: tuple[OpeningKey, ...]
+
+    __test__ = False  # it is no test, whatever its name says
+
+
+def make_bundle(catalog: Path, *, shuffler: str | None = None) -> TestBundle:
+    """Sign a catalog (metrics.toml) with keys of the moment, which end with the test.
+
+    shuffler: HOST:PORT to put in instead of the catalog's.
+
+    Raises:
+        CatalogInvalid: the catalog is wrong.
+    """
+    source = read_catalog(catalog)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "keys"
+        start = int(time.time()) - _KEY_SECONDS
+        write_new_keys(folder, start=start, period_seconds=_KEY_SECONDS, periods=14)
+        bundle = Bundle(
+            metrics=source.metrics,
+            keys=read_public_keys(folder),
+            shuffler=shuffler or source.shuffler,
+            roots=None,
+            history={name: metric.digest() for name, metric in source.metrics.items()},
+        )
+        path = folder / "app.hubbub"
+        path.write_bytes(sign_bundle(bundle, read_operator_key(folder)))
+        opening = read_opening_keys(folder / "opening.keys.json")
+        return TestBundle(read_bundle(path), path.read_bytes(), opening)
+
+
+def memory_client(
+    bundle: Bundle | Path,
+    *,
+    seed: str = "",
+    transport: Transport | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Client:
+    """A strict client without thread, network or disk; flush() sends to `transport`.
+
+    bundle: or the file of one. seed: of its coins and its secret.
+    """
+    secret = hashlib.sha256(b"hubbub/1 testing secret|" + seed.encode()).digest()
+    return Client(
+        read_bundle(bundle) if isinstance(bundle, Path) else bundle,
+        MemoryState(secret),
+        transport or FakeShuffler(),
+        hold_seconds=None,
+        strict=True,
+        coins=coins(seed),
+        clock=clock,
+    )

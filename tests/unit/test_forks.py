@@ -1,0 +1,83 @@
+"""A process that forks: the child draws other coins, and sends nothing that is its parent's."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.bundles import Signed
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
+
+APP = """
+import json, os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of Python itself: a fork beside a thread
+from pathlib import Path
+from hubbub.catalog import read_bundle
+from hubbub.client import Client, FolderState
+from hubbub.client.testing import FakeShuffler
+
+bundle, folder = read_bundle(Path(sys.argv[1])), Path(sys.argv[2])
+hold = float(sys.argv[3]) if sys.argv[3] != "none" else None
+shuffler = FakeShuffler()
+client = Client(bundle, FolderState(folder), shuffler, hold_seconds=hold)
+
+def tell(who, outcomes):
+    drawn = [one.payload.hex() for _, one in client._reporter.drawn()]
+    print(json.dumps({"who": who, "outcomes": outcomes, "drawn": drawn}), flush=True)
+
+said = [client.report("homepage", "a.example").value for _ in range(30)]
+said.append(client.report("theme", "dark").value)
+inside, outside = os.pipe()
+if not (pid := os.fork()):
+    inherited = len(client._reporter.drawn())
+    said = [client.report("homepage", "a.example").value for _ in range(30)]
+    said.append(client.report("theme", "dark").value)
+    tell("child", said)
+    client.close(5)
+    sent = [r.sealed.hex() for r in shuffler.reports()]
+    print(json.dumps({"who": "child sent", "inherited": inherited, "sent": sent}), flush=True)
+    os._exit(0)
+tell("parent", said)
+os.waitpid(pid, 0)
+client.close(5)
+print(json.dumps({"who": "parent sent", "sent": [r.sealed.hex() for r in shuffler.reports()]}))
+"""
+
+
+def _run(signed: Signed, folder: Path, hold: str) -> dict[str, dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, "-c", APP, str(signed.path), str(folder), hold],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    return {one["who"]: one for one in said}
+
+
+@pytest.mark.parametrize("hold", ["none", "30"])
+def test_a_child_repeats_no_coin_and_sends_nothing_of_its_parents(
+    signed: Signed, tmp_path: Path, hold: str
+) -> None:
+    told = _run(signed, tmp_path / "state", hold)
+    parent, child = told["parent"], told["child"]
+    assert told["child sent"]["inherited"] == 0
+    assert parent["outcomes"] == ["queued"] * 31
+    assert child["outcomes"] == ["queued"] * 30 + ["already_reported"]
+    assert parent["drawn"][:30] != child["drawn"]
+    sent, sent_by_parent = told["child sent"]["sent"], told["parent sent"]["sent"]
+    assert len(set(sent) | set(sent_by_parent)) == len(sent) + len(sent_by_parent) == 61
+    assert not list((tmp_path / "state").glob("*.journal"))
+
+
+def test_a_child_shares_its_parents_permanent_response(signed: Signed, tmp_path: Path) -> None:
+    """Same device, same secret: one cohort, one permanent response."""
+    told = _run(signed, tmp_path / "state", "none")
+    payloads = told["parent"]["drawn"][:30] + told["child"]["drawn"]
+    assert len({payload[:4] for payload in payloads}) == 1

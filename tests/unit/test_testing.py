@@ -1,0 +1,102 @@
+"""The testing API that apps use, used as an app would."""
+
+from pathlib import Path
+
+import grpc
+import pytest
+
+import hubbub.client
+from hubbub.client import Client, Outcome
+from hubbub.client.testing import (
+    FakeServer,
+    FakeShuffler,
+    capture,
+    coins,
+    make_bundle,
+    memory_client,
+)
+from hubbub.client.testing.capture import Captured
+from hubbub.client.testing.pytest_plugin import hubbub_reports
+from hubbub.errors import CatalogInvalid, ValueOutOfDomain
+from tests.conftest import CATALOG
+from tests.unit.bundles import Signed
+
+__all__ = ["hubbub_reports"]
+
+
+def app_start(bundle: Path) -> None:
+    """An app's own code: it makes its client itself."""
+    client = Client.from_bundle(bundle, state_dir="/nonexistent/never/used")
+    client.report("theme", "dark")
+    client.report("theme", "light")
+
+
+def test_reports_are_captured_by_raw_value(hubbub_reports: Captured, signed: Signed) -> None:
+    app_start(signed.path)
+    hubbub.client.init(signed.path)
+    hubbub.client.report("editor", "vi")
+    assert hubbub_reports.values("theme") == ["dark"]
+    assert hubbub_reports.values("editor") == ["vi"]
+    assert [report.outcome for report in hubbub_reports.reports] == [
+        Outcome.QUEUED,
+        Outcome.ALREADY_REPORTED,
+        Outcome.QUEUED,
+    ]
+    with pytest.raises(ValueOutOfDomain):
+        hubbub.client.report("theme", "plaid")
+
+
+def test_capturing_ends(signed: Signed) -> None:
+    before = Client.report, Client.from_bundle
+    with capture() as captured:
+        app_start(signed.path)
+    assert (Client.report, Client.from_bundle) == before
+    assert len(captured.reports) == 2
+
+
+def test_the_same_seed_gives_the_same_payloads(signed: Signed) -> None:
+    def payloads(seed: str) -> list[bytes]:
+        client = memory_client(signed.path, seed=seed)
+        for metric, value in (("theme", "dark"), ("homepage", "a.example"), ("editor", "vi")):
+            client.report(metric, value)
+        client.flush()
+        return [one.payload for one in client.ledger().payloads]
+
+    assert payloads("a") == payloads("a")
+    assert any(payloads("a") != payloads(other) for other in "bcdefgh")
+    assert coins("x").below(1 << 60) == coins("x").below(1 << 60) != coins("y").below(1 << 60)
+
+
+def test_a_fake_server_opens_what_a_real_client_sends(tmp_path: Path) -> None:
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    with FakeServer() as nobody:
+        made = make_bundle(tmp_path / "metrics.toml", shuffler=nobody.address)
+    with FakeServer(made.opening) as server:
+        (tmp_path / "app.hubbub").write_bytes(made.signed)
+        client = Client.from_bundle(
+            tmp_path / "app.hubbub",
+            state_dir=tmp_path / "state",
+            shuffler=server.address,
+            insecure=True,
+            hold_seconds=0,
+        )
+        client.report("editor", "vi")
+        server.failing, server.retry_ms = grpc.StatusCode.RESOURCE_EXHAUSTED, 10
+        assert not client.flush(0.5)
+        assert server.calls > 5, "the server's hint was taken"
+        server.failing = None
+        assert client.flush(5)
+        sent = [one.payload for one in client.ledger().payloads]
+        assert server.payloads("editor") == sent
+        client.close()
+
+
+def test_a_catalog_that_is_wrong_fails_the_test(tmp_path: Path) -> None:
+    (tmp_path / "metrics.toml").write_text("nonsense")
+    with pytest.raises(CatalogInvalid):
+        make_bundle(tmp_path / "metrics.toml")
+
+
+def test_a_fake_shuffler_asks_for_time() -> None:
+    with pytest.raises(Exception, match="deadline_exceeded"):
+        FakeShuffler().submit([], 0)
