@@ -1,0 +1,77 @@
+"""The examples run, as they stand."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from hubbub.client import Outcome
+from hubbub.client.testing import FakeServer, make_bundle
+from hubbub.client.testing.capture import Captured
+from hubbub.client.testing.pytest_plugin import hubbub_reports
+from tests.conftest import CATALOG
+from tests.unit.bundles import Signed
+
+__all__ = ["hubbub_reports"]
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def _load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_flask_app_reports(
+    hubbub_reports: Captured, signed: Signed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUBBUB_BUNDLE", str(signed.path))
+    browser = _load("flask_app").create_app().test_client()
+    browser.set_cookie("theme", "dark")
+    assert browser.get("/").text == "a page in dark"
+    assert browser.get("/").status_code == 200
+    assert hubbub_reports.values("theme") == ["dark"]
+    assert hubbub_reports.reports[-1].outcome is Outcome.ALREADY_REPORTED
+
+
+def test_the_fastapi_app_reports(
+    hubbub_reports: Captured, signed: Signed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fastapi.testclient import TestClient
+
+    monkeypatch.setenv("HUBBUB_BUNDLE", str(signed.path))
+    with TestClient(_load("fastapi_app").app) as browser:
+        assert browser.get("/").json() == "a page in system"
+    assert hubbub_reports.values("theme") == ["system"]
+
+
+def test_the_desktop_app_shows_lessens_stops_and_starts(tmp_path: Path) -> None:
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    with FakeServer() as server:
+        made = make_bundle(tmp_path / "metrics.toml", shuffler=server.address)
+    (tmp_path / "app.hubbub").write_bytes(made.signed)
+    choices = ["what left", "less", "as designed", "stop", "start", "stop and forget", "what left"]
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "desktop_app.py")],
+        input="\n".join(choices) + "\n",
+        cwd=tmp_path,
+        env={**os.environ, "HUBBUB_STATE_DIR": str(tmp_path / "state")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[0] == "theme: queued"
+    assert [line for line in done.stdout.splitlines() if line.startswith("done: ")] == [
+        f"done: {choice}" for choice in choices
+    ]
