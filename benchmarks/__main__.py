@@ -11,12 +11,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import mechanisms
-from benchmarks.device import randomize, report, sealing
+from benchmarks.device import randomize, sealing
+from benchmarks.host import latency, memory, report
 from benchmarks.measure import Row
 from benchmarks.queries import decoding, estimating
 from benchmarks.services import folding, path, storing
 
-STAGES = (randomize, report, sealing, folding, storing, estimating, decoding, path)
+STAGES = (randomize, report, memory, latency, sealing, folding, storing, estimating, decoding, path)
 RESULTS = Path(__file__).with_name("RESULTS.md")
 _PEERS = (
     "Peers (pure-ldp, multi-freq-ldpy, opendp) at epsilon 1, measured in the same run in an "

@@ -1,4 +1,4 @@
-"""The stages on the device: randomize, report, seal; and opening, which sealing is measured by."""
+"""The stages on the device: randomize and seal; and opening, which sealing is measured by."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
-from benchmarks.measure import Row, percentile_us, rate
+from benchmarks.measure import Row, rate
 from benchmarks.own import own_hubbub, times
 from hubbub.aggregator.opener import Opener
 from hubbub.catalog import (
@@ -21,13 +21,12 @@ from hubbub.catalog import (
     seal,
     seal_info,
 )
-from hubbub.client import Client, GrpcTransport, MemoryState
 from hubbub.mechanisms import SystemBits, build
 
-__all__ = ["randomize", "report", "sealing"]
+__all__ = ["MECHANISMS", "randomize", "sealing"]
 
 _RAPPOR = {"bits": 128, "hashes": 2, "cohorts": 64, "f": 0.5, "p": 0.25, "q": 0.75}
-_MECHANISMS: dict[str, tuple[dict[str, Any], int | float | str]] = {
+MECHANISMS: dict[str, tuple[dict[str, Any], int | float | str]] = {
     "rr": ({"epsilon": 1.0}, 1),
     "grr": ({"epsilon": 1.0, "categories": 128}, 5),
     "unary.sue": ({"epsilon": 1.0, "categories": 128}, 5),
@@ -51,7 +50,7 @@ _MECHANISMS: dict[str, tuple[dict[str, Any], int | float | str]] = {
 def randomize() -> Iterator[Row]:
     """One payload, in plain Python with coins from the system."""
     coins = SystemBits()
-    for name, (parameters, value) in _MECHANISMS.items():
+    for name, (parameters, value) in MECHANISMS.items():
         mechanism = build(name, **parameters)
         microseconds = 1e6 / rate(partial(times, 5000, mechanism.randomize, value, coins))
         floor = 1e6 / rate(lambda: times(5000, os.urandom, 176))
@@ -62,26 +61,6 @@ def randomize() -> Iterator[Row]:
             microseconds / floor,
             "<= 25 us",
         )
-
-
-def report() -> Iterator[Row]:
-    """What the app waits for."""
-    with own_hubbub() as run:
-        transport = GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
-        for metric, value in (("education", "Bachelors"), ("homepage", "example.org")):
-            clients = [
-                Client(run.bundle, MemoryState(), transport, hold_seconds=None) for _ in range(3000)
-            ]
-            p99 = percentile_us(partial(_report_once, clients, metric, value), 3000, 99)
-            floor = percentile_us(dict, 3000, 99)
-            yield Row(
-                f"report({metric}) p99",
-                f"{p99:.0f} us",
-                f"dict() {floor:.1f} us",
-                p99 / floor,
-                "<= 100 us",
-            )
-        transport.pause()
 
 
 def sealing() -> Iterator[Row]:
@@ -117,10 +96,6 @@ def sealing() -> Iterator[Row]:
             together / limit,
             ">= .9",
         )
-
-
-def _report_once(clients: list[Client], metric: str, value: str) -> None:
-    clients.pop().report(metric, value)
 
 
 def _run(coroutine: Callable[[], Coroutine[Any, Any, None]], number: int) -> int:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Row", "percentile_us", "rate"]
+__all__ = ["Row", "rate"]
 
 ROUNDS = 5
 
@@ -29,13 +29,3 @@ def rate(work: Callable[[], int], rounds: int = ROUNDS) -> float:
         done = work()
         rates.append(done / (time.perf_counter() - start))
     return statistics.median(rates)
-
-
-def percentile_us(work: Callable[[], object], calls: int, percent: int) -> float:
-    """Of one call's duration in microseconds."""
-    durations = []
-    for _ in range(calls):
-        start = time.perf_counter_ns()
-        work()
-        durations.append(time.perf_counter_ns() - start)
-    return sorted(durations)[len(durations) * percent // 100] / 1000

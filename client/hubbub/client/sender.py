@@ -25,14 +25,17 @@ OnDrop = Callable[[str, str], None]
 """Told of every payload that is given up: the metric, and why."""
 
 _BATCH: Final = 500
+_PROBE: Final = 20  # after a failure: enough to see whether the shuffler is there again
 _BATCH_BYTES: Final = 1 << 20
 _CALL_SECONDS: Final = 10.0
 _FIRST_WAIT_SECONDS: Final = 0.2
 _LONGEST_WAIT_SECONDS: Final = 300.0
 _CLAIMED_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.02
-_AT_ONCE: Final = 8
-_REST_SECONDS: Final = 0.002
+# Sealing holds the interpreter for a tenth of a millisecond: the app's threads go in between. With
+# more than so many to seal they are let in too, but not waited for.
+_REST_SECONDS: Final = 0.001
+_HURRY: Final = 1000
 _random: Final = secrets.SystemRandom()
 
 
@@ -153,8 +156,8 @@ class Sender:
         entries: list[Entry] = []
         dropped: list[Dropped] = []
         for place, (number, one) in enumerate(drawn):
-            if gently and place % _AT_ONCE == _AT_ONCE - 1:
-                time.sleep(_REST_SECONDS)
+            if gently:
+                time.sleep(_REST_SECONDS if len(drawn) - place < _HURRY else 0)
             entry = self._sealed(number, one)
             if isinstance(entry, Entry):
                 entries.append(entry)
@@ -177,7 +180,8 @@ class Sender:
     def _attempt(self, timeout_seconds: float) -> float | None:
         if self._stopped.is_set():
             return None
-        reports, late = self._state.take(_BATCH, _BATCH_BYTES, self._clock())
+        most = _PROBE if self._failures else _BATCH
+        reports, late = self._state.take(most, _BATCH_BYTES, self._clock())
         self.drop(late)
         if not reports:
             return _CLAIMED_SECONDS if self._state.waiting() else None
