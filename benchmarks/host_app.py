@@ -40,6 +40,6 @@ if __name__ == "__main__":
     else:
         bundle, folder, shuffler = sys.argv[1:]
         client = Client.from_bundle(
-            bundle, state_dir=folder, shuffler=shuffler, insecure=True, hold_seconds=0.2
+            bundle, state_dir=folder, shuffler=shuffler, insecure=True, hold_seconds=1
         )
         serve(lambda: client.report("busy", "light"))

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,19 +10,42 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-RUNS_THERE = [
-    "tests/contract",
+CLIENT = [
     "tests/vectors",
     "tests/property/test_client_floor.py",
+    "tests/unit/test_averaging.py",
     "tests/unit/test_client.py",
+    "tests/unit/test_consent.py",
+    "tests/unit/test_forks.py",
+    "tests/unit/test_settings.py",
+    "tests/unit/test_state.py",
+    "tests/unit/test_testing.py",
 ]
+
+
+def _interpreters() -> list[str]:
+    """Every Python from 3.11 on that this machine has, besides the one that runs this."""
+    own = sys.version_info[:2]
+    found: dict[tuple[int, int], str] = {}
+    beside = [str(p) for p in Path(sys.base_prefix).parent.glob("*/bin/python3.*")]
+    on_path = [path for minor in range(11, 20) if (path := shutil.which(f"python3.{minor}"))]
+    for path in [*beside, *on_path]:
+        name = re.fullmatch(r"python3\.(\d+)", Path(path).name)
+        if name and int(name[1]) >= 11 and (3, int(name[1])) != own:
+            works = [path, "-c", "import venv, ensurepip"]
+            if subprocess.run(works, capture_output=True, check=False).returncode == 0:
+                found.setdefault((3, int(name[1])), path)
+    return [found[version] for version in sorted(found)]
 
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of an environment with the bare distribution and a test runner."""
-    environment = tmp_path_factory.mktemp("bare") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    return _bare(sys.executable, tmp_path_factory.mktemp("bare") / "venv")
+
+
+def _bare(interpreter: str, environment: Path) -> Path:
+    subprocess.run([interpreter, "-m", "venv", str(environment)], check=True)
     python = environment / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     locked = ROOT / "locks" / "client.lock"
@@ -61,7 +85,16 @@ def test_the_client_needs_no_numpy_and_no_redis(python: Path) -> None:
 
 
 def test_the_contract_suite_and_the_client_tests_pass_there(python: Path) -> None:
-    done = _there(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *RUNS_THERE)
+    _pass(python, "tests/contract", *CLIENT)
+
+
+@pytest.mark.parametrize("interpreter", _interpreters(), ids=lambda path: Path(path).name)
+def test_the_client_works_on_every_python_that_is_here(interpreter: str, tmp_path: Path) -> None:
+    _pass(_bare(interpreter, tmp_path / "venv"), *CLIENT)
+
+
+def _pass(python: Path, *tests: str) -> None:
+    done = _there(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "skipped" not in done.stdout
 

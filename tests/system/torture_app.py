@@ -133,7 +133,7 @@ def main() -> None:
         last = open_client(bundle, folder, shuffler)
         last.disable()
         told(pipe, AFTER, 0)
-        time.sleep(2.5)
+        time.sleep(4)
     for pid in workers:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

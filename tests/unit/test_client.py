@@ -232,6 +232,7 @@ def test_the_first_operator_is_trusted_and_no_other(tmp_path: Path) -> None:
     state.pin(b"a" * 32)
     with pytest.raises(BundleRefused, match="another operator than the one"):
         state.pin(b"b" * 32)
+    state.close()
 
 
 def test_from_bundle_reads_pins_and_refuses(signed: Signed, tmp_path: Path) -> None:

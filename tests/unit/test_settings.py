@@ -71,7 +71,7 @@ def test_the_environment_alone_starts_a_client(
     monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "here"))
     with Client.from_bundle(insecure=True) as client:
         assert client.report("theme", "dark") is Outcome.QUEUED
-        client._closed = True  # there is no shuffler to flush to
+        client._disabled = True  # there is no shuffler to flush to
     assert (tmp_path / "here" / "hubbub.sqlite3").exists()
 
 

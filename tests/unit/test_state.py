@@ -273,6 +273,7 @@ def test_a_killed_process_leaves_its_notes_to_the_next(
     assert state._notes._journal
     assert list(state.orphans()) == [], "its owner is alive"
     state._notes._journal.abandon()  # as if it had been killed: the lock is gone, the file is not
+    state._database.close()
     after = FolderState(tmp_path / "s")
     found = [(owner, [drawn for _, drawn in records]) for owner, records in after.orphans()]
     assert [drawn for _, drawn in found] == [[entry.drawn for entry in entries[4:]]]
@@ -291,6 +292,7 @@ def test_an_orphan_that_was_entered_is_not_entered_again(
         state.note(entry.drawn)
     assert state._notes._journal
     state._notes._journal.abandon()
+    state._database.close()
     after = FolderState(tmp_path / "s")
     for owner, records in after.orphans():
         again = [replace(e, number=n) for e, (n, _) in zip(entries, records, strict=True)]

@@ -13,7 +13,7 @@ from hubbub.errors import StateUnusable
 __all__ = ["Background"]
 
 # Reports that come together are entered together.
-_GATHER_SECONDS: Final = 0.1
+_GATHER_SECONDS: Final = 0.5
 _STATE_RETRY_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 15.0
 _random: Final = secrets.SystemRandom()

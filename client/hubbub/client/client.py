@@ -5,11 +5,11 @@ client.report("theme", "dark")
 """
 
 import atexit
+import contextlib
 import math
 import os
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Final, Self
 
 from hubbub.catalog import Bundle, read_bundle
@@ -67,7 +67,7 @@ class Client:
         self._disabled = disabled
         self._clock = clock
         self._closed = False
-        self._left_behind = False
+        self._left = 0
         self._reporter = Reporter(bundle, state, coins or SystemBits(), clock, most_epsilon)
         self._sender = Sender(
             self._reporter, state, bundle, transport, clock=clock, on_drop=on_drop
@@ -158,16 +158,17 @@ class Client:
     def close(self, timeout: float = 10.0) -> bool:
         """Flush, then stop for good; True if nothing was left for the next start."""
         if self._closed:
-            return not self._left_behind
+            return not self._left
         self._closed = True
         atexit.unregister(self.close)
-        done = self._disabled or self.flush(timeout)
+        if not self._disabled:
+            self.flush(timeout)
         self._sender.stop(_STOP_SECONDS)
         if self._background:
             self._background.end(_STOP_SECONDS)
-        self._left_behind = not done
+        self._left = self.waiting
         self._state.close()
-        return done
+        return not self._left
 
     def disable(self, *, forget: bool = False) -> None:
         """Stop at once, and for good until enable(), in all processes: what waits is deleted.
@@ -218,12 +219,11 @@ class Client:
 
     @property
     def waiting(self) -> int:
-        """How many payloads wait to be sent, as far as can be told."""
+        """How many payloads wait to be sent, or waited when it was closed; as far as is known."""
         drawn = len(self._reporter.drawn())
-        try:
+        with contextlib.suppress(StateUnusable):
             return self._state.waiting() + drawn
-        except StateUnusable:
-            return drawn
+        return self._left if self._closed else drawn
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -238,23 +238,13 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_raised: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         import asyncio  # noqa: PLC0415 who is here has it; others need not load it
 
         await asyncio.to_thread(self.close)

@@ -50,7 +50,7 @@ class Database:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
-        self._held = False
+        self._held = self._closed = False
         self.damaged = 0
 
     @contextlib.contextmanager
@@ -83,11 +83,10 @@ class Database:
             self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file, for good."""
         with self._lock:
-            if self._connection:
-                self._connection.close()
-            self._connection = None
+            self._closed = True
+            self._let_go()
 
     def hold(self, seconds: float) -> None:
         """Keep other threads out of SQLite, for the moment of a fork; wait no longer than that."""
@@ -105,6 +104,11 @@ class Database:
             _parents.append(self._connection)
         self._connection = None
 
+    def _let_go(self) -> None:
+        if self._connection:
+            self._connection.close()
+        self._connection = None
+
     def _is_ours(self) -> bool:
         try:
             return self._path.stat().st_ino == self._inode
@@ -114,7 +118,9 @@ class Database:
     def _open(self) -> sqlite3.Connection:
         if self._connection and self._is_ours():
             return self._connection
-        self.close()
+        if self._closed:
+            raise StateUnusable(f"{self._path}: the client is closed; start another")
+        self._let_go()
         with self._alone():
             try:
                 self._connection = self._connect()
@@ -178,7 +184,7 @@ class Database:
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", None) in _DAMAGED:
                 # Found in the middle of work: the next transaction starts with a new file.
-                self.close()
+                self._let_go()
                 with self._alone():
                     self._set_aside()
             raise StateUnusable(

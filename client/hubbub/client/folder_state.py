@@ -54,7 +54,11 @@ class FolderState:
             raise StateUnusable(f"{folder}: {error.strerror}; give a writable state_dir") from error
         self._database = Database(folder / FILE_NAME)
         self._witness = Witness.beside(folder)
-        self._check()
+        try:
+            self._check()
+        except BaseException:
+            self._database.close()
+            raise
         self._notes = Notes(folder, self._bounds.reports)
 
     def pin(self, operator: bytes, signed: bytes = b"") -> None:
@@ -176,11 +180,7 @@ class FolderState:
     def leaving(self, now: float) -> int:
         """How many reports that were purged are on their way at this moment, in any process."""
         with self._transaction() as rows:
-            found = rows.execute(
-                "SELECT count(*) FROM reports WHERE fate = ? AND abs(? - claimed) < ?",
-                (DISABLED, now, _CLAIM_SECONDS),
-            ).fetchone()
-            return int(found[0])
+            return tables.leaving(rows, now, _CLAIM_SECONDS)
 
     def waiting(self) -> int:
         """How many reports wait to be sent."""

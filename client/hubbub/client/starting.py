@@ -12,7 +12,7 @@ from hubbub.client.folder_state import FolderState
 from hubbub.client.memory_state import MemoryState
 from hubbub.client.state import State
 from hubbub.client.witness import Witness
-from hubbub.errors import StateUnusable
+from hubbub.errors import HubbubError, StateUnusable
 
 __all__ = ["log_to_stderr", "state_folder", "state_of"]
 
@@ -39,10 +39,15 @@ def state_of(bundle: Bundle, state_dir: Path | None) -> State:
         BundleRefused: the folder trusts another operator.
     """
     folder = state_folder(bundle, state_dir)
+    state: FolderState | None = None
     try:
         state = FolderState(folder)
         state.pin(bundle.operator, bundle.signed)
-    except StateUnusable as error:
+    except HubbubError as error:
+        if state:
+            state.close()
+        if not isinstance(error, StateUnusable):
+            raise
         _log.warning("going on in memory: %s", error)
         return MemoryState(witness=Witness.elsewhere(folder))
     return state

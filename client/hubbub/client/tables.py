@@ -19,6 +19,7 @@ __all__ = [
     "done",
     "forget",
     "kept",
+    "leaving",
     "meta",
     "notice",
     "overflow",
@@ -107,6 +108,15 @@ def bury(rows: Rows, journal: str) -> None:
 def count(rows: Rows, names: Iterable[str]) -> None:
     """Count what was given up, or what befell the state."""
     _change(rows, Counter(names))
+
+
+def leaving(rows: Rows, now: float, claim_seconds: float) -> int:
+    """How many reports were purged while a process had them in its hands, and may have still."""
+    found = rows.execute(
+        "SELECT count(*) FROM reports WHERE fate = ? AND abs(? - claimed) < ?",
+        (DISABLED, now, claim_seconds),
+    ).fetchone()
+    return int(found[0])
 
 
 def settle(rows: Rows, fates: Mapping[int, str]) -> None:

@@ -103,6 +103,9 @@ def _check(given: argparse.Namespace) -> int:
     for metric in catalog.metrics.values():
         if metric.choice:
             say(f"{metric.name}: {metric.choice}")
+        if metric.tiers:
+            tiers = ", ".join(f"{epsilon:g}" for epsilon in metric.tiers)
+            say(f"{metric.name}: a person may ask for epsilon {tiers} instead")
     say(f"{given.catalog}: {len(rows)} metrics, no problem found")
     return 0
 
