@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from hubbub.client.testing import FakeServer, make_bundle
+from tests.conftest import CATALOG
 from tests.unit.bundles import Signed
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
@@ -81,3 +83,47 @@ def test_a_child_shares_its_parents_permanent_response(signed: Signed, tmp_path:
     told = _run(signed, tmp_path / "state", "none")
     payloads = told["parent"]["drawn"][:30] + told["child"]["drawn"]
     assert len({payload[:4] for payload in payloads}) == 1
+
+
+LEAVES = """
+import os, sys, time, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+from hubbub.client import Client, background
+
+background._LOOK_SECONDS = 0.2
+client = Client.from_bundle(
+    sys.argv[1], state_dir=sys.argv[2], shuffler=sys.argv[3], insecure=True, hold_seconds=0
+)
+client.report("theme", "dark")
+assert client.flush(20)  # gRPC has been used: a child must not
+if not (pid := os.fork()):
+    for n in range(7):
+        client.report("homepage", "a.example")
+    assert not client.flush(1), "it leaves them to its parent"
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+deadline = time.monotonic() + 30
+while client.waiting or list(client._state._folder.glob("*.journal"))[1:]:
+    assert time.monotonic() < deadline
+    time.sleep(0.05)
+client.close(5)
+"""
+
+
+def test_a_child_whose_parent_has_used_grpc_leaves_its_reports_to_it(tmp_path: Path) -> None:
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    with FakeServer() as nobody:
+        made = make_bundle(tmp_path / "metrics.toml", shuffler=nobody.address)
+    (tmp_path / "app.hubbub").write_bytes(made.signed)
+    with FakeServer(made.opening) as server:
+        told = [str(tmp_path / "app.hubbub"), str(tmp_path / "state"), server.address]
+        done = subprocess.run(
+            [sys.executable, "-c", LEAVES, *told],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert len(server.payloads("homepage")) == 7
+        assert len(server.received) == 8

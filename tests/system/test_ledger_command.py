@@ -1,0 +1,126 @@
+"""`hubbub ledger`: what a person sees of what left their device."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hubbub.client import Client, FolderState
+from hubbub.client.testing import FakeShuffler
+from tests.unit.bundles import Signed
+
+
+def _hubbub(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "hubbub.cli", *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def _device(signed: Signed, folder: Path) -> Client:
+    """A device that reported three things, one of which the shuffler refused."""
+    state = FolderState(folder)
+    state.pin(signed.bundle.operator, signed.bundle.signed)
+    shuffler = FakeShuffler({}, {0: "refused_expired"})
+    client = Client(signed.bundle, state, shuffler, hold_seconds=None)
+    client.report("theme", "dark")
+    client.flush(1)
+    client.report("homepage", "a.example")
+    client.flush(1)
+    client.report("editor", "vi")
+    client._sender.enter()
+    return client
+
+
+@pytest.fixture
+def folder(signed: Signed, tmp_path: Path) -> Path:
+    _device(signed, tmp_path / "state").close(0)
+    return tmp_path / "state"
+
+
+def test_a_person_sees_what_left_and_what_it_could_have_meant(folder: Path) -> None:
+    done = _hubbub("ledger", "--state-dir", str(folder))
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "This device reports what the table below says",
+        "Colour theme in use at the end of the day",
+        "1 of 1",
+        "refused expired",
+        "any string",
+        "dark",
+        "%",
+        "1 refused expired",
+    ):
+        assert words in done.stdout
+    rows = [line.split() for line in done.stdout.splitlines() if " sent " in line]
+    assert any("theme" in row for row in rows)
+
+
+def test_strings_are_weighed_against_candidates(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "c.txt").write_text("a.example\nb.example\n")
+    done = _hubbub(
+        "ledger",
+        *("--state-dir", str(folder)),
+        *("--candidates", str(tmp_path / "c.txt")),
+        *("--format", "json"),
+    )
+    ((shown,),) = [list(json.loads(done.stdout).values())]
+    homepage = next(one for one in shown["payloads"] if one["metric"] == "homepage")
+    assert set(homepage["meanings"]) == {"a.example", "b.example"}
+    assert abs(sum(homepage["meanings"].values()) - 1) < 1e-9
+    assert homepage["fate"] == "refused_expired"
+    assert shown["counts"] == {"refused_expired": 1}
+    spent = {metric["name"]: metric["spent"] for metric in shown["metrics"]}
+    assert 0.99 < spent["theme"] <= 1
+    assert shown["on"]
+
+
+def test_it_changes_nothing_and_can_be_read_while_the_app_runs(
+    signed: Signed, tmp_path: Path
+) -> None:
+    client = _device(signed, tmp_path / "state")
+    before = {path.name for path in (tmp_path / "state").iterdir()}
+    assert _hubbub("ledger", "--state-dir", str(tmp_path / "state")).returncode == 0
+    assert {path.name for path in (tmp_path / "state").iterdir()} == before
+    client.disable()
+    assert (
+        "Reporting is switched off"
+        in _hubbub("ledger", "--state-dir", str(tmp_path / "state")).stdout
+    )
+    client.close(0)
+
+
+def test_without_a_folder_all_of_this_users_are_shown(signed: Signed, tmp_path: Path) -> None:
+    home = tmp_path / "xdg"
+    _device(signed, home / "hubbub" / "0123456789abcdef").close(0)
+    done = _hubbub("ledger", XDG_STATE_HOME=str(home))
+    assert "0123456789abcdef" in done.stdout
+    done = _hubbub("ledger", XDG_STATE_HOME=str(tmp_path / "nobody"))
+    assert done.returncode == 2
+    assert "no app has reported for this user; give --state-dir" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "there is none; give the --state-dir of an app that has reported"),
+        (b"not a database at all, but long enough to look like one" * 100, "cannot be read"),
+        (b"", "cannot be read"),
+    ],
+)
+def test_a_wrong_folder_is_named_with_the_remedy(
+    tmp_path: Path, content: bytes | None, problem: str
+) -> None:
+    if content is not None:
+        (tmp_path / "hubbub.sqlite3").write_bytes(content)
+    done = _hubbub("ledger", "--state-dir", str(tmp_path))
+    assert done.returncode == 2
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr
