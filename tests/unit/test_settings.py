@@ -144,6 +144,26 @@ def test_a_fault_of_our_own_is_an_outcome_in_production(
         _client(signed, strict=True, coins=Broken()).report("theme", "dark")
 
 
+def test_a_report_in_the_middle_of_a_report_does_not_hang(signed: Signed) -> None:
+    """As of a signal's handler: it comes in between any two steps of the thread it interrupts."""
+    inner: list[Outcome] = []
+
+    class Interrupted:
+        def chance(self, *_: object) -> bool:
+            inner.append(client.report("editor", "vi"))
+            return True
+
+        def mask(self, *_: object) -> int:
+            return 0
+
+        below = mask
+
+    client = _client(signed, coins=Interrupted())
+    assert client.report("theme", "dark") is Outcome.QUEUED
+    assert inner == [Outcome.OVERFLOWED]
+    assert client.report("editor", "vi") is Outcome.QUEUED
+
+
 def test_a_drop_callback_that_raises_ends_nothing(signed: Signed) -> None:
     def on_drop(metric: str, reason: str) -> None:
         raise ValueError(metric + reason)

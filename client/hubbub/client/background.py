@@ -82,11 +82,14 @@ class Background:
             self._wake.clear()
             try:
                 due = self._step(due)
+                continue
             except StateUnusable as error:
                 self._sender.say_once("state", "reports wait in memory: %s", error)
-                self._wake.set()
-                if self._end.wait(_random.uniform(0, _STATE_RETRY_SECONDS)):
-                    return
+            except Exception as error:  # noqa: BLE001 a fault of ours must not end the sending for good
+                self._sender.say_once("fault", "sending failed: %s", type(error).__name__)
+            self._wake.set()
+            if self._end.wait(_random.uniform(0, _STATE_RETRY_SECONDS)):
+                return
 
     def _step(self, due: float | None) -> float | None:
         """Enter, and send if it is time: when to send next, or None if nothing waits."""

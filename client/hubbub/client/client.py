@@ -166,6 +166,7 @@ class Client:
         self._sender.stop(_STOP_SECONDS)
         if self._background:
             self._background.end(_STOP_SECONDS)
+        self._reporter.stop()
         self._left = self.waiting
         self._state.close()
         return not self._left

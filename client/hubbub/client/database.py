@@ -42,7 +42,7 @@ _parents: Final[list[sqlite3.Connection]] = []
 class Database:
     """One process's way to the file. Raises StateUnusable wherever the file cannot be used.
 
-    damaged: how often a damaged file was set aside since the last `opened()`.
+    damaged: how often a damaged file was set aside, until whoever counts that sets it back.
     """
 
     def __init__(self, path: Path) -> None:
@@ -183,10 +183,12 @@ class Database:
             yield
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", None) in _DAMAGED:
-                # Found in the middle of work: the next transaction starts with a new file.
-                self._let_go()
+                # Found in the middle of work: the next transaction starts with a new file. Another
+                # process may have been here before us: then the file is another one already.
                 with self._alone():
-                    self._set_aside()
+                    if self._is_ours():
+                        self._set_aside()
+                self._let_go()
             raise StateUnusable(
                 f"{self._path}: {error}; free space there, or give a writable state_dir"
             ) from error

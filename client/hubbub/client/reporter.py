@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
-from typing import Any
+from typing import Any, Final
 
 from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, epoch_start, key_at
 from hubbub.client.device import DeviceMemo
@@ -18,6 +18,8 @@ from hubbub.client.state import Drawn, Standing, State
 from hubbub.mechanisms import BitSource
 
 __all__ = ["Reporter"]
+
+_LOCK_SECONDS: Final = 0.2
 
 
 @dataclass(slots=True)
@@ -58,7 +60,8 @@ class Reporter:
         self._drawn: list[tuple[int, Drawn]] = []
         self._standing = Standing(b"")
         self._questions: dict[str, _Question] = {}
-        self._off = False
+        self._memos: dict[str, DeviceMemo] = {}
+        self._off = self._held = False
         self.refresh()
 
     @property
@@ -78,23 +81,17 @@ class Reporter:
             UnknownMetric: the bundle has no such metric.
             ValueOutOfDomain: the metric has no such value; the message does not show it.
         """
-        question = self._questions.get(name)
-        if question is None:
-            self._bundle.metric(name)
-            return Outcome.UNKNOWN_METRIC  # the name of a tier: the person chooses, not the app
-        metric = question.metric
-        code = (metric or self._bundle.metric(name)).code(value)
-        if not self.is_on:
-            return Outcome.DISABLED
-        if metric is None:
-            return Outcome.DECLINED
-        if not self._standing.may_send:
-            return Outcome.NO_STATE
-        now = self._clock()
-        epoch = int(now // question.epoch_seconds)
-        if now >= question.expires:
-            return Outcome.EXPIRED
-        return self._draw(question, metric, code, epoch, now)
+        asked = self._bundle.metric(name)
+        if asked.tier:
+            return Outcome.UNKNOWN_METRIC  # the person chooses a tier, not the app
+        code = asked.code(value)
+        # Nobody holds this for long, unless a signal's handler reports in the middle of a report.
+        if not self._lock.acquire(timeout=_LOCK_SECONDS):
+            return Outcome.OVERFLOWED
+        try:
+            return self._report(self._questions[name], code)
+        finally:
+            self._lock.release()
 
     def drawn(self) -> list[tuple[int, Drawn]]:
         """What was drawn and not entered yet, oldest first."""
@@ -114,6 +111,8 @@ class Reporter:
         """
         standing = self._state.standing()
         with self._lock:
+            if standing.secret != self._standing.secret:
+                self._memos = {}
             for _, drawn in self._drawn:
                 metric = self._bundle.streams[drawn.stream]
                 standing.account(metric).add(metric, drawn.epoch, drawn.tag)
@@ -132,13 +131,19 @@ class Reporter:
                 self._drawn = []
             return last
 
+    def stop(self) -> None:
+        """Draw no more; what was drawn stays to be entered."""
+        with self._lock:
+            self._off = True
+
     def hold(self) -> None:
-        """Before a fork: nobody is in the middle of a report."""
-        self._lock.acquire()
+        """Before a fork: nobody is in the middle of a report, unless it is a report that forks."""
+        self._held = self._lock.acquire(timeout=_LOCK_SECONDS)
 
     def unhold(self) -> None:
         """After a fork, in the parent."""
-        self._lock.release()
+        if self._held:
+            self._lock.release()
 
     def abandon(self) -> None:
         """After a fork, in the child: what was drawn is the parent's to send."""
@@ -150,41 +155,52 @@ class Reporter:
         stream = metric.stream_within(most)
         chosen = self._bundle.streams[stream] if stream else None
         over = datetime.combine(metric.expires, time(), UTC) + timedelta(days=1)
+        name = chosen.name if chosen else metric.name
+        memo = self._memos.setdefault(name, DeviceMemo(standing.secret, name))
         return _Question(
             chosen,
-            DeviceMemo(standing.secret, chosen.name if chosen else metric.name),
+            memo,
             standing.account(metric),
             EPOCH_SECONDS[metric.epoch],
             over.timestamp(),
         )
 
-    def _draw(
-        self,
-        question: _Question,
-        metric: Metric,
-        code: Any,  # noqa: ANN401 each mechanism has its own
-        epoch: int,
-        now: float,
-    ) -> Outcome:
+    def _report(self, question: _Question, code: Any) -> Outcome:  # noqa: ANN401 each mechanism own
+        metric, now = question.metric, self._clock()
+        if metric is None:
+            return Outcome.DECLINED if self.is_on else Outcome.DISABLED
+        epoch = int(now // question.epoch_seconds)
+        obstacle = self._obstacle(question, metric, now, epoch)
+        if obstacle is not None:
+            return obstacle
+        memo = question.memo
+        tag = memo.tag(metric.memoized.permanent_key(code)) if metric.memoized else ""
+        # PRIVACY: the ledger is asked before any coin is drawn.
+        refusal = charge(question.account, metric, epoch, tag)
+        if refusal is not None:
+            return refusal
+        if metric.memoized:
+            payload = metric.memoized.randomize_again(code, memo, self._coins)
+        else:
+            payload = metric.randomizer.randomize(code, self._coins)
+        drawn = Drawn(metric.name, epoch, tag, payload, self._standing.generation, now)
+        self._drawn.append((self._state.note(drawn), drawn))
+        return Outcome.QUEUED
+
+    def _obstacle(
+        self, question: _Question, metric: Metric, now: float, epoch: int
+    ) -> Outcome | None:
+        """What stands against a report at this moment, but for the ledger."""
+        if not self.is_on:
+            return Outcome.DISABLED
+        if not self._standing.may_send:
+            return Outcome.NO_STATE
+        if now >= question.expires:
+            return Outcome.EXPIRED
         if epoch != question.keyed:
             if key_at(self._bundle.keys, epoch_start(epoch, metric.epoch)) is None:
                 return Outcome.NO_KEY
             question.keyed = epoch
-        memo = question.memo
-        tag = memo.tag(metric.memoized.permanent_key(code)) if metric.memoized else ""
-        with self._lock:
-            if not self.is_on:
-                return Outcome.DISABLED
-            if not self._state.has_room(metric.randomizer.layout.payload_bytes):
-                return Outcome.OVERFLOWED
-            # PRIVACY: the ledger is asked before any coin is drawn.
-            refusal = charge(question.account, metric, epoch, tag)
-            if refusal is not None:
-                return refusal
-            if metric.memoized:
-                payload = metric.memoized.randomize_again(code, memo, self._coins)
-            else:
-                payload = metric.randomizer.randomize(code, self._coins)
-            drawn = Drawn(metric.name, epoch, tag, payload, self._standing.generation, now)
-            self._drawn.append((self._state.note(drawn), drawn))
-        return Outcome.QUEUED
+        if not self._state.has_room(metric.randomizer.layout.payload_bytes):
+            return Outcome.OVERFLOWED
+        return None

@@ -30,8 +30,10 @@ _BATCH_BYTES: Final = 1 << 20
 _CALL_SECONDS: Final = 10.0
 _FIRST_WAIT_SECONDS: Final = 0.2
 _LONGEST_WAIT_SECONDS: Final = 300.0
+_LONGEST_ASKED_SECONDS: Final = 3600.0
 _CLAIMED_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.02
+_HOLD_SECONDS: Final = 1.0
 # Sealing holds the interpreter for a tenth of a millisecond: the app's threads go in between. With
 # more than so many to seal they are let in too, but not waited for.
 _REST_SECONDS: Final = 0.001
@@ -64,6 +66,7 @@ class Sender:
         self._entering = threading.Lock()
         self._sending = threading.Lock()
         self._sealing = threading.Lock()
+        self._held = False
         self._failures = 0
         self._said: set[str] = set()
         self._stopped = threading.Event()
@@ -137,11 +140,12 @@ class Sender:
 
     def hold(self) -> None:
         """Before a fork: nobody is inside OpenSSL, whose locks a child would inherit for ever."""
-        self._sealing.acquire()
+        self._held = self._sealing.acquire(timeout=_HOLD_SECONDS)
 
     def unhold(self) -> None:
         """After a fork, in the parent."""
-        self._sealing.release()
+        if self._held:
+            self._sealing.release()
 
     def abandon(self) -> None:
         """After a fork, in the child: what was being entered and sent is the parent's."""
@@ -192,7 +196,8 @@ class Sender:
                 self._state.release(report.id for report in reports)
                 self._failures += 1
                 self.say_once(error.reason, "reports wait: %s", error)
-                return error.after_seconds or _backoff_seconds(self._failures)
+                asked = min(error.after_seconds or 0.0, _LONGEST_ASKED_SECONDS)
+                return asked or _backoff_seconds(self._failures)
             refused = dict.fromkeys(range(len(reports)), f"rejected_{error.reason}")
         self._failures = 0
         fates = {report.id: refused.get(i, SENT) for i, report in enumerate(reports)}
