@@ -1,5 +1,7 @@
 """The SDK against a fake shuffler: outcomes, limits, retries, and what stays on the device."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -309,3 +311,31 @@ def test_the_background_thread_sends_without_being_asked(signed: Signed, clock: 
     client.report("theme", "dark")
     assert sent.wait(30)
     assert client.close(5)
+
+
+def test_grpc_is_loaded_at_the_first_send_and_not_before(signed: Signed, tmp_path: Path) -> None:
+    code = (
+        "import sys, hubbub.client\n"
+        "late = {'grpc', 'google', 'numpy', 'redis', 'asyncio'}\n"
+        "told = lambda: print(sorted(late & set(sys.modules)))\n"
+        "told()\n"
+        "bundle, folder = sys.argv[1:]\n"
+        "start = hubbub.client.Client.from_bundle\n"
+        "client = start(bundle, state_dir=folder, insecure=True)\n"
+        "client.report('theme', 'dark')\n"
+        "client._sender.enter()\n"
+        "told()\n"
+        "client.flush(0.5)\n"
+        "told()\n"
+        "client.close(0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(signed.path), str(tmp_path / "state")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.splitlines()[:2] == ["[]", "[]"]
+    assert "'grpc'" in done.stdout.splitlines()[2]
+    assert done.stderr == ""
