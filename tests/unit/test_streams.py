@@ -64,7 +64,7 @@ def test_the_table_of_a_catalog_names_no_mechanism(made: Made) -> None:
     text = made.streams.read_text()
     for secret in ("rappor", "oue", "epsilon", "light", "dark", "public"):
         assert secret not in text
-    assert set(read_stream_table(made.streams).streams) == set(made.bundle.metrics)
+    assert set(read_stream_table(made.streams).streams) == set(made.bundle.streams)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"streams": {"a": {}}, "keys": []}', "\x00"])

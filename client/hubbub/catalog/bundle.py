@@ -59,7 +59,7 @@ class Bundle:
         """The metric of this name, or a tier of one. Raises UnknownMetric."""
         if name not in self.streams:
             raise UnknownMetric(
-                f'metric "{name}" is not in the bundle; it has {_list(self.streams)}'
+                f'metric "{name}" is not in the bundle; it has {_list(self.metrics)}'
             )
         return self.streams[name]
 
