@@ -79,7 +79,8 @@ class Client:
         if hold_seconds is not None and not disabled:
             self._background = Background(self._sender, state, transport, hold_seconds)
             self._background.wake()
-            atexit.register(self.close, _EXIT_SECONDS)
+            # Who ends a program does not wait for a network that is not there.
+            atexit.register(self._close, _EXIT_SECONDS, patient=False)
         follow(self, [transport, state, self._reporter, self._sender, self._background])
 
     @classmethod
@@ -141,35 +142,11 @@ class Client:
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Send what waits now, for at most `timeout` seconds; True if nothing is left waiting."""
-        deadline = time.monotonic() + timeout
-        try:
-            self._sender.enter()
-            while True:
-                wait = self._sender.attempt(deadline - time.monotonic())
-                if wait is None:
-                    return not self._state.waiting()
-                if time.monotonic() + wait >= deadline:
-                    return False
-                time.sleep(wait)
-        except StateUnusable as error:
-            self._sender.say_once("state", "reports wait in memory: %s", error)
-            return False
+        return self._flush(timeout, patient=True)
 
     def close(self, timeout: float = 10.0) -> bool:
         """Flush, then stop for good; True if nothing was left for the next start."""
-        if self._closed:
-            return not self._left
-        self._closed = True
-        atexit.unregister(self.close)
-        if not self._disabled:
-            self.flush(timeout)
-        self._sender.stop(_STOP_SECONDS)
-        if self._background:
-            self._background.end(_STOP_SECONDS)
-        self._reporter.stop()
-        self._left = self.waiting
-        self._state.close()
-        return not self._left
+        return self._close(timeout, patient=True)
 
     def disable(self, *, forget: bool = False) -> None:
         """Stop at once, and for good until enable(), in all processes: what waits is deleted.
@@ -249,3 +226,34 @@ class Client:
         import asyncio  # noqa: PLC0415 who is here has it; others need not load it
 
         await asyncio.to_thread(self.close)
+
+    def _flush(self, timeout: float, *, patient: bool) -> bool:
+        """patient: try again after a failure."""
+        deadline = time.monotonic() + timeout
+        try:
+            self._sender.enter()
+            while True:
+                wait = self._sender.attempt(deadline - time.monotonic())
+                if wait is None:
+                    return not self._state.waiting()
+                if time.monotonic() + wait >= deadline or (wait and not patient):
+                    return False
+                time.sleep(wait)
+        except StateUnusable as error:
+            self._sender.say_once("state", "reports wait in memory: %s", error)
+            return False
+
+    def _close(self, timeout: float, *, patient: bool) -> bool:
+        if self._closed:
+            return not self._left
+        self._closed = True
+        atexit.unregister(self._close)
+        if not self._disabled:
+            self._flush(timeout, patient=patient)
+        self._sender.stop(_STOP_SECONDS)
+        if self._background:
+            self._background.end(_STOP_SECONDS)
+        self._reporter.stop()
+        self._left = self.waiting
+        self._state.close()
+        return not self._left
