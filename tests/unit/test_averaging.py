@@ -118,5 +118,7 @@ def test_the_ledger_charges_a_permanent_response_once(signed: Signed, reports: i
         assert client.report("homepage", TRUTH) is Outcome.QUEUED
     client._sender.enter()
     metric = signed.bundle.metric("homepage")
-    spent = {view.name: view.spent for view in client.ledger().metrics}["homepage"]
+    views = {view.name: view for view in client.ledger().metrics}
+    spent = views["homepage"].spent
+    assert views["homepage"].spent_in_epoch == spent
     assert spent == pytest.approx(min(reports * metric.report_loss, metric.lifetime_loss))

@@ -1,8 +1,10 @@
 """How a client is told things, and that none of it can hurt the app."""
 
 import asyncio
+import contextlib
 import io
 import logging
+import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,6 +192,24 @@ def test_a_folder_that_cannot_be_used_is_said_once_and_memory_goes_on(
     again = Client.from_bundle(signed.path, state_dir=tmp_path / "file", insecure=True)
     assert again.report("theme", "dark") is Outcome.ALREADY_REPORTED, "its limits outlive it"
     again.close(0)
+
+
+def test_a_state_that_is_damaged_hurts_nobody(signed: Signed, tmp_path: Path) -> None:
+    for damage in ("UPDATE ledger SET account = '{'", "DROP TABLE reports", "DELETE FROM meta"):
+        client = Client.from_bundle(signed.path, state_dir=tmp_path / "s", insecure=True)
+        client.report("theme", "dark")
+        client._sender.enter()
+        client._state.take(9, 1000, client._clock())
+        client._disabled = True
+        client.close(0)
+        with contextlib.closing(sqlite3.connect(tmp_path / "s" / "hubbub.sqlite3")) as rows:
+            rows.execute(damage)
+            rows.commit()
+    client = Client.from_bundle(signed.path, state_dir=tmp_path / "s", insecure=True)
+    assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
+    assert client.report("crashed", "yes") is Outcome.QUEUED
+    client._disabled = True
+    client.close(0)
 
 
 def test_where_nothing_can_be_written_down_nothing_is_reported(

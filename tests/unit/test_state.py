@@ -377,6 +377,22 @@ def test_damage_found_in_the_middle_of_work_starts_a_new_file(
     state.close()
 
 
+@pytest.mark.parametrize("account", ["{", "[]", '{"spent": 1}', "null", '{"spent": "x"}'])
+def test_a_ledger_that_is_none_of_ours_is_set_aside_too(
+    tmp_path: Path, entry_of: Callable[..., Entry], account: str
+) -> None:
+    state = FolderState(tmp_path / "s")
+    _enter(state, entry_of("theme", TODAY))
+    state.take(9, 1000, NOW)
+    with state._database.transaction() as rows:
+        rows.execute("UPDATE ledger SET account = ?", (account,))
+    with pytest.raises(StateUnusable, match="what hubbub never wrote"):
+        state.standing()
+    assert state.standing().counts == {"state_damaged": 1, "state_lost": 1}
+    assert _enter(state, entry_of("theme", TODAY)) == [Dropped("theme", "already_reported")]
+    state.close()
+
+
 @pytest.mark.parametrize("lost", ["file", "folder", "rolled back"])
 def test_a_lost_or_rolled_back_state_cannot_spend_twice(
     lost: str, tmp_path: Path, entry_of: Callable[..., Entry]

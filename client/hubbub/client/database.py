@@ -14,7 +14,7 @@ from hubbub.errors import StateUnusable
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["FILE_NAME", "Database"]
+__all__ = ["FILE_NAME", "Damaged", "Database"]
 
 FILE_NAME: Final = "hubbub.sqlite3"
 
@@ -37,6 +37,10 @@ CREATE INDEX IF NOT EXISTS waiting ON reports (id) WHERE fate IS NULL;
 # Connections of a parent process. Closing one in a forked child could undo what the parent does;
 # so the child keeps them, unused, until it ends.
 _parents: Final[list[sqlite3.Connection]] = []
+
+
+class Damaged(StateUnusable):
+    """A table holds what is none of ours: the file is set aside as if SQLite could not read it."""
 
 
 class Database:
@@ -158,6 +162,16 @@ class Database:
         if version < _VERSION:
             connection.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
 
+    def _start_over(self) -> None:
+        """Found damaged in the middle of work: the next transaction starts with a new file.
+
+        Another process may have been here before us: then the file is another one already.
+        """
+        with self._alone():
+            if self._is_ours():
+                self._set_aside()
+        self._let_go()
+
     def _set_aside(self) -> None:
         """Keep the damaged file under another name, for whoever wants to look."""
         self.damaged += 1
@@ -181,14 +195,12 @@ class Database:
     def _errors(self) -> Iterator[None]:
         try:
             yield
+        except Damaged:
+            self._start_over()
+            raise
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", None) in _DAMAGED:
-                # Found in the middle of work: the next transaction starts with a new file. Another
-                # process may have been here before us: then the file is another one already.
-                with self._alone():
-                    if self._is_ours():
-                        self._set_aside()
-                self._let_go()
+                self._start_over()
             raise StateUnusable(
                 f"{self._path}: {error}; free space there, or give a writable state_dir"
             ) from error

@@ -24,7 +24,8 @@ class Account:
 
     spent: the most that all reports so far can say about this person, in nats.
     floor: epochs up to this one count as reported.
-    epochs: reports per epoch above the floor.
+    epochs: reports per epoch above the floor. losses: what they can say, in nats; an unchanged
+        permanent response costs in the epochs that it was paid in.
     responses: reports per permanent response, by a name that only this device can make.
     """
 
@@ -32,15 +33,18 @@ class Account:
     floor: int = -1
     epochs: dict[int, int] = field(default_factory=dict)
     responses: dict[str, int] = field(default_factory=dict)
+    losses: dict[int, float] = field(default_factory=dict)
 
     def data(self) -> dict[str, Any]:
         """All of it, JSON-ready."""
         epochs = {str(epoch): reports for epoch, reports in self.epochs.items()}
+        losses = {str(epoch): loss for epoch, loss in self.losses.items()}
         return {
             "spent": self.spent,
             "floor": self.floor,
             "epochs": epochs,
             "responses": dict(self.responses),
+            "losses": losses,
         }
 
     @classmethod
@@ -48,7 +52,8 @@ class Account:
         """The account that `data()` told. Raises ValueError, TypeError or KeyError for another."""
         epochs = {int(epoch): int(reports) for epoch, reports in data["epochs"].items()}
         responses = {str(tag): int(reports) for tag, reports in data["responses"].items()}
-        return cls(float(data["spent"]), int(data["floor"]), epochs, responses)
+        losses = {int(epoch): float(loss) for epoch, loss in data["losses"].items()}
+        return cls(float(data["spent"]), int(data["floor"]), epochs, responses, losses)
 
     def reported(self, epoch: int) -> int | None:
         """How many reports the epoch has had; None if that is no longer known."""
@@ -56,7 +61,9 @@ class Account:
 
     def add(self, metric: Metric, epoch: int, tag: str) -> None:
         """Enter one report, whatever the limits say."""
-        self.spent += _cost(self, metric, tag)
+        cost = _cost(self, metric, tag)
+        self.spent += cost
+        self.losses[epoch] = self.losses.get(epoch, 0.0) + cost
         self.epochs[epoch] = self.epochs.get(epoch, 0) + 1
         if tag:
             name = _response(metric, tag)
@@ -64,6 +71,7 @@ class Account:
         while len(self.epochs) > _EPOCHS:
             self.floor = min(self.epochs)
             del self.epochs[self.floor]
+            self.losses.pop(self.floor, None)
 
 
 def fresh(metric: Metric, since: float) -> Account:
@@ -94,7 +102,10 @@ def merge(one: Account, other: Account) -> Account:
         for epoch in one.epochs.keys() | other.epochs.keys()
         if epoch > floor
     }
-    return Account(max(one.spent, other.spent), floor, epochs, dict(one.responses))
+    losses = {
+        epoch: max(one.losses.get(epoch, 0.0), other.losses.get(epoch, 0.0)) for epoch in epochs
+    }
+    return Account(max(one.spent, other.spent), floor, epochs, dict(one.responses), losses)
 
 
 def _cost(account: Account, metric: Metric, tag: str) -> float:

@@ -8,6 +8,7 @@ from typing import Final
 import platformdirs
 
 from hubbub.catalog import Bundle
+from hubbub.client.database import Damaged
 from hubbub.client.folder_state import FolderState
 from hubbub.client.memory_state import MemoryState
 from hubbub.client.state import State
@@ -39,17 +40,24 @@ def state_of(bundle: Bundle, state_dir: Path | None) -> State:
         BundleRefused: the folder trusts another operator.
     """
     folder = state_folder(bundle, state_dir)
-    state: FolderState | None = None
     try:
-        state = FolderState(folder)
-        state.pin(bundle.operator, bundle.signed)
-    except HubbubError as error:
-        if state:
-            state.close()
-        if not isinstance(error, StateUnusable):
-            raise
+        try:
+            return _opened(folder, bundle)
+        except Damaged:
+            return _opened(folder, bundle)  # it was set aside: now with a new file
+    except StateUnusable as error:
         _log.warning("going on in memory: %s", error)
         return MemoryState(witness=Witness.elsewhere(folder))
+
+
+def _opened(folder: Path, bundle: Bundle) -> FolderState:
+    state = FolderState(folder)
+    try:
+        state.pin(bundle.operator, bundle.signed)
+        state.standing()
+    except HubbubError:
+        state.close()
+        raise
     return state
 
 

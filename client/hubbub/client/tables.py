@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from hubbub.client.database import Damaged
 from hubbub.client.device import SECRET_BYTES
 from hubbub.client.ledger import Account, merge
 from hubbub.client.state import DISABLED, HISTORY, SENT, Bounds, Dropped, Kept, Standing, excess
@@ -68,11 +69,14 @@ def forget(rows: Rows, now: float) -> None:
 
 
 def standing(rows: Rows) -> Standing:
-    """Where the device stands."""
-    accounts = {
-        name: Account.load(json.loads(account))
-        for name, account in rows.execute("SELECT metric, account FROM ledger")
-    }
+    """Where the device stands. Raises Damaged."""
+    try:
+        accounts = {
+            name: Account.load(json.loads(account))
+            for name, account in rows.execute("SELECT metric, account FROM ledger")
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Damaged("the ledger holds what hubbub never wrote; give a new state_dir") from error
     preference = meta(rows, "preference")
     return Standing(
         secret=meta(rows, "secret"),

@@ -20,6 +20,7 @@ class MetricView:
 
     epsilon: of one report at this person's tier; 0 if the person allows none.
     reports: in the epoch that runs now, of `reports_per_epoch` that may be.
+    spent_in_epoch: by those.
     spent: the most that all reports so far can say, of `lifetime_epsilon` that may be.
     """
 
@@ -28,6 +29,7 @@ class MetricView:
     epsilon: float
     reports: int
     reports_per_epoch: int
+    spent_in_epoch: float
     spent: float
     lifetime_epsilon: float
 
@@ -99,7 +101,8 @@ def view(bundle: Bundle, standing: Standing, kept: Sequence[Kept], now: float) -
 def _metric(bundle: Bundle, metric: Metric, standing: Standing, now: float) -> MetricView:
     account = standing.account(metric)
     stream = metric.stream_within(standing.preference)
-    reported = account.reported(epoch_at(now, metric.epoch))
+    epoch = epoch_at(now, metric.epoch)
+    reported = account.reported(epoch)
     limits = metric.limits
     return MetricView(
         name=metric.name,
@@ -107,6 +110,7 @@ def _metric(bundle: Bundle, metric: Metric, standing: Standing, now: float) -> M
         epsilon=bundle.streams[stream].report_loss if stream else 0.0,
         reports=limits.reports_per_epoch if reported is None else reported,
         reports_per_epoch=limits.reports_per_epoch,
+        spent_in_epoch=account.losses.get(epoch, 0.0),
         spent=account.spent,
         lifetime_epsilon=limits.lifetime_epsilon,
     )

@@ -63,13 +63,14 @@ def _show(folder: str, shown: LedgerView, candidates: Sequence[str]) -> None:
     say(f"{folder}\n{_ON if shown.on else _OFF}\n")
     table(
         "What may be asked, and what has been spent of each budget (in nats)",
-        ("metric", "question", "a report", "this epoch", "spent", "for life", "left"),
+        ("metric", "question", "a report", "this epoch", "spent now", "in all", "for life", "left"),
         [
             (
                 metric.name,
                 metric.description,
                 f"{metric.epsilon:.3f}" if metric.epsilon else "declined",
                 f"{metric.reports} of {metric.reports_per_epoch}",
+                f"{metric.spent_in_epoch:.3f}",
                 f"{metric.spent:.3f}",
                 f"{metric.lifetime_epsilon:g}",
                 f"{max(0.0, metric.lifetime_epsilon - metric.spent):.3f}",
