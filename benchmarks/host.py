@@ -38,6 +38,17 @@ epsilon = 1.0
 values = ["light", "dark", "system"]
 min_batch = 20
 limits = { reports_per_epoch = 1000, lifetime_epsilon = 1e6 }
+
+[metrics.theme]
+description = "Reported by every page, and taken once an hour"
+owner = "bench@example.org"
+expires = 2099-06-30
+epoch = "hour"
+mechanism = "unary.oue"
+epsilon = 1.0
+values = ["light", "dark", "system"]
+min_batch = 20
+limits = { reports_per_epoch = 1, lifetime_epsilon = 1e6 }
 """
 
 
@@ -85,17 +96,20 @@ def latency() -> Iterator[Row]:
         path = Path(name) / "app.hubbub"
         path.write_bytes(_bundle(Path(name)).signed)
         apps = {"none": ["none"]} | {
-            what: [str(path), f"{name}/{what}", address]
-            for what, address in (
-                ("server answers", good),
-                ("server unreachable", "127.0.0.1:9"),
-                ("server hangs", hanging),
+            what: [metric, str(path), f"{name}/{what}", address]
+            for what, metric, address in (
+                ("a report an hour, server answers", "theme", good),
+                ("a report an hour, server unreachable", "theme", "127.0.0.1:9"),
+                ("a report an hour, server hangs", "theme", hanging),
+                ("a report a page, server answers", "busy", good),
+                ("a report a page, server unreachable", "busy", "127.0.0.1:9"),
+                ("a report a page, server hangs", "busy", hanging),
             )
         }
         found: dict[str, list[float]] = {what: [] for what in apps}
         for n in range(_ROUNDS):
             for what, arguments in apps.items():
-                told = [*arguments[:1], *(f"{a}{n}" if "/" in a else a for a in arguments[1:])]
+                told = [f"{a}{n}" if a == f"{name}/{what}" else a for a in arguments]
                 found[what].append(_p99(told))
         without = sorted(found.pop("none"))[_ROUNDS // 2]
         for what, all_p99 in found.items():

@@ -1,4 +1,7 @@
-"""A small web app to be timed: python -m benchmarks.host_app BUNDLE STATE_DIR SHUFFLER | none."""
+"""A small web app to be timed.
+
+python -m benchmarks.host_app METRIC BUNDLE STATE_DIR SHUFFLER, or with none at all: none
+"""
 
 import json
 import sys
@@ -38,8 +41,8 @@ if __name__ == "__main__":
     if sys.argv[1] == "none":
         serve(lambda: None)
     else:
-        bundle, folder, shuffler = sys.argv[1:]
+        metric, bundle, folder, shuffler = sys.argv[1:]
         client = Client.from_bundle(
             bundle, state_dir=folder, shuffler=shuffler, insecure=True, hold_seconds=1
         )
-        serve(lambda: client.report("busy", "light"))
+        serve(lambda: client.report(metric, "light"))
