@@ -25,10 +25,8 @@ _REPORTS: Final = 4000
 _WARM: Final = 300  # pages before the first counts: until then the app is still loading modules
 _REQUESTS: Final = 690  # with the former fewer than one epoch's reports: every page draws
 _ROUNDS: Final = 5
-_CATALOG: Final = """
-shuffler = "127.0.0.1:1"
-
-[metrics.busy]
+_METRIC: Final = """
+[metrics.{name}]
 description = "Reported by every page"
 owner = "bench@example.org"
 expires = 2099-06-30
@@ -37,18 +35,7 @@ mechanism = "unary.oue"
 epsilon = 1.0
 values = ["light", "dark", "system"]
 min_batch = 20
-limits = { reports_per_epoch = 1000, lifetime_epsilon = 1e6 }
-
-[metrics.theme]
-description = "Reported by every page, and taken once an hour"
-owner = "bench@example.org"
-expires = 2099-06-30
-epoch = "hour"
-mechanism = "unary.oue"
-epsilon = 1.0
-values = ["light", "dark", "system"]
-min_batch = 20
-limits = { reports_per_epoch = 1, lifetime_epsilon = 1e6 }
+limits = {{ reports_per_epoch = {an_hour}, lifetime_epsilon = 1e6 }}
 """
 
 
@@ -168,7 +155,8 @@ def _resident(bundle: Path, folder: Path, what: str) -> float:
 
 
 def _bundle(folder: Path) -> TestBundle:
-    (folder / "metrics.toml").write_text(_CATALOG)
+    metrics = _METRIC.format(name="busy", an_hour=1000) + _METRIC.format(name="theme", an_hour=1)
+    (folder / "metrics.toml").write_text(f'shuffler = "127.0.0.1:1"\n{metrics}')
     return make_bundle(folder / "metrics.toml")
 
 

@@ -22,7 +22,7 @@ from hubbub.catalog.keys import (
     read_public_keys,
     write_new_keys,
 )
-from hubbub.catalog.metric import Limits, Metric
+from hubbub.catalog.metric import Limits, Metric, family_of
 from hubbub.catalog.sealing import SEAL_BYTES, TAG_BYTES, open_sealed, seal, seal_info
 from hubbub.catalog.source import Catalog, read_catalog
 
@@ -40,6 +40,7 @@ __all__ = [
     "Option",
     "epoch_at",
     "epoch_start",
+    "family_of",
     "grace_seconds",
     "key_at",
     "open_bundle",

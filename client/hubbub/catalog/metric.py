@@ -12,7 +12,7 @@ from hubbub.catalog.choice import Choice
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import AnyMechanism, Memoized, build, parameters
 
-__all__ = ["MAX_MIN_BATCH", "MIN_MIN_BATCH", "Limits", "Metric"]
+__all__ = ["MAX_MIN_BATCH", "MIN_MIN_BATCH", "Limits", "Metric", "family_of"]
 
 # A batch hides a report among its others; below ten there is nobody to hide among.
 MIN_MIN_BATCH: Final = 10
@@ -21,6 +21,11 @@ MAX_MIN_BATCH: Final = 1_000_000
 MAX_BATCH_BYTES: Final = 64 << 20
 # What sealing and framing add to a payload, rounded up.
 _SEALED_MORE_BYTES: Final = 64
+
+
+def family_of(stream: str) -> str:
+    """The metric that a stream is of: a stream is a metric's name, or that and a tier."""
+    return stream.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,7 @@ class Metric:
     @property
     def family(self) -> str:
         """The metric's name in the catalog, whichever tier this is."""
-        return self.name.partition("/")[0]
+        return family_of(self.name)
 
     @property
     def streams(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.client import tables
+from hubbub.client.consent import turned
 from hubbub.client.database import FILE_NAME, Database
 from hubbub.client.journal import orphans
 from hubbub.client.notes import Notes
@@ -98,7 +99,6 @@ class FolderState:
         self, entries: Sequence[Entry], lost: Sequence[Dropped], upto: int, owner: str = ""
     ) -> list[Dropped]:
         """Charge and keep payloads, whole or not at all; says which were given up."""
-        self._check()
         name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
             standing, done = tables.standing(rows), tables.done(rows, name)
@@ -196,8 +196,7 @@ class FolderState:
     def consent(self, *, on: bool, forget: bool, now: float) -> None:
         """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""
         with self._transaction(durable=True) as rows:
-            generation = int(tables.meta(rows, "generation"))
-            tables.set_meta(rows, generation=generation + (on != (generation % 2 == 0)))
+            tables.set_meta(rows, generation=turned(tables.meta(rows, "generation"), on=on))
             if not on:
                 waiting = rows.execute("SELECT id FROM reports WHERE fate IS NULL").fetchall()
                 tables.settle(rows, dict.fromkeys((id_ for (id_,) in waiting), DISABLED))
@@ -242,15 +241,16 @@ class FolderState:
         if not self._database.is_new:
             return
         self._witness = Witness.beside(self._folder)
+        elsewhere = Witness.elsewhere(self._folder)
         with self._database.transaction(durable=True) as rows:
             tables.start(rows)
-            for witness in (self._witness, Witness.elsewhere(self._folder)):
+            for witness in (self._witness, elsewhere):
                 tables.notice(rows, witness)
             tables.count(rows, ["state_damaged"] * self._database.damaged)
             self._database.damaged = 0
             self._bear_witness(rows)
         with contextlib.suppress(OSError):
-            Witness.elsewhere(self._folder).remove()
+            elsewhere.remove()
 
     def _bear_witness(self, rows: sqlite3.Connection) -> None:
         name, commits = tables.meta(rows, "state"), tables.meta(rows, "commits")

@@ -4,10 +4,11 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 
+from hubbub.client.consent import turned
 from hubbub.client.device import SECRET_BYTES
-from hubbub.client.ledger import Account
 from hubbub.client.state import (
     DISABLED,
     HISTORY,
@@ -56,10 +57,9 @@ class MemoryState:
         """Where the device stands now; the caller's own copy."""
         with self._lock:
             now = self._standing
-            accounts = {name: Account.load(a.data()) for name, a in now.accounts.items()}
             if not now.may_send:
                 now.may_send = self._witness is None or self._witness.usable()
-            return replace(now, accounts=accounts, counts=Counter(now.counts))
+            return replace(now, accounts=deepcopy(now.accounts), counts=Counter(now.counts))
 
     def has_room(self, size_bytes: int) -> bool:  # noqa: ARG002 counted, not measured
         """Whether another payload can be noted."""
@@ -85,8 +85,8 @@ class MemoryState:
                 self._last += 1
                 self._reports[self._last] = entry, ""
             self._done = max(self._done, upto)
-            while len(self._reports) > self._bounds.reports + HISTORY:
-                del self._reports[next(iter(self._reports))]
+            for id_ in [id_ for id_, (_, fate) in self._reports.items() if fate][:-HISTORY]:
+                del self._reports[id_]
             dropped = [*lost, *refused, *self._overflow()]
             self._standing.counts.update(one.reason for one in dropped)
             return dropped
@@ -141,7 +141,7 @@ class MemoryState:
         """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""
         with self._lock:
             old = self._standing
-            old.generation += on != (old.generation % 2 == 0)
+            old.generation = turned(old.generation, on=on)
             if not on:
                 self.settle(dict.fromkeys(self._left(), DISABLED))
             if forget:

@@ -65,14 +65,9 @@ class Reporter:
         self.refresh()
 
     @property
-    def standing(self) -> Standing:
-        """Where the device stands, as this process last saw it, with what it drew since."""
-        return self._standing
-
-    @property
     def is_on(self) -> bool:
         """Whether report() may draw."""
-        return not self._off and self._standing.generation % 2 == 0
+        return not self._off and self._standing.on
 
     def report(self, name: str, value: Any) -> Outcome:  # noqa: ANN401 each metric has its own
         """Randomize one value and note it.

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from hubbub.catalog import Bundle, epoch_start, grace_seconds, key_at, seal, seal_info
+from hubbub.catalog import Bundle, epoch_start, family_of, grace_seconds, key_at, seal, seal_info
 from hubbub.client.reporter import Reporter
 from hubbub.client.state import SENT, Drawn, Dropped, Entry, State
 from hubbub.client.transport import NotSent, Transport
@@ -128,7 +128,7 @@ class Sender:
             self.say_once(one.reason, "reports are dropped, and counted: %s", one.reason)
             if self._on_drop:
                 try:
-                    self._on_drop(one.stream.partition("/")[0], one.reason)
+                    self._on_drop(family_of(one.stream), one.reason)
                 except Exception as error:  # noqa: BLE001 the app's own fault must not end our thread
                     self.say_once("on_drop", "on_drop failed: %s", type(error).__name__)
 

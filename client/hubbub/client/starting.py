@@ -15,23 +15,20 @@ from hubbub.client.state import State
 from hubbub.client.witness import Witness
 from hubbub.errors import HubbubError, StateUnusable
 
-__all__ = ["log_to_stderr", "state_folder", "state_of"]
+__all__ = ["log_to_stderr", "state_home", "state_of"]
 
 _log: Final = logging.getLogger("hubbub.client")
 _log.addHandler(logging.NullHandler())  # the app decides what is shown
 _HANDLER: Final = "hubbub"
 
 
-def state_folder(bundle: Bundle, state_dir: Path | None) -> Path:
-    """The folder asked for, or this user's own one for the operator who signed the bundle."""
-    if state_dir:
-        return state_dir
-    name = hashlib.sha256(bundle.operator).hexdigest()[:16]
-    return platformdirs.user_state_path("hubbub") / name
+def state_home() -> Path:
+    """Where this user's state folders are, one an operator."""
+    return platformdirs.user_state_path("hubbub")
 
 
 def state_of(bundle: Bundle, state_dir: Path | None) -> State:
-    """The device's state; where its folder cannot be used, one in memory, with a warning.
+    """The device's state, in its folder or this user's own; else in memory, with a warning.
 
     PRIVACY: that one's limits hold across restarts all the same, by a witness elsewhere. Where
     even that cannot be written, nothing may leave.
@@ -39,7 +36,9 @@ def state_of(bundle: Bundle, state_dir: Path | None) -> State:
     Raises:
         BundleRefused: the folder trusts another operator.
     """
-    folder = state_folder(bundle, state_dir)
+    # By operator: apps of two operators do not meet.
+    own = hashlib.sha256(bundle.operator).hexdigest()[:16]
+    folder = state_dir or state_home() / own
     try:
         try:
             return _opened(folder, bundle)

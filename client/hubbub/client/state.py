@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hubbub.catalog import Metric
+from hubbub.client.consent import is_on
 from hubbub.client.ledger import Account, charge, fresh
 
 __all__ = [
@@ -35,7 +36,6 @@ HISTORY = 1000
 
 SENT = "sent"
 """The fate of a report that the shuffler took; any other fate is a reason to have given it up."""
-
 
 DISABLED = "disabled"
 """The fate of what was drawn or waited when reporting was switched off."""
@@ -107,7 +107,7 @@ class Kept:
 class Standing:
     """Where this device stands, over all processes of the app.
 
-    generation: of consent; even while reporting is on.
+    generation: of consent.
     preference: the most epsilon that the person allows a report, or infinity.
     since: when the person had everything forgotten, or 0: epochs then running are over.
     may_send: whether what is spent can be written down; nothing may leave if not.
@@ -121,6 +121,11 @@ class Standing:
     may_send: bool = True
     accounts: dict[str, Account] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def on(self) -> bool:
+        """Whether the person lets this device report."""
+        return is_on(self.generation)
 
     def account(self, metric: Metric) -> Account:
         """The metric's account, opened if it has none."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
-from hubbub.catalog import Bundle, Metric, epoch_at
+from hubbub.catalog import Bundle, Metric, epoch_at, family_of
 from hubbub.client.state import Kept, Standing
 
 __all__ = ["LedgerView", "MetricView", "PayloadView", "view"]
@@ -86,7 +86,7 @@ def view(bundle: Bundle, standing: Standing, kept: Sequence[Kept], now: float) -
     metrics = tuple(_metric(bundle, metric, standing, now) for metric in bundle.metrics.values())
     payloads = tuple(
         PayloadView(
-            one.stream.partition("/")[0],
+            family_of(one.stream),
             one.epoch,
             one.made,
             one.payload,
@@ -95,7 +95,7 @@ def view(bundle: Bundle, standing: Standing, kept: Sequence[Kept], now: float) -
         )
         for one in kept
     )
-    return LedgerView(standing.generation % 2 == 0, metrics, payloads, dict(standing.counts))
+    return LedgerView(standing.on, metrics, payloads, dict(standing.counts))
 
 
 def _metric(bundle: Bundle, metric: Metric, standing: Standing, now: float) -> MetricView:

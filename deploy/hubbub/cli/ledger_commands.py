@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import platformdirs
-
 from hubbub.cli.query_commands import read_candidates
 from hubbub.cli.show import say, table
+from hubbub.client.database import FILE_NAME
 from hubbub.client.peek import peek
+from hubbub.client.starting import state_home
 from hubbub.client.view import LedgerView, MetricView, PayloadView
 from hubbub.errors import StateUnusable
 
@@ -52,8 +52,8 @@ def _ledger(given: argparse.Namespace) -> int:
 
 
 def _own_folders() -> list[Path]:
-    home = platformdirs.user_state_path("hubbub")
-    folders = sorted(path.parent for path in home.glob("*/hubbub.sqlite3"))
+    home = state_home()
+    folders = sorted(path.parent for path in home.glob(f"*/{FILE_NAME}"))
     if not folders:
         raise StateUnusable(f"{home}: no app has reported for this user; give --state-dir")
     return folders
