@@ -11,7 +11,6 @@ from typing import Final
 import grpc
 import numpy as np
 import numpy.typing as npt
-import redis.asyncio
 
 from benchmarks.measure import Row, rate
 from benchmarks.own import counted, own_hubbub, own_redis, times
@@ -73,8 +72,8 @@ def storing() -> Iterator[Row]:
 
 
 async def _storing(url: str) -> list[Row]:
-    client = await connect_redis(url)
-    pool, store = Pool(client, url), RedisStore(client, url)
+    server = await connect_redis(url)
+    client, pool, store = server.client, Pool(server), RedisStore(server)
     number = 40_000
     reports = [secrets.token_bytes(66) for _ in range(number)]
     start = time.perf_counter()
@@ -85,8 +84,8 @@ async def _storing(url: str) -> list[Row]:
     start = time.perf_counter()
     for first in range(0, number, 1000):
         await pool.add({window: reports[first : first + 1000]})
-    while batch_id := await pool.take(window, Take(5000, needs=5000)):
-        await pool.batch(window, batch_id)
+    while batch_id := await pool.take(window, Take(5000, 5000, 1 << 53)):
+        await pool.hold(window, batch_id, None)
         await pool.delivered(window, batch_id)
     through = number / (time.perf_counter() - start)
     rows = [
@@ -170,8 +169,9 @@ def path() -> Iterator[Row]:
 
 
 async def _close(url: str) -> None:
-    async with redis.asyncio.Redis.from_url(url) as client:
-        await Pool(client, url).close_windows()
+    server = await connect_redis(url)
+    await Pool(server).close_windows()
+    await server.close()
 
 
 def _unpack(payloads: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:

@@ -25,7 +25,7 @@ from hubbub.cli.query_commands import balance
 from hubbub.cli.remote import estimate, law, metrics, whole
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
 from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
-from hubbub.serving import TlsFolder
+from hubbub.serving import TlsFolder, connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest, SubmitResponse
@@ -66,8 +66,9 @@ def _report(run: LocalRun, metric: str, values: list[str]) -> None:
 
 def _close(run: LocalRun) -> None:
     async def close() -> None:
-        async with redis.asyncio.Redis.from_url(run.shuffler_redis) as client:
-            await Pool(client, run.shuffler_redis).close_windows()
+        server = await connect_redis(run.shuffler_redis)
+        await Pool(server).close_windows()
+        await server.close()
 
     asyncio.run(close())
 

@@ -3,12 +3,13 @@
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 import redis.asyncio
 
 from hubbub.errors import StoreUnavailable
-from hubbub.serving import Window, connect_redis
+from hubbub.serving import RedisServer, Window, connect_redis
 from hubbub.shuffler.batch import Take
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.pool import Pool
@@ -20,10 +21,10 @@ Body = Callable[[Pool, redis.asyncio.Redis, Window], Awaitable[None]]
 def check(redis_url: str) -> Callable[[Body], None]:
     def run(body: Body) -> None:
         async def everything() -> None:
-            client = await connect_redis(redis_url)
-            await client.flushdb()
-            await body(Pool(client, redis_url), client, Window(f"s-{secrets.token_hex(4)}", 3))
-            await client.aclose()
+            server = await connect_redis(redis_url)
+            await server.client.flushdb()
+            await body(Pool(server), server.client, Window(f"s-{secrets.token_hex(4)}", 3))
+            await server.close()
 
         asyncio.run(everything())
 
@@ -53,19 +54,98 @@ def test_a_batch_in_flight_is_kept_until_delivered(check: Callable[[Body], None]
     async def body(pool: Pool, client: redis.asyncio.Redis, window: Window) -> None:
         reports = _reports(9000)
         await pool.add({window: reports})
-        batch_id = await pool.take(window, Take(8500, needs=8600))
+        batch_id = await pool.take(window, Take(8500, needs=8600, most=9000))
         assert batch_id is not None
         assert await _terms(pool, window) == (9000, 500, 8500, 0)
-        assert await pool.batches(window) == [batch_id]
-        taken = await pool.batch(window, batch_id)
+        assert list(await pool.batches(window)) == [batch_id]
+        taken = await pool.hold(window, batch_id, None)
         assert len(set(taken)) == 8500
         assert set(taken) < set(reports)
         assert set(taken) != set(sorted(reports)[:8500]), "taken at random"
         await pool.delivered(window, batch_id)
         await pool.delivered(window, batch_id)
         assert await _terms(pool, window) == (9000, 500, 0, 0)
-        assert await pool.batches(window) == []
+        assert await pool.batches(window) == {}
         assert len(await client.keys("shuffler:batch:*")) == 0
+
+    check(body)
+
+
+def test_a_batch_is_sent_by_one_process_until_that_dies(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, client: redis.asyncio.Redis, window: Window) -> None:
+        other = Pool(RedisServer(client, ""))
+        await pool.live()
+        await pool.add({window: _reports(30)})
+        batch_id = await pool.take(window, Take(30, 30, 30))
+        assert batch_id is not None
+        assert await other.batches(window) == {}
+        assert await other.hold(window, batch_id, None) == []
+        await pool.leave()
+        [(found, owner)] = (await other.batches(window)).items()
+        assert found == batch_id
+        assert len(await other.hold(window, batch_id, owner)) == 30
+        assert await pool.hold(window, batch_id, None) == [], "it came back too late"
+        await other.delivered(window, batch_id)
+        assert await other.hold(window, batch_id, None) == [], "delivered is delivered"
+        assert await _terms(pool, window) == (30, 0, 0, 0)
+
+    check(body)
+
+
+def test_what_may_have_happened_may_be_asked_again(check: Callable[[Body], None]) -> None:
+    """A script that Redis ran, and whose answer was lost, is run once more."""
+
+    async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
+        await pool.add({window: _reports(40)})
+        run = pool._take
+        answers = []
+
+        async def twice(**asked: Any) -> Any:
+            answers.extend([await run(**asked), await run(**asked)])
+            return answers[-1]
+
+        pool._take = twice  # type: ignore[assignment]
+        assert await pool.take(window, Take(20, 20, 40)) is not None
+        assert answers == [20, 20]
+        assert await _terms(pool, window) == (40, 20, 20, 0)
+
+    check(body)
+
+
+def test_a_window_laid_aside_while_a_report_arrives_is_listed_again(
+    check: Callable[[Body], None],
+) -> None:
+    async def body(pool: Pool, client: redis.asyncio.Redis, window: Window) -> None:
+        await pool.add({window: _reports(30)})
+        pipeline = client.pipeline
+
+        def meanwhile(**how: Any) -> Any:
+            pipe = pipeline(**how)
+            pipe.sadd("shuffler:windows", window.name)
+            pipe.smove("shuffler:windows", "shuffler:over", window.name)
+            return pipe
+
+        await pool.lay_aside(window)
+        client.pipeline = meanwhile  # type: ignore[method-assign, assignment]
+        await pool.add({window: _reports(2)})
+        client.pipeline = pipeline  # type: ignore[method-assign]
+        assert await pool.windows() == [window]
+
+    check(body)
+
+
+def test_what_is_held_and_the_memory_used_are_known(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, client: redis.asyncio.Redis, window: Window) -> None:
+        await pool.add({window: _reports(50), Window("more", 1): _reports(7)})
+        await pool.take(window, Take(20, 20, 50))
+        assert await pool.held() == 57
+        assert await pool.memory() == 0, "no limit, no part of it"
+        used = (await client.info("memory"))["used_memory"]
+        await client.config_set("maxmemory", 4 * used)
+        try:
+            assert 0.2 < await pool.memory() < 0.4
+        finally:
+            await client.config_set("maxmemory", 0)
 
     check(body)
 
@@ -73,7 +153,8 @@ def test_a_batch_in_flight_is_kept_until_delivered(check: Callable[[Body], None]
 def test_nothing_is_taken_from_a_pool_that_has_shrunk(check: Callable[[Body], None]) -> None:
     async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
         await pool.add({window: _reports(30)})
-        assert await pool.take(window, Take(20, needs=31)) is None
+        assert await pool.take(window, Take(20, needs=31, most=100)) is None
+        assert await pool.take(window, Take(20, needs=20, most=29)) is None, "or has grown"
         assert await _terms(pool, window) == (30, 30, 0, 0)
 
     check(body)
@@ -133,7 +214,7 @@ def test_a_submission_is_not_acknowledged_without_redis() -> None:
     async def body() -> None:
         url = "redis://127.0.0.1:1/0"
         client = redis.asyncio.Redis.from_url(url)
-        intake = Intake(Pool(client, url))
+        intake = Intake(Pool(RedisServer(client, url)))
         running = asyncio.create_task(intake.run())
         with pytest.raises(StoreUnavailable):
             await intake.add({Window("s", 1): _reports(1)})

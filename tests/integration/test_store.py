@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 import numpy as np
 import pytest
-import redis.asyncio
 
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.store import Commit, MemoryStore, Outcome, TotalsStore
@@ -36,21 +35,23 @@ def _tags(number: int) -> list[bytes]:
     return [secrets.token_bytes(16) for _ in range(number)]
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=["memory", "redis", "sharded redis"])
 def check(request: pytest.FixtureRequest, redis_url: str) -> Callable[[Body], None]:
     @asynccontextmanager
     async def store() -> AsyncIterator[TotalsStore]:
         if request.param == "memory":
             yield MemoryStore()
             return
-        client = await connect_redis(redis_url)
-        yield RedisStore(client, redis_url)
-        await client.aclose()
+        server = await connect_redis(redis_url)
+        yield RedisStore(server, 3 if request.param == "sharded redis" else 1)
+        await server.close()
 
     def run(body: Body) -> None:
         async def everything() -> None:
             async with store() as opened:
-                await body(opened, Window(f"stream-{secrets.token_hex(4)}", 7))
+                window = Window(f"stream-{secrets.token_hex(4)}", 7)
+                assert await opened.shards(window) == (3 if request.param.startswith("sh") else 1)
+                await body(opened, window)
 
         asyncio.run(everything())
 
@@ -144,29 +145,49 @@ def test_concurrent_batches_with_shared_tags_count_each_tag_once(
     check(body)
 
 
+def test_a_window_keeps_the_number_of_its_shards(redis_url: str) -> None:
+    """Were it to change, a report could be counted once in each of two shards."""
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        window = Window(f"stream-{secrets.token_hex(4)}", 7)
+        assert await RedisStore(server, 4).shards(window) == 4
+        store = RedisStore(server, 2)
+        assert await store.shards(window) == 4
+        for shard in range(4):
+            await store.add(window, _commit(_tags(1), [1, shard], shard=shard, duplicates=2))
+        assert await store.read(window) == Totals([4, 6], 4)
+        assert (await store.law())[window] == {"counted": 4, "duplicate": 8}
+        await server.close()
+
+    asyncio.run(body())
+
+
 def test_redis_refuses_what_it_cannot_hold_exactly(redis_url: str) -> None:
     async def body() -> None:
-        client = await connect_redis(redis_url)
-        store, window = RedisStore(client, redis_url), Window("exact", 1)
+        server = await connect_redis(redis_url)
+        store, window = RedisStore(server), Window("exact", 1)
+        assert await store.shards(window) == 1
         await store.add(window, _commit(_tags(1), [2**53 - 1]))
         for wrong in ([1], [1, 1]):
             with pytest.raises(StoreUnavailable, match=r"a cell passes 2\^53|another shape"):
                 await store.add(window, _commit(_tags(1), wrong))
         assert await store.read(window) == Totals([2**53 - 1], 1)
-        await client.aclose()
+        await server.close()
 
     asyncio.run(body())
 
 
 def test_tags_and_batches_are_forgotten_in_time(redis_url: str) -> None:
     async def body() -> None:
-        client: redis.asyncio.Redis = await connect_redis(redis_url)
-        store, window = RedisStore(client, redis_url), Window("forgets", 1)
+        server = await connect_redis(redis_url)
+        client, store, window = server.client, RedisStore(server), Window("forgets", 1)
+        await store.shards(window)
         await store.add(window, _commit(_tags(1), [1], seen_until=1, applied_until=LATER))
         assert not await client.exists(window.key("aggregator:seen"))
         assert 0 < await client.ttl(window.key("aggregator:batches")) <= LATER
         assert await store.read(window) == Totals([1], 1)
-        await client.aclose()
+        await server.close()
 
     asyncio.run(body())
 

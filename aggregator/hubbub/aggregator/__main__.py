@@ -2,6 +2,7 @@
 
 import sys
 
+from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.intake import Intake
 from hubbub.aggregator.opener import Opener
 from hubbub.aggregator.query import Query
@@ -9,7 +10,7 @@ from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.service import IngestService, OperatorService, QueryService
 from hubbub.aggregator.settings import Settings, parse
 from hubbub.catalog import read_bundle, read_opening_keys
-from hubbub.serving import Server, connect_redis, run_service, serve_until_signal
+from hubbub.serving import Metrics, Server, connect_redis, run_service, serve_until_signal
 from hubbub.wire.v1.services_pb2_grpc import (
     add_IngestServicer_to_server,
     add_OperatorServicer_to_server,
@@ -18,16 +19,19 @@ from hubbub.wire.v1.services_pb2_grpc import (
 
 
 async def _serve(settings: Settings) -> None:
+    tls = settings.common.tls
     bundle = read_bundle(settings.bundle)
     keys = read_opening_keys(settings.keys)
-    store = RedisStore(await connect_redis(settings.redis_url), settings.redis_url)
+    server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
+    store = RedisStore(server, settings.shards)
     opener = Opener(keys, settings.processes)
     intake = Intake(bundle, opener, store)
     query = Query(bundle, store)
+    keeping = Housekeeping(settings.keys, bundle.keys, opener)
     shufflers = Server(
         settings.listen,
         [lambda server: add_IngestServicer_to_server(IngestService(intake), server)],
-        tls=settings.tls,
+        tls=tls,
         mutual=True,
     )
     people = Server(
@@ -36,11 +40,20 @@ async def _serve(settings: Settings) -> None:
             lambda server: add_QueryServicer_to_server(QueryService(query), server),
             lambda server: add_OperatorServicer_to_server(OperatorService(store), server),
         ],
-        tls=settings.tls,
+        tls=tls,
         mutual=True,
     )
+    metrics = Metrics(
+        store.law,
+        counters={"batches": ("outcome", intake.counts)},
+        gauges={
+            "batch_seconds": lambda: intake.seconds,
+            "opening_key_days_left": lambda: keeping.days_left,
+        },
+    )
+    metrics.serve(settings.common.metrics_listen, tls)
     try:
-        await serve_until_signal([shufflers, people], [])
+        await serve_until_signal([shufflers, people], [keeping.run()])
     finally:
         opener.close()
 

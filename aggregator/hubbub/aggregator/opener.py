@@ -4,7 +4,7 @@ import asyncio
 import logging
 import multiprocessing
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Final
@@ -33,7 +33,7 @@ class Opener:
     """Opens the reports of a batch in `processes` processes that hold the private keys."""
 
     def __init__(self, keys: Sequence[OpeningKey], processes: int) -> None:
-        self._keys = keys
+        self._keys = list(keys)
         self._processes = processes
         self._executor = self._start()
 
@@ -65,6 +65,17 @@ class Opener:
         payloads = np.frombuffer(b"".join(p for p, _ in opened), dtype=np.uint8)
         did_open = np.frombuffer(b"".join(o for _, o in opened), dtype=np.bool_)
         return payloads.reshape(len(sealed), len(sealed[0]) - SEAL_BYTES), did_open
+
+    def forget(self, ids: Collection[int]) -> None:
+        """Hold these keys no more: other processes take over, without them."""
+        self._keys = [key for key in self._keys if key.id not in ids]
+        former, self._executor = self._executor, self._start()
+        former.shutdown(wait=False)  # they end what they are at
+
+    @property
+    def key_ids(self) -> list[int]:
+        """Of the keys held."""
+        return [key.id for key in self._keys]
 
     def close(self) -> None:
         """Stop the processes."""

@@ -6,19 +6,23 @@ Keys, for a window W = STREAM:EPOCH, behind the prefix "aggregator:":
     seen:{W}      set of the tags counted, until the window takes no more reports
     batches:{W}   set of the batch ids applied, for some time longer
     law:{W}       hash: counted, duplicate, rejected:REASON
-    windows       set of every W
+    windows       hash: every W -> its number of shards
+
+A window of several shards has {W#1}, {W#2}, ... beside {W}; on a Redis Cluster they spread over the
+nodes. A report's tag says which one is its own, so it can be counted in no other.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-import redis.asyncio
+import numpy.typing as npt
 
 from hubbub.aggregator.store import Commit, Outcome
 from hubbub.catalog import TAG_BYTES
 from hubbub.mechanisms import Totals
-from hubbub.serving import Window, awaited, store_errors
+from hubbub.serving import RedisServer, Window, awaited
 
 __all__ = ["RedisStore"]
 
@@ -70,53 +74,85 @@ return {'applied'}
 
 
 class RedisStore:
-    """The aggregator's Redis. Every method raises StoreUnavailable if it cannot be asked."""
+    """The aggregator's Redis. Every method raises StoreUnavailable if it cannot be asked.
 
-    def __init__(self, client: redis.asyncio.Redis, url: str) -> None:
-        self._redis = client
-        self._url = url
-        self._add = client.register_script(_ADD)
+    shards: of windows to come; those that exist keep theirs.
+    """
+
+    def __init__(self, server: RedisServer, shards: int = 1) -> None:
+        self._server = server
+        self._redis = server.client
+        self._shards = shards
+        self._add = server.client.register_script(_ADD)
+
+    async def shards(self, window: Window) -> int:
+        """How many shards a window has: decided once, when it is first asked about."""
+        pipe = self._redis.pipeline(transaction=False)
+        pipe.hsetnx("aggregator:windows", window.name, str(self._shards))
+        pipe.hget("aggregator:windows", window.name)
+        _, shards = await self._server.durable(pipe)
+        return int(shards)
 
     async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
         """Apply a commit whole or not at all; with SEEN, tags that were counted before."""
         terms: dict[str, int] = {"counted": len(commit.tags), "duplicate": commit.duplicates}
         terms |= {f"rejected:{reason}": number for reason, number in commit.rejected.items()}
-        with store_errors(self._url):
-            await awaited(self._redis.sadd("aggregator:windows", window.name))
-            kind, *seen = await self._add(
-                keys=[
-                    window.key(f"aggregator:{what}")
-                    for what in ("totals", "seen", "batches", "law")
-                ],
-                args=[
-                    commit.batch_id,
-                    b"".join(commit.tags),
-                    commit.cells.astype("<i8").tobytes() if len(commit.tags) else b"",
-                    commit.seen_until,
-                    commit.applied_until,
-                    *(part for item in terms.items() if item[1] for part in item),
-                ],
-            )
+        pipe = self._redis.pipeline(transaction=False)
+        await self._add(
+            keys=[
+                _key(what, window, commit.shard) for what in ("totals", "seen", "batches", "law")
+            ],
+            args=[
+                commit.batch_id,
+                b"".join(commit.tags),
+                commit.cells.astype("<i8").tobytes() if len(commit.tags) else b"",
+                commit.seen_until,
+                commit.applied_until,
+                *(part for item in terms.items() if item[1] for part in item),
+            ],
+            client=pipe,
+        )
+        [[kind, *seen]] = await self._server.durable(pipe)
         return Outcome(kind.decode()), frozenset(seen)
 
     async def read(self, window: Window) -> Totals:
         """The totals of a window; no cells at all if nothing was counted."""
-        with store_errors(self._url):
-            pipe = self._redis.pipeline(transaction=True)
-            pipe.get(window.key("aggregator:totals"))
-            pipe.hget(window.key("aggregator:law"), "counted")
-            packed, counted = await pipe.execute()
-        return Totals(np.frombuffer(packed or b"", dtype="<i8").tolist(), int(counted or 0))
+        async with self._server.errors():
+            shards = int(await awaited(self._redis.hget("aggregator:windows", window.name)) or 0)
+            parts = [await self._read(window, shard) for shard in range(shards)]
+        cells = [cells for cells, _ in parts if len(cells)]
+        summed = np.sum(cells, axis=0).tolist() if cells else []
+        return Totals(summed, sum(counted for _, counted in parts))
+
+    async def _read(self, window: Window, shard: int) -> tuple[npt.NDArray[np.int64], int]:
+        pipe = self._redis.pipeline(transaction=True)
+        pipe.get(_key("totals", window, shard))
+        pipe.hget(_key("law", window, shard), "counted")
+        packed, counted = await pipe.execute()
+        return np.frombuffer(packed or b"", dtype="<i8"), int(counted or 0)
 
     async def law(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
-        terms = {}
-        with store_errors(self._url):
-            names = await awaited(self._redis.smembers("aggregator:windows"))
-            for window in sorted(map(Window.parse, names)):
-                law = await awaited(self._redis.hgetall(window.key("aggregator:law")))
-                terms[window] = {term.decode(): int(number) for term, number in law.items()}
+        async with self._server.errors():
+            known = await awaited(self._redis.hgetall("aggregator:windows"))
+            shards = [
+                (window, shard)
+                for window, number in sorted((Window.parse(w), int(n)) for w, n in known.items())
+                for shard in range(number)
+            ]
+            pipe = self._redis.pipeline(transaction=False)
+            for window, shard in shards:
+                pipe.hgetall(_key("law", window, shard))
+            answers = await pipe.execute()
+        terms: dict[Window, Counter[str]] = {}
+        for (window, _), law in zip(shards, answers, strict=True):
+            entry = terms.setdefault(window, Counter())
+            entry.update({term.decode(): int(number) for term, number in law.items()})
         return terms
+
+
+def _key(what: str, window: Window, shard: int) -> str:
+    return window.key(f"aggregator:{what}", f"#{shard}" if shard else "")
 
 
 if TAG_BYTES != 16:  # noqa: PLR2004 what the script cuts by

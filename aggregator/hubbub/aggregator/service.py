@@ -4,7 +4,6 @@ from typing import Any, NoReturn
 
 import grpc
 import grpc.aio
-from google.protobuf.unknown_fields import UnknownFieldSet
 
 from hubbub.aggregator.intake import Intake
 from hubbub.aggregator.query import Query
@@ -59,8 +58,8 @@ class IngestService(IngestServicer):
     async def Apply(self, request: Batch, context: Context) -> BatchOutcome:  # noqa: N802 named by the proto
         """Count one batch; answered only once it is committed."""
         try:
-            if len(request.batch_id) != _BATCH_ID_BYTES or len(UnknownFieldSet(request)):
-                raise BadParameter("a batch id has 16 bytes, and a batch no unknown fields")
+            if len(request.batch_id) != _BATCH_ID_BYTES:
+                raise BadParameter("a batch id has 16 bytes")
             outcome = await self._intake.apply(
                 Window(request.stream, request.epoch),
                 request.batch_id,

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hubbub.errors import BadParameter
-from hubbub.serving import TlsFolder, add_security, redis_url, tls_folder
+from hubbub.serving import Common, add_common, check_range, common
 
 __all__ = ["Settings", "parse"]
 
@@ -20,9 +19,9 @@ class Settings:
     keys: Path
     listen: str
     query_listen: str
-    redis_url: str
-    tls: TlsFolder | None
+    common: Common
     processes: int
+    shards: int
 
 
 def parse(arguments: Sequence[str] | None = None) -> Settings:
@@ -42,22 +41,29 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     parser.add_argument(
         "--query-listen", default="127.0.0.1:7072", help="for queries and status (%(default)s)"
     )
-    add_security(parser)
+    add_common(parser, metrics_listen="127.0.0.1:7075")
     parser.add_argument(
         "--processes",
         type=int,
         default=os.cpu_count() or 1,
         help="processes that open reports (%(default)s)",
     )
+    parser.add_argument(
+        "--shards",
+        type=int,
+        default=1,
+        help="parts that the totals of a stream's epoch are kept in, to spread a hot stream over "
+        "the nodes of a Redis Cluster; decided when an epoch begins (%(default)s)",
+    )
     given = parser.parse_args(arguments)
-    if not 1 <= given.processes <= 256:  # noqa: PLR2004 beyond any machine this runs on
-        raise BadParameter(f"--processes {given.processes} is outside [1, 256]")
+    check_range(given, "processes", 1, 256)  # beyond any machine this runs on
+    check_range(given, "shards", 1, 256)  # a tag's first byte chooses
     return Settings(
         bundle=given.bundle,
         keys=given.keys,
         listen=given.listen,
         query_listen=given.query_listen,
-        redis_url=redis_url(),
-        tls=tls_folder(given, "aggregator"),
+        common=common(given, "aggregator"),
         processes=given.processes,
+        shards=given.shards,
     )

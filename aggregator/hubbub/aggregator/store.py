@@ -1,5 +1,6 @@
 """Where totals live: the contract, and its fake in memory. redis_store.py is the real one."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -26,7 +27,9 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """All that one batch changes in one window.
+    """All that one batch changes in one shard of a window.
+
+    A report's tag says which shard it belongs to; a window has one unless it is hot.
 
     tags: of the reports that `cells` sums up, 16 bytes each, all different.
     cells: what they add, shape (layout.size,); empty if there is nothing to add.
@@ -42,10 +45,15 @@ class Commit:
     rejected: Mapping[str, int]
     seen_until: int
     applied_until: int
+    shard: int = 0
 
 
 class TotalsStore(Protocol):
-    """Totals per window, changed by whole batches, each exactly once."""
+    """Totals per window, changed by whole batches, each exactly once in every shard."""
+
+    async def shards(self, window: Window) -> int:
+        """How many shards a window has: decided once, when it is first asked about."""
+        ...
 
     async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
         """Apply a commit whole or not at all; with SEEN, the tags that were counted before."""
@@ -71,12 +79,18 @@ class _Sums:
 class MemoryStore:
     """A store in this process's memory: fast, and gone with it. Passes the same tests."""
 
-    def __init__(self) -> None:
-        self._windows: dict[Window, _Sums] = {}
+    def __init__(self, shards: int = 1) -> None:
+        self._shards = shards
+        self._windows: dict[Window, list[_Sums]] = {}
+
+    async def shards(self, window: Window) -> int:
+        """How many shards a window has: decided once, when it is first asked about."""
+        return len(self._windows.setdefault(window, [_Sums() for _ in range(self._shards)]))
 
     async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
         """Apply a commit whole or not at all; with SEEN, the tags that were counted before."""
-        sums = self._windows.setdefault(window, _Sums())
+        await self.shards(window)
+        sums = self._windows[window][commit.shard]
         if commit.batch_id in sums.batches:
             return Outcome.ALREADY_APPLIED, frozenset()
         seen = sums.tags.intersection(commit.tags)
@@ -94,10 +108,14 @@ class MemoryStore:
 
     async def read(self, window: Window) -> Totals:
         """The totals of a window; no cells at all if nothing was counted."""
-        sums = self._windows.get(window, _Sums())
-        cells = [] if sums.cells is None else sums.cells.tolist()
-        return Totals(cells, sums.terms.get("counted", 0))
+        shards = self._windows.get(window, [])
+        parts = [sums.cells for sums in shards if sums.cells is not None]
+        cells = np.sum(parts, axis=0).tolist() if parts else []
+        return Totals(cells, sum(sums.terms.get("counted", 0) for sums in shards))
 
     async def law(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
-        return {window: sums.terms for window, sums in sorted(self._windows.items())}
+        return {
+            window: sum((Counter(sums.terms) for sums in shards), Counter())
+            for window, shards in sorted(self._windows.items())
+        }

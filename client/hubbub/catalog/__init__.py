@@ -12,7 +12,13 @@ from hubbub.catalog.bundle import (
     stream_table,
 )
 from hubbub.catalog.choice import Choice, Option
-from hubbub.catalog.epochs import EPOCH_SECONDS, epoch_at, epoch_start, grace_seconds
+from hubbub.catalog.epochs import (
+    EPOCH_SECONDS,
+    closing_time,
+    epoch_at,
+    epoch_start,
+    grace_seconds,
+)
 from hubbub.catalog.keys import (
     OpeningKey,
     OpeningKeyPublic,
@@ -38,6 +44,7 @@ __all__ = [
     "OpeningKey",
     "OpeningKeyPublic",
     "Option",
+    "closing_time",
     "epoch_at",
     "epoch_start",
     "family_of",

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-__all__ = ["EPOCH_SECONDS", "epoch_at", "epoch_start", "grace_seconds"]
+__all__ = ["EPOCH_SECONDS", "closing_time", "epoch_at", "epoch_start", "grace_seconds"]
 
 EPOCH_SECONDS: Final = {"hour": 3600, "day": 86_400, "week": 604_800}
 
@@ -23,3 +23,12 @@ def grace_seconds(length: str) -> int:
     Devices are offline for a while; a report later than this is refused as expired.
     """
     return EPOCH_SECONDS[length]
+
+
+def closing_time(epoch: int, length: str) -> int:
+    """When nothing of an epoch is counted any more, in seconds since 1970-01-01 UTC.
+
+    The shuffler sends an epoch's last batches when its grace is over; then they travel, and wait
+    out an outage. So the aggregator takes them for one more grace.
+    """
+    return epoch_start(epoch + 1, length) + 2 * grace_seconds(length)

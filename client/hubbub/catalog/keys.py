@@ -19,19 +19,23 @@ from hubbub.catalog.text import from_text, to_text
 from hubbub.errors import KeysUnusable
 
 __all__ = [
+    "OPENING",
     "OpeningKey",
     "OpeningKeyPublic",
     "key_at",
+    "new_periods",
     "read_opening_keys",
     "read_operator_key",
     "read_public_keys",
     "write_new_keys",
+    "write_opening_keys",
+    "write_public_keys",
 ]
 
 _KEY_BYTES: Final = 32  # of X25519
 _OPERATOR: Final = "operator.key"
 _OPERATOR_PUBLIC: Final = "operator.pub"
-_OPENING: Final = "opening.keys.json"
+OPENING: Final = "opening.keys.json"
 _OPENING_PUBLIC: Final = "opening.pub.json"
 
 
@@ -75,24 +79,13 @@ def write_new_keys(folder: Path, *, start: int, period_seconds: int, periods: in
     Raises:
         KeysUnusable: the folder holds keys already, or cannot be written.
     """
-    taken = [name for name in (_OPERATOR, _OPENING) if (folder / name).exists()]
+    taken = [name for name in (_OPERATOR, OPENING) if (folder / name).exists()]
     if taken:
         raise KeysUnusable(
             f"{folder / taken[0]} exists; keys are never overwritten: choose another"
         )
     operator = Ed25519PrivateKey.generate()
-    private, public = [], []
-    for number in range(periods):
-        key = X25519PrivateKey.generate()
-        private.append({"id": number + 1, "private": to_text(key.private_bytes_raw())})
-        public.append(
-            {
-                "id": number + 1,
-                "start": start + number * period_seconds,
-                "end": start + (number + 1) * period_seconds,
-                "public": to_text(key.public_key().public_bytes_raw()),
-            }
-        )
+    private, public = new_periods(1, start, period_seconds, periods)
     pem = operator.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -101,11 +94,45 @@ def write_new_keys(folder: Path, *, start: int, period_seconds: int, periods: in
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _write_secret(folder / _OPERATOR, pem)
-        _write_secret(folder / _OPENING, json.dumps(private, indent=1).encode())
         (folder / _OPERATOR_PUBLIC).write_text(to_text(operator.public_key().public_bytes_raw()))
-        (folder / _OPENING_PUBLIC).write_text(json.dumps(public, indent=1))
+        write_opening_keys(folder / OPENING, private)
+        write_public_keys(folder, public)
     except OSError as error:
         raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
+
+
+def new_periods(
+    first_id: int, start: int, period_seconds: int, periods: int
+) -> tuple[list[OpeningKey], list[OpeningKeyPublic]]:
+    """Fresh opening keys for periods one after the other, with ids that go up."""
+    private, public = [], []
+    for number in range(periods):
+        key = X25519PrivateKey.generate()
+        begins = start + number * period_seconds
+        raw = key.public_key().public_bytes_raw()
+        private.append(OpeningKey(first_id + number, key.private_bytes_raw()))
+        public.append(OpeningKeyPublic(first_id + number, begins, begins + period_seconds, raw))
+    return private, public
+
+
+def write_opening_keys(path: Path, keys: Sequence[OpeningKey]) -> None:
+    """Put these private keys into the file, all at once: a reader sees the old ones or the new."""
+    entries = [{"id": key.id, "private": to_text(key.private)} for key in keys]
+    beside = path.with_name(path.name + ".new")
+    beside.unlink(missing_ok=True)
+    _write_secret(beside, json.dumps(entries, indent=1).encode())
+    beside.replace(path)
+
+
+def write_public_keys(folder: Path, keys: Sequence[OpeningKeyPublic]) -> None:
+    """Put these public keys into the folder, all at once."""
+    entries = [
+        {"id": key.id, "start": key.start, "end": key.end, "public": to_text(key.public)}
+        for key in keys
+    ]
+    beside = folder / (_OPENING_PUBLIC + ".new")
+    beside.write_text(json.dumps(entries, indent=1))
+    beside.replace(folder / _OPENING_PUBLIC)
 
 
 def read_operator_key(folder: Path) -> Ed25519PrivateKey:

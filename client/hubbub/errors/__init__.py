@@ -10,7 +10,8 @@ HubbubError
 ├── BundleRefused         a bundle is malformed, wrongly signed, or changes what may not change
 ├── KeysUnusable          a key file is missing, malformed, or readable by others
 ├── StateUnusable         a device's or a service's state folder cannot be read or written
-├── StoreUnavailable      Redis cannot be reached, or is too old
+├── StoreUnavailable      Redis cannot be reached, or is not fit to keep what it must
+│   └── StoreFull         Redis takes no more until something was taken out
 ├── ServiceUnavailable    a service cannot be reached, or cannot start
 └── BatchTooSmall         fewer reports than the metric's minimum batch
 
@@ -28,6 +29,7 @@ __all__ = [
     "ServiceUnavailable",
     "ShapeMismatch",
     "StateUnusable",
+    "StoreFull",
     "StoreUnavailable",
     "UnknownMetric",
     "ValueOutOfDomain",
@@ -75,7 +77,11 @@ class StateUnusable(HubbubError):
 
 
 class StoreUnavailable(HubbubError):
-    """Redis cannot be reached, refused us, or is older than 6.2."""
+    """Redis cannot be reached, refused us, or is not fit to keep what it must."""
+
+
+class StoreFull(StoreUnavailable):
+    """Redis takes no more until something was taken out of it."""
 
 
 class ServiceUnavailable(HubbubError):

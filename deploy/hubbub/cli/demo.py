@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import redis.asyncio
-
 from hubbub.catalog import Metric
 from hubbub.cli.devices import Sent, send_everyone
 from hubbub.cli.local_run import LocalRun, Ports
@@ -21,6 +19,7 @@ from hubbub.cli.remote import LAW, estimate, law, whole
 from hubbub.cli.show import progress, say, table
 from hubbub.cli.up import demo_catalog
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
+from hubbub.serving import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.wire.v1.services_pb2 import EstimateResponse
 
@@ -98,8 +97,9 @@ def _close_epochs(redis_url: str) -> None:
     """End the epoch now, as an operator may: the pools go out whole instead of at midnight."""
 
     async def close() -> None:
-        async with redis.asyncio.Redis.from_url(redis_url) as client:
-            await Pool(client, redis_url).close_windows()
+        server = await connect_redis(redis_url)
+        await Pool(server).close_windows()
+        await server.close()
 
     asyncio.run(close())
 

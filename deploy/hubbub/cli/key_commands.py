@@ -1,10 +1,12 @@
-"""`hubbub keys new` and `hubbub keys tls`."""
+"""`hubbub keys new`, `hubbub keys rotate` and `hubbub keys tls`."""
 
 import argparse
 import time
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from hubbub.catalog import EPOCH_SECONDS, write_new_keys
+from hubbub.catalog.rotation import rotate_keys
 from hubbub.cli.certificates import write_certificates
 from hubbub.cli.show import say
 from hubbub.errors import BadParameter
@@ -27,6 +29,20 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     new.add_argument("--days", type=int, default=_DEFAULT_DAYS, help="of one key (%(default)s)")
     new.add_argument("--periods", type=int, default=_DEFAULT_PERIODS, help="keys (%(default)s)")
     new.set_defaults(run=_new)
+    rotate = actions.add_parser(
+        "rotate", help="add keys for epochs to come, delete those of epochs long closed"
+    )
+    rotate.add_argument("folder", type=Path)
+    rotate.add_argument("--days", type=int, default=_DEFAULT_DAYS, help="of one key (%(default)s)")
+    rotate.add_argument("--periods", type=int, default=_DEFAULT_PERIODS, help="keys (%(default)s)")
+    rotate.add_argument(
+        "--anew-from",
+        type=date.fromisoformat,
+        metavar="YYYY-MM-DD",
+        help="a key leaked: make those of epochs from this day on (today or later, UTC) anew; "
+        "reports sealed to the old ones are refused from then on",
+    )
+    rotate.set_defaults(run=_rotate)
     tls = actions.add_parser("tls", help="an authority, and a certificate per role")
     tls.add_argument("folder", type=Path)
     tls.add_argument(
@@ -45,13 +61,48 @@ def make_keys(folder: Path, days: int = _DEFAULT_DAYS, periods: int = _DEFAULT_P
         BadParameter: a number is out of range.
         KeysUnusable: the folder holds keys already, or cannot be written.
     """
+    _check(days, periods)
+    today = int(time.time()) // _DAY
+    start = (today - _BACK_DAYS) * _DAY
+    write_new_keys(folder, start=start, period_seconds=days * _DAY, periods=periods)
+
+
+def _check(days: int, periods: int) -> None:
     if not 1 <= days <= 3660:  # noqa: PLR2004 ten years
         raise BadParameter(f"--days {days} is outside [1, 3660]")
     if not 1 <= periods <= 1000:  # noqa: PLR2004 a bundle carries them all
         raise BadParameter(f"--periods {periods} is outside [1, 1000]")
-    today = int(time.time()) // _DAY
-    start = (today - _BACK_DAYS) * _DAY
-    write_new_keys(folder, start=start, period_seconds=days * _DAY, periods=periods)
+
+
+def _rotate(given: argparse.Namespace) -> int:
+    _check(given.days, given.periods)
+    now = time.time()
+    anew = None if given.anew_from is None else _first_second(given.anew_from)
+    if anew is not None and anew < now // _DAY * _DAY:
+        raise BadParameter(
+            f"--anew-from {given.anew_from} is past: what is counted stays counted; name a day "
+            "from today (UTC) on"
+        )
+    added, deleted = rotate_keys(
+        given.folder,
+        now=now,
+        period_seconds=given.days * _DAY,
+        periods=given.periods,
+        anew_from=anew,
+    )
+    for word, keys in (("added", added), ("deleted", deleted)):
+        for key in keys:
+            say(f"{word} key {key.id}: epochs from {_day(key.start)} to before {_day(key.end)}")
+    say("now: hubbub catalog build; start aggregators, then shufflers with it; ship the bundle")
+    return 0
+
+
+def _first_second(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
+
+
+def _day(seconds: int) -> date:
+    return datetime.fromtimestamp(seconds, UTC).date()
 
 
 def _new(given: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ import os
 import socket
 import sys
 import time
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -40,16 +40,18 @@ class Ports:
     ingest: int
     query: int
     operator: int
+    shuffler_metrics: int
+    aggregator_metrics: int
 
     @classmethod
     def from_base(cls, base: int) -> Self:
-        """Four in a row, the first for devices."""
-        return cls(base, base + 1, base + 2, base + 3)
+        """Six in a row, the first for devices."""
+        return cls(*range(base, base + len(fields(cls))))
 
     @classmethod
     def free(cls) -> Self:
-        """Four that nothing listens on now."""
-        return cls(free_port(), free_port(), free_port(), free_port())
+        """Six that nothing listens on now."""
+        return cls(*(free_port() for _ in fields(cls)))
 
 
 class LocalRun:
@@ -170,6 +172,7 @@ class LocalRun:
             *("--keys", str(self.home / "keys" / "opening.keys.json")),
             *("--listen", local(self._ports.ingest)),
             *("--query-listen", self.endpoints.query),
+            *("--metrics-listen", local(self._ports.aggregator_metrics)),
             *tls,
             redis_url=self.aggregator_redis,
         )
@@ -179,6 +182,8 @@ class LocalRun:
             *("--listen", local(self._ports.shuffler)),
             *("--operator-listen", self.endpoints.shuffler_status),
             *("--aggregator", local(self._ports.ingest)),
+            *("--metrics-listen", local(self._ports.shuffler_metrics)),
+            *("--peer-rate", "0"),  # every device is this machine
             *tls,
             redis_url=self.shuffler_redis,
         )

@@ -14,7 +14,7 @@ from hubbub.errors import BadParameter
 __all__ = ["add", "demo_catalog"]
 
 _BASE_PORT: Final = 7070
-_LAST_BASE: Final = 65_532
+_LAST_BASE: Final = 65_530
 _WATCH_SECONDS: Final = 1.0
 
 
@@ -33,7 +33,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--port",
         type=int,
         default=_BASE_PORT,
-        help="for devices; the next three are for the services (%(default)s)",
+        help="for devices; the next five are for the services (%(default)s)",
     )
     up.set_defaults(run=_up)
 

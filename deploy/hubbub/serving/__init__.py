@@ -3,31 +3,37 @@
 It knows no metric and no mechanism, so the blind shuffler may stand on it.
 """
 
+from hubbub.serving.metrics import Metrics
 from hubbub.serving.process import (
-    add_security,
+    Common,
+    add_common,
+    check_range,
+    common,
     end_with_parent,
-    redis_url,
     run_service,
     serve_until_signal,
-    tls_folder,
 )
-from hubbub.serving.redis_client import awaited, connect_redis, store_errors
+from hubbub.serving.redis_client import RedisServer, awaited, connect_redis
 from hubbub.serving.server import Server, channel
+from hubbub.serving.strict import come_back
 from hubbub.serving.tls import TlsFolder
 from hubbub.serving.window import Window
 
 __all__ = [
+    "Common",
+    "Metrics",
+    "RedisServer",
     "Server",
     "TlsFolder",
     "Window",
-    "add_security",
+    "add_common",
     "awaited",
     "channel",
+    "check_range",
+    "come_back",
+    "common",
     "connect_redis",
     "end_with_parent",
-    "redis_url",
     "run_service",
     "serve_until_signal",
-    "store_errors",
-    "tls_folder",
 ]

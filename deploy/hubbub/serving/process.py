@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,39 +19,65 @@ from hubbub.serving.server import Server
 from hubbub.serving.tls import TlsFolder
 
 __all__ = [
-    "add_security",
+    "Common",
+    "add_common",
+    "check_range",
+    "common",
     "end_with_parent",
-    "redis_url",
     "run_service",
     "serve_until_signal",
-    "tls_folder",
 ]
 
 _GRACE_SECONDS: Final = 5.0
 
 
-def add_security(parser: argparse.ArgumentParser) -> None:
-    """The choice that every service asks for: certificates, or plain text on this machine."""
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What every service is told. tls: its certificates, or None for plain text."""
+
+    tls: TlsFolder | None
+    redis_url: str
+    redis_replicas: int
+    metrics_listen: str
+
+
+def add_common(parser: argparse.ArgumentParser, *, metrics_listen: str) -> None:
+    """The settings that every service has."""
     security = parser.add_mutually_exclusive_group(required=True)
     security.add_argument("--tls", type=Path, help="folder of certificates: hubbub keys tls")
     security.add_argument("--insecure", action="store_true", help="no TLS, on loopback alone")
+    parser.add_argument(
+        "--redis-replicas",
+        type=int,
+        default=0,
+        help="a write counts once so many replicas of Redis have it (%(default)s)",
+    )
+    parser.add_argument(
+        "--metrics-listen", default=metrics_listen, help="for Prometheus (%(default)s)"
+    )
 
 
-def tls_folder(given: argparse.Namespace, role: str) -> TlsFolder | None:
-    """What was chosen: the role's certificates, or None for plain text."""
-    return TlsFolder(given.tls, role) if given.tls else None
-
-
-def redis_url() -> str:
-    """HUBBUB_REDIS_URL: from the environment, since it may hold a password.
+def common(given: argparse.Namespace, role: str) -> Common:
+    """What was chosen for them.
 
     Raises:
-        BadParameter: it is not set.
+        BadParameter: HUBBUB_REDIS_URL is not set, or a number is out of range.
     """
+    # From the environment, since it may hold a password.
     url = os.environ.get("HUBBUB_REDIS_URL")
     if not url:
         raise BadParameter("HUBBUB_REDIS_URL is not set; set it to redis://HOST:PORT/0")
-    return url
+    check_range(given, "redis_replicas", 0, 10)
+    tls = TlsFolder(given.tls, role) if given.tls else None
+    return Common(tls, url, given.redis_replicas, given.metrics_listen)
+
+
+def check_range(given: argparse.Namespace, name: str, low: float, high: float) -> None:
+    """Raises BadParameter unless a setting is in [low, high]; nan is not."""
+    number = getattr(given, name)
+    if not low <= number <= high:
+        option = "--" + name.replace("_", "-")
+        raise BadParameter(f"{option} {number} is outside [{low:g}, {high:g}]")
 
 
 def end_with_parent() -> None:

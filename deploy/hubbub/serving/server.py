@@ -9,12 +9,15 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 
 from hubbub.errors import ServiceUnavailable
+from hubbub.serving.strict import Admit, Strict
 from hubbub.serving.tls import TlsFolder, check_plain
 
 __all__ = ["Server", "channel"]
 
 # Several batches of the largest payloads; what a device may send is limited far below, in Submit.
 LARGEST_MESSAGE_BYTES: Final = 64 << 20
+# What is not yet answered is in memory; past this, calls are refused as RESOURCE_EXHAUSTED.
+_CALLS_AT_ONCE: Final = 256
 
 
 class Server:
@@ -22,6 +25,7 @@ class Server:
 
     tls: the server's certificates; None for plain text, on loopback alone.
     mutual: callers must show a certificate of the same authority.
+    admit: who may call now; asked before a call is read.
 
     Raises:
         ServiceUnavailable: the address is taken, or is plain text away from this machine.
@@ -35,13 +39,16 @@ class Server:
         tls: TlsFolder | None,
         mutual: bool,
         largest_message_bytes: int = LARGEST_MESSAGE_BYTES,
+        admit: Admit | None = None,
     ) -> None:
         self._server = grpc.aio.server(
+            interceptors=[Strict(admit)],
+            maximum_concurrent_rpcs=_CALLS_AT_ONCE,
             options=[
                 # A second service on a taken port must fail, not share its callers.
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", largest_message_bytes),
-            ]
+            ],
         )
         for add in add_services:
             add(self._server)

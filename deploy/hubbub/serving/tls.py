@@ -3,6 +3,7 @@
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import grpc
 
@@ -35,6 +36,20 @@ class TlsFolder:
         return grpc.ssl_channel_credentials(
             self.authority, self._read(f"{self.role}.key"), self._read(f"{self.role}.pem")
         )
+
+    def files(self, *, mutual: bool) -> dict[str, Any]:
+        """The same for a server of Python's own `ssl`: names of files, as prometheus_client asks.
+
+        Raises KeysUnusable if one of them cannot be read.
+        """
+        for name in ("ca.pem", f"{self.role}.pem", f"{self.role}.key"):
+            self._read(name)
+        return {
+            "certfile": str(self.folder / f"{self.role}.pem"),
+            "keyfile": str(self.folder / f"{self.role}.key"),
+            "client_cafile": str(self.folder / "ca.pem"),
+            "client_auth_required": mutual,
+        }
 
     def _read(self, name: str) -> bytes:
         try:

@@ -22,6 +22,6 @@ class Window(NamedTuple):
         stream, _, epoch = name.decode().rpartition(":")
         return cls(stream, int(epoch))
 
-    def key(self, prefix: str) -> str:
-        """A Redis key. The braces put all keys of a window on one slot of a Redis Cluster."""
-        return f"{prefix}:{{{self.name}}}"
+    def key(self, prefix: str, part: str = "") -> str:
+        """A Redis key. The braces put all keys of a window's part on one slot of a Cluster."""
+        return f"{prefix}:{{{self.name}{part}}}"

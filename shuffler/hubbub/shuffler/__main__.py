@@ -2,10 +2,20 @@
 
 import sys
 
-from hubbub.serving import Server, channel, connect_redis, run_service, serve_until_signal
+from hubbub.serving import (
+    Metrics,
+    Server,
+    channel,
+    connect_redis,
+    run_service,
+    serve_until_signal,
+)
+from hubbub.shuffler.batch import Policy
 from hubbub.shuffler.intake import Intake
+from hubbub.shuffler.limiter import Limiter
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.pressure import Pressure
 from hubbub.shuffler.service import LARGEST_SUBMIT_BYTES, OperatorService, ShufflerService
 from hubbub.shuffler.settings import Settings, parse
 from hubbub.shuffler.streams import read_stream_table
@@ -16,28 +26,56 @@ from hubbub.wire.v1.services_pb2_grpc import (
 
 
 async def _serve(settings: Settings) -> None:
+    tls = settings.common.tls
     table = read_stream_table(settings.streams)
-    pool = Pool(await connect_redis(settings.redis_url), settings.redis_url)
-    onward = channel(settings.aggregator, tls=settings.tls)
-    mixer = Mixer(pool, table, onward, reserve=settings.reserve, max_batch=settings.max_batch)
+    pool = Pool(await connect_redis(settings.common.redis_url, settings.common.redis_replicas))
+    onward = [channel(address, tls=tls) for address in settings.aggregators]
+    policy = Policy(
+        reserve=settings.reserve,
+        spread=settings.reserve_spread,
+        delay_seconds=settings.delay,
+        max_batch=settings.max_batch,
+    )
+    mixer = Mixer(pool, table, onward, policy)
     intake = Intake(pool)
+    limiter = Limiter(settings.peer_rate, settings.peer_burst)
+    pressure = Pressure(pool, most_reports=settings.max_pool, most_memory=settings.max_memory)
+    service = ShufflerService(table, intake, mixer, limiter=limiter, pressure=pressure)
     devices = Server(
         settings.listen,
-        [lambda s: add_ShufflerServicer_to_server(ShufflerService(table, intake, mixer), s)],
-        tls=settings.tls,
+        [lambda server: add_ShufflerServicer_to_server(service, server)],
+        tls=tls,
         mutual=False,
         largest_message_bytes=LARGEST_SUBMIT_BYTES,
+        admit=service.admit,
     )
     operators = Server(
         settings.operator_listen,
-        [lambda s: add_OperatorServicer_to_server(OperatorService(pool), s)],
-        tls=settings.tls,
+        [lambda server: add_OperatorServicer_to_server(OperatorService(pool), server)],
+        tls=tls,
         mutual=True,
     )
+    metrics = Metrics(
+        pool.law,
+        counters={
+            "submitted_reports": ("outcome", service.counts),
+            "turned_away_calls": ("reason", service.turned_away),
+            "batches": ("outcome", mixer.counts),
+        },
+        gauges={
+            "held_reports": lambda: pressure.reports,
+            "redis_memory_ratio": lambda: pressure.memory,
+            "peers": lambda: len(limiter),
+        },
+    )
+    metrics.serve(settings.common.metrics_listen, tls)
     try:
-        await serve_until_signal([devices, operators], [intake.run(), mixer.run()])
+        await serve_until_signal(
+            [devices, operators], [intake.run(), mixer.run(), mixer.live(), pressure.run()]
+        )
     finally:
-        await onward.close()
+        for one in onward:
+            await one.close()
 
 
 if __name__ == "__main__":

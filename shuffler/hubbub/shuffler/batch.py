@@ -9,21 +9,24 @@ batch (the default), that happens only to windows that never held the minimum.
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import exp
 from typing import Final
 
 from hubbub.errors import BadParameter
 
-__all__ = ["Mix", "Take", "shuffled"]
+__all__ = ["Mix", "Policy", "Take", "shuffled"]
 
 _random: Final = secrets.SystemRandom()
+_ANY: Final = 1 << 53  # what Lua's numbers count to
 
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Take `number` reports out of a pool, if it still holds at least `needs`."""
+    """Take `number` reports out of a pool, if it still holds from `needs` to `most`."""
 
     number: int
     needs: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,50 @@ class Mix:
         if over and 0 < pooled - number < self.min_batch:
             # The rest alone would be too few: share it out, or let it go along.
             number = pooled if pooled < 2 * self.min_batch else pooled // 2
-        return Take(number, number + reserve)
+        # What is left of a window that is over was reckoned with: nobody else may take meanwhile.
+        return Take(number, number + reserve, pooled if over else _ANY)
+
+
+class Policy:
+    """How the pools of all streams are mixed.
+
+    reserve: how many reports stay in an open pool, in minimum batches.
+    spread: up to how many more, in minimum batches; drawn anew whenever a batch has left, so that
+        who counts the reports cannot tell when the next one goes.
+    delay_seconds: how long a pool that could give a batch holds it back on average, exponentially.
+    max_batch: the most reports in a batch; never below a stream's minimum.
+    """
+
+    def __init__(
+        self,
+        *,
+        reserve: float = 1.0,
+        spread: float = 0.0,
+        delay_seconds: float = 0.0,
+        max_batch: int = 5000,
+    ) -> None:
+        self._reserve = reserve
+        self._spread = spread
+        self._delay = delay_seconds
+        self._max_batch = max_batch
+        self._drawn: dict[object, float] = {}
+
+    def mix(self, pool: object, min_batch: int, fitting: int) -> Mix:
+        """The rule for a pool until a batch leaves it. fitting: reports that fit in a message."""
+        drawn = self._drawn.setdefault(pool, _random.random())
+        return Mix(
+            min_batch,
+            reserve=round(min_batch * (self._reserve + self._spread * drawn)),
+            max_batch=max(min_batch, min(self._max_batch, fitting)),
+        )
+
+    def left(self, pool: object) -> None:
+        """A batch has left the pool."""
+        self._drawn.pop(pool, None)
+
+    def goes(self, elapsed_seconds: float) -> bool:
+        """Whether a pool that could give a batch lets it go, looked at after so many seconds."""
+        return not self._delay or _random.random() < 1 - exp(-elapsed_seconds / self._delay)
 
 
 def shuffled(reports: Sequence[bytes]) -> list[bytes]:

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hubbub.errors import StoreUnavailable
+from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.serving import Window
 from hubbub.shuffler.pool import Pool
 
@@ -13,6 +13,8 @@ __all__ = ["Intake"]
 
 # A device waits this moment longer for its answer, and Redis is asked many times less often.
 _GATHER_SECONDS: Final = 0.005
+# While Redis is slow, so many reports may wait in memory for their turn.
+_MOST_WAITING: Final = 100_000
 
 Reports = Mapping[Window, Sequence[bytes]]
 
@@ -24,11 +26,21 @@ class Intake:
         self._pool = pool
         self._arrived: list[tuple[Reports, asyncio.Future[None]]] = []
         self._wake = asyncio.Event()
+        self._waiting = 0
 
     async def add(self, reports: Reports) -> None:
-        """Return once these reports are in their pools. Raises StoreUnavailable if they are not."""
+        """Return once these reports are in their pools.
+
+        Raises:
+            StoreFull: they are not: Redis is full, or too many wait for it already.
+            StoreUnavailable: they may not be.
+        """
+        number = sum(map(len, reports.values()))
+        if self._waiting + number > _MOST_WAITING:
+            raise StoreFull(f"{self._waiting} reports wait for Redis; it is slow or away")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._arrived.append((reports, done))
+        self._waiting += number
         self._wake.set()
         await done
 
@@ -48,6 +60,7 @@ class Intake:
                 await self._pool.add(together)
             except StoreUnavailable as error:
                 failure = error
+            self._waiting -= sum(map(len, together.values()))
             for _, done in arrived:
                 if done.done():  # the caller has gone away
                     continue

@@ -1,10 +1,15 @@
-"""The mixer: takes random batches out of the pools and delivers each until it is acknowledged."""
+"""The mixer: takes random batches out of the pools and delivers each until it is acknowledged.
+
+Several processes may mix one pool: what one of them took it alone sends, until it dies.
+"""
 
 import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import grpc
@@ -12,7 +17,7 @@ import grpc.aio
 
 from hubbub.errors import StoreUnavailable
 from hubbub.serving import Window
-from hubbub.shuffler.batch import Mix, shuffled
+from hubbub.shuffler.batch import Policy, shuffled
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import StreamTable
 from hubbub.wire.v1.services_pb2 import Batch
@@ -23,45 +28,53 @@ __all__ = ["Mixer"]
 _log: Final = logging.getLogger("hubbub.shuffler")
 
 _TICK_SECONDS: Final = 0.1
-_CALL_SECONDS: Final = 120.0
+_LIVE_SECONDS: Final = 1.0
+_CALL_SECONDS: Final = 60.0
 _LONGEST_WAIT_SECONDS: Final = 10.0
-_BATCHES_AT_ONCE: Final = 3
+# Calls under way, over all windows; and batches in flight of one window, so that those which the
+# aggregator will not have leave the others their way.
+_CALLS_AT_ONCE: Final = 3
+_BATCHES_A_WINDOW: Final = 3
 # A batch is one message; past this, fewer reports go together (never fewer than the minimum).
 _BATCH_BYTES: Final = 8 << 20
+# Reports of a stream that left the table wait so long for one that knows it.
+_UNKNOWN_SECONDS: Final = 30 * 86_400
 _random: Final = secrets.SystemRandom()
 
 
 class Mixer:
-    """Moves reports from pools to the aggregator.
+    """Moves reports from pools to the aggregators.
 
-    reserve: how many reports stay in an open pool, in minimum batches.
-    max_batch: the most reports in a batch.
+    channels: to each of the aggregators, which share one Redis. policy: when batches leave.
+    counts: deliveries by what became of them. closed: windows that an operator closed.
     """
 
     def __init__(
         self,
         pool: Pool,
         table: StreamTable,
-        channel: grpc.aio.Channel,
+        channels: Sequence[grpc.aio.Channel],
+        policy: Policy,
         *,
-        reserve: float,
-        max_batch: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._pool = pool
         self._table = table
-        self._ingest = IngestStub(channel)
-        self._reserve = reserve
-        self._max_batch = max_batch
+        self._ingests = [IngestStub(channel) for channel in channels]
+        self._policy = policy
         self._clock = clock
-        self._places = asyncio.Semaphore(_BATCHES_AT_ONCE)
+        self._calls = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._flying: dict[bytes, asyncio.Task[None]] = {}
+        self._of_window: Counter[Window] = Counter()
+        self._landed = asyncio.Event()
         self._failing = False
         self.closed: frozenset[Window] = frozenset()
+        self.counts: Counter[str] = Counter()
 
     async def run(self) -> None:
         """Mix, for ever. What a former process left in flight goes first."""
         while True:
+            self._landed.clear()
             try:
                 self.closed = await self._pool.closed()
                 for window in await self._pool.windows():
@@ -69,7 +82,23 @@ class Mixer:
             except StoreUnavailable as error:
                 _log.warning("mixing waits: %s", error)
                 await asyncio.sleep(_LONGEST_WAIT_SECONDS * _random.random())
-            await asyncio.sleep(_TICK_SECONDS)
+            try:
+                await asyncio.wait_for(self._landed.wait(), _TICK_SECONDS)
+            except TimeoutError:
+                continue
+
+    async def live(self) -> None:
+        """Tell the other processes that this one lives, for ever."""
+        try:
+            while True:
+                try:
+                    await self._pool.live()
+                except StoreUnavailable as error:
+                    _log.debug("not told that we live: %s", error)
+                await asyncio.sleep(_LIVE_SECONDS)
+        finally:
+            with suppress(StoreUnavailable):  # then it is found out in some seconds
+                await self._pool.leave()
 
     def is_over(self, window: Window) -> bool:
         """Whether a window takes no more reports: by the clock, or by its operator."""
@@ -79,72 +108,92 @@ class Mixer:
         stream = self._table.streams.get(window.stream)
         key_id = None if stream is None else self._table.key_id(window)
         if stream is None or key_id is None:
-            return  # gone from the table; its reports wait for a table that knows them
-        for flying in await self._pool.batches(window):
-            await self._launch(window, flying, key_id)
-        mix = Mix(
-            stream.min_batch,
-            reserve=round(stream.min_batch * self._reserve),
-            max_batch=max(
-                stream.min_batch, min(self._max_batch, _BATCH_BYTES // stream.sealed_bytes)
-            ),
-        )
+            await self._wait_for_table(window)
+            return
+        for batch_id, owner in (await self._pool.batches(window)).items():
+            self._launch(window, batch_id, owner, key_id)
         over = self.is_over(window)
-        while take := mix.next_take(await self._pool.pooled(window), over=over):
-            batch_id = await self._pool.take(window, take)
-            if batch_id is None:
+        fitting = _BATCH_BYTES // stream.sealed_bytes
+        while self._of_window[window] < _BATCHES_A_WINDOW:
+            mix = self._policy.mix(window, stream.min_batch, fitting)
+            take = mix.next_take(await self._pool.pooled(window), over=over)
+            if take is None or not (over or self._policy.goes(_TICK_SECONDS)):
                 break
-            await self._launch(window, batch_id, key_id)
-        if over:
+            taken = await self._pool.take(window, take)
+            if taken is None:
+                break
+            self._policy.left(window)
+            self._launch(window, taken, None, key_id)
+        if over and not self._of_window[window]:
             withheld = await self._pool.withhold(window, stream.min_batch)
             if withheld:
                 _log.info("%s epoch %d: %d reports withheld", *window, withheld)
-            if not await self._pool.batches(window) and not await self._pool.pooled(window):
+            if await self._pool.is_empty(window):
+                self._policy.left(window)
                 await self._pool.lay_aside(window)
 
-    async def _launch(self, window: Window, batch_id: bytes, key_id: int) -> None:
-        """Deliver a batch in a task of its own, unless one is at it; few at a time."""
+    async def _wait_for_table(self, window: Window) -> None:
+        """A window that is not in the table waits for one that knows it; but not for ever."""
+        now = self._clock()
+        if now - await self._pool.unknown_since(window, now) < _UNKNOWN_SECONDS:
+            return
+        withheld = await self._pool.withhold(window, float("inf"))
+        if withheld:
+            _log.warning("%s epoch %d: unknown for long, %d reports withheld", *window, withheld)
+        if await self._pool.is_empty(window):
+            await self._pool.lay_aside(window)
+
+    def _launch(self, window: Window, batch_id: bytes, owner: bytes | None, key_id: int) -> None:
+        """Deliver a batch in a task of its own, unless one is at it."""
         if batch_id in self._flying:
             return
-        await self._places.acquire()
-        task = asyncio.create_task(self._deliver(window, batch_id, key_id))
+
+        def landed(_task: asyncio.Task[None]) -> None:
+            del self._flying[batch_id]
+            self._of_window[window] -= 1
+            self._landed.set()
+
+        self._of_window[window] += 1
+        task = asyncio.create_task(self._deliver(window, batch_id, owner, key_id))
         self._flying[batch_id] = task
-        task.add_done_callback(lambda _: self._landed(batch_id))
+        task.add_done_callback(landed)
 
-    def _landed(self, batch_id: bytes) -> None:
-        del self._flying[batch_id]
-        self._places.release()
-
-    async def _deliver(self, window: Window, batch_id: bytes, key_id: int) -> None:
-        attempt = 0
+    async def _deliver(
+        self, window: Window, batch_id: bytes, owner: bytes | None, key_id: int
+    ) -> None:
+        attempt = _random.randrange(len(self._ingests))  # not all processes at the same aggregator
+        failures = 0
         while True:
             try:
-                # PRIVACY: a fresh order at every attempt, from the system's randomness.
-                sealed = shuffled(await self._pool.batch(window, batch_id))
-                if sealed:  # else it was delivered since it was listed
-                    await self._ingest.Apply(
-                        Batch(
-                            batch_id=batch_id,
-                            stream=window.stream,
-                            epoch=window.epoch,
-                            key_id=key_id,
-                            sealed=sealed,
-                        ),
-                        timeout=_CALL_SECONDS,
+                async with self._calls:
+                    # PRIVACY: a fresh order at every attempt, from the system's randomness.
+                    sealed = shuffled(await self._pool.hold(window, batch_id, owner))
+                    if not sealed:  # delivered since it was listed, or another's now
+                        return
+                    batch = Batch(
+                        batch_id=batch_id,
+                        stream=window.stream,
+                        epoch=window.epoch,
+                        key_id=key_id,
+                        sealed=sealed,
                     )
-                await self._pool.delivered(window, batch_id)
+                    ingest = self._ingests[attempt % len(self._ingests)]
+                    await ingest.Apply(batch, timeout=_CALL_SECONDS)
+                    await self._pool.delivered(window, batch_id)
             except (grpc.aio.AioRpcError, StoreUnavailable) as error:
                 attempt += 1
+                failures += 1
                 self._say_failing(error)
-                await asyncio.sleep(
-                    _random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.1 * 2**attempt))
-                )
+                longest = min(_LONGEST_WAIT_SECONDS, 0.1 * 2.0 ** min(failures, 20))
+                await asyncio.sleep(_random.uniform(0, longest))
             else:
                 self._failing = False
+                self.counts["delivered"] += 1
                 return
 
     def _say_failing(self, error: Exception) -> None:
         """Once per outage: the batches stay in flight and go out when it is over."""
+        self.counts["tried_in_vain"] += 1
         if not self._failing:
             self._failing = True
             reason = (

@@ -1,7 +1,7 @@
 """The shuffler's gRPC face: Submit for devices, Status for operators."""
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -9,11 +9,13 @@ import grpc
 import grpc.aio
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from hubbub.errors import StoreUnavailable
-from hubbub.serving import Window
+from hubbub.errors import StoreFull, StoreUnavailable
+from hubbub.serving import Window, come_back
 from hubbub.shuffler.intake import Intake
+from hubbub.shuffler.limiter import Limiter
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.pressure import Pressure
 from hubbub.shuffler.streams import StreamTable
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import (
@@ -29,34 +31,58 @@ from hubbub.wire.v1.services_pb2_grpc import OperatorServicer, ShufflerServicer
 
 __all__ = ["LARGEST_SUBMIT_BYTES", "OperatorService", "ShufflerService"]
 
-LARGEST_SUBMIT_BYTES: Final = 4 << 20
+LARGEST_SUBMIT_BYTES: Final = 2 << 20
 _MOST_REPORTS: Final = 1000
+# Redis said no to a write: by then `Pressure` has looked again.
+_FULL_SECONDS: Final = 1.0
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class ShufflerService(ShufflerServicer):
-    """Takes reports from devices. It looks at no peer address and no metadata."""
+    """Takes reports from devices. Of a caller it sees the address, for the limiter alone.
+
+    counts: reports by what became of them: "taken", or why not.
+    """
 
     def __init__(
         self,
         table: StreamTable,
         intake: Intake,
         mixer: Mixer,
+        *,
+        limiter: Limiter,
+        pressure: Pressure,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._table = table
         self._intake = intake
         self._mixer = mixer
+        self._limiter = limiter
+        self._pressure = pressure
         self._clock = clock
+        self.counts: Counter[str] = Counter()
+        self.turned_away: Counter[str] = Counter()
+
+    def admit(self, context: Context) -> float:
+        """How long a caller must wait, before its request is even read; 0 to let it in."""
+        wait_seconds = self._pressure.wait_seconds
+        if wait_seconds:
+            self.turned_away["no_room"] += 1
+            return wait_seconds
+        wait_seconds = self._limiter.wait_seconds(context.peer())
+        if wait_seconds:
+            self.turned_away["peer_limit"] += 1
+        return wait_seconds
 
     async def Submit(self, request: SubmitRequest, context: Context) -> SubmitResponse:  # noqa: N802 named by the proto
         """Pool what can be taken, and say which could not and why."""
-        if len(request.reports) > _MOST_REPORTS or len(UnknownFieldSet(request)):
+        if len(request.reports) > _MOST_REPORTS:
             await context.abort(
-                grpc.StatusCode.INVALID_ARGUMENT,
-                f"more than {_MOST_REPORTS} reports, or fields that this version does not know",
+                grpc.StatusCode.INVALID_ARGUMENT, f"more than {_MOST_REPORTS} reports"
             )
+        # A request without a report costs as much as one with one.
+        self._limiter.charge(context.peer(), max(1, len(request.reports)))
         now = self._clock()
         refused = []
         taken: dict[Window, list[bytes]] = defaultdict(list)
@@ -69,8 +95,16 @@ class ShufflerService(ShufflerServicer):
         if taken:
             try:
                 await self._intake.add(taken)
+            except StoreFull:
+                self._pressure.full()
+                self.turned_away["store_full"] += 1
+                await come_back(context, _FULL_SECONDS, "the pool is full; send again later")
             except StoreUnavailable:
+                self.turned_away["store_away"] += 1
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "the pool is away; send again")
+        self.counts["taken"] += len(request.reports) - len(refused)
+        for refusal in refused:
+            self.counts[Reason.Name(refusal.reason).removeprefix("REASON_").lower()] += 1
         return SubmitResponse(refused=refused)
 
     def _refusal(self, report: SealedReport, now: float) -> "Reason.ValueType | None":

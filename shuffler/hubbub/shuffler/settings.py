@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hubbub.errors import BadParameter
-from hubbub.serving import TlsFolder, add_security, redis_url, tls_folder
+from hubbub.serving import Common, add_common, check_range, common
 
 __all__ = ["Settings", "parse"]
 
@@ -18,11 +17,16 @@ class Settings:
     streams: Path
     listen: str
     operator_listen: str
-    aggregator: str
-    redis_url: str
-    tls: TlsFolder | None
+    aggregators: tuple[str, ...]
+    common: Common
     reserve: float
+    reserve_spread: float
+    delay: float
     max_batch: int
+    max_pool: int
+    max_memory: float
+    peer_rate: float
+    peer_burst: int
 
 
 def parse(arguments: Sequence[str] | None = None) -> Settings:
@@ -31,39 +35,79 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     Raises:
         BadParameter: HUBBUB_REDIS_URL is not set, or a number is out of range.
     """
+    given = _parser().parse_args(arguments)
+    check_range(given, "reserve", 0, 100)  # past that nothing ever leaves
+    check_range(given, "reserve_spread", 0, 100)
+    check_range(given, "delay", 0, 86_400)
+    check_range(given, "max_batch", 1, 1_000_000)
+    check_range(given, "max_pool", 1, 10**12)
+    check_range(given, "max_memory", 0.01, 1)
+    check_range(given, "peer_rate", 0, 10**9)
+    check_range(given, "peer_burst", 1, 10**9)
+    return Settings(
+        streams=given.streams,
+        listen=given.listen,
+        operator_listen=given.operator_listen,
+        aggregators=tuple(given.aggregator or ["127.0.0.1:7071"]),
+        common=common(given, "shuffler"),
+        reserve=given.reserve,
+        reserve_spread=given.reserve_spread,
+        delay=given.delay,
+        max_batch=given.max_batch,
+        max_pool=given.max_pool,
+        max_memory=given.max_memory,
+        peer_rate=given.peer_rate,
+        peer_burst=given.peer_burst,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hubbub shuffler",
         description="Take sealed reports from devices, mix them, pass batches to the aggregator.",
         epilog="The Redis URL, which may hold a password, comes from HUBBUB_REDIS_URL.",
     )
-    parser.add_argument("--streams", type=Path, required=True, help="stream table of the catalog")
-    parser.add_argument("--listen", default="0.0.0.0:7070", help="for devices (%(default)s)")
-    parser.add_argument(
-        "--operator-listen", default="127.0.0.1:7073", help="for status (%(default)s)"
+    add = parser.add_argument
+    add("--streams", type=Path, required=True, help="stream table of the catalog")
+    add("--listen", default="0.0.0.0:7070", help="for devices (%(default)s)")
+    add("--operator-listen", default="127.0.0.1:7073", help="for status (%(default)s)")
+    add(
+        "--aggregator",
+        action="append",
+        help="its Ingest (127.0.0.1:7071); repeat for several that share one Redis",
     )
-    parser.add_argument("--aggregator", default="127.0.0.1:7071", help="its Ingest (%(default)s)")
-    add_security(parser)
-    parser.add_argument(
-        "--reserve",
+    add_common(parser, metrics_listen="127.0.0.1:7074")
+    mixing = parser.add_argument_group("mixing (what each does for anonymity: docs/operate.md)")
+    add = mixing.add_argument
+    batches = "in minimum batches"
+    add("--reserve", type=float, default=1.0, help=f"stays in an open pool, {batches} (1)")
+    add(
+        "--reserve-spread",
         type=float,
-        default=1.0,
-        help="what stays in an open pool, in minimum batches (%(default)s)",
+        default=0.0,
+        help=f"up to so much more stays, {batches}, drawn anew after every batch (%(default)s)",
     )
-    parser.add_argument(
-        "--max-batch", type=int, default=5000, help="most reports in a batch (%(default)s)"
+    add(
+        "--delay",
+        type=float,
+        default=0.0,
+        help="seconds for which a full pool holds a batch back, on average (%(default)s)",
     )
-    given = parser.parse_args(arguments)
-    if not 0 <= given.reserve <= 100:  # noqa: PLR2004 past that nothing ever leaves
-        raise BadParameter(f"--reserve {given.reserve} is outside [0, 100]")
-    if not given.max_batch >= 1:
-        raise BadParameter(f"--max-batch {given.max_batch} is below 1")
-    return Settings(
-        streams=given.streams,
-        listen=given.listen,
-        operator_listen=given.operator_listen,
-        aggregator=given.aggregator,
-        redis_url=redis_url(),
-        tls=tls_folder(given, "shuffler"),
-        reserve=given.reserve,
-        max_batch=given.max_batch,
+    add("--max-batch", type=int, default=5000, help="most reports in a batch (%(default)s)")
+    limits = parser.add_argument_group("limits (past them devices are told when to come back)")
+    add = limits.add_argument
+    add("--max-pool", type=int, default=2_000_000, help="most reports held (%(default)s)")
+    add(
+        "--max-memory",
+        type=float,
+        default=0.8,
+        help="largest part used of Redis' maxmemory, if it has one (%(default)s)",
     )
+    add(
+        "--peer-rate",
+        type=float,
+        default=200.0,
+        help="reports a second from one address, on average; 0: no limit (%(default)s)",
+    )
+    add("--peer-burst", type=int, default=20_000, help="and at once (%(default)s)")
+    return parser
