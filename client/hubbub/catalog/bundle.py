@@ -25,6 +25,8 @@ from hubbub.errors import BundleRefused, HubbubError, UnknownMetric
 __all__ = ["Bundle", "open_bundle", "read_bundle", "refuse_changes", "sign_bundle", "stream_table"]
 
 _SIGNED: Final = b"hubbub/1 bundle\n"
+# What reading JSON of another shape than ours raises.
+_MALFORMED: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> B
         seal = json.loads(head)
         signer, signature = from_text(seal["operator"]), from_text(seal["signature"])
         Ed25519PublicKey.from_public_bytes(signer).verify(signature, _SIGNED + body)
-    except (ValueError, KeyError, TypeError) as error:
+    except _MALFORMED as error:
         raise BundleRefused(f"{path}: not a bundle; make one: hubbub catalog build") from error
     except InvalidSignature as error:
         raise BundleRefused(
@@ -124,7 +126,7 @@ def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> B
         )
     try:
         return replace(_load(json.loads(body), signer), signed=signed)
-    except (ValueError, KeyError, TypeError, HubbubError) as error:
+    except (*_MALFORMED, HubbubError) as error:
         raise BundleRefused(
             f"{path}: signed, but not readable by this version: {error}; upgrade hubbub"
         ) from error

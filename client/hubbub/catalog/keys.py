@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 _KEY_BYTES: Final = 32  # of X25519
+# What reading JSON of another shape than ours raises.
+_MALFORMED: Final = (ValueError, KeyError, TypeError, OverflowError, RecursionError)
 _OPERATOR: Final = "operator.key"
 _OPERATOR_PUBLIC: Final = "operator.pub"
 OPENING: Final = "opening.keys.json"
@@ -157,7 +159,7 @@ def read_public_keys(folder: Path) -> tuple[OpeningKeyPublic, ...]:
             )
             for key in json.loads(_read(path))
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except _MALFORMED as error:
         raise KeysUnusable(f"{path}: not a list of public opening keys") from error
 
 
@@ -170,7 +172,7 @@ def read_opening_keys(path: Path) -> tuple[OpeningKey, ...]:
     raw = _read_secret(path)
     try:
         return tuple(OpeningKey(int(k["id"]), _key_bytes(k["private"])) for k in json.loads(raw))
-    except (ValueError, KeyError, TypeError):
+    except _MALFORMED:
         # The error of the parser would quote the secret.
         raise KeysUnusable(f"{path}: not a list of private opening keys") from None
 

@@ -98,6 +98,8 @@ def read_catalog(path: Path) -> Catalog:
         raise CatalogInvalid(f"{path}: cannot be read: {error.strerror}; give a catalog") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CatalogInvalid(f"{path}: not TOML: {error}") from error
+    except RecursionError:
+        raise CatalogInvalid(f"{path}: not TOML that we read: nested too deeply") from None
     problems: list[str] = []
 
     def complain(metric: str, name: str, problem: str) -> None:

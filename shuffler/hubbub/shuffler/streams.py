@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -26,12 +26,20 @@ class Stream:
     epoch_seconds: int
     grace_seconds: int
 
+    def __post_init__(self) -> None:
+        if not all(type(n) is int and n > 0 for n in astuple(self)):
+            raise ValueError("a stream is told by whole numbers above 0")
+
 
 @dataclass(frozen=True, slots=True)
 class _KeyPeriod:
     id: int
     start: int
     end: int
+
+    def __post_init__(self) -> None:
+        if not all(type(n) is int for n in astuple(self)):
+            raise ValueError("a key's period is told by whole numbers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +93,7 @@ def read_stream_table(path: Path) -> StreamTable:
         raise BadParameter(
             f"{path}: cannot be read: {error.strerror}; make it with: hubbub catalog build"
         ) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadParameter(
             f"{path}: not a stream table; make it with: hubbub catalog build"
         ) from error

@@ -1,0 +1,208 @@
+"""Every decoder, as a target: bytes in, and nothing out but what it may answer."""
+
+import json
+import struct
+import tempfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from google.protobuf.message import DecodeError, Message
+
+from hubbub.aggregator.fold import fold, honest
+from hubbub.catalog import (
+    open_bundle,
+    open_sealed,
+    read_catalog,
+    read_opening_keys,
+    read_public_keys,
+    seal,
+    seal_info,
+    stream_table,
+)
+from hubbub.catalog.text import to_text
+from hubbub.cli.rappor_files import read_collection, read_map
+from hubbub.client import journal
+from hubbub.client.state import Drawn
+from hubbub.errors import (
+    BadParameter,
+    BadPayload,
+    BundleRefused,
+    CatalogInvalid,
+    HubbubError,
+    KeysUnusable,
+)
+from hubbub.mechanisms import REGISTRY, Layout
+from hubbub.serving import Window
+from hubbub.shuffler.streams import read_stream_table
+from hubbub.wire.v1.services_pb2 import Batch, EstimateRequest, SubmitRequest
+from tests.conftest import CATALOG
+from tests.unit.bundles import DAY, make_signed
+
+START = 20_000 * DAY
+
+
+@dataclass(frozen=True)
+class Target:
+    """examples: inputs that are right. run: takes anything; what it raises is a fault of ours."""
+
+    examples: Sequence[bytes]
+    run: Callable[[bytes], None]
+
+
+def decoders() -> Mapping[str, Target]:
+    """All of them, by name."""
+    folder = Path(tempfile.mkdtemp(prefix="hubbub-fuzz-"))
+    signed = make_signed(folder, CATALOG, start=START)
+    keys = signed.keys / "opening.keys.json"
+    opening = read_opening_keys(keys)[0].load()
+    streams = folder / "streams.json"
+    streams.write_text(stream_table(signed.bundle))
+    table = read_stream_table(streams)
+    info = seal_info("theme", 20_000)
+    sealed = seal(b"\1", signed.bundle.keys[0].key, info)
+    theme = {"stream": "theme", "epoch": 20_000, "key_id": 1, "sealed": sealed}
+    submit = SubmitRequest(reports=[theme, {**theme, "epoch": 1}])  # type: ignore[list-item]
+    batch = Batch(batch_id=bytes(16), stream="theme", epoch=20_000, key_id=1, sealed=[sealed] * 3)
+    question = EstimateRequest(metric="homepage", epochs=[1, 2], candidates=["a", "b"])
+    whole = signed.path.read_bytes()
+    operator = Ed25519PrivateKey.from_private_bytes(bytes(32))
+
+    def submitted(data: bytes) -> None:
+        for report in _parsed(SubmitRequest, data).reports:
+            table.refusal(report, START + 1000.0)
+
+    def asked(path: Path) -> None:
+        read_stream_table(path).refusal(submit.reports[0], START + 1000.0)
+
+    def resigned(body: bytes) -> None:
+        head = {
+            "operator": to_text(operator.public_key().public_bytes_raw()),
+            "signature": to_text(operator.sign(b"hubbub/1 bundle\n" + body)),
+        }
+        with suppress(BundleRefused):
+            open_bundle(json.dumps(head).encode() + b"\n" + body, "fuzzed")
+
+    def named(data: bytes) -> None:
+        with suppress(ValueError):
+            Window.parse(data)
+
+    found = {
+        "submit": Target([submit.SerializeToString()], submitted),
+        "batch": Target([batch.SerializeToString()], lambda data: _unread(Batch, data)),
+        "question": Target(
+            [question.SerializeToString()], lambda data: _unread(EstimateRequest, data)
+        ),
+        "sealed": Target(
+            [sealed], _raising(BadPayload, lambda data: open_sealed(data, opening, info))
+        ),
+        "bundle": Target(
+            [whole], _raising(BundleRefused, lambda data: open_bundle(data, "fuzzed"))
+        ),
+        "bundle_body": Target([whole.split(b"\n")[1]], resigned),
+        "streams": _file(folder / "f.json", streams, BadParameter, asked),
+        "opening_keys": _file(folder / "k.json", keys, KeysUnusable, read_opening_keys),
+        "public_keys": _file(
+            folder / "opening.pub.json",
+            signed.keys / "opening.pub.json",
+            KeysUnusable,
+            lambda path: read_public_keys(path.parent),
+        ),
+        "catalog": _file(
+            folder / "f.toml", signed.path.with_name("metrics.toml"), CatalogInvalid, read_catalog
+        ),
+        "window": Target([b"theme:20000", b"theme/0.5:1"], named),
+        "journal": Target([_journal()], lambda data: _read_all(journal._records(data))),
+        **_rappor(folder),
+    }
+    for name, mechanism in REGISTRY.items():
+        layout = mechanism(**mechanism.SMALL[-1]).layout  # type: ignore[attr-defined]
+        found[f"payload_{name}"] = _payload(layout)
+    return found
+
+
+def _payload(layout: Layout) -> Target:
+    """The plain reference and the numpy fold agree on any bytes of the right length."""
+
+    def run(data: bytes) -> None:
+        cells: Mapping[int, int] | None
+        try:
+            cells = layout.cells(data)
+        except BadPayload:
+            cells = None
+        if len(data) == layout.payload_bytes:
+            row = np.frombuffer(data, dtype=np.uint8)[None, :]
+            [good] = honest(layout, row)
+            assert bool(good) is (cells is not None)
+            if good:
+                assert {i: int(c) for i, c in enumerate(fold(layout, row)) if c} == cells
+        else:
+            assert cells is None
+
+    return Target([bytes(layout.payload_bytes), bytes([1]) * layout.payload_bytes], run)
+
+
+def _rappor(folder: Path) -> Mapping[str, Target]:
+    params, counts, places = (folder / f"{name}.csv" for name in ("params", "counts", "map"))
+    params.write_text("k,h,m,p,q,f\n8,1,2,0.5,0.75,0.5\n")
+    counts.write_text("10,1,2,3,4,5,6,7,8\n12,1,2,3,4,5,6,7,8\n")
+    collection = read_collection(params, counts)
+    places.write_text("a,1,9\nb,2,10\n")
+    copies = {path: path.with_name("fuzzed_" + path.name) for path in (params, counts, places)}
+    return {
+        "rappor_params": _file(
+            copies[params], params, HubbubError, lambda p: read_collection(p, counts)
+        ),
+        "rappor_counts": _file(
+            copies[counts], counts, HubbubError, lambda c: read_collection(params, c)
+        ),
+        "rappor_map": _file(copies[places], places, HubbubError, lambda m: read_map(m, collection)),
+    }
+
+
+def _journal() -> bytes:
+    drawn = Drawn("theme", 20_000, "tag", b"payload", generation=1, made=1.0)
+    body = journal._encode(drawn)
+    head = journal._RECORD.pack(len(body), 1, zlib.crc32(body, 1))
+    return head + body + struct.pack("<I", 0)
+
+
+def _file(
+    path: Path, example: Path, refused: type[HubbubError], read: Callable[[Path], Any]
+) -> Target:
+    path.touch(mode=0o600)
+
+    def run(data: bytes) -> None:
+        path.write_bytes(data)
+        with suppress(refused):
+            read(path)
+
+    return Target([example.read_bytes()], run)
+
+
+def _raising(refused: type[HubbubError], decode: Callable[[bytes], Any]) -> Callable[[bytes], None]:
+    def run(data: bytes) -> None:
+        with suppress(refused):
+            decode(data)
+
+    return run
+
+
+def _read_all(records: Any) -> None:
+    for _ in records:
+        pass
+
+
+def _parsed(kind: type[Any], data: bytes) -> Any:
+    with suppress(DecodeError):
+        return kind.FromString(data)
+    return kind()
+
+
+def _unread(kind: type[Message], data: bytes) -> None:
+    _parsed(kind, data).SerializeToString()

@@ -1,0 +1,208 @@
+"""Every gRPC method of both services, over the wire, with bytes that are no requests, or odd ones.
+
+The services are the shipping ones, on a real Redis of their own, in this process: what escapes a
+handler is seen in the log.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+
+from hubbub.aggregator.intake import Intake as Counting
+from hubbub.aggregator.opener import Opener
+from hubbub.aggregator.query import Query
+from hubbub.aggregator.redis_store import RedisStore
+from hubbub.aggregator.service import IngestService, QueryService
+from hubbub.aggregator.service import OperatorService as TotalsStatus
+from hubbub.catalog import read_opening_keys, seal, seal_info, stream_table
+from hubbub.cli.embedded_redis import EmbeddedRedis, free_port
+from hubbub.serving import Server, channel, connect_redis
+from hubbub.shuffler.batch import Policy
+from hubbub.shuffler.intake import Intake
+from hubbub.shuffler.limiter import Limiter
+from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.pressure import Pressure
+from hubbub.shuffler.service import LARGEST_SUBMIT_BYTES, OperatorService, ShufflerService
+from hubbub.shuffler.streams import read_stream_table
+from hubbub.wire.v1 import services_pb2 as wire
+from hubbub.wire.v1 import services_pb2_grpc as stubs
+from tests.conftest import CATALOG
+from tests.fuzz.mutate import mutated, odd
+from tests.unit.bundles import DAY, make_signed
+
+AT_ONCE = 32
+RAW = 0.4  # the part of requests that are any bytes; the others are messages of their kind
+SERVICES = "/hubbub.wire.v1."
+# Whatever was sent, these are answers; anything else is a fault of ours.
+ANSWERS = frozenset(
+    {
+        grpc.StatusCode.OK,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method at its address: its message, and requests that are right."""
+
+    address: str
+    kind: type[Message]
+    examples: Sequence[bytes]
+
+
+class Faults(logging.Handler):
+    """Collects what the services or gRPC log as errors."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+
+async def fuzz(folder: Path, number: int, seed: int, tell: Callable[[str], None]) -> Counter[str]:
+    """Send so many requests to all methods: the answers, by method and status.
+
+    Raises AssertionError for an answer or a log line that should not be.
+    """
+    chance = random.Random(seed)
+    answers: Counter[str] = Counter()
+    faults = Faults()
+    logging.getLogger().addHandler(faults)
+    async with _services(folder) as methods:
+        channels = {m.address: grpc.aio.insecure_channel(m.address) for m in methods.values()}
+        calls = {
+            name: channels[method.address].unary_unary(SERVICES + name)
+            for name, method in methods.items()
+        }
+        left = iter(range(number))
+
+        async def worker() -> None:
+            for done in left:
+                name = chance.choice(list(methods))
+                examples, kind = methods[name].examples, methods[name].kind
+                request = (
+                    mutated(chance, examples)
+                    if chance.random() < RAW
+                    else odd(chance, chance.choice(examples), kind)
+                )
+                try:
+                    await calls[name](request, timeout=60)
+                    code = grpc.StatusCode.OK
+                except grpc.aio.AioRpcError as error:
+                    code = error.code()
+                    assert code in ANSWERS, f"{name}: {error} for {request.hex()}"
+                answers[f"{name} {code.name}"] += 1
+                if done % 1000 == 0:
+                    tell(f"{done:,} of {number:,} requests")
+
+        await asyncio.gather(*(worker() for _ in range(AT_ONCE)))
+        for one in channels.values():
+            await one.close()
+    logging.getLogger().removeHandler(faults)
+    assert not faults.said, faults.said[:3]
+    return answers
+
+
+@asynccontextmanager
+async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
+    epoch = int(time.time()) // DAY
+    signed = make_signed(folder, CATALOG, start=(epoch - 14) * DAY)
+    table = folder / "streams.json"
+    table.write_text(stream_table(signed.bundle))
+    redis = EmbeddedRedis(folder / "redis")
+    server = await connect_redis(redis.url)
+    addresses = [f"127.0.0.1:{free_port()}" for _ in range(3)]
+    opener = Opener(read_opening_keys(signed.keys / "opening.keys.json"), 1)
+    store, pool = RedisStore(server), Pool(server)
+    counting, query = Counting(signed.bundle, opener, store), Query(signed.bundle, store)
+    onward = channel(addresses[1], tls=None)
+    streams = read_stream_table(table)
+    mixer, intake = Mixer(pool, streams, [onward], Policy()), Intake(pool)
+    pressure = Pressure(pool, most_reports=10_000_000, most_memory=1)
+    devices = ShufflerService(streams, intake, mixer, limiter=Limiter(0, 1), pressure=pressure)
+    servers = [
+        Server(
+            addresses[0],
+            [
+                lambda s: stubs.add_ShufflerServicer_to_server(devices, s),
+                lambda s: stubs.add_OperatorServicer_to_server(OperatorService(pool), s),
+            ],
+            tls=None,
+            mutual=False,
+            largest_message_bytes=LARGEST_SUBMIT_BYTES,
+            admit=devices.admit,
+        ),
+        Server(
+            addresses[1],
+            [lambda s: stubs.add_IngestServicer_to_server(IngestService(counting), s)],
+            tls=None,
+            mutual=False,
+        ),
+        Server(
+            addresses[2],
+            [
+                lambda s: stubs.add_QueryServicer_to_server(QueryService(query), s),
+                lambda s: stubs.add_OperatorServicer_to_server(TotalsStatus(store), s),
+            ],
+            tls=None,
+            mutual=False,
+        ),
+    ]
+    loops = [asyncio.create_task(loop) for loop in (intake.run(), mixer.run(), mixer.live())]
+    for one in servers:
+        await one.start()
+    key = signed.bundle.keys[0]
+    sealed = [seal(b"\1", key.key, seal_info("theme", epoch)) for _ in range(30)]
+    theme = {"stream": "theme", "epoch": epoch, "key_id": key.id}
+    reports = [{**theme, "sealed": one} for one in sealed]
+    submits = [wire.SubmitRequest(reports=reports[:n]) for n in (1, 2, 25)]  # type: ignore[arg-type]
+    batches = [
+        wire.Batch(batch_id=bytes([n]) * 16, sealed=sealed[:n], **theme)  # type: ignore[arg-type]
+        for n in (1, 3, 25)
+    ]
+    questions = [
+        wire.EstimateRequest(metric="theme", last=3),
+        wire.EstimateRequest(metric="theme", epochs=[epoch]),
+        wire.EstimateRequest(metric="homepage", candidates=["a.example", "b.example"]),
+        wire.EstimateRequest(metric="crashed/0.5"),
+    ]
+    try:
+        yield {
+            "Shuffler/Submit": Method(addresses[0], wire.SubmitRequest, _bytes(submits)),
+            "Operator/Status": Method(addresses[0], wire.StatusRequest, [b""]),
+            "Ingest/Apply": Method(addresses[1], wire.Batch, _bytes(batches)),
+            "Query/Metrics": Method(addresses[2], wire.MetricsRequest, [b""]),
+            "Query/Estimate": Method(addresses[2], wire.EstimateRequest, _bytes(questions)),
+        }
+        assert not any(loop.done() for loop in loops), "a loop of a service has ended"
+    finally:
+        for one in servers:
+            await one.stop(1)
+        for loop in loops:
+            loop.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
+        await onward.close()
+        await server.close()
+        opener.close()
+        redis.stop()
+
+
+def _bytes(messages: Sequence[Message]) -> list[bytes]:
+    return [message.SerializeToString() for message in messages]

@@ -1,0 +1,77 @@
+"""The chaos by hand: python -m tests.system.chaos --seconds 60 --seed 1 --runs 1."""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from hubbub.errors import HubbubError
+from tests.system.chaos.faults import KILLS_A_SECOND, Faults
+from tests.system.chaos.house import House
+from tests.system.chaos.verdict import drain, judge, redis_bytes
+
+MB = 1 << 20
+
+
+def run(seconds: float, seed: int, kills_a_second: float = KILLS_A_SECOND) -> dict[str, object]:
+    """One run: what went wrong on purpose, what was sent and counted, and what is wrong."""
+    with tempfile.TemporaryDirectory(prefix="hubbub-chaos-") as folder:
+        with House(Path(folder) / "house") as house:
+            faults = Faults(house, seed, kills_a_second)
+            faults.run(seconds, tell)
+            began = time.monotonic()
+            records = drain(house, tell)
+            drained = time.monotonic() - began
+            verdict = judge(house, records)
+            after = redis_bytes(house)
+            largest: dict[str, list[int]] = {}
+            for part in house.parts:
+                seen = part.bytes_seen
+                halves = [max(seen[: len(seen) // 2]) // MB, max(seen[len(seen) // 2 :]) // MB]
+                old = largest.setdefault(part.kind, [0, 0])
+                largest[part.kind] = [max(a, b) for a, b in zip(old, halves, strict=True)]
+    tell("")
+    return {
+        "seed": seed,
+        "seconds": seconds,
+        "kills": faults.kills,
+        "faults": dict(sorted(faults.done.items())),
+        "restarts": house.restarts,
+        "sent": verdict.sent,
+        "fates": dict(verdict.fates),
+        "law": verdict.terms,
+        "drained_in_seconds": round(drained, 1),
+        "largest_mb_first_and_second_half": largest,
+        "redis_mb_after": [round(used / MB, 1) for used in after],
+        "wrong": verdict.wrong,
+    }
+
+
+def tell(line: str) -> None:
+    """Progress, on a terminal alone."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=1, help="with the seeds that follow")
+    parser.add_argument("--kills-a-second", type=float, default=KILLS_A_SECOND)
+    given = parser.parse_args()
+    wrong = 0
+    for seed in range(given.seed, given.seed + given.runs):
+        try:
+            found = run(given.seconds, seed, given.kills_a_second)
+        except (AssertionError, HubbubError) as error:
+            found = {"seed": seed, "wrong": [str(error)]}
+        wrong += bool(found["wrong"])
+        print(json.dumps(found), flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

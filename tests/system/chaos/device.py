@@ -1,0 +1,39 @@
+"""A device that reports all the time: python device.py BUNDLE STATE_DIR SHUFFLER.
+
+Its record of what was acknowledged is its own outbox, which it keeps whole.
+"""
+
+import random
+import sys
+import time
+from pathlib import Path
+
+from hubbub.catalog import read_bundle
+from hubbub.client import Client, FolderState, GrpcTransport, tables
+
+REPORTS_A_SECOND = 120
+MOST_WAITING = 3000
+
+tables.HISTORY = 10**9  # type: ignore[attr-defined]  # the verdict looks at every payload
+
+
+def open_client(bundle_path: Path, folder: Path, shuffler: str) -> Client:
+    bundle = read_bundle(bundle_path)
+    transport = GrpcTransport(shuffler, roots=bundle.roots)
+    return Client(bundle, FolderState(folder), transport, hold_seconds=0.1, strict=False)
+
+
+def main() -> None:
+    bundle_path, folder, shuffler = sys.argv[1:]
+    client = open_client(Path(bundle_path), Path(folder), shuffler)
+    metrics = list(read_bundle(Path(bundle_path)).metrics.values())
+    while True:
+        if client._state.waiting() < MOST_WAITING:
+            metric = random.choice(metrics)
+            values = metric.values or [f"string {number}" for number in range(50)]
+            client.report(metric.name, random.choice(values))
+        time.sleep(random.uniform(0, 2 / REPORTS_A_SECOND))
+
+
+if __name__ == "__main__":
+    main()

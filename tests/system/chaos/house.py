@@ -1,0 +1,223 @@
+"""Everything that runs: Redis servers, aggregators, shufflers, devices, and the lines between."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from hubbub.catalog import Catalog, read_bundle, read_catalog
+from hubbub.cli.catalog_commands import build_bundle
+from hubbub.cli.certificates import write_certificates
+from hubbub.cli.child import Child
+from hubbub.cli.embedded_redis import EmbeddedRedis, free_port
+from hubbub.cli.key_commands import make_keys
+from hubbub.cli.remote import Endpoints
+from tests.system.chaos import device, stepped
+from tests.system.chaos.line import Line
+
+REPLICAS = 2
+DEVICES = 4
+COPIES = 4  # of every metric, since a device reports one a thousand times at most
+METRIC = """
+[metrics.{name}]
+description = "What the chaos reports"
+owner = "tests@example.org"
+expires = 2099-06-30
+epoch = "{epoch}"
+min_batch = 10
+limits = {{ reports_per_epoch = 1000, lifetime_epsilon = 1e9 }}
+{rest}
+"""
+MANY = ", ".join(f'"value {number}"' for number in range(40))
+CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
+    METRIC.format(name=f"{name}{copy}", epoch=epoch, rest=rest)
+    for copy in range(COPIES)
+    for name, epoch, rest in (
+        ("flag", "week", 'mechanism = "rr"\nepsilon = 1.0\nvalues = ["no", "yes"]'),
+        ("theme", "week", f'mechanism = "unary.oue"\nepsilon = 1.0\nvalues = [{MANY}]'),
+        ("page", "week", f'mechanism = "hadamard"\nepsilon = 2.0\nvalues = [{MANY}]'),
+        (
+            "word",
+            "week",
+            'mechanism = "rappor"\nepsilon = 4.0\ndomain = "string"\nbits = 64\nhashes = 2\n'
+            "cohorts = 8\nf = 0.25\np = 0.35\nq = 0.65",
+        ),
+        ("hourly", "hour", 'mechanism = "grr"\nepsilon = 1.0\nvalues = ["a", "b", "c"]'),
+    )
+)
+
+
+@dataclass
+class Part:
+    """One process that may be killed and frozen at any moment; somebody starts it again."""
+
+    child: Child
+    kind: str
+    offset_file: Path | None = None
+    frozen: bool = False
+    bytes_seen: list[int] = field(default_factory=list)
+
+    def workers(self) -> list[int]:
+        """The processes that it has started itself."""
+        pid = self.child.process.pid
+        try:
+            return [int(n) for n in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        except OSError:
+            return []
+
+    def signal(self, number: int) -> bool:
+        """Send it a signal: False if it is not running."""
+        if self.child.process.poll() is not None:
+            return False
+        self.child.process.send_signal(number)
+        return True
+
+    def step(self, seconds: float) -> None:
+        """Make its clock wrong."""
+        if self.offset_file:
+            self.offset_file.write_text(str(seconds), encoding="ascii")
+
+
+class House:
+    """A context manager: all of it runs inside, and what ends is started again."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.parts: list[Part] = []
+        self.lines: list[Line] = []
+        self._end = threading.Event()
+        self._query: list[str] = []
+        self._status: list[str] = []
+        self.restarts = 0
+
+    def __enter__(self) -> "House":
+        (self.home / "log").mkdir(parents=True)
+        (self.home / "metrics.toml").write_text(CATALOG)
+        make_keys(self.home / "keys")
+        write_certificates(self.home / "tls", [])
+        self.redis = [EmbeddedRedis(self.home / f"redis-{role}") for role in ("pool", "totals")]
+        self.parts += [Part(server.child, "redis") for server in self.redis]
+        self._build()
+        pool, totals = (self._redis_line(server) for server in self.redis)
+        ingests = [self._aggregator(number, totals) for number in range(REPLICAS)]
+        self.fronts = [self._shuffler(number, pool, ingests) for number in range(REPLICAS)]
+        for number in range(DEVICES):
+            self._device(number, self.fronts[number % REPLICAS])
+        self._keeper = threading.Thread(target=self._keep)
+        self._keeper.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._keeper.join()
+        for part in reversed(self.parts):
+            part.signal(signal.SIGCONT)
+            part.child.stop()
+        for line in self.lines:
+            line.close()
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """Of the first aggregator and the first shuffler: both of a kind tell the same."""
+        return Endpoints(self._query[0], self._status[0], str(self.home / "tls"))
+
+    def state_of(self, number: int) -> Path:
+        """The state folder of a device."""
+        return self.home / f"device-{number}"
+
+    def mend(self) -> None:
+        """No more faults."""
+        for line in self.lines:
+            line.mend()
+        for part in self.parts:
+            part.step(0)
+            part.frozen = False
+            part.signal(signal.SIGCONT)
+
+    def stop_devices(self) -> None:
+        """Kill the devices for good."""
+        for part in [part for part in self.parts if part.kind == "device"]:
+            self.parts.remove(part)
+            part.child.process.kill()
+            part.child.process.wait()
+
+    def _redis_line(self, server: EmbeddedRedis) -> str:
+        parts = urlsplit(server.url)
+        line = self._line(f"127.0.0.1:{parts.port}")
+        return server.url.replace(f"127.0.0.1:{parts.port}", line)
+
+    def _line(self, target: str) -> str:
+        self.lines.append(Line(target))
+        return self.lines[-1].address
+
+    def _aggregator(self, number: int, redis_url: str) -> str:
+        listen, query = (f"127.0.0.1:{free_port()}" for _ in range(2))
+        self._query.append(query)
+        arguments = ["--bundle", str(self.home / "app.hubbub")]
+        arguments += ["--keys", str(self.home / "keys" / "opening.keys.json")]
+        arguments += ["--listen", listen, "--query-listen", query, "--processes", "1"]
+        arguments += ["--shards", "2"]
+        self._service("aggregator", number, arguments, redis_url)
+        return self._line(listen)
+
+    def _shuffler(self, number: int, redis_url: str, ingests: list[str]) -> str:
+        listen, status = (f"127.0.0.1:{free_port()}" for _ in range(2))
+        self._status.append(status)
+        arguments = ["--streams", str(self.home / "streams.json"), "--peer-rate", "0"]
+        arguments += ["--listen", listen, "--operator-listen", status]
+        for ingest in ingests:
+            arguments += ["--aggregator", ingest]
+        self._service("shuffler", number, arguments, redis_url)
+        return self._line(listen)
+
+    def _service(self, role: str, number: int, arguments: list[str], redis_url: str) -> None:
+        arguments = [*arguments, "--tls", str(self.home / "tls")]
+        arguments += ["--metrics-listen", f"127.0.0.1:{free_port()}"]
+        environment = {**os.environ, "HUBBUB_REDIS_URL": redis_url}
+        self._part(f"{role}-{number}", role, f"hubbub.{role}", arguments, environment)
+
+    def _device(self, number: int, shuffler: str) -> None:
+        arguments = [str(self.home / "app.hubbub"), str(self.state_of(number)), shuffler]
+        self._part(f"device-{number}", "device", device.__file__, arguments, dict(os.environ))
+
+    def _part(
+        self,
+        name: str,
+        kind: str,
+        program: str,
+        arguments: list[str],
+        environment: dict[str, str],
+    ) -> None:
+        offset_file = self.home / f"{name}.offset"
+        command = [sys.executable, stepped.__file__, str(offset_file), program, *arguments]
+        child = Child(name, command, environment, self.home / "log" / f"{name}.log")
+        self.parts.append(Part(child, kind, offset_file))
+
+    def _build(self) -> None:
+        catalog = Catalog("127.0.0.1:1", read_catalog(self.home / "metrics.toml").metrics)
+        build_bundle(
+            catalog,
+            self.home / "keys",
+            out=self.home / "app.hubbub",
+            streams=self.home / "streams.json",
+            previous=self.home / "app.hubbub",
+            roots=(self.home / "tls" / "ca.pem").read_text(),
+        )
+        self.bundle = read_bundle(self.home / "app.hubbub")
+
+    def _keep(self) -> None:
+        """Start what ended, as a supervisor would, and look how large everything is."""
+        while not self._end.wait(0.05):
+            for part in list(self.parts):
+                if part.child.process.poll() is not None and part in self.parts:
+                    time.sleep(0.02)
+                    part.child.start()
+                    self.restarts += 1
+                with suppress(OSError):
+                    pages = Path(f"/proc/{part.child.process.pid}/statm").read_text().split()[1]
+                    part.bytes_seen.append(int(pages) * os.sysconf("SC_PAGE_SIZE"))

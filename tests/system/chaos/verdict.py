@@ -1,0 +1,119 @@
+"""The verdict: what the devices know was acknowledged, beside what the aggregator has added up."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import redis
+
+from hubbub.aggregator.redis_store import RedisStore
+from hubbub.cli.query_commands import balance
+from hubbub.cli.remote import law, whole
+from hubbub.client.state import SENT
+from hubbub.errors import ServiceUnavailable
+from hubbub.mechanisms import tally
+from hubbub.serving import Window, connect_redis
+from hubbub.shuffler.pool import Pool
+from tests.system.chaos.device import open_client
+from tests.system.chaos.house import DEVICES, House
+
+DRAIN_SECONDS = 150
+
+
+@dataclass
+class Verdict:
+    """lost, twice: reports and cells that are not what they should be; told by stream."""
+
+    sent: int
+    counted: int
+    duplicate: int
+    fates: Counter[str]
+    wrong: list[str]
+    terms: dict[str, int]
+
+
+def drain(house: House, tell: Callable[[str], None]) -> dict[tuple[str, str, int], Counter[bytes]]:
+    """Let the devices send what waits, then end the epochs and let the pools drain.
+
+    Answers the payloads by fate, stream and epoch, as the devices recorded them.
+    """
+    house.stop_devices()
+    records: dict[tuple[str, str, int], Counter[bytes]] = {}
+    deadline = time.monotonic() + DRAIN_SECONDS
+    for number in range(DEVICES):
+        tell(f"device {number} sends what waits")
+        front = house.fronts[number % len(house.fronts)]
+        with open_client(house.home / "app.hubbub", house.state_of(number), front) as client:
+            while not client.flush(10):
+                assert time.monotonic() < deadline, f"device {number} cannot send: a part hangs"
+            for kept in client._state.kept():
+                entry = records.setdefault((str(kept.fate), kept.stream, kept.epoch), Counter())
+                entry[kept.payload] += 1
+    asyncio.run(_close(house.redis[0].url))
+    while True:
+        try:
+            windows = law(house.endpoints)
+        except ServiceUnavailable:
+            windows = {}
+        terms = whole(windows.values())
+        tell(f"draining: {terms}")
+        quiet = not terms["pooled"] and not terms["in_flight"]
+        if windows and quiet and all(map(balance, windows.values())):
+            return records
+        assert time.monotonic() < deadline, f"it does not drain: {windows}"
+        time.sleep(0.2)
+
+
+def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> Verdict:
+    """Compare, for every window, counts and cells."""
+    windows = law(house.endpoints)
+    wrong = [
+        f"{name}: the law does not balance: {terms}"
+        for name, terms in windows.items()
+        if not balance(terms)
+    ]
+    fates: Counter[str] = Counter()
+    sent = 0
+    for (fate, stream, epoch), payloads in sorted(records.items()):
+        fates[fate] += payloads.total()
+        if fate != SENT or stream.startswith(
+            "hourly"
+        ):  # of an hour some expire: the law accounts for them
+            continue
+        sent += payloads.total()
+        terms = windows[stream, epoch]
+        if terms["counted"] != payloads.total():
+            wrong.append(f"{stream}: {payloads.total()} acknowledged, {terms}")
+        layout = house.bundle.metric(stream).randomizer.layout
+        expected = tally(layout, payloads.elements())
+        totals = asyncio.run(_totals(house.redis[1].url, Window(stream, epoch)))
+        if not np.array_equal(totals, expected.cells):
+            off = np.array(totals) - np.array(expected.cells)
+            wrong.append(f"{stream}: {np.count_nonzero(off)} cells differ, by {off.sum()} in all")
+    terms = whole(windows.values())
+    return Verdict(sent, terms["counted"], terms["duplicate"], fates, wrong, terms)
+
+
+async def _close(url: str) -> None:
+    server = await connect_redis(url)
+    await Pool(server).close_windows()
+    await server.close()
+
+
+async def _totals(url: str, window: Window) -> list[int]:
+    server = await connect_redis(url)
+    totals = await RedisStore(server).read(window)
+    await server.close()
+    return list(totals.cells)
+
+
+def redis_bytes(house: House) -> list[int]:
+    """What each Redis uses now."""
+    used = []
+    for server in house.redis:
+        with redis.Redis.from_url(server.url) as client:
+            used.append(int(client.info("memory")["used_memory"]))
+    return used

@@ -1,0 +1,105 @@
+"""Rotation: new keys follow the old ones, old epochs still open, what nobody needs is gone."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import (
+    OpeningKeyPublic,
+    key_at,
+    open_sealed,
+    read_opening_keys,
+    read_public_keys,
+    seal,
+    seal_info,
+    write_new_keys,
+)
+from hubbub.catalog.rotation import forget_keys, rotate_keys, still_needed
+from hubbub.cli.main import main
+from hubbub.errors import KeysUnusable
+
+DAY, WEEK = 86_400, 604_800
+NOW = 20_000 * DAY + 5000.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_new_keys(tmp_path / "keys", start=19_900 * DAY, period_seconds=28 * DAY, periods=5)
+    return tmp_path / "keys"
+
+
+def _opens(folder: Path, key: OpeningKeyPublic) -> bool:
+    info = seal_info("theme", 7)
+    sealed = seal(b"payload", key.key, info)
+    held = {one.id: one.load() for one in read_opening_keys(folder / "opening.keys.json")}
+    return key.id in held and open_sealed(sealed, held[key.id], info) == b"payload"
+
+
+def test_new_keys_follow_the_last_and_old_epochs_still_open(folder: Path) -> None:
+    before = read_public_keys(folder)
+    added, deleted = rotate_keys(folder, now=NOW, period_seconds=28 * DAY, periods=3)
+    after = read_public_keys(folder)
+    assert [key.id for key in added] == [6, 7, 8]
+    assert added[0].start == before[-1].end
+    assert deleted == [key for key in before if not still_needed(key, NOW)]
+    assert len(deleted) == 3
+    assert after == (*before[3:], *added)
+    assert all(_opens(folder, key) for key in after)
+    assert not any(_opens(folder, key) for key in deleted)
+    for start in range(before[3].start, before[-1].end, DAY):
+        assert key_at(after, start) == key_at(before, start), "an epoch keeps its key"
+    assert (folder / "opening.keys.json").stat().st_mode & 0o77 == 0
+
+
+def test_a_key_is_needed_until_its_last_week_closes() -> None:
+    key = OpeningKeyPublic(1, 0, 10 * WEEK, bytes(31) + b"\x09")
+    assert still_needed(key, 12 * WEEK - 1)
+    assert not still_needed(key, 12 * WEEK)
+
+
+def test_a_key_that_leaked_is_replaced_from_a_day_on(folder: Path) -> None:
+    before = read_public_keys(folder)
+    anew = 20_003 * DAY
+    added, _ = rotate_keys(folder, now=NOW, period_seconds=7 * DAY, periods=4, anew_from=anew)
+    after = read_public_keys(folder)
+    assert added[0].start == anew
+    assert key_at(after, anew - DAY) == key_at(after, int(NOW))
+    old, new = key_at(after, anew - 1), key_at(after, anew)
+    assert old is not None
+    assert new is not None
+    assert old.id in {key.id for key in before}
+    assert new.id not in {key.id for key in before}
+    assert _opens(folder, old), "what it opened before it still opens"
+    assert not any(_opens(folder, key) for key in before if key.start >= anew)
+
+
+def test_keys_that_ran_out_long_ago_begin_today(folder: Path) -> None:
+    much_later = 30_000 * DAY + 77.0
+    added, deleted = rotate_keys(folder, now=much_later, period_seconds=DAY, periods=1)
+    assert len(deleted) == 5
+    assert (added[0].start, added[0].end) == (30_000 * DAY, 30_001 * DAY)
+
+
+def test_the_aggregator_forgets_keys_in_their_file(folder: Path) -> None:
+    path = folder / "opening.keys.json"
+    forget_keys(path, {1, 3})
+    assert [key.id for key in read_opening_keys(path)] == [2, 4, 5]
+    with pytest.raises(KeysUnusable, match="cannot be"):
+        forget_keys(folder / "none" / "opening.keys.json", {1})
+
+
+def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path / "keys")
+    assert main(["keys", "new", folder, "--days", "7", "--periods", "4"]) == 0
+    assert main(["keys", "rotate", folder, "--days", "7", "--periods", "1"]) == 0
+    assert "added key 5: epochs from " in capsys.readouterr().out
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    assert main(["keys", "rotate", folder, "--anew-from", today]) == 0
+    out = capsys.readouterr().out
+    assert "added key 6: " in out
+    assert "deleted key 5: " in out
+    assert main(["keys", "rotate", folder, "--anew-from", "2020-01-01"]) == 2
+    assert "is past" in capsys.readouterr().err
+    assert main(["keys", "rotate", str(tmp_path / "none")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
