@@ -121,7 +121,7 @@ def decoders() -> Mapping[str, Target]:
         **_rappor(folder),
     }
     for name, mechanism in REGISTRY.items():
-        layout = mechanism(**mechanism.SMALL[-1]).layout  # type: ignore[attr-defined]
+        layout = mechanism(**mechanism.SMALL[-1]).layout
         found[f"payload_{name}"] = _payload(layout)
     return found
 

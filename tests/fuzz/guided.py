@@ -13,8 +13,8 @@ FOUND = Path("build/fuzz")
 def main() -> None:
     name, runs, seed = sys.argv[1:]
     with atheris.instrument_imports(include=["hubbub", "json", "tomllib"]):
-        from tests.fuzz.decoders import decoders  # noqa: PLC0415 what is imported here is guided
-        from tests.fuzz.mutate import LONGEST  # noqa: PLC0415 as above
+        from tests.fuzz.decoders import decoders  # what is imported here is guided
+        from tests.fuzz.mutate import LONGEST
     target = decoders()[name]
     found, seeds = FOUND / name, FOUND / f"{name}.seeds"
     for folder in (found, seeds):

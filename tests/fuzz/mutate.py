@@ -7,7 +7,18 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-_ODD = (b"\0", b"\xff", b"\x80", b"\x7f", b"\xff" * 9, b"\0" * 64, b"{", b"[" * 2000, b'"', b"-1")
+_ODD: tuple[bytes, ...] = (
+    b"\0",
+    b"\xff",
+    b"\x80",
+    b"\x7f",
+    b"\xff" * 9,
+    b"\0" * 64,
+    b"{",
+    b"[" * 2000,
+    b'"',
+    b"-1",
+)
 _ODD += (b"1e999", b"NaN", b"\xed\xa0\x80", b"\r\n", b",", b"18446744073709551616", b"null")
 LONGEST = 8192
 
@@ -45,7 +56,7 @@ def odd(chance: random.Random, example: bytes, kind: type[Message]) -> bytes:
     return message.SerializeToString()[:LONGEST]
 
 
-def _put(chance: random.Random, message: Any, field: FieldDescriptor) -> None:
+def _put(chance: random.Random, message: Any, field: Any) -> None:
     if not field.is_repeated:
         setattr(message, field.name, _value(chance, field))
         return

@@ -17,21 +17,23 @@ MB = 1 << 20
 
 def run(seconds: float, seed: int, kills_a_second: float = KILLS_A_SECOND) -> dict[str, object]:
     """One run: what went wrong on purpose, what was sent and counted, and what is wrong."""
-    with tempfile.TemporaryDirectory(prefix="hubbub-chaos-") as folder:
-        with House(Path(folder) / "house") as house:
-            faults = Faults(house, seed, kills_a_second)
-            faults.run(seconds, tell)
-            began = time.monotonic()
-            records = drain(house, tell)
-            drained = time.monotonic() - began
-            verdict = judge(house, records)
-            after = redis_bytes(house)
-            largest: dict[str, list[int]] = {}
-            for part in house.parts:
-                seen = part.bytes_seen
-                halves = [max(seen[: len(seen) // 2]) // MB, max(seen[len(seen) // 2 :]) // MB]
-                old = largest.setdefault(part.kind, [0, 0])
-                largest[part.kind] = [max(a, b) for a, b in zip(old, halves, strict=True)]
+    with (
+        tempfile.TemporaryDirectory(prefix="hubbub-chaos-") as folder,
+        House(Path(folder) / "house") as house,
+    ):
+        faults = Faults(house, seed, kills_a_second)
+        faults.run(seconds, tell)
+        began = time.monotonic()
+        records = drain(house, tell)
+        drained = time.monotonic() - began
+        verdict = judge(house, records)
+        after = redis_bytes(house)
+        largest: dict[str, list[int]] = {}
+        for part in house.parts:
+            seen = part.bytes_seen
+            halves = [max(seen[: len(seen) // 2]) // MB, max(seen[len(seen) // 2 :]) // MB]
+            old = largest.setdefault(part.kind, [0, 0])
+            largest[part.kind] = [max(a, b) for a, b in zip(old, halves, strict=True)]
     tell("")
     return {
         "seed": seed,

@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 from urllib.parse import urlsplit
 
 from hubbub.catalog import Catalog, read_bundle, read_catalog
@@ -44,8 +45,10 @@ CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
         (
             "word",
             "week",
-            'mechanism = "rappor"\nepsilon = 4.0\ndomain = "string"\nbits = 64\nhashes = 2\n'
-            "cohorts = 8\nf = 0.25\np = 0.35\nq = 0.65",
+            (
+                'mechanism = "rappor"\nepsilon = 4.0\ndomain = "string"\nbits = 64\nhashes = 2\n'
+                "cohorts = 8\nf = 0.25\np = 0.35\nq = 0.65"
+            ),
         ),
         ("hourly", "hour", 'mechanism = "grr"\nepsilon = 1.0\nvalues = ["a", "b", "c"]'),
     )
@@ -95,7 +98,7 @@ class House:
         self._status: list[str] = []
         self.restarts = 0
 
-    def __enter__(self) -> "House":
+    def __enter__(self) -> Self:
         (self.home / "log").mkdir(parents=True)
         (self.home / "metrics.toml").write_text(CATALOG)
         make_keys(self.home / "keys")
