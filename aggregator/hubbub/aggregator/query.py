@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hubbub.aggregator.store import TotalsStore
-from hubbub.analysis import Answer, answer_tiers
+from hubbub.analysis import Answer, Plausibility, answer_tiers, plausibility, together
 from hubbub.catalog import Bundle, Metric, epoch_at
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import Totals
@@ -22,6 +22,7 @@ class Queried:
     metric: Metric
     epochs: tuple[int, ...]
     answer: Answer
+    plausibility: Plausibility
 
 
 class Query:
@@ -83,7 +84,9 @@ class Query:
             )
         # In a thread: decoding strings takes seconds, and batches keep coming meanwhile.
         found = await asyncio.to_thread(answer_tiers, tiers, metric.values, candidates)
-        return Queried(metric, tuple(chosen), found)
+        repeats = metric.limits.reports_per_epoch * len(chosen)
+        parts = [plausibility(*tier, repeats) for tier in tiers if tier[1].reports]
+        return Queried(metric, tuple(chosen), found, together(parts))
 
     async def _held(self) -> dict[str, set[int]]:
         """Per stream, the epochs that hold a report."""

@@ -138,6 +138,8 @@ class QueryService(QueryServicer):
             epsilon=queried.metric.report_loss,
             confidence=queried.answer.confidence,
             kind=queried.answer.kind,
+            plausibility=queried.plausibility.p_value,
+            findings=queried.plausibility.findings,
             values=[
                 ValueEstimate(
                     value=value.value,

@@ -6,11 +6,15 @@ from hubbub.analysis.decode import Decoded, decode, decode_counts
 from hubbub.analysis.design import Collection
 from hubbub.analysis.estimate import estimate
 from hubbub.analysis.intervals import discoveries, interval, p_values
+from hubbub.analysis.plausible import Plausibility, plausibility, together
+from hubbub.analysis.poisoning import Attack, maximal_gain
 
 __all__ = [
     "Answer",
+    "Attack",
     "Collection",
     "Decoded",
+    "Plausibility",
     "ValueAnswer",
     "answer",
     "answer_tiers",
@@ -20,7 +24,10 @@ __all__ = [
     "discoveries",
     "estimate",
     "interval",
+    "maximal_gain",
     "norm_sub",
     "p_values",
+    "plausibility",
     "simplex",
+    "together",
 ]

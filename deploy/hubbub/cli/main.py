@@ -19,6 +19,7 @@ _COMMANDS: Final = {
     "up": "up",
     "catalog": "catalog_commands",
     "keys": "key_commands",
+    "plan": "plan_commands",
     "query": "query_commands",
     "status": "query_commands",
     "rappor": "rappor_commands",

@@ -87,6 +87,8 @@ def answer_json(found: EstimateResponse) -> dict[str, Any]:
         "epsilon": found.epsilon,
         "confidence": found.confidence,
         "kind": found.kind,
+        "plausibility": found.plausibility,
+        "findings": list(found.findings),
         "values": [{field: _cell(v, field) for field in _FIELDS} for v in found.values],
     }
 
@@ -169,6 +171,8 @@ def _show(found: EstimateResponse, extra: list[dict[str, float]]) -> None:
         ("value", "estimate", "std. error", level, "share", "detected", *extra[0]),
         rows,
     )
+    for finding in found.findings:
+        say(f"NOT FROM HONEST REPORTS ALONE (p <= {found.plausibility:.0e}): {finding}")
     if len(values) > _ROWS:
         say(f"... and {len(values) - _ROWS:,} more values: --format csv shows them all")
 

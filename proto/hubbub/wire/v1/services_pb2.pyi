@@ -375,6 +375,8 @@ class EstimateResponse(_message.Message):
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
+    PLAUSIBILITY_FIELD_NUMBER: _builtins.int
+    FINDINGS_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     reports: _builtins.int
     mechanism: _builtins.str
@@ -383,10 +385,16 @@ class EstimateResponse(_message.Message):
     """The level of `low` and `high`, e.g. 0.95."""
     kind: _builtins.str
     """What is estimated: reports per value ("values") or per range ("ranges"), or a number's "mean"."""
+    plausibility: _builtins.float
+    """An upper bound on the chance that honest reports alone lie so far from what they can be; 1 is
+    unremarkable. And what is off, where that is below one in a million.
+    """
     @_builtins.property
     def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
     def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValueEstimate]: ...
+    @_builtins.property
+    def findings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
         self,
         *,
@@ -398,10 +406,12 @@ class EstimateResponse(_message.Message):
         confidence: _builtins.float = ...,
         values: _abc.Iterable[Global___ValueEstimate] | None = ...,
         kind: _builtins.str = ...,
+        plausibility: _builtins.float = ...,
+        findings: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "epsilon", b"epsilon", "kind", b"kind", "mechanism", b"mechanism", "metric", b"metric", "reports", b"reports", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "epsilon", b"epsilon", "findings", b"findings", "kind", b"kind", "mechanism", b"mechanism", "metric", b"metric", "plausibility", b"plausibility", "reports", b"reports", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,215 @@
+"""What fake reports can do at most: the maximal gain attack, for every mechanism.
+
+Whoever runs m of n + m clients needs no mechanism: each fake client sends the one payload that
+moves the estimates of the chosen targets furthest. Estimates are linear in the cells, so what a
+payload adds to them is a sum of weights, and the worst payload is the heaviest that its layout
+allows. With a share b = m / (n + m) of all reports and a true share f of the targets among the
+honest, the targets' estimated share grows by
+
+    gain = b (worth - f)         worth: what one such report adds to their estimates together
+
+Of GRR, worth = 1 + (d - r) / (e^eps - 1); of OUE, r (2 + 2 / (e^eps - 1)), for r targets.
+Source: Cao, Jia, Gong, Data Poisoning Attacks to Local Differential Privacy Protocols (USENIX
+Security 2021), section 4; stated there for GRR, OUE and OLH.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from hubbub.analysis.distribution import unbiased
+from hubbub.analysis.hashed import sketch_buckets
+from hubbub.analysis.intervals import Floats
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import (
+    AnyMechanism,
+    BitVector,
+    CohortBits,
+    Layout,
+    OneHot,
+    Rappor,
+    Samples,
+    Subset,
+    Totals,
+)
+from hubbub.mechanisms.buckets import BucketFlips
+from hubbub.mechanisms.cms import CountMeanSketch
+from hubbub.mechanisms.hcms import HadamardSketch
+from hubbub.mechanisms.mean_one_bit import OneBitMean
+from hubbub.mechanisms.mean_piecewise import PiecewiseMean
+from hubbub.mechanisms.walsh import negative
+from hubbub.mechanisms.wave import SquareWave
+
+__all__ = ["Attack", "maximal_gain"]
+
+_LARGEST: Final = 1 << 22  # cells times targets that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """The worst fake report for some targets.
+
+    cells: what its payload adds to. worth: what it adds to the targets' estimates together, in
+    reports; of an honest report of a target that is 1 on average.
+    """
+
+    cells: Mapping[int, int]
+    worth: float
+
+    def gain(self, fake_share: float, true_share: float = 0.0) -> float:
+        """By how much the targets' share grows if `fake_share` of all reports are such ones."""
+        return fake_share * (self.worth - true_share)
+
+    def fake_share(self, gain: float, true_share: float = 0.0) -> float:
+        """The share of fake reports that it takes to gain so much; above 1: impossible."""
+        return gain / (self.worth - true_share)
+
+
+def maximal_gain(mechanism: AnyMechanism, targets: Sequence[Any]) -> Attack:
+    """The attack that promotes these targets.
+
+    targets: indices of values, or buckets of a range; strings, of a mechanism over strings; of a
+        mean, which has one estimate, [0].
+
+    Raises:
+        BadParameter: no target, one that there is not, or more than can be looked at.
+    """
+    if not targets:
+        raise BadParameter("an attack has one target at least")
+    if mechanism.layout.size * len(targets) > _LARGEST:
+        raise BadParameter(
+            f"{len(targets)} targets over {mechanism.layout.size:,} cells are too many to look at"
+        )
+    weights, base = _weights(mechanism, targets)
+    cells = _HEAVIEST[type(mechanism.layout)](mechanism.layout, weights)
+    worth = sum(float(weights[cell]) * number for cell, number in cells.items())
+    return Attack(cells, worth + base)
+
+
+def _weights(mechanism: AnyMechanism, targets: Sequence[Any]) -> tuple[Floats, float]:
+    """What each cell, and each report, adds to the targets' estimates together."""
+    match mechanism:
+        case SquareWave() | BucketFlips():
+            return _by_trying(mechanism, lambda t: _per_bucket(mechanism, t), targets)
+        case OneBitMean() | PiecewiseMean():
+            return _by_trying(mechanism, lambda t: np.array(mechanism.estimate(t).values), targets)
+        case Rappor():
+            return _of_rappor(mechanism, targets)
+        case CountMeanSketch() | HadamardSketch():
+            return _of_sketch(mechanism, targets)
+        case _:
+            return _of_pure(mechanism, targets)
+
+
+def _per_bucket(mechanism: SquareWave | BucketFlips, totals: Totals) -> Floats:
+    """The unbiased estimate of every bucket of a range, in reports; linear in the totals."""
+    if isinstance(mechanism, SquareWave):
+        return unbiased(mechanism, totals)[0]
+    return np.array(mechanism.estimate(totals).values)
+
+
+def _by_trying(
+    mechanism: AnyMechanism, estimate: Callable[[Totals], Floats], targets: Sequence[int]
+) -> tuple[Floats, float]:
+    """Of an estimator that is linear but has no short form: a total of one cell after the other."""
+    size = mechanism.layout.size
+    wanted = list(targets)
+    # One report each, so that no estimator meets totals of nobody.
+    bases = float(estimate(Totals([0] * size, 1))[wanted].sum())
+    columns = [
+        float(estimate(Totals([int(c == cell) for c in range(size)], 1))[wanted].sum())
+        for cell in range(size)
+    ]
+    return np.array(columns) - bases, bases
+
+
+def _of_pure(mechanism: Any, targets: Sequence[int]) -> tuple[Floats, float]:  # noqa: ANN401 any with a channel
+    channel, layout = mechanism.channel, mechanism.layout
+    gap = float(channel.p - channel.q)
+    for target in targets:
+        mechanism.check(target)
+    weights = np.zeros(layout.size)
+    if isinstance(layout, OneHot):
+        for target in targets:  # a report has one chance if it supports the target, else another
+            chances = [mechanism.likelihood(target, {cell: 1}) for cell in range(layout.size)]
+            supports = max(chances)
+            weights += [float(chance == supports) / gap for chance in chances]
+    else:
+        weights[list(targets)] = 1 / gap
+    return weights, -len(targets) * float(channel.q) / gap
+
+
+def _of_rappor(mechanism: Rappor, targets: Sequence[str]) -> tuple[Floats, float]:
+    """As the decoder reads a string: by how far its bits stand out from all the others.
+
+    So a fake report that leaves the others 0 is worth more than one that hides among honest ones.
+    Within a tenth of what decodes measurably do, since they weigh cohorts and share bits.
+    """
+    layout, channel = mechanism.layout, mechanism.chain.channel
+    gap = float(channel.p - channel.q)
+    weights = np.zeros(layout.size)
+    for target in targets:
+        for cohort, bits in enumerate(mechanism.positions(target)):
+            for bit in bits:
+                weights[layout.cell(cohort, bit)] += 1 / gap / len(bits)
+    return weights, 0.0
+
+
+def _of_sketch(
+    mechanism: CountMeanSketch | HadamardSketch, targets: Sequence[str]
+) -> tuple[Floats, float]:
+    layout, channel = mechanism.layout, mechanism.channel
+    gap, q, width = float(channel.p - channel.q), float(channel.q), mechanism.width
+    # A string's count is (sum of its buckets - n / width) width / (width - 1).
+    spread = width / (width - 1)
+    weights = np.zeros(layout.size)
+    for places in sketch_buckets(mechanism, targets):
+        for function, bucket in enumerate(places):
+            if isinstance(mechanism, CountMeanSketch):
+                weights[layout.cell(function, int(bucket))] += spread / gap
+                weights[layout.cell(function, -1)] -= spread * q / gap
+            else:
+                for entry in range(mechanism.width):
+                    minus = negative(int(bucket), entry)
+                    for sent in range(2):
+                        cell = 2 * (function * mechanism.width + entry) + sent
+                        weights[cell] += spread * ((minus == sent) - q) / gap
+    return weights, -len(targets) * spread / width
+
+
+def _one_hot(_layout: OneHot, weights: Floats) -> dict[int, int]:
+    return {int(np.argmax(weights)): 1}
+
+
+def _bits(_layout: BitVector, weights: Floats) -> dict[int, int]:
+    return {int(cell): 1 for cell in np.nonzero(weights > 0)[0]}
+
+
+def _subset(layout: Subset, weights: Floats) -> dict[int, int]:
+    heaviest = np.argsort(-weights, kind="stable")[: layout.ones]
+    return dict.fromkeys(sorted(heaviest.tolist()), 1)
+
+
+def _samples(layout: Samples, weights: Floats) -> dict[int, int]:
+    answers = weights.reshape(layout.buckets, 2)
+    asked = np.argsort(-answers.max(axis=1), kind="stable")[: layout.sampled]
+    return {int(2 * b + answers[b].argmax()): 1 for b in sorted(asked.tolist())}
+
+
+def _cohort_bits(layout: CohortBits, weights: Floats) -> dict[int, int]:
+    rows = weights.reshape(layout.cohorts, layout.bits + 1)
+    cohort = int(np.argmax(rows[:, 0] + np.clip(rows[:, 1:], 0, None).sum(axis=1)))
+    first = cohort * (layout.bits + 1)
+    vector = {first + 1 + int(bit): 1 for bit in np.nonzero(rows[cohort, 1:] > 0)[0]}
+    return {first: 1} | vector
+
+
+_HEAVIEST: Final[Mapping[type[Layout], Callable[[Any, Floats], dict[int, int]]]] = {
+    OneHot: _one_hot,
+    BitVector: _bits,
+    Subset: _subset,
+    Samples: _samples,
+    CohortBits: _cohort_bits,
+}
