@@ -93,7 +93,7 @@ def test_the_measured_gain_is_the_formulas(name: str) -> None:
     mechanism = BUILD[name](**BUILT[name])
     source = KeyedBits(sha256(f"poison {name}".encode()).digest())
     strings = [f"string {number}" for number in range(20)]
-    values: list[Any] = {"categories": range(VALUES), "strings": strings, "numbers": range(50)}[
+    values: Any = {"categories": range(VALUES), "strings": strings, "numbers": range(50)}[
         mechanism.VALUES
     ]
     if name == "rr":

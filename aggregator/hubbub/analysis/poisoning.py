@@ -160,22 +160,22 @@ def _of_rappor(mechanism: Rappor, targets: Sequence[str]) -> tuple[Floats, float
 def _of_sketch(
     mechanism: CountMeanSketch | HadamardSketch, targets: Sequence[str]
 ) -> tuple[Floats, float]:
-    layout, channel = mechanism.layout, mechanism.channel
-    gap, q, width = float(channel.p - channel.q), float(channel.q), mechanism.width
+    channel, width = mechanism.channel, mechanism.width
+    gap, q = float(channel.p - channel.q), float(channel.q)
     # A string's count is (sum of its buckets - n / width) width / (width - 1).
     spread = width / (width - 1)
-    weights = np.zeros(layout.size)
+    weights = np.zeros(mechanism.layout.size)
     for places in sketch_buckets(mechanism, targets):
-        for function, bucket in enumerate(places):
+        for function, bucket in enumerate(places.tolist()):
             if isinstance(mechanism, CountMeanSketch):
-                weights[layout.cell(function, int(bucket))] += spread / gap
-                weights[layout.cell(function, -1)] -= spread * q / gap
-            else:
-                for entry in range(mechanism.width):
-                    minus = negative(int(bucket), entry)
-                    for sent in range(2):
-                        cell = 2 * (function * mechanism.width + entry) + sent
-                        weights[cell] += spread * ((minus == sent) - q) / gap
+                weights[mechanism.layout.cell(function, bucket)] += spread / gap
+                weights[mechanism.layout.cell(function, -1)] -= spread * q / gap
+                continue
+            for entry in range(width):
+                minus = negative(bucket, entry)
+                for sent in range(2):
+                    cell = 2 * (function * width + entry) + sent
+                    weights[cell] += spread * ((minus == sent) - q) / gap
     return weights, -len(targets) * spread / width
 
 

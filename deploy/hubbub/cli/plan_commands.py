@@ -89,9 +89,10 @@ def _targets(metric: Metric, number: int) -> list[Any]:
     mechanism = metric.randomizer
     if mechanism.VALUES == "strings":
         return [f"target {place}" for place in range(number)]
-    most = (
-        1 if metric.mechanism.startswith("mean") else len(mechanism.row(next(iter(_some(metric)))))
-    )
+    if metric.mechanism.startswith("mean"):
+        return [0]
+    # All values together have all reports, whoever sends them.
+    most = len(mechanism.row(_some(metric)[0])) - 1
     return list(range(min(number, most)))
 
 
