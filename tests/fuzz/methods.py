@@ -147,7 +147,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
                 lambda s: stubs.add_OperatorServicer_to_server(OperatorService(pool), s),
             ],
             tls=None,
-            mutual=False,
+            callers=None,
             largest_message_bytes=LARGEST_SUBMIT_BYTES,
             admit=devices.admit,
         ),
@@ -155,7 +155,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
             addresses[1],
             [lambda s: stubs.add_IngestServicer_to_server(IngestService(counting), s)],
             tls=None,
-            mutual=False,
+            callers=None,
         ),
         Server(
             addresses[2],
@@ -164,7 +164,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
                 lambda s: stubs.add_OperatorServicer_to_server(TotalsStatus(store), s),
             ],
             tls=None,
-            mutual=False,
+            callers=None,
         ),
     ]
     loops = [asyncio.create_task(loop) for loop in (intake.run(), mixer.run(), mixer.live())]

@@ -32,7 +32,7 @@ async def _serve(settings: Settings) -> None:
         settings.listen,
         [lambda server: add_IngestServicer_to_server(IngestService(intake), server)],
         tls=tls,
-        mutual=True,
+        callers=("shuffler",),
     )
     people = Server(
         settings.query_listen,
@@ -41,7 +41,7 @@ async def _serve(settings: Settings) -> None:
             lambda server: add_OperatorServicer_to_server(OperatorService(store), server),
         ],
         tls=tls,
-        mutual=True,
+        callers=("analyst",),
     )
     metrics = Metrics(
         store.law,

@@ -73,6 +73,10 @@ return {'applied'}
 """
 
 
+# Not MULTI: a Redis that is full takes nothing into one, and is still to answer queries.
+_READ: Final = "return {redis.call('GET', KEYS[1]), redis.call('HGET', KEYS[2], 'counted')}"
+
+
 class RedisStore:
     """The aggregator's Redis. Every method raises StoreUnavailable if it cannot be asked.
 
@@ -84,6 +88,7 @@ class RedisStore:
         self._redis = server.client
         self._shards = shards
         self._add = server.client.register_script(_ADD)
+        self._both = server.client.register_script(_READ)
 
     async def shards(self, window: Window) -> int:
         """How many shards a window has: decided once, when it is first asked about."""
@@ -125,10 +130,8 @@ class RedisStore:
         return Totals(summed, sum(counted for _, counted in parts))
 
     async def _read(self, window: Window, shard: int) -> tuple[npt.NDArray[np.int64], int]:
-        pipe = self._redis.pipeline(transaction=True)
-        pipe.get(_key("totals", window, shard))
-        pipe.hget(_key("law", window, shard), "counted")
-        packed, counted = await pipe.execute()
+        keys = [_key("totals", window, shard), _key("law", window, shard)]
+        packed, counted = await self._both(keys=keys)
         return np.frombuffer(packed or b"", dtype="<i8"), int(counted or 0)
 
     async def law(self) -> Mapping[Window, Mapping[str, int]]:

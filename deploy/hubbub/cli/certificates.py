@@ -13,10 +13,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from hubbub.errors import KeysUnusable
+from hubbub.serving.tls import common_name
 
 __all__ = ["write_certificates"]
 
-ROLES: Final = ("shuffler", "aggregator", "analyst")
+ROLES: Final = ("shuffler", "aggregator", "analyst", "redis")
 _DAYS: Final = 825
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -47,7 +48,7 @@ def write_certificates(folder: Path, hosts: Sequence[str]) -> None:
         for role in ROLES:
             key = ec.generate_private_key(ec.SECP256R1())
             certificate = (
-                _builder(_name(f"hubbub {role}"), authority_name, key.public_key())
+                _builder(_name(common_name(role)), authority_name, key.public_key())
                 .add_extension(names, critical=False)
                 .add_extension(
                     x509.ExtendedKeyUsage(

@@ -116,5 +116,5 @@ def _new(given: argparse.Namespace) -> int:
 
 def _tls(given: argparse.Namespace) -> int:
     write_certificates(given.folder, given.host)
-    say(f"{given.folder}: ca.pem, and certificates for shuffler, aggregator and analyst")
+    say(f"{given.folder}: ca.pem, and certificates for shuffler, aggregator, analyst and redis")
     return 0

@@ -58,7 +58,7 @@ class Metrics(Collector):
                 int(port),
                 host.strip("[]"),
                 self._registry,
-                **({} if tls is None else tls.files(mutual=True)),
+                **({} if tls is None else tls.files()),
             )
         except (OSError, ValueError) as error:
             raise ServiceUnavailable(

@@ -12,7 +12,7 @@ import redis.asyncio
 from redis.asyncio.client import Pipeline
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError
 
 from hubbub.errors import StoreFull, StoreUnavailable
 
@@ -45,12 +45,14 @@ class RedisServer:
         try:
             yield
         except (RedisError, OSError) as error:
-            # From inside a script both come as text.
-            if "OOM command not allowed" in str(error):
+            # From inside a script of an older Redis both come as text alone.
+            if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in str(error):
                 raise StoreFull(
                     f"Redis at {self._shown} is full; raise its maxmemory, or let it drain"
                 ) from error
-            if "READONLY" in str(error):  # a replica now: ask anew who is not
+            if isinstance(error, ReadOnlyError) or "READONLY" in str(
+                error
+            ):  # a replica now: ask anew who is not
                 await self.client.connection_pool.disconnect(inuse_connections=False)
             raise StoreUnavailable(
                 f"Redis at {self._shown}: {type(error).__name__}: {error}; "

@@ -1,6 +1,6 @@
 """A gRPC server with health, and a channel: opened, served and closed the same way everywhere."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import grpc
@@ -24,7 +24,7 @@ class Server:
     """One listening address with its services and gRPC's health service.
 
     tls: the server's certificates; None for plain text, on loopback alone.
-    mutual: callers must show a certificate of the same authority.
+    callers: the roles whose certificate, of the same authority, lets in; None: anyone.
     admit: who may call now; asked before a call is read.
 
     Raises:
@@ -37,12 +37,12 @@ class Server:
         add_services: Sequence[Callable[[grpc.aio.Server], None]],
         *,
         tls: TlsFolder | None,
-        mutual: bool,
+        callers: Collection[str] | None,
         largest_message_bytes: int = LARGEST_MESSAGE_BYTES,
         admit: Admit | None = None,
     ) -> None:
         self._server = grpc.aio.server(
-            interceptors=[Strict(admit)],
+            interceptors=[Strict(admit, callers if tls else None)],
             maximum_concurrent_rpcs=_CALLS_AT_ONCE,
             options=[
                 # A second service on a taken port must fail, not share its callers.
@@ -60,7 +60,8 @@ class Server:
             if tls is None:
                 self._server.add_insecure_port(address)
             else:
-                self._server.add_secure_port(address, tls.server_credentials(mutual=mutual))
+                credentials = tls.server_credentials(mutual=callers is not None)
+                self._server.add_secure_port(address, credentials)
         except RuntimeError as error:
             raise ServiceUnavailable(
                 f"cannot listen on {address}: it is in use or not ours; "

@@ -2,13 +2,15 @@
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, Final, NoReturn
 
 import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
+
+from hubbub.serving.tls import common_name
 
 __all__ = ["Admit", "Strict", "come_back"]
 
@@ -35,13 +37,15 @@ async def come_back(context: Context, wait_seconds: float, why: str) -> NoReturn
 class Strict(grpc.aio.ServerInterceptor):
     """Between the wire and every unary method of a server.
 
+    callers: roles; who shows no certificate of one of them is denied.
     A call that is not admitted is refused unread. What is not the message it should be, or holds
     fields that we do not know, is refused as INVALID_ARGUMENT. A fault of our own becomes INTERNAL
     and a log line that names its kind and place, never its text, which could hold what was sent.
     """
 
-    def __init__(self, admit: Admit | None = None) -> None:
+    def __init__(self, admit: Admit | None = None, callers: Collection[str] | None = None) -> None:
         self._admit = admit
+        self._names = None if callers is None else {common_name(role).encode() for role in callers}
 
     async def intercept_service(
         self,
@@ -58,6 +62,10 @@ class Strict(grpc.aio.ServerInterceptor):
         parse = handler.request_deserializer
 
         async def call(raw: bytes, context: Context) -> Any:  # noqa: ANN401 the method's own answer
+            if self._names is not None and self._names.isdisjoint(_common_names(context)):
+                await context.abort(
+                    grpc.StatusCode.PERMISSION_DENIED, "not for the role of this certificate"
+                )
             wait_seconds = self._admit(context) if self._admit else 0.0
             if wait_seconds:
                 await come_back(context, wait_seconds, "no room for you now; send again later")
@@ -83,6 +91,10 @@ class Strict(grpc.aio.ServerInterceptor):
             request_deserializer=None,
             response_serializer=handler.response_serializer,
         )
+
+
+def _common_names(context: Context) -> Iterable[bytes]:
+    return context.auth_context().get("x509_common_name", ())
 
 
 def _log_fault(method: str, error: BaseException) -> None:

@@ -9,7 +9,7 @@ import grpc
 
 from hubbub.errors import KeysUnusable, ServiceUnavailable
 
-__all__ = ["TlsFolder", "check_plain", "is_loopback"]
+__all__ = ["TlsFolder", "check_plain", "common_name", "is_loopback"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class TlsFolder:
             self.authority, self._read(f"{self.role}.key"), self._read(f"{self.role}.pem")
         )
 
-    def files(self, *, mutual: bool) -> dict[str, Any]:
-        """The same for a server of Python's own `ssl`: names of files, as prometheus_client asks.
+    def files(self) -> dict[str, Any]:
+        """For a server of Python's own `ssl`, as prometheus_client asks; callers show theirs.
 
         Raises KeysUnusable if one of them cannot be read.
         """
@@ -48,7 +48,7 @@ class TlsFolder:
             "certfile": str(self.folder / f"{self.role}.pem"),
             "keyfile": str(self.folder / f"{self.role}.key"),
             "client_cafile": str(self.folder / "ca.pem"),
-            "client_auth_required": mutual,
+            "client_auth_required": True,
         }
 
     def _read(self, name: str) -> bytes:
@@ -59,6 +59,11 @@ class TlsFolder:
                 f"{self.folder / name}: cannot be read: {error.strerror}; "
                 "make certificates with: hubbub keys tls FOLDER"
             ) from error
+
+
+def common_name(role: str) -> str:
+    """What a role's certificate calls it; a server tells callers apart by it."""
+    return f"hubbub {role}"
 
 
 def check_plain(address: str) -> None:

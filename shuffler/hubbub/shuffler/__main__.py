@@ -45,7 +45,7 @@ async def _serve(settings: Settings) -> None:
         settings.listen,
         [lambda server: add_ShufflerServicer_to_server(service, server)],
         tls=tls,
-        mutual=False,
+        callers=None,
         largest_message_bytes=LARGEST_SUBMIT_BYTES,
         admit=service.admit,
     )
@@ -53,7 +53,7 @@ async def _serve(settings: Settings) -> None:
         settings.operator_listen,
         [lambda server: add_OperatorServicer_to_server(OperatorService(pool), server)],
         tls=tls,
-        mutual=True,
+        callers=("analyst",),
     )
     metrics = Metrics(
         pool.law,

@@ -45,6 +45,7 @@ class Pool:
         self._take = server.client.register_script(scripts.TAKE)
         self._hold = server.client.register_script(scripts.HOLD)
         self._withhold = server.client.register_script(scripts.WITHHOLD)
+        self._delivered = server.client.register_script(scripts.DELIVERED)
         self._counts = server.client.register_script(scripts.COUNTS)
 
     async def add(self, reports: Mapping[Window, Sequence[bytes]]) -> None:
@@ -126,10 +127,10 @@ class Pool:
     async def delivered(self, window: Window, batch_id: bytes) -> None:
         """Forget a batch that the aggregator has counted."""
         async with self._server.errors():
-            pipe = self._redis.pipeline(transaction=True)
-            pipe.delete(_batch_key(window, batch_id))
-            pipe.hdel(window.key("shuffler:batches"), batch_id.hex())
-            await pipe.execute()
+            await self._delivered(
+                keys=[window.key("shuffler:batches"), _batch_key(window, batch_id)],
+                args=[batch_id.hex()],
+            )
 
     async def withhold(self, window: Window, min_batch: float) -> int:
         """Delete and count a pool that holds fewer than the minimum batch: how many those were."""

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-__all__ = ["ADD", "COUNTS", "HOLD", "TAKE", "WITHHOLD"]
+__all__ = ["ADD", "COUNTS", "DELIVERED", "HOLD", "TAKE", "WITHHOLD"]
 
 ADD: Final = """
 local added = redis.call('SADD', KEYS[1], unpack(ARGV))
@@ -34,6 +34,12 @@ if owner ~= ARGV[2] and owner ~= ARGV[3] then return {} end
 redis.call('HDEL', KEYS[1], ARGV[1])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 return redis.call('SMEMBERS', KEYS[2])
+"""
+
+# Not MULTI: a Redis that is full takes nothing into one, not even what would make room.
+DELIVERED: Final = """
+redis.call('DEL', KEYS[2])
+return redis.call('HDEL', KEYS[1], ARGV[1])
 """
 
 WITHHOLD: Final = """

@@ -40,6 +40,14 @@ class Line:
         self.slow = self.truncating = self.garbling = 0.0
         self._cut = False
 
+    def lead_to(self, target: str, *, cut: bool = True) -> None:
+        """New connections go elsewhere; those that there are end, if the line is cut meanwhile."""
+        host, port = target.rsplit(":", 1)
+        self._target = host, int(port)
+        if cut:
+            self.cut()
+            self.mend()
+
     def close(self) -> None:
         self.cut()
         self._listener.close()

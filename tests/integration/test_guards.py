@@ -1,0 +1,363 @@
+"""What stands in front of the services: strict messages, roles, limits with a hint when to return."""
+
+import asyncio
+import logging
+import ssl
+import time
+import urllib.request
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc
+import grpc.aio
+import pytest
+
+from hubbub.catalog import seal, seal_info
+from hubbub.cli.certificates import write_certificates
+from hubbub.cli.embedded_redis import free_port
+from hubbub.cli.local_run import LocalRun
+from hubbub.cli.remote import law
+from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
+from hubbub.serving import Metrics, Server, TlsFolder, Window, connect_redis
+from hubbub.shuffler.batch import Policy
+from hubbub.shuffler.intake import Intake
+from hubbub.shuffler.limiter import Limiter
+from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.pressure import Pressure
+from hubbub.shuffler.service import LARGEST_SUBMIT_BYTES, ShufflerService
+from hubbub.shuffler.streams import read_stream_table
+from hubbub.wire.v1.services_pb2 import Batch, StatusRequest, SubmitRequest, SubmitResponse
+from hubbub.wire.v1.services_pb2_grpc import (
+    IngestStub,
+    OperatorStub,
+    ShufflerStub,
+    add_ShufflerServicer_to_server,
+)
+from tests.conftest import Made
+from tests.integration.test_pipeline import run  # noqa: F401 a fixture
+
+DAY = 86_400
+
+
+class Front:
+    """A shuffler's front in this process, with limits of one's own, on the session's Redis."""
+
+    def __init__(self, made: Made, pool: Pool, limiter: Limiter, pressure: Pressure) -> None:
+        self.made, self.pool, self.pressure = made, pool, pressure
+        self.address = f"127.0.0.1:{free_port()}"
+        table = read_stream_table(made.streams)
+        self.intake = Intake(pool)
+        self.service = ShufflerService(
+            table,
+            self.intake,
+            Mixer(pool, table, [], Policy()),
+            limiter=limiter,
+            pressure=pressure,
+        )
+        self.server = Server(
+            self.address,
+            [lambda server: add_ShufflerServicer_to_server(self.service, server)],
+            tls=None,
+            callers=None,
+            largest_message_bytes=LARGEST_SUBMIT_BYTES,
+            admit=self.service.admit,
+        )
+
+    def request(self, number: int) -> SubmitRequest:
+        epoch = int(time.time()) // DAY
+        key = self.made.bundle.keys[0]
+        info = seal_info("theme", epoch)
+        one = {"stream": "theme", "epoch": epoch, "key_id": key.id}
+        return SubmitRequest(
+            reports=[{**one, "sealed": seal(b"\1", key.key, info)} for _ in range(number)]  # type: ignore[list-item]
+        )
+
+    async def send(self, request: SubmitRequest) -> SubmitResponse:
+        async with grpc.aio.insecure_channel(self.address) as channel:
+            return await ShufflerStub(channel).Submit(request, timeout=20)
+
+
+@asynccontextmanager
+async def _front(
+    made: Made,
+    redis_url: str,
+    *,
+    rate: float = 0,
+    burst: int = 1,
+    most_reports: int = 10**9,
+    most_memory: float = 1.0,
+) -> AsyncIterator[Front]:
+    server = await connect_redis(redis_url)
+    await server.client.flushdb()
+    pool = Pool(server)
+    pressure = Pressure(pool, most_reports=most_reports, most_memory=most_memory)
+    front = Front(made, pool, Limiter(rate, burst), pressure)
+    loop = asyncio.create_task(front.intake.run())
+    await front.server.start()
+    yield front
+    await front.server.stop(1)
+    loop.cancel()
+    await server.client.config_set("maxmemory", 0)
+    await server.close()
+
+
+async def _hint(call: Awaitable[object]) -> float:
+    """The seconds that a refused call is told to wait."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    hints = dict(caught.value.trailing_metadata() or ())
+    return int(hints["grpc-retry-pushback-ms"]) / 1000
+
+
+def test_a_peer_past_its_rate_is_told_when_to_come_back(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        async with _front(made, redis_url, rate=20, burst=30) as front:
+            await front.send(front.request(40))
+            wait = await _hint(front.send(front.request(1)))
+            assert 0.2 < wait <= 1.1, "ten reports too many, at twenty a second, up to twice that"
+            await asyncio.sleep(wait)
+            await front.send(front.request(1))
+            assert front.service.turned_away == {"peer_limit": 1}
+            assert front.service.counts == {"taken": 41}
+
+    asyncio.run(body())
+
+
+def test_a_pool_that_is_full_refuses_unread_until_it_drains(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        async with _front(made, redis_url, most_reports=100) as front:
+            await front.send(front.request(100))
+            await front.pressure.look()
+            assert 1 <= await _hint(front.send(front.request(1))) <= 4
+            async with grpc.aio.insecure_channel(front.address) as channel:
+                submit = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
+                assert await _hint(submit(b"not read at all")) >= 1
+            assert front.service.turned_away == {"no_room": 2}
+            [window] = await front.pool.windows()
+            await front.pool.withhold(window, 1000)
+            await front.pressure.look()
+            await front.send(front.request(1))
+
+    asyncio.run(body())
+
+
+def test_a_redis_near_its_limit_refuses_before_it_is_full(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        async with _front(made, redis_url, most_memory=0.5) as front:
+            client = front.pool._redis
+            used = int((await client.info("memory"))["used_memory"])
+            await client.config_set("maxmemory", int(used * 1.8))
+            await front.pressure.look()
+            assert await _hint(front.send(front.request(1))) >= 1
+            await client.config_set("maxmemory", used * 4)
+            await front.pressure.look()
+            await front.send(front.request(1))
+
+    asyncio.run(body())
+
+
+def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
+    made: Made, redis_url: str
+) -> None:
+    async def body() -> None:
+        async with _front(made, redis_url) as front:
+            await front.pool._redis.config_set("maxmemory", 1)
+            assert await _hint(front.send(front.request(3))) >= 1
+            assert front.service.turned_away == {"store_full": 1}
+            assert front.pressure.wait_seconds > 0, "the next ones are refused unread"
+            await front.pool._redis.config_set("maxmemory", 0)
+            await front.pressure.look()
+            await front.send(front.request(3))
+            assert (await front.pool.law()).popitem()[1]["acknowledged"] == 3
+
+    asyncio.run(body())
+
+
+def test_reports_that_wait_for_a_slow_redis_are_bounded(
+    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.shuffler.intake._MOST_WAITING", 10)
+
+    async def body() -> None:
+        async with _front(made, redis_url) as front:
+            release = asyncio.Event()
+            add = front.pool.add
+
+            async def slow(reports: dict[Window, list[bytes]]) -> None:
+                await release.wait()
+                await add(reports)
+
+            front.pool.add = slow  # type: ignore[method-assign, assignment]
+            waiting = asyncio.create_task(front.send(front.request(8)))
+            await asyncio.sleep(0.3)
+            assert await _hint(front.send(front.request(3))) > 0
+            release.set()
+            await waiting
+
+    asyncio.run(body())
+
+
+def test_the_sdk_waits_as_it_is_told_and_then_delivers(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        async with _front(made, redis_url, rate=10, burst=2) as front:
+            transport = GrpcTransport(front.address, roots=None, insecure=True)
+
+            def report() -> None:
+                for _ in range(6):
+                    client = Client(made.bundle, MemoryState(), transport, hold_seconds=None)
+                    assert client.report("theme", "dark") is Outcome.QUEUED
+                    assert client.flush(20)
+                    assert client.dropped == {}
+
+            await asyncio.to_thread(report)
+            assert front.service.counts["taken"] == 6
+            assert front.service.turned_away["peer_limit"] > 0
+
+    asyncio.run(body())
+
+
+def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
+    made: Made, redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        async with (
+            _front(made, redis_url) as front,
+            grpc.aio.insecure_channel(front.address) as channel,
+        ):
+            submit = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
+            whole = front.request(1).SerializeToString()
+            for wrong in (b"\xff\xff", whole[:-3], whole + b"\x9a\x06\x04user"):
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await submit(wrong)
+                assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await submit(bytes(LARGEST_SUBMIT_BYTES + 1))
+            assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(body())
+    assert caplog.text == "", "strangers do not fill our log"
+
+
+def test_a_fault_of_our_own_is_named_in_the_log_without_what_was_sent(
+    made: Made, redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        async with _front(made, redis_url) as front:
+
+            def broken(*_: object) -> None:
+                raise RuntimeError("the secret that somebody sent")
+
+            front.service._refusal = broken  # type: ignore[assignment, method-assign]
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await front.send(front.request(1))
+            assert caught.value.code() is grpc.StatusCode.INTERNAL
+            assert "secret" not in (caught.value.details() or "")
+
+    with caplog.at_level(logging.DEBUG):
+        asyncio.run(body())
+    assert "RuntimeError at " in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_a_certificate_opens_the_doors_of_its_own_role_alone(run: LocalRun) -> None:  # noqa: F811
+    """Batches come from the shuffler, questions from analysts."""
+    tls = run.home / "tls"
+    ingest = f"127.0.0.1:{run._ports.ingest}"
+    asks: list[tuple[str, str, Callable[[grpc.Channel], object]]] = [
+        ("analyst", ingest, lambda c: IngestStub(c).Apply(Batch(), timeout=10)),
+        ("redis", ingest, lambda c: IngestStub(c).Apply(Batch(), timeout=10)),
+        (
+            "shuffler",
+            run.endpoints.query,
+            lambda c: OperatorStub(c).Status(StatusRequest(), timeout=10),
+        ),
+        (
+            "aggregator",
+            run.endpoints.shuffler_status,
+            lambda c: OperatorStub(c).Status(StatusRequest(), timeout=10),
+        ),
+    ]
+    for role, address, ask in asks:
+        credentials = TlsFolder(tls, role).channel_credentials()
+        with grpc.secure_channel(address, credentials) as channel:
+            with pytest.raises(grpc.RpcError) as caught:
+                ask(channel)
+            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED, role
+
+
+def test_the_terms_of_the_law_are_metrics_of_both_services(
+    run: LocalRun,  # noqa: F811
+) -> None:
+    transport = GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
+    for _ in range(60):
+        client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
+        client.report("theme", "dark")
+        assert client.flush(20)
+    transport.pause()
+    deadline = time.monotonic() + 30
+    while True:
+        told = _scraped(run, run._ports.shuffler_metrics)
+        told |= _scraped(run, run._ports.aggregator_metrics)
+        [terms] = law(run.endpoints).values()
+        mine = {t: told.get(("theme", t), 0) for t in terms if t != "rejected"}
+        if mine == {t: terms[t] for t in mine} and terms["counted"]:
+            break
+        assert time.monotonic() < deadline, (mine, terms)
+        time.sleep(0.2)
+    assert mine["acknowledged"] == 60
+    assert told["", "hubbub_store_up"] == 1
+    assert told["", 'hubbub_submitted_reports_total{outcome="taken"}'] == 60
+    assert told["", "hubbub_opening_key_days_left"] > 100
+    assert told["", "process_resident_memory_bytes"] > 1e6
+    run._redis[0].child.process.kill()
+    assert _scraped(run, run._ports.shuffler_metrics)["", "hubbub_store_up"] == 0
+
+
+def _scraped(run: LocalRun, port: int) -> dict[tuple[str, str], float]:  # noqa: F811
+    tls = run.home / "tls"
+    context = ssl.create_default_context(cafile=str(tls / "ca.pem"))
+    context.load_cert_chain(tls / "analyst.pem", tls / "analyst.key")
+    with urllib.request.urlopen(f"https://localhost:{port}/metrics", context=context) as answer:
+        lines = answer.read().decode().splitlines()
+    found: dict[tuple[str, str], float] = {}
+    for line in lines:
+        if line.startswith("#"):
+            continue
+        name, _, number = line.rpartition(" ")
+        if name.startswith("hubbub_reports{"):
+            labels = dict(pair.split("=") for pair in name[15:-1].split(","))
+            found[labels["stream"].strip('"'), labels["term"].strip('"')] = float(number)
+        else:
+            found["", name] = float(number)
+    return found
+
+
+def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None:
+    from hubbub.errors import ServiceUnavailable
+
+    async def body() -> None:
+        async def nothing() -> dict[Window, dict[str, int]]:
+            return {}
+
+        metrics = Metrics(nothing, {}, {})
+        with pytest.raises(ServiceUnavailable, match="is not on this machine"):
+            metrics.serve("0.0.0.0:1", None)
+        port = free_port()
+        metrics.serve(f"127.0.0.1:{port}", None)
+        with pytest.raises(ServiceUnavailable, match="choose another --metrics-listen"):
+            metrics.serve(f"127.0.0.1:{port}", None)
+        write_certificates(tmp_path / "tls", [])
+        secured = free_port()
+        metrics.serve(f"127.0.0.1:{secured}", TlsFolder(tmp_path / "tls", "shuffler"))
+        with pytest.raises(OSError, match="certificate|closed|alert|reset"):
+            await asyncio.to_thread(
+                urllib.request.urlopen,
+                f"https://localhost:{secured}/metrics",
+                context=ssl._create_unverified_context(),
+            )
+
+    asyncio.run(body())

@@ -1,0 +1,290 @@
+"""What hubbub asks of a Redis, and what it does when that fails: kept, full, failed over, fenced."""
+
+import asyncio
+import logging
+import re
+import secrets
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import redis
+from redis.exceptions import NoPermissionError
+
+from hubbub.aggregator.redis_store import RedisStore
+from hubbub.aggregator.store import Commit, Outcome
+from hubbub.cli.certificates import write_certificates
+from hubbub.cli.embedded_redis import free_port
+from hubbub.errors import StoreFull, StoreUnavailable
+from hubbub.mechanisms import Totals
+from hubbub.serving import RedisServer, Window, connect_redis
+from hubbub.shuffler.batch import Take
+from hubbub.shuffler.pool import Pool
+from tests.servers import has_tls, redis_server
+from tests.system.chaos.line import Line
+
+ROOT = Path(__file__).parents[2]
+WINDOW = Window("theme", 7)
+
+
+def _reports(number: int) -> list[bytes]:
+    return [secrets.token_bytes(49) for _ in range(number)]
+
+
+def _commit(tags: list[bytes], batch_id: bytes | None = None) -> Commit:
+    cells = np.array([len(tags), 0], dtype=np.int64)
+    return Commit(batch_id or secrets.token_bytes(16), tags, cells, 0, {}, 4 * 10**9, 4 * 10**9)
+
+
+def _run(body: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(body)
+
+
+def _connected(url: str, replicas: int = 0) -> RedisServer:
+    async def connect() -> RedisServer:
+        server = await connect_redis(url, replicas)
+        await server.close()
+        return server
+
+    return asyncio.run(connect())
+
+
+def test_a_redis_that_keeps_nothing_is_said_with_the_setting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with redis_server(tmp_path / "off", appendonly="no") as port, caplog.at_level(logging.WARNING):
+        _connected(f"redis://127.0.0.1:{port}/0")
+    assert "appendonly yes" in caplog.text
+    caplog.clear()
+    with redis_server(tmp_path / "on", appendonly="yes") as port, caplog.at_level(logging.WARNING):
+        _connected(f"redis://127.0.0.1:{port}/0")
+    assert caplog.text == ""
+
+
+def test_a_redis_that_would_forget_is_refused(tmp_path: Path) -> None:
+    with (
+        redis_server(tmp_path, maxmemory="100mb", maxmemory_policy="allkeys-lru") as port,
+        pytest.raises(StoreUnavailable, match="set maxmemory-policy noeviction"),
+    ):
+        _connected(f"redis://127.0.0.1:{port}/0")
+
+
+def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: Path) -> None:
+    async def body(port: int) -> None:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        pool, store = Pool(server), RedisStore(server)
+        await pool.add({WINDOW: _reports(100)})
+        await pool.live()
+        assert await store.shards(WINDOW) == 1
+        await server.client.config_set("maxmemory", 1)
+        with pytest.raises(StoreFull, match="is full; raise its maxmemory"):
+            await pool.add({WINDOW: _reports(5)})
+        with pytest.raises(StoreFull):
+            await store.add(WINDOW, _commit([secrets.token_bytes(16)]))
+        assert await store.read(WINDOW) == Totals([], 0), "queries are answered"
+        await pool.live()
+        taken = await pool.take(WINDOW, Take(60, 60, 100))
+        assert taken is not None
+        assert len(await pool.hold(WINDOW, taken, None)) == 60
+        await pool.delivered(WINDOW, taken)
+        assert await pool.withhold(WINDOW, 50) == 40
+        await server.client.config_set("maxmemory", 0)
+        assert (await pool.law())[WINDOW] == {
+            "acknowledged": 100,
+            "pooled": 0,
+            "in_flight": 0,
+            "withheld": 40,
+        }
+        assert await store.read(WINDOW) == Totals([], 0)
+        await server.close()
+
+    with redis_server(tmp_path) as port:
+        _run(body(port))
+
+
+def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_path: Path) -> None:
+    """The primary dies right after an acknowledgement; its replica takes over, at its address."""
+
+    async def body(first: int, second: int, line: Line) -> None:
+        server = await connect_redis(f"redis://{line.address}/0", replicas=1)
+        pool, store = Pool(server), RedisStore(server)
+        await pool.add({WINDOW: _reports(100)})
+        assert await store.shards(WINDOW) == 1
+        commit = _commit([secrets.token_bytes(16) for _ in range(3)])
+        assert (await store.add(WINDOW, commit))[0] is Outcome.APPLIED
+        taken = await pool.take(WINDOW, Take(60, 60, 100))
+        assert taken is not None
+        before = await pool.hold(WINDOW, taken, None)
+        with redis.Redis(port=first) as old, redis.Redis(port=second) as new:
+            old.shutdown(nosave=True)
+            with pytest.raises(StoreUnavailable):
+                await pool.add({WINDOW: _reports(1)})
+            new.replicaof("NO", "ONE")
+        line.lead_to(f"127.0.0.1:{second}")
+        with pytest.raises(StoreUnavailable, match="0 of 1 replicas have the write"):
+            await pool.add({WINDOW: _reports(1)})
+        assert set(await pool.batches(WINDOW)) == {taken}
+        alone = RedisServer(server.client, "")
+        assert (await Pool(alone).law())[WINDOW]["acknowledged"] == 101
+        assert set(before) == await server.client.smembers(
+            f"shuffler:batch:{{theme:7}}:{taken.hex()}"
+        )
+        assert (await RedisStore(alone).add(WINDOW, commit))[0] is Outcome.ALREADY_APPLIED
+        assert await store.read(WINDOW) == Totals([3, 0], 3)
+        await server.close()
+
+    second = free_port()
+    with (
+        redis_server(tmp_path / "first") as first,
+        redis_server(tmp_path / "second", second, replicaof=f"127.0.0.1 {first}"),
+    ):
+        line = Line(f"127.0.0.1:{first}")
+        _wait_for_replica(first)
+        _run(body(first, second, line))
+        line.close()
+
+
+def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
+    async def body(first: int, second: int, line: Line) -> None:
+        server = await connect_redis(f"redis://{line.address}/0")
+        pool = Pool(server)
+        await pool.add({WINDOW: _reports(10)})
+        with redis.Redis(port=first) as old, redis.Redis(port=second) as new:
+            old.wait(1, 5000)
+            new.replicaof("NO", "ONE")
+            old.replicaof("127.0.0.1", str(second))
+        line.lead_to(f"127.0.0.1:{second}", cut=False)
+        with pytest.raises(StoreUnavailable, match="ReadOnlyError|READONLY"):
+            await pool.add({WINDOW: _reports(1)})
+        await pool.add({WINDOW: _reports(1)})
+        assert (await pool.law())[WINDOW]["acknowledged"] == 11
+        await server.close()
+
+    second = free_port()
+    with (
+        redis_server(tmp_path / "first") as first,
+        redis_server(tmp_path / "second", second, replicaof=f"127.0.0.1 {first}"),
+    ):
+        line = Line(f"127.0.0.1:{first}")
+        _wait_for_replica(first)
+        _run(body(first, second, line))
+        line.close()
+
+
+def _wait_for_replica(port: int) -> None:
+    with redis.Redis(port=port) as primary:
+        primary.set("here", 1)
+        assert primary.wait(1, 20_000) == 1
+
+
+def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
+    """The users of deploy/redis, on one server."""
+    users = (ROOT / "deploy/redis/users.acl").read_text()
+    (tmp_path / "users.acl").write_text(users)
+    assert len(re.findall(r">CHANGE-ME-\w+", users)) == 2
+
+    async def body(port: int) -> None:
+        urls = [
+            f"redis://{role}:CHANGE-ME-{role.upper()}@127.0.0.1:{port}/0"
+            for role in ("shuffler", "aggregator")
+        ]
+        pooling, adding = [await connect_redis(url) for url in urls]
+        pool, store = Pool(pooling), RedisStore(adding)
+        await pool.live()
+        await pool.add({WINDOW: _reports(50)})
+        taken = await pool.take(WINDOW, Take(20, 20, 50))
+        assert taken is not None
+        assert len(await pool.hold(WINDOW, taken, None)) == 20
+        assert set(await pool.batches(WINDOW)) == {taken}
+        await pool.delivered(WINDOW, taken)
+        assert await pool.close_windows() == [WINDOW]
+        assert await pool.unknown_since(WINDOW, 5.0) == 5
+        assert await pool.withhold(WINDOW, 100) == 30
+        assert await pool.is_empty(WINDOW)
+        await pool.lay_aside(WINDOW)
+        assert await pool.held() == 0
+        assert (await pool.law())[WINDOW]["withheld"] == 30
+        assert await pool.memory() == 0
+        await pool.leave()
+        assert await store.shards(WINDOW) == 1
+        tags = [secrets.token_bytes(16) for _ in range(3)]
+        assert (await store.add(WINDOW, _commit(tags)))[0] is Outcome.APPLIED
+        assert (await store.add(WINDOW, _commit(tags)))[0] is Outcome.SEEN
+        assert await store.read(WINDOW) == Totals([3, 0], 3)
+        assert (await store.law())[WINDOW] == {"counted": 3}
+        for mine, others in ((pooling, "aggregator"), (adding, "shuffler")):
+            for command in (
+                ("SMEMBERS", f"{others}:windows"),
+                ("HGETALL", f"{others}:windows"),
+                ("EVAL", f"return redis.call('GET', '{others}:x')", "0"),
+                ("KEYS", "*"),
+                ("SCAN", "0"),
+                ("CONFIG", "GET", "*"),
+                ("FLUSHALL",),
+                ("MONITOR",),
+                ("SUBSCRIBE", "x"),
+                ("ACL", "LIST"),
+                ("DEBUG", "SLEEP", "0"),
+                ("SHUTDOWN",),
+            ):
+                with pytest.raises((NoPermissionError, redis.ResponseError)):
+                    await mine.client.execute_command(*command)
+        await pooling.close()
+        await adding.close()
+        with pytest.raises(StoreUnavailable, match="Auth|WRONGPASS|NOAUTH"):
+            await connect_redis(f"redis://127.0.0.1:{port}/0")
+
+    with redis_server(tmp_path / "redis", aclfile=f'"{tmp_path}/users.acl"') as port:
+        _run(body(port))
+
+
+def test_redis_over_tls_checks_who_it_is(tmp_path: Path) -> None:
+    if not has_tls():
+        pytest.skip("this Redis server has no TLS: install redis-server, that of Debian has")
+    tls, strangers = tmp_path / "tls", tmp_path / "strangers"
+    write_certificates(tls, [])
+    write_certificates(strangers, [])
+    port = free_port()
+
+    async def body() -> None:
+        server = await connect_redis(f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={tls}/ca.pem")
+        await Pool(server).add({WINDOW: _reports(3)})
+        await server.close()
+        for url in (
+            f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={strangers}/ca.pem",
+            f"rediss://127.0.0.1:{port}/0",
+            f"redis://127.0.0.1:{port}/0",
+        ):
+            with pytest.raises(StoreUnavailable):
+                await connect_redis(url)
+
+    with redis_server(
+        tmp_path / "redis",
+        port,
+        tls_port=str(port),
+        tls_cert_file=str(tls / "redis.pem"),
+        tls_key_file=str(tls / "redis.key"),
+        tls_ca_cert_file=str(tls / "ca.pem"),
+        tls_auth_clients="no",
+    ):
+        _run(body())
+
+
+def test_the_configuration_that_ships_is_one(tmp_path: Path) -> None:
+    """Every line of deploy/redis/redis.conf is understood, with places of its own."""
+    if not has_tls():
+        pytest.skip("this Redis server has no TLS: install redis-server, that of Debian has")
+    write_certificates(tmp_path / "tls", [])
+    text = (ROOT / "deploy/redis/redis.conf").read_text().replace("/etc/redis", str(tmp_path))
+    (tmp_path / "users.acl").write_text((ROOT / "deploy/redis/users.acl").read_text())
+    port = free_port()
+    text = text.replace("tls-port 6379", f"tls-port {port}")
+    settings = dict(line.split(" ", 1) for line in text.splitlines() if line[:1] not in {"#", ""})
+    del settings["port"]
+    url = f"rediss://shuffler:CHANGE-ME-SHUFFLER@127.0.0.1:{port}/0?ssl_ca_certs={tmp_path}/tls/ca.pem"
+    with redis_server(
+        tmp_path / "redis", port, **{k.replace("-", "_"): v for k, v in settings.items()}
+    ):
+        _connected(url)

