@@ -1,4 +1,4 @@
-"""What stands in front of the services: strict messages, roles, limits with a hint when to return."""
+"""What stands in front of the services: strict messages, roles, limits that say when to return."""
 
 import asyncio
 import logging
@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -28,6 +29,7 @@ from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.pressure import Pressure
 from hubbub.shuffler.service import LARGEST_SUBMIT_BYTES, ShufflerService
 from hubbub.shuffler.streams import read_stream_table
+from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, StatusRequest, SubmitRequest, SubmitResponse
 from hubbub.wire.v1.services_pb2_grpc import (
     IngestStub,
@@ -71,7 +73,10 @@ class Front:
         info = seal_info("theme", epoch)
         one = {"stream": "theme", "epoch": epoch, "key_id": key.id}
         return SubmitRequest(
-            reports=[{**one, "sealed": seal(b"\1", key.key, info)} for _ in range(number)]  # type: ignore[list-item]
+            reports=[
+                SealedReport(**one, sealed=seal(b"\1", key.key, info))  # type: ignore[arg-type]
+                for _ in range(number)
+            ]
         )
 
     async def send(self, request: SubmitRequest) -> SubmitResponse:
@@ -133,7 +138,7 @@ def test_a_pool_that_is_full_refuses_unread_until_it_drains(made: Made, redis_ur
             await front.pressure.look()
             assert 1 <= await _hint(front.send(front.request(1))) <= 4
             async with grpc.aio.insecure_channel(front.address) as channel:
-                submit = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
+                submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
                 assert await _hint(submit(b"not read at all")) >= 1
             assert front.service.turned_away == {"no_room": 2}
             [window] = await front.pool.windows()
@@ -227,7 +232,7 @@ def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
             _front(made, redis_url) as front,
             grpc.aio.insecure_channel(front.address) as channel,
         ):
-            submit = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
+            submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
             whole = front.request(1).SerializeToString()
             for wrong in (b"\xff\xff", whole[:-3], whole + b"\x9a\x06\x04user"):
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -353,11 +358,11 @@ def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None:
         write_certificates(tmp_path / "tls", [])
         secured = free_port()
         metrics.serve(f"127.0.0.1:{secured}", TlsFolder(tmp_path / "tls", "shuffler"))
-        with pytest.raises(OSError, match="certificate|closed|alert|reset"):
+        with pytest.raises(OSError, match=r"certificate|closed|alert|reset"):
             await asyncio.to_thread(
                 urllib.request.urlopen,
                 f"https://localhost:{secured}/metrics",
-                context=ssl._create_unverified_context(),
+                context=ssl.create_default_context(cafile=str(tmp_path / "tls" / "ca.pem")),
             )
 
     asyncio.run(body())

@@ -1,4 +1,4 @@
-"""What hubbub asks of a Redis, and what it does when that fails: kept, full, failed over, fenced."""
+"""What hubbub asks of a Redis, and what it does when that is full, fails over, or is not ours."""
 
 import asyncio
 import logging
@@ -156,7 +156,7 @@ def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
             new.replicaof("NO", "ONE")
             old.replicaof("127.0.0.1", str(second))
         line.lead_to(f"127.0.0.1:{second}", cut=False)
-        with pytest.raises(StoreUnavailable, match="ReadOnlyError|READONLY"):
+        with pytest.raises(StoreUnavailable, match=r"ReadOnlyError|READONLY"):
             await pool.add({WINDOW: _reports(1)})
         await pool.add({WINDOW: _reports(1)})
         assert (await pool.law())[WINDOW]["acknowledged"] == 11
@@ -229,11 +229,12 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
                 ("DEBUG", "SLEEP", "0"),
                 ("SHUTDOWN",),
             ):
+                client: Any = mine.client
                 with pytest.raises((NoPermissionError, redis.ResponseError)):
-                    await mine.client.execute_command(*command)
+                    await client.execute_command(*command)
         await pooling.close()
         await adding.close()
-        with pytest.raises(StoreUnavailable, match="Auth|WRONGPASS|NOAUTH"):
+        with pytest.raises(StoreUnavailable, match=r"Auth|WRONGPASS|NOAUTH"):
             await connect_redis(f"redis://127.0.0.1:{port}/0")
 
     with redis_server(tmp_path / "redis", aclfile=f'"{tmp_path}/users.acl"') as port:

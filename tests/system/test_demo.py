@@ -1,10 +1,14 @@
 """`hubbub demo` end to end, and what is left behind by a whole run: nothing about anyone."""
 
+import base64
 import json
 import os
+import re
+import ssl
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -86,9 +90,19 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[byte
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
             dumps = [_dump(run.shuffler_redis), _dump(run.aggregator_redis)]
+            for port in (run._ports.shuffler_metrics, run._ports.aggregator_metrics):
+                (home / "log" / f"{port}.metrics").write_bytes(_metrics(home / "tls", port))
     finally:
         del os.environ["PYTHONPROFILEIMPORTTIME"]
     return home, dumps, payloads
+
+
+def _metrics(tls: Path, port: int) -> bytes:
+    context = ssl.create_default_context(cafile=str(tls / "ca.pem"))
+    context.load_cert_chain(tls / "analyst.pem", tls / "analyst.key")
+    with urllib.request.urlopen(f"https://localhost:{port}/metrics", context=context) as answer:
+        told: bytes = answer.read()
+        return told
 
 
 def _dump(url: str) -> bytes:
@@ -133,19 +147,34 @@ def test_redis_holds_no_payload_value_or_peer_after_the_run(
         assert b"batch:" not in dump
 
 
-def test_logs_hold_no_value_payload_or_peer(
+def test_logs_and_metrics_hold_no_value_payload_secret_or_peer(
     whole_run: tuple[Path, list[bytes], list[bytes]],
 ) -> None:
     home, _, payloads = whole_run
-    for name in ("shuffler.log", "aggregator.log"):
-        log = (home / "log" / name).read_bytes()
+    told = sorted((home / "log").glob("*"))
+    assert len(told) == 4
+    secrets = [
+        entry["private"] for entry in json.loads((home / "keys/opening.keys.json").read_bytes())
+    ]
+    for conf in home.glob("redis-*/redis.conf"):
+        secrets += re.findall(r"^requirepass (\S+)$", conf.read_text(), re.MULTILINE)
+    assert len(secrets) > 2
+    for path in told:
+        text = path.read_bytes()
         for secret in (
             *_said_values(),
+            *payloads,
+            *(payload.hex().encode() for payload in payloads),
+            *(base64.b64encode(payload) for payload in payloads),
+            *(secret.encode() for secret in secrets),
             b"127.0.0.1",
-            b"peer",
-            *(p.hex().encode() for p in payloads),
+            b"::1",
+            b"ipv4:",
         ):
-            assert secret not in log
+            assert secret not in text, path.name
+    metrics = b"".join(path.read_bytes() for path in told if path.suffix == ".metrics")
+    assert b'term="acknowledged"' in metrics
+    assert b'term="counted"' in metrics
 
 
 def test_the_shuffler_process_never_imports_mechanisms_or_catalog(

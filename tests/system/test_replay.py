@@ -1,0 +1,181 @@
+"""All that passed between the roles in a whole run is captured, looked at, and sent again."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+
+from hubbub.aggregator.redis_store import RedisStore
+from hubbub.cli.demo import _close_epochs
+from hubbub.cli.embedded_redis import free_port
+from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.people import people
+from hubbub.cli.query_commands import balance
+from hubbub.cli.remote import law, whole
+from hubbub.cli.up import demo_catalog
+from hubbub.client import Client, GrpcTransport, MemoryState
+from hubbub.client.state import Waiting
+from hubbub.serving import TlsFolder, connect_redis
+from hubbub.serving.server import LARGEST_MESSAGE_BYTES
+from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
+from hubbub.wire.v1.services_pb2_grpc import (
+    IngestServicer,
+    IngestStub,
+    add_IngestServicer_to_server,
+)
+
+DEVICES = 1200
+OPTIONS = [
+    ("grpc.max_receive_message_length", LARGEST_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", LARGEST_MESSAGE_BYTES),
+]
+
+
+class Tap(IngestServicer):
+    """Stands where the aggregator is, keeps every batch, and passes it on."""
+
+    def __init__(self, onward: IngestStub) -> None:
+        self._onward = onward
+        self.batches: list[Batch] = []
+
+    def Apply(self, request: Batch, _context: Any) -> BatchOutcome:  # noqa: N802 named by the proto
+        self.batches.append(request)
+        return self._onward.Apply(request, timeout=60)
+
+
+class Recorder(GrpcTransport):
+    """Keeps what devices submit."""
+
+    sent: list[tuple[Waiting, ...]]
+
+    def submit(self, reports: Sequence[Waiting], timeout_seconds: float) -> dict[int, str]:
+        self.sent.append(tuple(reports))
+        return super().submit(reports, timeout_seconds)
+
+
+class TappedRun(LocalRun):
+    """A local run whose shuffler sends to the tap."""
+
+    tap_port: int
+
+    def _service(self, role: str, *arguments: str, redis_url: str) -> None:
+        ingest = f"127.0.0.1:{self._ports.ingest}"
+        if role == "shuffler":
+            arguments = tuple(
+                f"127.0.0.1:{self.tap_port}" if argument == ingest else argument
+                for argument in arguments
+            )
+        super()._service(role, *arguments, redis_url=redis_url)
+
+
+@contextmanager
+def _tapped(home: Path) -> Iterator[tuple[LocalRun, Tap]]:
+    run = TappedRun(home, demo_catalog(), Ports.free())
+    run.tap_port = free_port()
+    with run:
+        tls = home / "tls"
+        credentials = TlsFolder(tls, "shuffler").channel_credentials()
+        address = f"127.0.0.1:{run._ports.ingest}"
+        with grpc.secure_channel(address, credentials, options=OPTIONS) as channel:
+            tap = Tap(IngestStub(channel))
+            server = grpc.server(ThreadPoolExecutor(4), options=OPTIONS)
+            add_IngestServicer_to_server(tap, server)
+            mine = TlsFolder(tls, "aggregator").server_credentials(mutual=True)
+            server.add_secure_port(f"127.0.0.1:{run.tap_port}", mine)
+            server.start()
+            yield run, tap
+            server.stop(1).wait()
+
+
+def _report(run: LocalRun, recorder: GrpcTransport) -> None:
+    for person in people(DEVICES):
+        client = Client(run.bundle, MemoryState(), recorder, hold_seconds=None)
+        for metric, value in person.items():
+            client.report(metric, value)
+        assert client.flush(60)
+
+
+def _drained(run: LocalRun) -> dict[str, int]:
+    _close_epochs(run.shuffler_redis)
+    deadline = time.monotonic() + 60
+    while True:
+        terms = whole(law(run.endpoints).values())
+        if terms["acknowledged"] and not terms["pooled"] + terms["in_flight"] and balance(terms):
+            return terms
+        assert time.monotonic() < deadline, terms
+        time.sleep(0.1)
+
+
+def _totals(run: LocalRun) -> dict[Any, Any]:
+    async def read() -> dict[Any, Any]:
+        server = await connect_redis(run.aggregator_redis)
+        store = RedisStore(server)
+        found = {window: await store.read(window) for window in await store.law()}
+        await server.close()
+        return found
+
+    return asyncio.run(read())
+
+
+@pytest.mark.timeout(300)
+def test_everything_sent_once_more_changes_no_total(tmp_path: Path) -> None:
+    with _tapped(tmp_path / "home") as (run, tap):
+        recorder = Recorder(run.bundle.shuffler, roots=run.bundle.roots)
+        recorder.sent = []
+        _report(run, recorder)
+        # Devices' traffic again, while their epochs are still open.
+        for reports in list(recorder.sent):
+            assert GrpcTransport.submit(recorder, reports, 30) == {}
+        first = _drained(run)
+        totals = _totals(run)
+        assert sum(found.reports for found in totals.values()) == 5 * DEVICES == first["counted"]
+        assert first["acknowledged"] == first["counted"] + first["duplicate"]
+        _look_at(tap.batches, recorder.sent)
+        # And when they are closed.
+        refused = GrpcTransport.submit(recorder, recorder.sent[0], 30)
+        assert set(refused.values()) == {"refused_expired"}
+        # The shuffler's traffic: as it was, then as another batch would carry it.
+        captured = list(tap.batches)
+        for batch in captured:
+            assert tap._onward.Apply(batch, timeout=60).already_applied
+        for batch in captured:
+            batch.batch_id = secrets.token_bytes(16)
+            assert not tap._onward.Apply(batch, timeout=60).already_applied
+        recorder.pause()
+        assert _totals(run) == totals
+        last = whole(law(run.endpoints).values())
+        assert last["counted"] == first["counted"]
+        again = sum(len(batch.sealed) for batch in captured)
+        assert last["duplicate"] == first["duplicate"] + again
+
+
+def _look_at(batches: Sequence[Batch], sent: Sequence[Sequence[Waiting]]) -> None:
+    """What the aggregator receives is the same for all devices, but for sealed bytes and order."""
+    for batch in batches:
+        assert {field.name for field, _ in batch.ListFields()} == {
+            "batch_id",
+            "stream",
+            "epoch",
+            "key_id",
+            "sealed",
+        }
+        assert len({len(sealed) for sealed in batch.sealed}) == 1
+    assert len({batch.batch_id for batch in batches}) == len(batches)
+    assert len({(b.stream, b.epoch, b.key_id) for b in batches}) == 5
+    arrived = [bytes(sealed) for batch in batches for sealed in batch.sealed]
+    submitted = [one.sealed for reports in sent for one in reports]
+    assert set(arrived) == set(submitted)
+    # Order tells nothing: how a report's places there and here go together is chance.
+    place = {sealed: at for at, sealed in enumerate(submitted)}
+    largest = max(batches, key=lambda batch: len(batch.sealed))
+    places = [place[bytes(sealed)] for sealed in largest.sealed]
+    correlation = float(np.corrcoef(places, range(len(places)))[0, 1])
+    assert abs(correlation) < 6 / len(places) ** 0.5, "6 standard errors: 2e-9 by chance"
