@@ -82,7 +82,7 @@ def _odds(mechanism: BasicRappor | BucketFlips, value: int) -> list[tuple[bytes,
 def test_the_instantaneous_step_bounds_how_alike_two_reports_are(
     f: float, p: float, q: float
 ) -> None:
-    mechanism = BasicRappor(categories=3, f=f, p=p, q=q)
+    mechanism = BasicRappor(categories=2, f=f, p=p, q=q)
     zero, one = (
         mechanism.chain.one_after_zero.exact,
         mechanism.chain.one_after_one.exact,
@@ -94,7 +94,7 @@ def test_the_instantaneous_step_bounds_how_alike_two_reports_are(
 
 def test_without_an_instantaneous_step_a_report_is_a_fingerprint() -> None:
     """As the documents warn of p = 0 with q = 1, and of `buckets`."""
-    unmoved = BasicRappor(categories=3, f=0.5, p=0.0, q=1.0)
+    unmoved = BasicRappor(categories=2, f=0.5, p=0.0, q=1.0)
     flips = BucketFlips(epsilon=1.0, low=0, high=4, buckets=4, sampled=2)
     for mechanism in (unmoved, flips):
         half = mechanism.layout.payload_bytes

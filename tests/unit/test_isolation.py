@@ -107,22 +107,22 @@ def _simulated(policy: Policy, low: int, floods: int, honest: int, chance: rando
 
 @pytest.mark.parametrize(("floods", "honest"), [(0, 0), (2, 0), (5, 0), (5, 1), (8, 2)])
 def test_the_chance_that_was_worked_out_is_the_one_simulated(floods: int, honest: int) -> None:
-    """4,000 attacks; off by more than 6 standard errors with 2e-9."""
+    """1,500 attacks; off by more than 6 standard errors with 2e-9."""
     chance = random.Random(f"{floods} {honest}")
     expected = isolation(20, 20, floods, honest)
     policy = Policy(reserve=1.0, max_batch=20)
-    runs = 4000
+    runs = 1500
     hits = sum(_simulated(policy, 20, floods, honest, chance) for _ in range(runs))
     assert abs(hits / runs - expected) <= 6 * sqrt(expected * (1 - expected) / runs) + 1e-9
 
 
 def test_the_pool_in_redis_draws_as_the_rule_says(redis_url: str) -> None:
-    """2,000 batches of 20 out of 40: how many of 4 marked ones leave is hypergeometric."""
+    """1,000 batches of 20 out of 40: how many of 4 marked ones leave is hypergeometric."""
     from hubbub.serving import Window, connect_redis
     from hubbub.shuffler.batch import Take
     from hubbub.shuffler.pool import Pool
 
-    runs = 2000
+    runs = 1000
 
     async def body() -> Counter[int]:
         server = await connect_redis(redis_url)
