@@ -14,10 +14,14 @@ from benchmarks import mechanisms
 from benchmarks.device import randomize, sealing
 from benchmarks.host import latency, memory, report
 from benchmarks.measure import Row
+from benchmarks.overload import overload
 from benchmarks.queries import decoding, estimating
 from benchmarks.services import folding, path, storing
 
-STAGES = (randomize, report, memory, latency, sealing, folding, storing, estimating, decoding, path)
+STAGES = (
+    *(randomize, report, memory, latency, sealing, folding),
+    *(storing, estimating, decoding, path, overload),
+)
 RESULTS = Path(__file__).with_name("RESULTS.md")
 _PEERS = (
     "Peers (pure-ldp, multi-freq-ldpy, opendp) at epsilon 1, measured in the same run in an "

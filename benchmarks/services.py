@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.measure import Row, rate
-from benchmarks.own import counted, own_hubbub, own_redis, times
+from benchmarks.own import close_epochs, counted, own_hubbub, own_redis, times
 from hubbub.aggregator.fold import fold
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.store import Commit
@@ -118,7 +118,7 @@ async def _storing(url: str) -> list[Row]:
             "<= 15 ms",
         )
     )
-    await client.aclose()
+    await server.close()
     return rows
 
 
@@ -155,7 +155,7 @@ def path() -> Iterator[Row]:
         with grpc.secure_channel(run.bundle.shuffler, credentials) as channel:
             for request in requests:
                 ShufflerStub(channel).Submit(request, timeout=60)
-        asyncio.run(_close(run.shuffler_redis))
+        close_epochs(run.shuffler_redis)
         while sum(window["counted"] for window in law(run.endpoints).values()) < _PATH_REPORTS:
             time.sleep(0.05)
         ours = _PATH_REPORTS / (time.perf_counter() - start)
@@ -166,12 +166,6 @@ def path() -> Iterator[Row]:
             ours / limit,
             ">= .6",
         )
-
-
-async def _close(url: str) -> None:
-    server = await connect_redis(url)
-    await Pool(server).close_windows()
-    await server.close()
 
 
 def _unpack(payloads: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:

@@ -90,7 +90,7 @@ def test_every_test_that_the_threat_model_names_is_there() -> None:
 
 def test_every_command_that_the_readme_types_is_one() -> None:
     text = (ROOT / "README.md").read_text()
-    typed = r"^ {4}(?:\S+=\S+ )?hubbub (\w+(?: (?:new|tls|check|build))?)"
+    typed = r"^ {4}(?:\S+=\S+ )?hubbub (\w+(?: (?:new|rotate|tls|check|build))?)"
     commands = set(re.findall(typed, text, re.MULTILINE))
     assert commands >= {"up", "status", "query", "keys new", "keys tls", "catalog build"}
     for command in commands:

@@ -1,0 +1,206 @@
+"""Overload: ten times what the whole path takes, for a while; what is taken meanwhile, and after.
+
+By hand: python -m benchmarks.overload 60
+"""
+
+import asyncio
+import json
+import secrets
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from benchmarks.measure import Row
+from benchmarks.own import close_epochs
+from hubbub.catalog import epoch_at, epoch_start, key_at, read_bundle, seal, seal_info
+from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.query_commands import balance
+from hubbub.cli.remote import law, whole
+from hubbub.cli.up import demo_catalog
+from hubbub.mechanisms import SystemBits
+from hubbub.wire.v1.report_pb2 import SealedReport
+from hubbub.wire.v1.services_pb2 import SubmitRequest
+
+__all__ = ["overload"]
+
+_REPORTS_A_CALL = 200
+_SEAL_AT_ONCE = 2
+_TIMES = 10
+_MOST_HELD = 30_000
+_UNLOADED_SECONDS = 15.0
+_SUBMIT = "/hubbub.wire.v1.Shuffler/Submit"
+_PUSHBACK = "grpc-retry-pushback-ms"
+
+
+class _Bounded(LocalRun):
+    """A shuffler that holds little, so that it has to refuse soon."""
+
+    def _service(self, role: str, *arguments: str, redis_url: str) -> None:
+        if role == "shuffler":
+            arguments += ("--max-pool", str(_MOST_HELD))
+        super()._service(role, *arguments, redis_url=redis_url)
+
+
+@dataclass
+class _Load:
+    """Calls that wait to be made, as bytes; and what became of those that were."""
+
+    waiting: deque[bytes]
+    taken: int = 0
+    refused: int = 0
+    hinted: int = 0
+    other: dict[str, int] = field(default_factory=dict)
+
+    async def call(self, channel: grpc.aio.Channel) -> float:
+        """Make one call; put it back if it was refused, and answer the hint in seconds."""
+        request = self.waiting.popleft()
+        try:
+            submit: Any = channel.unary_unary(_SUBMIT)
+            await submit(request, timeout=30)
+        except grpc.aio.AioRpcError as error:
+            self.waiting.append(request)
+            hint = dict(error.trailing_metadata() or ()).get(_PUSHBACK)
+            if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
+                self.refused += 1
+                self.hinted += hint is not None
+            else:
+                self.other[error.code().name] = self.other.get(error.code().name, 0) + 1
+            return int(hint or 100) / 1000
+        self.taken += 1
+        return 0.0
+
+
+def overload(seconds: float = 20.0) -> Iterator[Row]:
+    """The rate at which reports are counted under ten times the load, beside that without."""
+    found = measure(seconds)
+    yield Row(
+        f"taken under {_TIMES} times the load, {seconds:.0f} s",
+        f"{found['taken_overloaded']:,.0f}/s",
+        f"taken without it {found['taken_unloaded']:,.0f}/s",
+        found["ratio"],
+        ">= .8",
+    )
+
+
+def measure(seconds: float) -> dict[str, float]:
+    """Figures by name; an AssertionError if a report was lost or counted twice."""
+    with (
+        tempfile.TemporaryDirectory() as home,
+        _Bounded(Path(home), demo_catalog(), Ports.free()) as run,
+    ):
+        return asyncio.run(_measure(run, seconds))
+
+
+async def _measure(run: LocalRun, seconds: float) -> dict[str, float]:
+    credentials = grpc.ssl_channel_credentials((run.bundle.roots or "").encode())
+    channels = [grpc.aio.secure_channel(run.bundle.shuffler, credentials) for _ in range(4)]
+    # Enough for both phases at twice the rate that this machine opens reports at.
+    load = _Load(deque(_requests(run, 60)))
+    trial = await _unloaded(run, load, channels, 3.0)
+    needed = 1.3 * trial * (_UNLOADED_SECONDS + seconds) / _REPORTS_A_CALL
+    load.waiting.extend(_requests(run, int(needed)))
+    unloaded = await _unloaded(run, load, channels, _UNLOADED_SECONDS)
+    taken_before = load.taken
+    counted_before, began = _counted(run), time.perf_counter()
+    calls: set[asyncio.Task[float]] = set()
+    offered = 0
+    chance = secrets.SystemRandom()
+    while (now := time.perf_counter() - began) < seconds:
+        due = int(_TIMES * unloaded * now / _REPORTS_A_CALL) - offered
+        for _ in range(min(due, len(load.waiting))):
+            calls.add(asyncio.create_task(load.call(chance.choice(channels))))
+        offered += max(due, 0)
+        calls = {call for call in calls if not call.done()}
+        await asyncio.sleep(0.01)
+    await asyncio.gather(*calls)
+    took = time.perf_counter() - began
+    overloaded = (load.taken - taken_before) * _REPORTS_A_CALL / took
+    counting = (_counted(run) - counted_before) / took
+    refused, hinted = load.refused, load.hinted
+    while load.waiting:  # the overload is over: devices come back as they were told
+        await asyncio.sleep(await load.call(channels[0]))
+    sent = load.taken * _REPORTS_A_CALL
+    close_epochs(run.shuffler_redis)
+    deadline = time.perf_counter() + 300
+    while True:
+        terms = whole(law(run.endpoints).values())
+        if terms["counted"] == sent and balance(terms):
+            break
+        if time.perf_counter() > deadline:
+            raise AssertionError(f"{sent} were acknowledged, and it does not drain: {terms}")
+        await asyncio.sleep(0.2)
+    for channel in channels:
+        await channel.close()
+    return {
+        "seconds": seconds,
+        "taken_unloaded": unloaded,
+        "offered": offered * _REPORTS_A_CALL / took,
+        "taken_overloaded": overloaded,
+        "counted_overloaded": counting,
+        "ratio": overloaded / unloaded,
+        "calls_refused": refused,
+        "refused_with_a_hint": hinted / max(refused, 1),
+        "other_answers": sum(load.other.values()),
+        "reports_taken": sent,
+        "counted": terms["counted"],
+        "duplicate": terms["duplicate"],
+    }
+
+
+async def _unloaded(
+    run: LocalRun, load: _Load, channels: list[grpc.aio.Channel], seconds: float
+) -> float:
+    """Reports counted a second when devices send as much as is taken, and wait when told."""
+    began, before = time.perf_counter(), _counted(run)
+    until = began + seconds
+
+    async def device(channel: grpc.aio.Channel) -> None:
+        while time.perf_counter() < until and load.waiting:
+            await asyncio.sleep(0.05 * bool(await load.call(channel)))
+
+    await asyncio.gather(*(device(channel) for channel in channels))
+    # What is counted, not what the pool took ahead of it, is what can be sustained.
+    return (_counted(run) - before) / (time.perf_counter() - began)
+
+
+def _counted(run: LocalRun) -> int:
+    return whole(law(run.endpoints).values())["counted"]
+
+
+def _requests(run: LocalRun, number: int) -> list[bytes]:
+    """So many calls of fresh reports, sealed by all cores."""
+    shares = [(str(run.bundle_path), number // _SEAL_AT_ONCE)] * _SEAL_AT_ONCE
+    with ProcessPoolExecutor(_SEAL_AT_ONCE) as pool:
+        return [request for part in pool.map(_sealed, shares) for request in part]
+
+
+def _sealed(share: tuple[str, int]) -> list[bytes]:
+    path, number = share
+    bundle = read_bundle(Path(path))
+    metric, epoch = bundle.metric("education"), epoch_at(time.time(), "day")
+    key = key_at(bundle.keys, epoch_start(epoch, "day"))
+    if key is None:
+        raise AssertionError("keys of today")
+    info, coins = seal_info("education", epoch), SystemBits()
+
+    def report() -> SealedReport:
+        sealed = seal(metric.randomizer.randomize(3, coins), key.key, info)
+        return SealedReport(stream="education", epoch=epoch, key_id=key.id, sealed=sealed)
+
+    return [
+        SubmitRequest(reports=[report() for _ in range(_REPORTS_A_CALL)]).SerializeToString()
+        for _ in range(number)
+    ]
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(float(sys.argv[1]) if len(sys.argv) > 1 else 60.0), indent=1))
