@@ -1,0 +1,236 @@
+"""The mixer on a real pool, before an aggregator that takes batches, refuses them, or is away."""
+
+import asyncio
+import secrets
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from hubbub.aggregator.intake import Intake
+from hubbub.aggregator.opener import Opener
+from hubbub.aggregator.redis_store import RedisStore
+from hubbub.aggregator.store import Commit, Outcome
+from hubbub.catalog import seal, seal_info
+from hubbub.cli.embedded_redis import free_port
+from hubbub.errors import StoreUnavailable
+from hubbub.serving import Server, Window, channel, connect_redis
+from hubbub.shuffler.batch import Policy
+from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.streams import StreamTable, read_stream_table
+from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
+from hubbub.wire.v1.services_pb2_grpc import IngestServicer, add_IngestServicer_to_server
+from tests.conftest import Made
+
+DAY = 86_400
+
+
+class Sink(IngestServicer):
+    """Takes every batch, but those of streams that it does not know."""
+
+    def __init__(self) -> None:
+        self.unknown: set[str] = set()
+        self.delivered: Counter[bytes] = Counter()
+        self.sealed: Counter[bytes] = Counter()
+        self.seconds = 0.0
+
+    async def Apply(self, request: Batch, context: Any) -> BatchOutcome:  # noqa: N802 named by the proto
+        if request.stream in self.unknown:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "no such metric")
+        await asyncio.sleep(self.seconds)
+        self.delivered[request.batch_id] += 1
+        self.sealed.update(request.sealed)
+        return BatchOutcome()
+
+
+@asynccontextmanager
+async def _sink() -> AsyncIterator[tuple[Sink, str]]:
+    sink, address = Sink(), f"127.0.0.1:{free_port()}"
+    server = Server(
+        address, [lambda s: add_IngestServicer_to_server(sink, s)], tls=None, callers=None
+    )
+    await server.start()
+    yield sink, address
+    await server.stop(1)
+
+
+@asynccontextmanager
+async def _mixers(
+    redis_url: str, table: StreamTable, address: str, number: int, clock: Callable[[], float]
+) -> AsyncIterator[list[Pool]]:
+    server = await connect_redis(redis_url)
+    await server.client.flushdb()
+    pools = [Pool(server) for _ in range(number)]
+    channels = [channel(address, tls=None) for _ in pools]
+    mixers = [
+        Mixer(pool, table, [one], Policy(max_batch=50), clock=clock)
+        for pool, one in zip(pools, channels, strict=True)
+    ]
+    for pool in pools:
+        await pool.live()
+    loops = [asyncio.create_task(run()) for m in mixers for run in (m.run, m.live)]
+    yield pools
+    for loop in loops:
+        loop.cancel()
+    await asyncio.gather(*loops, return_exceptions=True)
+    for one in channels:
+        await one.close()
+    await server.client.flushdb()
+    await server.close()
+
+
+async def _until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+
+
+def _reports(number: int) -> list[bytes]:
+    return [secrets.token_bytes(49) for _ in range(number)]
+
+
+def test_processes_that_share_a_pool_share_its_batches(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        table, today = read_stream_table(made.streams), int(time.time()) // DAY
+        async with (
+            _sink() as (sink, address),
+            _mixers(redis_url, table, address, 3, time.time) as pools,
+        ):
+            sink.seconds = 0.2  # long enough that all of them see every batch
+            reports = _reports(1000)
+            await pools[0].add({Window("theme", today): reports})
+            await pools[0].close_windows()
+            await _until(lambda: sink.sealed.total() >= 1000)
+            await asyncio.sleep(0.5)
+            assert sink.sealed == Counter(reports), "each report once"
+            assert set(sink.delivered.values()) == {1}, "each batch once"
+
+    asyncio.run(body())
+
+
+def test_a_stream_that_nobody_takes_holds_up_no_other(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        table, today = read_stream_table(made.streams), int(time.time()) // DAY
+        async with (
+            _sink() as (sink, address),
+            _mixers(redis_url, table, address, 1, time.time) as (pool,),
+        ):
+            sink.unknown = {"theme"}
+            stuck = Window("theme", today)
+            await pool.add({stuck: _reports(1000)})
+            await asyncio.sleep(1)
+            await pool.add({Window("editor", today // 7): _reports(500)})
+            await pool.close_windows()
+            await _until(lambda: sink.sealed.total() == 500)
+            law = await pool.law()
+            assert law[stuck]["pooled"] + law[stuck]["in_flight"] == 1000
+            assert law[stuck]["in_flight"] <= 3 * 50, "what waits stays in the pool, unmixed"
+            sink.unknown = set()
+            await _until(lambda: sink.sealed.total() == 1500)
+
+    asyncio.run(body())
+
+
+def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
+    made: Made, redis_url: str
+) -> None:
+    async def body() -> None:
+        table, today = read_stream_table(made.streams), int(time.time()) // DAY
+        ahead = [0.0]
+        async with (
+            _sink() as (sink, address),
+            _mixers(redis_url, table, address, 1, lambda: time.time() + ahead[0]) as (pool,),
+        ):
+            gone = Window("retired", today)
+            await pool.add({gone: _reports(300)})
+            await asyncio.sleep(0.5)
+            assert (await pool.law())[gone]["pooled"] == 300, "a table may know it again"
+            ahead[0] = 31.0 * DAY
+            deadline = time.monotonic() + 20
+            while (await pool.law())[gone]["withheld"] != 300 or await pool.windows():
+                assert time.monotonic() < deadline
+                await asyncio.sleep(0.05)
+            assert not sink.delivered
+
+    asyncio.run(body())
+
+
+class _Flaky(RedisStore):
+    """Fails at the second shard, as often as it is told."""
+
+    failures = 0
+
+    async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
+        if commit.shard == 1 and self.failures:
+            self.failures -= 1
+            raise StoreUnavailable("as told")
+        return await super().add(window, commit)
+
+
+def test_a_batch_that_failed_between_two_shards_is_counted_once(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        await server.client.flushdb()
+        store = _Flaky(server, 3)
+        store.failures = 2
+        opener = Opener(made.opening, 1)
+        intake = Intake(made.bundle, opener, store)
+        today = int(time.time()) // DAY
+        window = Window("theme", today)
+        key = made.bundle.keys[0]
+        sealed = [seal(b"\1", key.key, seal_info("theme", today)) for _ in range(60)]
+        sealed += [sealed[0], b"", b"short", bytes(49)]
+        batch_id = secrets.token_bytes(16)
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable):
+                await intake.apply(window, batch_id, key.id, sealed)
+        assert 0 < (await store.read(window)).reports < 60
+        assert await intake.apply(window, batch_id, key.id, sealed) is Outcome.APPLIED
+        assert await intake.apply(window, batch_id, key.id, sealed) is Outcome.ALREADY_APPLIED
+        assert (await store.read(window)).reports == 60
+        assert (await store.law())[window] == {
+            "counted": 60,
+            "duplicate": 1,
+            "rejected:wrong_length": 2,
+            "rejected:not_opened": 1,
+        }
+        opener.close()
+        await server.close()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+def test_aggregators_that_share_a_store_count_a_batch_once(
+    made: Made, redis_url: str, shards: int
+) -> None:
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        await server.client.flushdb()
+        opener = Opener(made.opening, 1)
+        intakes = [Intake(made.bundle, opener, RedisStore(server, shards)) for _ in range(3)]
+        today = int(time.time()) // DAY
+        window, key = Window("theme", today), made.bundle.keys[0]
+        sealed = [seal(b"\1", key.key, seal_info("theme", today)) for _ in range(90)]
+        batches = [sealed[:40], sealed[30:70], sealed[60:]]  # they overlap
+        ids = [secrets.token_bytes(16) for _ in batches]
+        await asyncio.gather(
+            *(
+                intake.apply(window, batch_id, key.id, batch)
+                for intake in intakes
+                for batch_id, batch in zip(ids, batches, strict=True)
+            )
+        )
+        assert (await RedisStore(server).read(window)).reports == 90
+        assert (await RedisStore(server).law())[window] == {"counted": 90, "duplicate": 20}
+        opener.close()
+        await server.close()
+
+    asyncio.run(body())
