@@ -104,9 +104,11 @@ async def _measure(run: LocalRun, seconds: float) -> dict[str, float]:
     credentials = grpc.ssl_channel_credentials((run.bundle.roots or "").encode())
     channels = [grpc.aio.secure_channel(run.bundle.shuffler, credentials) for _ in range(4)]
     # Enough for both phases at twice the rate that this machine opens reports at.
-    load = _Load(deque(_requests(run, 60)))
-    trial = await _unloaded(run, load, channels, 3.0)
-    needed = 1.3 * trial * (_UNLOADED_SECONDS + seconds) / _REPORTS_A_CALL
+    load = _Load(deque(_requests(run, 600)))
+    while not _counted(run):  # the processes that open reports start with the first batch
+        await load.call(channels[0])
+    trial = await _unloaded(run, load, channels, 4.0)
+    needed = 1.3 * max(trial, 2000) * (_UNLOADED_SECONDS + seconds) / _REPORTS_A_CALL
     load.waiting.extend(_requests(run, int(needed)))
     unloaded = await _unloaded(run, load, channels, _UNLOADED_SECONDS)
     taken_before = load.taken

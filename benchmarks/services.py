@@ -84,7 +84,7 @@ async def _storing(url: str) -> list[Row]:
     start = time.perf_counter()
     for first in range(0, number, 1000):
         await pool.add({window: reports[first : first + 1000]})
-    while batch_id := await pool.take(window, Take(5000, 5000, 1 << 53)):
+    while batch_id := await pool.take(window, Take(5000, 5000), await pool.level(window)):
         await pool.hold(window, batch_id, None)
         await pool.delivered(window, batch_id)
     through = number / (time.perf_counter() - start)
@@ -101,7 +101,7 @@ async def _storing(url: str) -> list[Row]:
     durations = []
     for _ in range(9):
         tags = [secrets.token_bytes(16) for _ in range(5000)]
-        commit = Commit(secrets.token_bytes(16), tags, cells, 0, {}, 4 * 10**9, 4 * 10**9)
+        commit = Commit(secrets.token_bytes(16), tags, cells, 0, {}, 4 * 10**9)
         start = time.perf_counter()
         await store.add(window, commit)
         durations.append(1000 * (time.perf_counter() - start))

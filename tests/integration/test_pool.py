@@ -54,7 +54,7 @@ def test_a_batch_in_flight_is_kept_until_delivered(check: Callable[[Body], None]
     async def body(pool: Pool, client: redis.asyncio.Redis, window: Window) -> None:
         reports = _reports(9000)
         await pool.add({window: reports})
-        batch_id = await pool.take(window, Take(8500, needs=8600, most=9000))
+        batch_id = await pool.take(window, Take(8500, needs=8600), await pool.level(window))
         assert batch_id is not None
         assert await _terms(pool, window) == (9000, 500, 8500, 0)
         assert list(await pool.batches(window)) == [batch_id]
@@ -76,7 +76,7 @@ def test_a_batch_is_sent_by_one_process_until_that_dies(check: Callable[[Body], 
         other = Pool(RedisServer(client, ""))
         await pool.live()
         await pool.add({window: _reports(30)})
-        batch_id = await pool.take(window, Take(30, 30, 30))
+        batch_id = await pool.take(window, Take(30, 30), await pool.level(window))
         assert batch_id is not None
         assert await other.batches(window) == {}
         assert await other.hold(window, batch_id, None) == []
@@ -105,9 +105,48 @@ def test_what_may_have_happened_may_be_asked_again(check: Callable[[Body], None]
             return answers[-1]
 
         pool._take = twice  # type: ignore[assignment]
-        assert await pool.take(window, Take(20, 20, 40)) is not None
+        assert await pool.take(window, Take(20, 20), await pool.level(window)) is not None
         assert answers == [20, 20]
         assert await _terms(pool, window) == (40, 20, 20, 0)
+
+    check(body)
+
+
+def test_a_take_that_arrives_late_takes_nothing(check: Callable[[Body], None]) -> None:
+    """It waited in a connection long given up, while its batch was taken, counted and forgotten."""
+
+    async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
+        await pool.add({window: _reports(100)})
+        run, asked = pool._take, list[Any]()
+
+        async def kept(**ask: Any) -> Any:
+            asked.append(ask)
+            return await run(**ask)
+
+        pool._take = kept  # type: ignore[assignment]
+        level = await pool.level(window)
+        taken = await pool.take(window, Take(20, 20), level)
+        assert taken is not None
+        assert await pool.take(window, Take(20, 20), level) is None, "somebody took since"
+        await pool.delivered(window, taken)
+        assert await run(**asked[0]) == 0
+        assert await _terms(pool, window) == (100, 80, 0, 0)
+
+    check(body)
+
+
+def test_a_window_that_was_laid_aside_too_early_comes_back(
+    check: Callable[[Body], None],
+) -> None:
+    async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
+        empty = Window("empty", 1)
+        await pool.add({window: _reports(30), empty: _reports(2)})
+        await pool.withhold(empty, 10)
+        for one in (window, empty):
+            await pool.lay_aside(one)
+        assert await pool.windows() == []
+        await pool.relist()
+        assert await pool.windows() == [window]
 
     check(body)
 
@@ -137,7 +176,7 @@ def test_a_window_laid_aside_while_a_report_arrives_is_listed_again(
 def test_what_is_held_and_the_memory_used_are_known(check: Callable[[Body], None]) -> None:
     async def body(pool: Pool, client: redis.asyncio.Redis, window: Window) -> None:
         await pool.add({window: _reports(50), Window("more", 1): _reports(7)})
-        await pool.take(window, Take(20, 20, 50))
+        await pool.take(window, Take(20, 20), await pool.level(window))
         assert await pool.held() == 57
         assert await pool.memory() == 0, "no limit, no part of it"
         used = (await client.info("memory"))["used_memory"]
@@ -153,8 +192,7 @@ def test_what_is_held_and_the_memory_used_are_known(check: Callable[[Body], None
 def test_nothing_is_taken_from_a_pool_that_has_shrunk(check: Callable[[Body], None]) -> None:
     async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
         await pool.add({window: _reports(30)})
-        assert await pool.take(window, Take(20, needs=31, most=100)) is None
-        assert await pool.take(window, Take(20, needs=20, most=29)) is None, "or has grown"
+        assert await pool.take(window, Take(20, needs=31), await pool.level(window)) is None
         assert await _terms(pool, window) == (30, 30, 0, 0)
 
     check(body)

@@ -35,7 +35,7 @@ def _reports(number: int) -> list[bytes]:
 
 def _commit(tags: list[bytes], batch_id: bytes | None = None) -> Commit:
     cells = np.array([len(tags), 0], dtype=np.int64)
-    return Commit(batch_id or secrets.token_bytes(16), tags, cells, 0, {}, 4 * 10**9, 4 * 10**9)
+    return Commit(batch_id or secrets.token_bytes(16), tags, cells, 0, {}, 4 * 10**9)
 
 
 def _run(body: Coroutine[Any, Any, None]) -> None:
@@ -85,7 +85,7 @@ def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: 
             await store.add(WINDOW, _commit([secrets.token_bytes(16)]))
         assert await store.read(WINDOW) == Totals([], 0), "queries are answered"
         await pool.live()
-        taken = await pool.take(WINDOW, Take(60, 60, 100))
+        taken = await pool.take(WINDOW, Take(60, 60), await pool.level(WINDOW))
         assert taken is not None
         assert len(await pool.hold(WINDOW, taken, None)) == 60
         await pool.delivered(WINDOW, taken)
@@ -114,7 +114,7 @@ def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_path: 
         assert await store.shards(WINDOW) == 1
         commit = _commit([secrets.token_bytes(16) for _ in range(3)])
         assert (await store.add(WINDOW, commit))[0] is Outcome.APPLIED
-        taken = await pool.take(WINDOW, Take(60, 60, 100))
+        taken = await pool.take(WINDOW, Take(60, 60), await pool.level(WINDOW))
         assert taken is not None
         before = await pool.hold(WINDOW, taken, None)
         with redis.Redis(port=first) as old, redis.Redis(port=second) as new:
@@ -194,7 +194,7 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         pool, store = Pool(pooling), RedisStore(adding)
         await pool.live()
         await pool.add({WINDOW: _reports(50)})
-        taken = await pool.take(WINDOW, Take(20, 20, 50))
+        taken = await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW))
         assert taken is not None
         assert len(await pool.hold(WINDOW, taken, None)) == 20
         assert set(await pool.batches(WINDOW)) == {taken}

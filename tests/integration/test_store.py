@@ -22,7 +22,7 @@ Body = Callable[[TotalsStore, Window], Awaitable[None]]
 def _commit(
     tags: list[bytes], cells: list[int], batch_id: bytes | None = None, **changes: object
 ) -> Commit:
-    fields = {"duplicates": 0, "rejected": {}, "seen_until": LATER, "applied_until": LATER}
+    fields = {"duplicates": 0, "rejected": {}, "seen_until": LATER}
     return Commit(
         batch_id or secrets.token_bytes(16),
         tags,
@@ -183,9 +183,9 @@ def test_tags_and_batches_are_forgotten_in_time(redis_url: str) -> None:
         server = await connect_redis(redis_url)
         client, store, window = server.client, RedisStore(server), Window("forgets", 1)
         await store.shards(window)
-        await store.add(window, _commit(_tags(1), [1], seen_until=1, applied_until=LATER))
+        await store.add(window, _commit(_tags(1), [1], seen_until=1))
         assert not await client.exists(window.key("aggregator:seen"))
-        assert 0 < await client.ttl(window.key("aggregator:batches")) <= LATER
+        assert await client.ttl(window.key("aggregator:totals")) == -1, "for good"
         assert await store.read(window) == Totals([1], 1)
         await server.close()
 

@@ -132,7 +132,7 @@ def test_the_pool_in_redis_draws_as_the_rule_says(redis_url: str) -> None:
             reports = [secrets.token_bytes(49) for _ in range(40)]
             marked = set(reports[:4])
             await pool.add({window: reports})
-            taken = await pool.take(window, Take(20, 40, 40))
+            taken = await pool.take(window, Take(20, 40), await pool.level(window))
             assert taken is not None
             seen[len(marked.intersection(await pool.hold(window, taken, None)))] += 1
         await server.client.flushdb()

@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +23,6 @@ from hubbub.catalog import (
 from hubbub.serving import Window
 
 __all__ = ["Intake"]
-
-# A batch may have been counted and its answer lost: it is known so long after its window closed.
-_REMEMBER_SECONDS: Final = 30 * 86_400
 
 
 class Intake:
@@ -103,7 +99,6 @@ class Intake:
                 duplicates=duplicates,
                 rejected={reason: number for reason, number in rejected.items() if number},
                 seen_until=closes + EPOCH_SECONDS[metric.epoch],
-                applied_until=closes + _REMEMBER_SECONDS,
                 shard=shard,
             )
             outcome, seen = await self._store.add(window, commit)

@@ -2,16 +2,21 @@
 
 Keys, for a window W = STREAM:EPOCH, behind the prefix "aggregator:":
 
-    totals:{W}    the cells, packed as little-endian int64
-    seen:{W}      set of the tags counted, until the window takes no more reports
-    batches:{W}   set of the batch ids applied, for some time longer
-    law:{W}       hash: counted, duplicate, rejected:REASON
+    totals:{W}    hash: cells (packed little-endian int64), batches (first 8 bytes of the id of each
+                  that is in them), law (JSON: counted, duplicate, rejected:REASON)
+    seen:{W}      hash: tag -> the batch that it was counted in, until the window takes no more
     windows       hash: every W -> its number of shards
 
 A window of several shards has {W#1}, {W#2}, ... beside {W}; on a Redis Cluster they spread over the
 nodes. A report's tag says which one is its own, so it can be counted in no other.
+
+What a batch changes is one HSET of all three fields, absolute; tags come before it, each with its
+batch. A Redis that is killed while it writes may, one restart later, bring back the first commands
+of a script and not the others (decision 0019): tags of a batch that was not counted are then no
+obstacle to it, since they are its own.
 """
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final
@@ -26,55 +31,64 @@ from hubbub.serving import RedisServer, Window, awaited
 
 __all__ = ["RedisStore"]
 
-# KEYS: totals, seen, batches, law. ARGV: batch id, tags end to end, cells, seen_until,
-# applied_until, then name and amount of every term of the law.
-# `unpack` fails past some thousands of arguments, so tags and cells go in chunks. Lua's numbers
-# are doubles: a cell is exact only below 2**53, so a sum past it is refused before any write.
-_ADD: Final = """
-if redis.call('SISMEMBER', KEYS[3], ARGV[1]) == 1 then return {'already_applied'} end
+# Of a batch id, which is random, so many bytes are kept; the script's own number.
+_ID_BYTES: Final = 8
 
-local tags, chunks, seen = ARGV[2], {}, {}
-for first = 1, #tags, 16 * 4000 do
-  local chunk = {}
-  for at = first, math.min(first + 16 * 4000, #tags + 1) - 16, 16 do
-    chunk[#chunk + 1] = string.sub(tags, at, at + 15)
+# KEYS: totals, seen. ARGV: batch id, tags end to end, cells, seen_until, then name and amount of
+# every term of the law. `unpack` fails past some thousands of arguments, so tags and cells go in
+# chunks. Lua's numbers are doubles: a cell is exact only below 2**53, so a sum past it is refused
+# before any write.
+_ADD: Final = """
+local id = ARGV[1]
+local old = redis.call('HMGET', KEYS[1], 'cells', 'batches', 'law')
+local ids, at = old[2] or '', 0
+repeat
+  at = string.find(ids, id, at + 1, true)
+  if at and (at - 1) % #id == 0 then return {'already_applied'} end
+until not at
+
+local tags, pairs_of, seen = ARGV[2], {}, {}
+for first = 1, #tags, 16 * 2000 do
+  local chunk, entry = {}, {}
+  for from = first, math.min(first + 16 * 2000, #tags + 1) - 16, 16 do
+    local tag = string.sub(tags, from, from + 15)
+    chunk[#chunk + 1] = tag
+    entry[#entry + 1] = tag
+    entry[#entry + 1] = id
   end
-  for i, found in ipairs(redis.call('SMISMEMBER', KEYS[2], unpack(chunk))) do
-    if found == 1 then seen[#seen + 1] = chunk[i] end
+  for i, batch in ipairs(redis.call('HMGET', KEYS[2], unpack(chunk))) do
+    if batch and batch ~= id then seen[#seen + 1] = chunk[i] end
   end
-  chunks[#chunks + 1] = chunk
+  pairs_of[#pairs_of + 1] = entry
 end
 if #seen > 0 then return {'seen', unpack(seen, 1, math.min(#seen, 4000))} end
 
-local more, old = ARGV[3], redis.call('GET', KEYS[1])
-if old and #more > 0 then
-  if #old ~= #more then return redis.error_reply('totals of another shape') end
+local cells, more = old[1] or '', ARGV[3]
+if #cells > 0 and #more > 0 then
+  if #cells ~= #more then return redis.error_reply('totals of another shape') end
   local parts, most = {}, 128
   for first = 1, #more, 8 * most do
     local n = math.min(most, (#more - first + 1) / 8)
     local format = '<' .. string.rep('i8', n)
-    local a, b = {struct.unpack(format, old, first)}, {struct.unpack(format, more, first)}
+    local a, b = {struct.unpack(format, cells, first)}, {struct.unpack(format, more, first)}
     for i = 1, n do
       a[i] = a[i] + b[i]
       if a[i] >= 9007199254740992 then return redis.error_reply('a cell passes 2^53') end
     end
     parts[#parts + 1] = struct.pack(format, unpack(a, 1, n))
   end
-  more = table.concat(parts)
+  cells = table.concat(parts)
+elseif #more > 0 then
+  cells = more
 end
+local law = old[3] and cjson.decode(old[3]) or {}
+for i = 5, #ARGV, 2 do law[ARGV[i]] = (law[ARGV[i]] or 0) + tonumber(ARGV[i + 1]) end
 
-for _, chunk in ipairs(chunks) do redis.call('SADD', KEYS[2], unpack(chunk)) end
-if #more > 0 then redis.call('SET', KEYS[1], more) end
-redis.call('SADD', KEYS[3], ARGV[1])
+for _, entry in ipairs(pairs_of) do redis.call('HSET', KEYS[2], unpack(entry)) end
 redis.call('EXPIREAT', KEYS[2], ARGV[4])
-redis.call('EXPIREAT', KEYS[3], ARGV[5])
-for i = 6, #ARGV, 2 do redis.call('HINCRBY', KEYS[4], ARGV[i], ARGV[i + 1]) end
+redis.call('HSET', KEYS[1], 'cells', cells, 'batches', ids .. id, 'law', cjson.encode(law))
 return {'applied'}
 """
-
-
-# Not MULTI: a Redis that is full takes nothing into one, and is still to answer queries.
-_READ: Final = "return {redis.call('GET', KEYS[1]), redis.call('HGET', KEYS[2], 'counted')}"
 
 
 class RedisStore:
@@ -88,7 +102,6 @@ class RedisStore:
         self._redis = server.client
         self._shards = shards
         self._add = server.client.register_script(_ADD)
-        self._both = server.client.register_script(_READ)
 
     async def shards(self, window: Window) -> int:
         """How many shards a window has: decided once, when it is first asked about."""
@@ -104,15 +117,12 @@ class RedisStore:
         terms |= {f"rejected:{reason}": number for reason, number in commit.rejected.items()}
         pipe = self._redis.pipeline(transaction=False)
         await self._add(
-            keys=[
-                _key(what, window, commit.shard) for what in ("totals", "seen", "batches", "law")
-            ],
+            keys=[_key(what, window, commit.shard) for what in ("totals", "seen")],
             args=[
-                commit.batch_id,
+                commit.batch_id[:_ID_BYTES],
                 b"".join(commit.tags),
                 commit.cells.astype("<i8").tobytes() if len(commit.tags) else b"",
                 commit.seen_until,
-                commit.applied_until,
                 *(part for item in terms.items() if item[1] for part in item),
             ],
             client=pipe,
@@ -130,9 +140,9 @@ class RedisStore:
         return Totals(summed, sum(counted for _, counted in parts))
 
     async def _read(self, window: Window, shard: int) -> tuple[npt.NDArray[np.int64], int]:
-        keys = [_key("totals", window, shard), _key("law", window, shard)]
-        packed, counted = await self._both(keys=keys)
-        return np.frombuffer(packed or b"", dtype="<i8"), int(counted or 0)
+        key = _key("totals", window, shard)
+        packed, law = await awaited(self._redis.hmget(key, ["cells", "law"]))
+        return np.frombuffer(packed or b"", dtype="<i8"), _law(law).get("counted", 0)
 
     async def law(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
@@ -145,13 +155,16 @@ class RedisStore:
             ]
             pipe = self._redis.pipeline(transaction=False)
             for window, shard in shards:
-                pipe.hgetall(_key("law", window, shard))
+                pipe.hget(_key("totals", window, shard), "law")
             answers = await pipe.execute()
         terms: dict[Window, Counter[str]] = {}
         for (window, _), law in zip(shards, answers, strict=True):
-            entry = terms.setdefault(window, Counter())
-            entry.update({term.decode(): int(number) for term, number in law.items()})
+            terms.setdefault(window, Counter()).update(_law(law))
         return terms
+
+
+def _law(text: bytes | None) -> dict[str, int]:
+    return {term: int(number) for term, number in json.loads(text or b"{}").items()}
 
 
 def _key(what: str, window: Window, shard: int) -> str:

@@ -35,7 +35,7 @@ class Commit:
     cells: what they add, shape (layout.size,); empty if there is nothing to add.
     duplicates: how many of the batch's reports were counted before.
     rejected: how many were refused, by reason.
-    seen_until, applied_until: when tags and batch id may be forgotten, in seconds since 1970.
+    seen_until: when tags may be forgotten, in seconds since 1970.
     """
 
     batch_id: bytes
@@ -44,7 +44,6 @@ class Commit:
     duplicates: int
     rejected: Mapping[str, int]
     seen_until: int
-    applied_until: int
     shard: int = 0
 
 

@@ -17,16 +17,14 @@ from hubbub.errors import BadParameter
 __all__ = ["Mix", "Policy", "Take", "shuffled"]
 
 _random: Final = secrets.SystemRandom()
-_ANY: Final = 1 << 53  # what Lua's numbers count to
 
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Take `number` reports out of a pool, if it still holds from `needs` to `most`."""
+    """Take `number` reports out of a pool, if it still holds at least `needs`."""
 
     number: int
     needs: int
-    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +55,7 @@ class Mix:
         if over and 0 < pooled - number < self.min_batch:
             # The rest alone would be too few: share it out, or let it go along.
             number = pooled if pooled < 2 * self.min_batch else pooled // 2
-        # What is left of a window that is over was reckoned with: nobody else may take meanwhile.
-        return Take(number, number + reserve, pooled if over else _ANY)
+        return Take(number, number + reserve)
 
 
 class Policy:

@@ -29,6 +29,7 @@ _log: Final = logging.getLogger("hubbub.shuffler")
 
 _TICK_SECONDS: Final = 0.1
 _LIVE_SECONDS: Final = 1.0
+_RELIST_SECONDS: Final = 20.0
 _CALL_SECONDS: Final = 60.0
 _LONGEST_WAIT_SECONDS: Final = 10.0
 # Calls under way, over all windows; and batches in flight of one window, so that those which the
@@ -73,9 +74,13 @@ class Mixer:
 
     async def run(self) -> None:
         """Mix, for ever. What a former process left in flight goes first."""
+        relist = 0.0
         while True:
             self._landed.clear()
             try:
+                if time.monotonic() > relist:
+                    await self._pool.relist()
+                    relist = time.monotonic() + _RELIST_SECONDS
                 self.closed = await self._pool.closed()
                 for window in await self._pool.windows():
                     await self._mix(window)
@@ -116,10 +121,11 @@ class Mixer:
         fitting = _BATCH_BYTES // stream.sealed_bytes
         while self._of_window[window] < _BATCHES_A_WINDOW:
             mix = self._policy.mix(window, stream.min_batch, fitting)
-            take = mix.next_take(await self._pool.pooled(window), over=over)
+            level = await self._pool.level(window)
+            take = mix.next_take(level.reports, over=over)
             if take is None or not (over or self._policy.goes(_TICK_SECONDS)):
                 break
-            taken = await self._pool.take(window, take)
+            taken = await self._pool.take(window, take, level)
             if taken is None:
                 break
             self._policy.left(window)

@@ -7,7 +7,7 @@ the prefix "shuffler:":
     pool:{W}       set of sealed reports: a resent one is the same member
     batches:{W}    hash of the batches in flight: id -> the process that sends it
     batch:{W}:ID   set of the sealed reports of one batch in flight
-    law:{W}        hash: acknowledged, withheld
+    law:{W}        hash: acknowledged, withheld, and takes: how many batches were taken
     windows        set of every W that may hold anything
     over           set of every W that is over and empty; its counters are kept for a while
     closed         set of every W that an operator closed before its time
@@ -17,13 +17,13 @@ the prefix "shuffler:":
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from hubbub.serving import RedisServer, Window, awaited
 from hubbub.shuffler import scripts
 from hubbub.shuffler.batch import Take
 
-__all__ = ["Pool"]
+__all__ = ["Level", "Pool"]
 
 # Lua's unpack fails past some thousands of arguments.
 _CHUNK: Final = 4000
@@ -35,6 +35,13 @@ _ALIVE_MS: Final = 4000
 _TERMS: Final = ("acknowledged", "pooled", "in_flight", "withheld")
 
 
+class Level(NamedTuple):
+    """A pool at one moment."""
+
+    reports: int
+    takes: int
+
+
 class Pool:
     """The shuffler's Redis. Every method raises StoreUnavailable if it cannot be asked."""
 
@@ -43,6 +50,7 @@ class Pool:
         self._redis = server.client
         self._owner = secrets.token_bytes(8)
         self._take = server.client.register_script(scripts.TAKE)
+        self._pooled = server.client.register_script(scripts.POOLED)
         self._hold = server.client.register_script(scripts.HOLD)
         self._withhold = server.client.register_script(scripts.WITHHOLD)
         self._delivered = server.client.register_script(scripts.DELIVERED)
@@ -68,8 +76,11 @@ class Pool:
         pipe.sadd("shuffler:windows", *names)
         await self._server.durable(pipe)
 
-    async def take(self, window: Window, take: Take) -> bytes | None:
-        """Move random reports into a new batch in flight: its id, if the pool holds enough."""
+    async def take(self, window: Window, take: Take, level: Level) -> bytes | None:
+        """Move random reports into a new batch in flight: its id, if the pool holds enough.
+
+        level: as it was when this was decided; if anybody took since, nothing is taken.
+        """
         batch_id = secrets.token_bytes(16)
         async with self._server.errors():
             taken = await self._take(
@@ -77,8 +88,9 @@ class Pool:
                     window.key("shuffler:pool"),
                     window.key("shuffler:batches"),
                     _batch_key(window, batch_id),
+                    window.key("shuffler:law"),
                 ],
-                args=[batch_id.hex(), take.number, take.needs, take.most, self._owner],
+                args=[batch_id.hex(), take.number, take.needs, self._owner, level.takes],
             )
         return batch_id if taken else None
 
@@ -104,7 +116,11 @@ class Pool:
         """
         pipe = self._redis.pipeline(transaction=False)
         await self._hold(
-            keys=[window.key("shuffler:batches"), _batch_key(window, batch_id)],
+            keys=[
+                window.key("shuffler:batches"),
+                _batch_key(window, batch_id),
+                window.key("shuffler:pool"),
+            ],
             args=[batch_id.hex(), self._owner, owner or self._owner],
             client=pipe,
         )
@@ -141,10 +157,11 @@ class Pool:
                 )
             )
 
-    async def pooled(self, window: Window) -> int:
-        """How many reports the window's pool holds."""
+    async def level(self, window: Window) -> Level:
+        """How many reports the window's pool holds, and how often any were taken."""
+        keys = [window.key("shuffler:pool"), window.key("shuffler:law")]
         async with self._server.errors():
-            return int(await awaited(self._redis.scard(window.key("shuffler:pool"))))
+            return Level(*map(int, await self._pooled(keys=keys)))
 
     async def is_empty(self, window: Window) -> bool:
         """Whether the window holds no report, pooled or in flight."""
@@ -194,6 +211,18 @@ class Pool:
     async def memory(self) -> float:
         """Which part of the memory that it may use Redis uses; 0 where it has no limit."""
         return await self._server.memory()
+
+    async def relist(self) -> None:
+        """List windows again that were laid aside though they hold reports.
+
+        A command that waited in a connection long given up can do that to them.
+        """
+        aside = await self._listed("over")
+        terms = await self._terms(aside)
+        back = [w.name for w, t in terms.items() if t["pooled"] or t["in_flight"]]
+        if back:
+            async with self._server.errors():
+                await awaited(self._redis.sadd("shuffler:windows", *back))
 
     async def law(self) -> dict[Window, dict[str, int]]:
         """Per window, the shuffler's terms of the conservation law, each window's of one moment."""
