@@ -16,7 +16,8 @@ return added
 
 # Asked a second time for the same id, it was taken the first time. And what arrives late, after
 # the batch was delivered, finds that the window's number of takes has gone on: an id that the
-# aggregator has counted is never filled again. A report is in the batch before it leaves the pool: if only the
+# aggregator has counted is never filled again. A report is in the batch before it leaves the
+# pool: if only the
 # first of these commands come back after a crash, it is in both, not in neither.
 TAKE: Final = """
 if redis.call('EXISTS', KEYS[3]) == 1 then return redis.call('SCARD', KEYS[3]) end
