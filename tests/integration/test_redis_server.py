@@ -76,15 +76,15 @@ def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: 
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         pool, store = Pool(server), RedisStore(server)
         await pool.add({WINDOW: _reports(100)})
-        await pool.live()
         assert await store.shards(WINDOW) == 1
+        await pool.live()
         await server.client.config_set("maxmemory", 1)
+        await pool.live()
         with pytest.raises(StoreFull, match="is full; raise its maxmemory"):
             await pool.add({WINDOW: _reports(5)})
         with pytest.raises(StoreFull):
             await store.add(WINDOW, _commit([secrets.token_bytes(16)]))
         assert await store.read(WINDOW) == Totals([], 0), "queries are answered"
-        await pool.live()
         taken = await pool.take(WINDOW, Take(60, 60), await pool.level(WINDOW))
         assert taken is not None
         assert len(await pool.hold(WINDOW, taken, None)) == 60

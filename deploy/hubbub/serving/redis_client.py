@@ -108,23 +108,30 @@ async def connect_redis(url: str, replicas: int = 0) -> RedisServer:
             f"the Redis URL is not one: {error}; write redis://HOST:PORT/0"
         ) from None
     server = RedisServer(client, url, replicas)
-    deadline = time.monotonic() + _START_SECONDS
-    while True:
-        try:
-            async with server.errors():
-                told = await client.info()
-            break
-        except StoreUnavailable:
-            if time.monotonic() > deadline:
-                raise
-            await asyncio.sleep(_PAUSE_SECONDS)
-    _check(told, _shown(url))
+    try:
+        _check(await _told(server), _shown(url))
+    except StoreUnavailable:
+        await server.close()
+        raise
     return server
 
 
 async def awaited(answer: Any) -> Any:  # noqa: ANN401
     """A command's answer: redis-py types a command as answering at once or later."""
     return await answer
+
+
+async def _told(server: RedisServer) -> dict[str, Any]:
+    """What the server says of itself, once it is there."""
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            async with server.errors():
+                return dict(await server.client.info())
+        except StoreUnavailable:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(_PAUSE_SECONDS)
 
 
 def _check(told: dict[str, Any], shown: str) -> None:

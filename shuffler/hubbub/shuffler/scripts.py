@@ -17,8 +17,7 @@ return added
 # Asked a second time for the same id, it was taken the first time. And what arrives late, after
 # the batch was delivered, finds that the window's number of takes has gone on: an id that the
 # aggregator has counted is never filled again. A report is in the batch before it leaves the
-# pool: if only the
-# first of these commands come back after a crash, it is in both, not in neither.
+# pool: if only the first of these commands come back after a crash, it is in both, not in neither.
 TAKE: Final = """
 if redis.call('EXISTS', KEYS[3]) == 1 then return redis.call('SCARD', KEYS[3]) end
 if (redis.call('HGET', KEYS[4], 'takes') or '0') ~= ARGV[5] then return 0 end
