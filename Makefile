@@ -32,7 +32,11 @@ demo: .venv/ready
 
 test: lint
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest tests/contract tests/vectors tests/property tests/unit $(ARGS)
+	@# In two processes at once: under coverage the proofs take longest.
+	@$(BIN)/coverage run --parallel-mode -m pytest tests/contract tests/vectors $(ARGS) & proofs=$$!; \
+	  $(BIN)/coverage run --parallel-mode -m pytest tests/property tests/unit $(ARGS); others=$$?; \
+	  wait $$proofs && exit $$others
+	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 	@$(BIN)/python -m pytest tests/integration tests/system tests/architecture $(ARGS)
 

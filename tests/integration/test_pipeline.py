@@ -109,6 +109,7 @@ def test_values_become_estimates_near_the_truth(run: LocalRun) -> None:
     _wait(run, counted=240, pooled=0, in_flight=0)
     found = estimate(run.endpoints, "theme", [], 0, [])
     assert found.reports == 240
+    assert (found.plausibility, list(found.findings)) == (1, [])
     assert found.mechanism == "unary.oue"
     assert 0.999 < found.epsilon <= 1.0
     for value in found.values:
@@ -130,6 +131,25 @@ def test_values_become_estimates_near_the_truth(run: LocalRun) -> None:
 def _too_late(run: LocalRun) -> list[int]:
     answer = _submit(run, SubmitRequest(reports=[_sealed(run.bundle, "theme", b"\1")]))
     return [refusal.reason for refusal in answer.refused]
+
+
+def test_totals_that_honest_reports_cannot_make_are_flagged(
+    run: LocalRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Fake reports that support no value at all."""
+    from hubbub.cli.main import main
+
+    _report(run, "theme", ["dark"] * 60)
+    for _ in range(3):
+        fakes = [_sealed(run.bundle, "theme", b"\0") for _ in range(200)]
+        _submit(run, SubmitRequest(reports=fakes))
+    _close(run)
+    _wait(run, counted=660)
+    found = estimate(run.endpoints, "theme", [], 0, [])
+    assert found.plausibility < 1e-6
+    assert any("reports support" in finding for finding in found.findings)
+    assert main(["query", "theme", "--home", str(run.home)]) == 0
+    assert "NOT FROM HONEST REPORTS ALONE" in capsys.readouterr().out
 
 
 def test_strings_are_found_among_candidates(run: LocalRun) -> None:

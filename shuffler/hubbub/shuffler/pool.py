@@ -116,11 +116,7 @@ class Pool:
         """
         pipe = self._redis.pipeline(transaction=False)
         await self._hold(
-            keys=[
-                window.key("shuffler:batches"),
-                _batch_key(window, batch_id),
-                window.key("shuffler:pool"),
-            ],
+            keys=[window.key("shuffler:batches"), _batch_key(window, batch_id)],
             args=[batch_id.hex(), self._owner, owner or self._owner],
             client=pipe,
         )

@@ -47,9 +47,6 @@ if #sealed == 0 then
   redis.call('HDEL', KEYS[1], ARGV[1])
   return {}
 end
-for first = 1, #sealed, 4000 do
-  redis.call('SREM', KEYS[3], unpack(sealed, first, math.min(first + 3999, #sealed)))
-end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 return sealed
 """
