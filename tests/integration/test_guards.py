@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.catalog import seal, seal_info
 from hubbub.cli.certificates import write_certificates
@@ -140,6 +141,10 @@ def test_a_pool_that_is_full_refuses_unread_until_it_drains(made: Made, redis_ur
             async with grpc.aio.insecure_channel(front.address) as channel:
                 submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
                 assert await _hint(submit(b"not read at all")) >= 1
+                healthy = await health_pb2_grpc.HealthStub(channel).Check(
+                    health_pb2.HealthCheckRequest()
+                )
+                assert healthy.status == health_pb2.HealthCheckResponse.SERVING, "full, not sick"
             assert front.service.turned_away == {"no_room": 2}
             [window] = await front.pool.windows()
             await front.pool.withhold(window, 1000)

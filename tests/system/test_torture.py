@@ -6,14 +6,12 @@ counted as dropped. The limits hold over all processes. After disable() nothing 
 
 import os
 import random
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +27,7 @@ from hubbub.cli.remote import law, whole
 from hubbub.client import Client, FolderState, GrpcTransport
 from hubbub.client.state import SENT
 from tests.system import torture_app as app
+from tests.system.chaos.line import Line
 
 KILLS = 200
 SEED = 20_261_121
@@ -59,61 +58,6 @@ values = ["zero", "one"]
 min_batch = 10
 limits = { reports_per_epoch = 3, lifetime_epsilon = 1e9 }
 """
-
-
-class Line:
-    """A network that can be cut: everything on it ends, and nothing connects until it is mended."""
-
-    def __init__(self, target: str) -> None:
-        host, port = target.rsplit(":", 1)
-        self._target = host, int(port)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self._open: list[socket.socket] = []
-        self._cut = False
-        self._lock = threading.Lock()
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def cut(self) -> None:
-        with self._lock:
-            self._cut = True
-            for end in self._open:
-                with suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
-            self._open.clear()
-
-    def mend(self) -> None:
-        self._cut = False
-
-    def close(self) -> None:
-        self.cut()
-        self._listener.close()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                here, _ = self._listener.accept()
-                with self._lock:
-                    try:
-                        there = None if self._cut else socket.create_connection(self._target, 5)
-                    except OSError:
-                        there = None
-                    if there is None:
-                        here.close()
-                        continue
-                    self._open += [here, there]
-                for one, other in ((here, there), (there, here)):
-                    threading.Thread(target=self._carry, args=(one, other), daemon=True).start()
-
-    @staticmethod
-    def _carry(one: socket.socket, other: socket.socket) -> None:
-        with one:
-            with suppress(OSError):
-                while data := one.recv(65_536):
-                    other.sendall(data)
-            for end in (one, other):
-                with suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ __all__ = ["Admit", "Strict", "come_back"]
 
 _log: Final = logging.getLogger("hubbub.serving")
 _random: Final = secrets.SystemRandom()
+_HEALTH: Final = "/grpc.health."
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Admit = Callable[[Context], float]
@@ -35,7 +36,7 @@ async def come_back(context: Context, wait_seconds: float, why: str) -> NoReturn
 
 
 class Strict(grpc.aio.ServerInterceptor):
-    """Between the wire and every unary method of a server.
+    """Between the wire and every unary method of a server but its health.
 
     callers: roles; who shows no certificate of one of them is denied.
     A call that is not admitted is refused unread. What is not the message it should be, or holds
@@ -58,6 +59,8 @@ class Strict(grpc.aio.ServerInterceptor):
         handler = await continuation(handler_call_details)
         if handler is None or handler.unary_unary is None or handler.request_deserializer is None:
             return handler
+        if handler_call_details.method.startswith(_HEALTH):
+            return handler  # a service without room is not a sick one
         behave: Callable[..., Any] = handler.unary_unary
         parse = handler.request_deserializer
 
