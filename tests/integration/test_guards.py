@@ -308,7 +308,7 @@ def test_the_terms_of_the_law_are_metrics_of_both_services(
         client.report("theme", "dark")
         assert client.flush(20)
     transport.pause()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while True:
         told = _scraped(run, run._ports.shuffler_metrics)
         told |= _scraped(run, run._ports.aggregator_metrics)
@@ -363,7 +363,7 @@ def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None:
         write_certificates(tmp_path / "tls", [])
         secured = free_port()
         metrics.serve(f"127.0.0.1:{secured}", TlsFolder(tmp_path / "tls", "shuffler"))
-        with pytest.raises(OSError, match=r"certificate|closed|alert|reset"):
+        with pytest.raises(OSError, match=r"certificate|closed|alert|reset|EOF"):
             await asyncio.to_thread(
                 urllib.request.urlopen,
                 f"https://localhost:{secured}/metrics",

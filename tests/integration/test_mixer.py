@@ -18,7 +18,7 @@ from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.store import Commit, Outcome
 from hubbub.catalog import seal, seal_info
 from hubbub.cli.embedded_redis import free_port
-from hubbub.errors import StoreUnavailable
+from hubbub.errors import BadParameter, StoreUnavailable
 from hubbub.serving import Server, Window, channel, connect_redis
 from hubbub.shuffler.batch import Policy
 from hubbub.shuffler.mixer import Mixer
@@ -86,7 +86,7 @@ async def _mixers(
 
 
 async def _until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not done():
         assert time.monotonic() < deadline
         await asyncio.sleep(0.05)
@@ -188,6 +188,8 @@ def test_a_batch_that_failed_between_two_shards_is_counted_once(made: Made, redi
         sealed = [seal(b"\1", key.key, seal_info("theme", today)) for _ in range(60)]
         sealed += [sealed[0], b"", b"short", bytes(49)]
         batch_id = secrets.token_bytes(16)
+        with pytest.raises(BadParameter, match="has not begun"):
+            await intake.apply(Window("theme", 2**32 - 1), batch_id, key.id, sealed)
         for _ in range(2):
             with pytest.raises(StoreUnavailable):
                 await intake.apply(window, batch_id, key.id, sealed)

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +21,13 @@ from hubbub.catalog import (
     epoch_start,
     key_at,
 )
+from hubbub.errors import BadParameter
 from hubbub.serving import Window
 
 __all__ = ["Intake"]
+
+# The shuffler's clock, and those of devices, may be so far ahead of ours.
+_AHEAD_SECONDS: Final = 86_400
 
 
 class Intake:
@@ -52,9 +57,13 @@ class Intake:
 
         Raises:
             UnknownMetric: the bundle does not have the stream.
+            BadParameter: the epoch has not begun, by our clock; deliver it then.
             StoreUnavailable: at most whole shards changed; deliver it again.
         """
-        self._bundle.metric(window.stream)  # known, or nothing of it gets into Redis
+        # Known, and begun, or nothing of it gets into Redis.
+        metric = self._bundle.metric(window.stream)
+        if epoch_start(window.epoch, metric.epoch) > self._clock() + _AHEAD_SECONDS:
+            raise BadParameter(f"epoch {window.epoch} of {window.stream} has not begun")
         began = time.monotonic()
         shards = await self._store.shards(window)
         outcomes = {
