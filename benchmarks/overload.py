@@ -32,7 +32,7 @@ from hubbub.wire.v1.services_pb2 import SubmitRequest
 
 __all__ = ["overload"]
 
-_REPORTS_A_CALL = 200
+_REPORTS_A_CALL = 500  # as the SDK sends what has waited
 _SEAL_AT_ONCE = 2
 _TIMES = 10
 _MOST_HELD = 30_000
@@ -104,7 +104,7 @@ async def _measure(run: LocalRun, seconds: float) -> dict[str, float]:
     credentials = grpc.ssl_channel_credentials((run.bundle.roots or "").encode())
     channels = [grpc.aio.secure_channel(run.bundle.shuffler, credentials) for _ in range(4)]
     # Enough for both phases at twice the rate that this machine opens reports at.
-    load = _Load(deque(_requests(run, 600)))
+    load = _Load(deque(_requests(run, 200)))
     while not _counted(run):  # the processes that open reports start with the first batch
         await load.call(channels[0])
     trial = await _unloaded(run, load, channels, 4.0)
