@@ -131,7 +131,14 @@ def test_services_say_what_they_lack(hubbub: Hubbub, made: Made, tmp_path: Path)
         _fails(hubbub(*service), "HUBBUB_REDIS_URL is not set")
         _fails(hubbub(*service, **away), "Redis at 127.0.0.1:1")
     _fails(hubbub(*shuffler, "--reserve", "-1"), "--reserve -1.0 is outside [0, 100]")
-    _fails(hubbub(*shuffler, "--max-batch", "0"), "--max-batch 0 is below 1")
+    for option, value, said in (
+        ("--max-batch", "0", "--max-batch 0 is outside [1, 1000000]"),
+        ("--max-memory", "0", "--max-memory 0.0 is outside [0.01, 1]"),
+        ("--peer-rate", "nan", "--peer-rate nan is outside [0, 1000000000]"),
+        ("--redis-replicas", "-1", "--redis-replicas -1 is outside [0, 10]"),
+    ):
+        _fails(hubbub(*shuffler, option, value, **away), said)
+    _fails(hubbub(*aggregator, "--shards", "0"), "--shards 0 is outside [1, 256]")
     _fails(hubbub(*aggregator, "--processes", "0"), "--processes 0 is outside [1, 256]")
     _fails(
         hubbub("shuffler", "--streams", "x"), "one of the arguments --tls --insecure is required"

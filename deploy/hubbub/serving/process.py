@@ -77,7 +77,7 @@ def check_range(given: argparse.Namespace, name: str, low: float, high: float) -
     number = getattr(given, name)
     if not low <= number <= high:
         option = "--" + name.replace("_", "-")
-        raise BadParameter(f"{option} {number} is outside [{low:g}, {high:g}]")
+        raise BadParameter(f"{option} {number} is outside [{low:.15g}, {high:.15g}]")
 
 
 def end_with_parent() -> None:
