@@ -20,8 +20,8 @@ import grpc
 import grpc.aio
 
 from benchmarks.measure import Row
-from benchmarks.own import close_epochs
 from hubbub.catalog import epoch_at, epoch_start, key_at, read_bundle, seal, seal_info
+from hubbub.cli.demo import close_epochs
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.query_commands import balance
 from hubbub.cli.remote import law, whole
@@ -131,7 +131,7 @@ async def _measure(run: LocalRun, seconds: float) -> dict[str, float]:
     while load.waiting:  # the overload is over: devices come back as they were told
         await asyncio.sleep(await load.call(channels[0]))
     sent = load.taken * _REPORTS_A_CALL
-    close_epochs(run.shuffler_redis)
+    await asyncio.to_thread(close_epochs, run.shuffler_redis)
     deadline = time.perf_counter() + 300
     while True:
         terms = whole(law(run.endpoints).values())

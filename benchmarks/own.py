@@ -1,8 +1,6 @@
 """What stages need to run: a hubbub or a Redis of their own, and calls to count."""
 
-import asyncio
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -11,10 +9,8 @@ from pathlib import Path
 from hubbub.cli.embedded_redis import EmbeddedRedis
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.up import demo_catalog
-from hubbub.serving import connect_redis
-from hubbub.shuffler.pool import Pool
 
-__all__ = ["close_epochs", "counted", "own_hubbub", "own_redis", "times"]
+__all__ = ["counted", "own_hubbub", "own_redis", "times"]
 
 
 @contextmanager
@@ -36,20 +32,6 @@ def own_redis() -> Iterator[str]:
             yield server.url
         finally:
             server.stop()
-
-
-def close_epochs(redis_url: str) -> None:
-    """End every epoch now: what is pooled goes out whole."""
-
-    async def close() -> None:
-        server = await connect_redis(redis_url)
-        await Pool(server).close_windows()
-        await server.close()
-
-    # In a thread of its own: whoever asks may have a loop that runs.
-    thread = threading.Thread(target=asyncio.run, args=(close(),))
-    thread.start()
-    thread.join()
 
 
 def times(number: int, call: Callable[..., object], *arguments: object) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.measure import Row, rate
-from benchmarks.own import close_epochs, counted, own_hubbub, own_redis, times
+from benchmarks.own import counted, own_hubbub, own_redis, times
 from hubbub.aggregator.fold import fold
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.store import Commit
@@ -26,6 +26,7 @@ from hubbub.catalog import (
     seal,
     seal_info,
 )
+from hubbub.cli.demo import close_epochs
 from hubbub.cli.remote import law
 from hubbub.mechanisms import BitVector, CohortBits, OneHot, SystemBits
 from hubbub.serving import Window, connect_redis

@@ -28,6 +28,7 @@ from hubbub.aggregator.service import OperatorService as TotalsStatus
 from hubbub.catalog import read_opening_keys, seal, seal_info, stream_table
 from hubbub.cli.embedded_redis import EmbeddedRedis, free_port
 from hubbub.serving import Server, channel, connect_redis
+from hubbub.serving.process import end_tasks
 from hubbub.shuffler.batch import Policy
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.limiter import Limiter
@@ -197,9 +198,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     finally:
         for one in servers:
             await one.stop(1)
-        for loop in loops:
-            loop.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)
+        await end_tasks(loops)
         await onward.close()
         await server.close()
         opener.close()

@@ -20,6 +20,7 @@ from hubbub.catalog import seal, seal_info
 from hubbub.cli.embedded_redis import free_port
 from hubbub.errors import BadParameter, StoreUnavailable
 from hubbub.serving import Server, Window, channel, connect_redis
+from hubbub.serving.process import end_tasks
 from hubbub.shuffler.batch import Policy
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.pool import Pool
@@ -76,9 +77,7 @@ async def _mixers(
         await pool.live()
     loops = [asyncio.create_task(run()) for m in mixers for run in (m.run, m.live)]
     yield pools
-    for loop in loops:
-        loop.cancel()
-    await asyncio.gather(*loops, return_exceptions=True)
+    await end_tasks(loops)
     for one in channels:
         await one.close()
     await server.client.flushdb()
@@ -233,6 +232,27 @@ def test_aggregators_that_share_a_store_count_a_batch_once(
         assert (await RedisStore(server).read(window)).reports == 90
         assert (await RedisStore(server).law())[window] == {"counted": 90, "duplicate": 20}
         opener.close()
+        await server.close()
+
+    asyncio.run(body())
+
+
+def test_a_mixer_that_is_told_to_end_ends_whatever_has_just_landed(
+    made: Made, redis_url: str
+) -> None:
+    """At a signal every loop is cancelled; one that swallowed it would hang the service."""
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        mixer = Mixer(Pool(server), read_stream_table(made.streams), [], Policy())
+        for turns in range(6):
+            loop = asyncio.create_task(mixer.run())
+            await asyncio.sleep(0.15)
+            mixer._landed.set()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            async with asyncio.timeout(5):
+                await end_tasks([loop])
         await server.close()
 
     asyncio.run(body())

@@ -1,6 +1,5 @@
 """The whole path with real processes: two Redis servers, TLS, mixing, sealing, opening, queries."""
 
-import asyncio
 import secrets
 import time
 from collections.abc import Iterator
@@ -20,13 +19,13 @@ from hubbub.catalog import (
     seal,
     seal_info,
 )
+from hubbub.cli.demo import close_epochs
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.query_commands import balance
 from hubbub.cli.remote import estimate, law, metrics, whole
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
 from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
-from hubbub.serving import TlsFolder, connect_redis
-from hubbub.shuffler.pool import Pool
+from hubbub.serving import TlsFolder
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest, SubmitResponse
 from hubbub.wire.v1.services_pb2_grpc import IngestStub, ShufflerStub
@@ -64,15 +63,6 @@ def _report(run: LocalRun, metric: str, values: list[str]) -> None:
     transport.pause()
 
 
-def _close(run: LocalRun) -> None:
-    async def close() -> None:
-        server = await connect_redis(run.shuffler_redis)
-        await Pool(server).close_windows()
-        await server.close()
-
-    asyncio.run(close())
-
-
 def _terms(run: LocalRun) -> dict[str, int]:
     return whole(law(run.endpoints).values())
 
@@ -105,7 +95,7 @@ def test_values_become_estimates_near_the_truth(run: LocalRun) -> None:
     assert _wait(run, acknowledged=240)["pooled"] >= 20, "a reserve stays in an open pool"
     with pytest.raises(HubbubError, match='metric "crashed": 0 reports in the epochs asked'):
         estimate(run.endpoints, "crashed", [], 0, [])
-    _close(run)
+    close_epochs(run.shuffler_redis)
     _wait(run, counted=240, pooled=0, in_flight=0)
     found = estimate(run.endpoints, "theme", [], 0, [])
     assert found.reports == 240
@@ -143,7 +133,7 @@ def test_totals_that_honest_reports_cannot_make_are_flagged(
     for _ in range(3):
         fakes = [_sealed(run.bundle, "theme", b"\0") for _ in range(200)]
         _submit(run, SubmitRequest(reports=fakes))
-    _close(run)
+    close_epochs(run.shuffler_redis)
     _wait(run, counted=660)
     found = estimate(run.endpoints, "theme", [], 0, [])
     assert found.plausibility < 1e-6
@@ -154,7 +144,7 @@ def test_totals_that_honest_reports_cannot_make_are_flagged(
 
 def test_strings_are_found_among_candidates(run: LocalRun) -> None:
     _report(run, "homepage", ["a.example"] * 150 + ["b.example"] * 20)
-    _close(run)
+    close_epochs(run.shuffler_redis)
     _wait(run, counted=170)
     found = estimate(run.endpoints, "homepage", [], 0, ["b.example", "a.example", "c.example"])
     assert [value.value for value in found.values] == ["b.example", "a.example", "c.example"]
@@ -190,7 +180,7 @@ def test_killed_services_lose_nothing_and_count_nothing_twice(run: LocalRun) -> 
     with LocalRun(home, Catalog("", dict(run.bundle.metrics)), Ports.free()) as again:
         with redis.Redis.from_url(again.shuffler_redis) as pool:
             assert {key for key in flying if pool.exists(key)} <= set(flying)
-        _close(again)
+        close_epochs(again.shuffler_redis)
         terms = _wait(again, acknowledged=100, counted=100, pooled=0, in_flight=0)
         assert terms["duplicate"] == terms["withheld"] == 0
         found = estimate(again.endpoints, "theme", [], 0, [])
@@ -313,7 +303,7 @@ def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: 
 def test_opening_processes_end_with_a_killed_aggregator(run: LocalRun) -> None:
     """They hold the private keys."""
     _report(run, "theme", ["dark"] * 60)
-    _close(run)
+    close_epochs(run.shuffler_redis)
     _wait(run, acknowledged=60, counted=60)
     parent = run._children[0].process
     workers = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
@@ -335,7 +325,7 @@ def test_a_service_ends_gracefully_at_sigterm(run: LocalRun) -> None:
         assert child.process.wait(20) == 0
     run.stop()
     with LocalRun(run.home, Catalog("", dict(run.bundle.metrics)), Ports.free()) as again:
-        _close(again)
+        close_epochs(again.shuffler_redis)
         _wait(again, acknowledged=70, counted=70, pooled=0, in_flight=0)
 
 
@@ -347,7 +337,7 @@ def test_tiers_travel_as_streams_of_their_own_and_are_answered_together(run: Loc
         assert client.report("crashed", "yes") is Outcome.QUEUED
         assert client.flush(WAIT_SECONDS)
     transport.pause()
-    _close(run)
+    close_epochs(run.shuffler_redis)
     _wait(run, acknowledged=75, counted=75)
     hour = epoch_at(time.time(), "hour")
     epochs = [hour - 1, hour]

@@ -4,7 +4,8 @@ import asyncio
 import logging
 import re
 import secrets
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,22 @@ def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: 
         _run(body(port))
 
 
+@contextmanager
+def _replicated(folder: Path) -> Iterator[tuple[int, int, Line]]:
+    """The ports of a primary and of a replica that has all it has, and a line to the primary."""
+    second = free_port()
+    with (
+        redis_server(folder / "first") as first,
+        redis_server(folder / "second", second, replicaof=f"127.0.0.1 {first}"),
+        redis.Redis(port=first) as primary,
+    ):
+        primary.set("here", 1)
+        assert primary.wait(1, 20_000) == 1
+        line = Line(f"127.0.0.1:{first}")
+        yield first, second, line
+        line.close()
+
+
 def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_path: Path) -> None:
     """The primary dies right after an acknowledgement; its replica takes over, at its address."""
 
@@ -135,15 +152,8 @@ def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_path: 
         assert await store.read(WINDOW) == Totals([3, 0], 3)
         await server.close()
 
-    second = free_port()
-    with (
-        redis_server(tmp_path / "first") as first,
-        redis_server(tmp_path / "second", second, replicaof=f"127.0.0.1 {first}"),
-    ):
-        line = Line(f"127.0.0.1:{first}")
-        _wait_for_replica(first)
+    with _replicated(tmp_path) as (first, second, line):
         _run(body(first, second, line))
-        line.close()
 
 
 def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
@@ -162,21 +172,8 @@ def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
         assert (await pool.law())[WINDOW]["acknowledged"] == 11
         await server.close()
 
-    second = free_port()
-    with (
-        redis_server(tmp_path / "first") as first,
-        redis_server(tmp_path / "second", second, replicaof=f"127.0.0.1 {first}"),
-    ):
-        line = Line(f"127.0.0.1:{first}")
-        _wait_for_replica(first)
+    with _replicated(tmp_path) as (first, second, line):
         _run(body(first, second, line))
-        line.close()
-
-
-def _wait_for_replica(port: int) -> None:
-    with redis.Redis(port=port) as primary:
-        primary.set("here", 1)
-        assert primary.wait(1, 20_000) == 1
 
 
 def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from hubbub.cli.demo import _close_epochs
+from hubbub.cli.demo import close_epochs
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.people import candidates, people
 from hubbub.cli.query_commands import balance
@@ -81,7 +81,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[byte
                 ]
                 assert client.flush(60)
             transport.pause()
-            _close_epochs(run.shuffler_redis)
+            close_epochs(run.shuffler_redis)
             deadline = time.monotonic() + 60
             while True:
                 windows = law(run.endpoints).values()

@@ -15,7 +15,7 @@ import pytest
 
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.catalog import Catalog
-from hubbub.cli.demo import _close_epochs
+from hubbub.cli.demo import close_epochs
 from hubbub.cli.embedded_redis import free_port
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.query_commands import balance
@@ -105,7 +105,7 @@ def _report(run: LocalRun, recorder: GrpcTransport) -> None:
 
 
 def _drained(run: LocalRun) -> dict[str, int]:
-    _close_epochs(run.shuffler_redis)
+    close_epochs(run.shuffler_redis)
     deadline = time.monotonic() + 60
     while True:
         terms = whole(law(run.endpoints).values())

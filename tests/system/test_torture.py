@@ -20,7 +20,7 @@ import pytest
 import redis
 
 from hubbub.catalog import Catalog, read_catalog
-from hubbub.cli.demo import _close_epochs
+from hubbub.cli.demo import close_epochs
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.query_commands import balance
 from hubbub.cli.remote import law, whole
@@ -169,7 +169,7 @@ def _check_no(run: LocalRun, line: Line, folder: Path) -> None:
 
 def _check_totals(run: LocalRun, arrived: Sequence[int], limited: int) -> None:
     """The aggregator's cells are those of the serials that the device calls sent."""
-    _close_epochs(run.shuffler_redis)
+    close_epochs(run.shuffler_redis)
     terms = _drained(run)
     with redis.Redis.from_url(run.aggregator_redis) as client:
         packed = [client.hget(key, "cells") for key in client.keys("aggregator:totals:*serial*")]

@@ -37,6 +37,7 @@ class Housekeeping:
     ) -> None:
         self._path = path
         self._public = public
+        self._end = max((key.end for key in public), default=0)
         self._opener = opener
         self._clock = clock
         self._said: set[str] = set()
@@ -44,8 +45,7 @@ class Housekeeping:
     @property
     def days_left(self) -> float:
         """For how many more days there is a key."""
-        end = max((key.end for key in self._public), default=0)
-        return (end - self._clock()) / _DAY
+        return (self._end - self._clock()) / _DAY
 
     async def run(self) -> None:
         """Look, for ever."""
@@ -66,7 +66,7 @@ class Housekeeping:
             except KeysUnusable as error:
                 self._say("file", f"old keys stay in their file: {error}; run: hubbub keys rotate")
         if self.days_left < _SOON_DAYS:
-            until = datetime.fromtimestamp(now + self.days_left * _DAY, UTC).date()
+            until = datetime.fromtimestamp(self._end, UTC).date()
             self._say(
                 "soon",
                 f"there are opening keys until {until} alone: run hubbub keys rotate, and build "

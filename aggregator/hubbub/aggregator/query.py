@@ -9,7 +9,7 @@ from hubbub.aggregator.store import TotalsStore
 from hubbub.analysis import Answer, Plausibility, answer_tiers, plausibility, together
 from hubbub.catalog import Bundle, Metric, epoch_at
 from hubbub.errors import BadParameter, BatchTooSmall
-from hubbub.mechanisms import Totals
+from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.serving import Window
 
 __all__ = ["Queried", "Query"]
@@ -85,8 +85,8 @@ class Query:
         # In a thread: decoding strings takes seconds, and batches keep coming meanwhile.
         found = await asyncio.to_thread(answer_tiers, tiers, metric.values, candidates)
         repeats = metric.limits.reports_per_epoch * len(chosen)
-        parts = [plausibility(*tier, repeats) for tier in tiers if tier[1].reports]
-        return Queried(metric, tuple(chosen), found, together(parts))
+        judged = await asyncio.to_thread(_judged, tiers, repeats)
+        return Queried(metric, tuple(chosen), found, judged)
 
     async def _held(self) -> dict[str, set[int]]:
         """Per stream, the epochs that hold a report."""
@@ -95,6 +95,10 @@ class Query:
             if terms.get("counted") and window.stream in held:
                 held[window.stream].add(window.epoch)
         return held
+
+
+def _judged(tiers: Sequence[tuple[AnyMechanism, Totals]], repeats: int) -> Plausibility:
+    return together([plausibility(*tier, repeats) for tier in tiers if tier[1].reports])
 
 
 def _sum(one: Totals, other: Totals) -> Totals:

@@ -19,14 +19,12 @@ from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.keys import OpeningKeyPublic
 from hubbub.catalog.metric import Limits, Metric
 from hubbub.catalog.sealing import SEAL_BYTES
-from hubbub.catalog.text import from_text, to_text
+from hubbub.catalog.text import MALFORMED, from_text, to_text
 from hubbub.errors import BundleRefused, HubbubError, UnknownMetric
 
 __all__ = ["Bundle", "open_bundle", "read_bundle", "refuse_changes", "sign_bundle", "stream_table"]
 
 _SIGNED: Final = b"hubbub/1 bundle\n"
-# What reading JSON of another shape than ours raises.
-_MALFORMED: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +111,7 @@ def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> B
         seal = json.loads(head)
         signer, signature = from_text(seal["operator"]), from_text(seal["signature"])
         Ed25519PublicKey.from_public_bytes(signer).verify(signature, _SIGNED + body)
-    except _MALFORMED as error:
+    except MALFORMED as error:
         raise BundleRefused(f"{path}: not a bundle; make one: hubbub catalog build") from error
     except InvalidSignature as error:
         raise BundleRefused(
@@ -126,7 +124,7 @@ def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> B
         )
     try:
         return replace(_load(json.loads(body), signer), signed=signed)
-    except (*_MALFORMED, HubbubError) as error:
+    except (*MALFORMED, HubbubError) as error:
         raise BundleRefused(
             f"{path}: signed, but not readable by this version: {error}; upgrade hubbub"
         ) from error

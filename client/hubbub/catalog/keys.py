@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-from hubbub.catalog.text import from_text, to_text
+from hubbub.catalog.text import MALFORMED, from_text, to_text
 from hubbub.errors import KeysUnusable
 
 __all__ = [
@@ -33,8 +33,6 @@ __all__ = [
 ]
 
 _KEY_BYTES: Final = 32  # of X25519
-# What reading JSON of another shape than ours raises.
-_MALFORMED: Final = (ValueError, KeyError, TypeError, OverflowError, RecursionError)
 _OPERATOR: Final = "operator.key"
 _OPERATOR_PUBLIC: Final = "operator.pub"
 OPENING: Final = "opening.keys.json"
@@ -159,7 +157,7 @@ def read_public_keys(folder: Path) -> tuple[OpeningKeyPublic, ...]:
             )
             for key in json.loads(_read(path))
         )
-    except _MALFORMED as error:
+    except MALFORMED as error:
         raise KeysUnusable(f"{path}: not a list of public opening keys") from error
 
 
@@ -172,7 +170,7 @@ def read_opening_keys(path: Path) -> tuple[OpeningKey, ...]:
     raw = _read_secret(path)
     try:
         return tuple(OpeningKey(int(k["id"]), _key_bytes(k["private"])) for k in json.loads(raw))
-    except _MALFORMED:
+    except MALFORMED:
         # The error of the parser would quote the secret.
         raise KeysUnusable(f"{path}: not a list of private opening keys") from None
 

@@ -1,8 +1,19 @@
-"""Bytes as text: how keys and signatures stand in files (base64, strict)."""
+"""Bytes as text: how keys and signatures stand in files (base64, strict), and how they may not."""
 
 import base64
+from typing import Final
 
-__all__ = ["from_text", "to_text"]
+__all__ = ["MALFORMED", "from_text", "to_text"]
+
+MALFORMED: Final = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+"""What reading JSON of another shape than ours raises."""
 
 
 def to_text(raw: bytes) -> str:

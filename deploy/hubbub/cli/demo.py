@@ -23,7 +23,7 @@ from hubbub.serving import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.wire.v1.services_pb2 import EstimateResponse
 
-__all__ = ["add"]
+__all__ = ["add", "close_epochs"]
 
 _PEOPLE: Final = 30_162
 _MOST_PEOPLE: Final = 10_000_000
@@ -77,7 +77,7 @@ def _run(home: Path, number: int, json_file: Path | None) -> int:
         sent = send_everyone(everyone, run.bundle_path, lambda done: bars.advance(bar, done))
         seconds["devices"] = _lap(mark)
         mark = time.monotonic()
-        _close_epochs(run.shuffler_redis)
+        close_epochs(run.shuffler_redis)
         terms = _drain(run, bars.add_task("mixed and counted", total=sent.acknowledged), bars)
         seconds["drain"] = _lap(mark)
         mark = time.monotonic()
@@ -93,7 +93,7 @@ def _run(home: Path, number: int, json_file: Path | None) -> int:
     return 0 if balanced else 1
 
 
-def _close_epochs(redis_url: str) -> None:
+def close_epochs(redis_url: str) -> None:
     """End the epoch now, as an operator may: the pools go out whole instead of at midnight."""
 
     async def close() -> None:

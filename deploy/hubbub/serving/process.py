@@ -2,14 +2,13 @@
 
 import argparse
 import asyncio
-import contextlib
 import logging
 import multiprocessing
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,12 +22,14 @@ __all__ = [
     "add_common",
     "check_range",
     "common",
+    "end_tasks",
     "end_with_parent",
     "run_service",
     "serve_until_signal",
 ]
 
 _GRACE_SECONDS: Final = 5.0
+_AGAIN_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +114,20 @@ async def serve_until_signal(
     for task in (stopped, *tasks):
         if task.done():
             task.result()
-        task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await asyncio.gather(*tasks)
+    await end_tasks(asyncio.all_tasks() - {asyncio.current_task()})
+
+
+async def end_tasks(tasks: Iterable["asyncio.Task[Any] | None"]) -> None:
+    """Cancel tasks until they have ended.
+
+    Once is not enough: before Python 3.12 `asyncio.wait_for`, which redis-py sends with, may
+    swallow a cancellation that comes as it is done.
+    """
+    left = {task for task in tasks if task}
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=_AGAIN_SECONDS)
 
 
 def run_service(role: str, serve: Callable[[], Coroutine[Any, Any, None]]) -> int:

@@ -20,7 +20,7 @@ __all__ = ["RedisServer", "awaited", "connect_redis"]
 
 _log: Final = logging.getLogger("hubbub.redis")
 
-_OLDEST: Final = (6, 2)  # SMISMEMBER
+_OLDEST: Final = (6, 2)  # of those that the tests run on
 _TIMEOUT_SECONDS: Final = 10.0
 # Started together with us, it may be a moment later.
 _START_SECONDS: Final = 3.0

@@ -87,10 +87,9 @@ class Mixer:
             except StoreUnavailable as error:
                 _log.warning("mixing waits: %s", error)
                 await asyncio.sleep(_LONGEST_WAIT_SECONDS * _random.random())
-            try:
-                await asyncio.wait_for(self._landed.wait(), _TICK_SECONDS)
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TICK_SECONDS):
+                    await self._landed.wait()
 
     async def live(self) -> None:
         """Tell the other processes that this one lives, for ever."""

@@ -10,13 +10,13 @@ import numpy as np
 import redis
 
 from hubbub.aggregator.redis_store import RedisStore
+from hubbub.cli.demo import close_epochs
 from hubbub.cli.query_commands import balance
 from hubbub.cli.remote import law, whole
 from hubbub.client.state import SENT
 from hubbub.errors import ServiceUnavailable
 from hubbub.mechanisms import tally
 from hubbub.serving import Window, connect_redis
-from hubbub.shuffler.pool import Pool
 from tests.system.chaos.device import open_client
 from tests.system.chaos.house import DEVICES, House
 
@@ -52,7 +52,7 @@ def drain(house: House, tell: Callable[[str], None]) -> dict[tuple[str, str, int
             for kept in client._state.kept():
                 entry = records.setdefault((str(kept.fate), kept.stream, kept.epoch), Counter())
                 entry[kept.payload] += 1
-    asyncio.run(_close(house.redis[0].url))
+    close_epochs(house.redis[0].url)
     while True:
         try:
             windows = law(house.endpoints)
@@ -95,12 +95,6 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
             wrong.append(f"{stream}: {np.count_nonzero(off)} cells differ, by {off.sum()} in all")
     terms = whole(windows.values())
     return Verdict(sent, terms["counted"], terms["duplicate"], fates, wrong, terms)
-
-
-async def _close(url: str) -> None:
-    server = await connect_redis(url)
-    await Pool(server).close_windows()
-    await server.close()
 
 
 async def _totals(url: str, window: Window) -> list[int]:
