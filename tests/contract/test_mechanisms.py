@@ -1,7 +1,6 @@
 """Every registry entry keeps the contract: proven by exact enumeration of the shipping code."""
 
 from collections.abc import Callable
-from fractions import Fraction
 
 import pytest
 
@@ -10,15 +9,12 @@ from hubbub.mechanisms import (
     REGISTRY,
     AnyMechanism,
     Memoized,
-    Probability,
     SystemBits,
     Totals,
     build,
     parameters,
 )
-from hubbub.mechanisms.probability import log_at_least
-from tests.contract.proofs import PROOFS, SMALL
-from tests.replay import Replay, distribution
+from hubbub.privacy.proofs import PROOFS, SMALL
 
 every_small_mechanism = pytest.mark.parametrize("mechanism", SMALL, ids=repr)
 
@@ -27,20 +23,6 @@ every_small_mechanism = pytest.mark.parametrize("mechanism", SMALL, ids=repr)
 @pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.__name__)
 def test_contract(mechanism: AnyMechanism, proof: Callable[[AnyMechanism], None]) -> None:
     proof(mechanism)
-
-
-@every_small_mechanism
-def test_a_permanent_response_bounds_any_number_of_reports(mechanism: AnyMechanism) -> None:
-    """Given the permanent bits a report says nothing more, so their ratio bounds all reports."""
-    if not isinstance(mechanism, Memoized):
-        assert not hasattr(mechanism, "permanent_loss")
-        return
-    rows = [
-        distribution(lambda coins, v=value: _permanent(mechanism, v, coins))  # type: ignore[misc]
-        for value in mechanism.probes()
-    ]
-    worst = max(one[bits] / other[bits] for one in rows for other in rows for bits in one)
-    assert log_at_least(worst) <= mechanism.permanent_loss() * (1 + 2**-49)
 
 
 @every_small_mechanism
@@ -128,23 +110,3 @@ def test_a_wrong_parameter_is_named_with_its_range(name: str) -> None:
 def test_an_unknown_mechanism_is_named_with_those_there_are() -> None:
     with pytest.raises(BadParameter, match='mechanism "olh" is not known; there are rr, grr'):
         build("olh", epsilon=1.0)
-
-
-def _permanent(mechanism: AnyMechanism, value: object, coins: Replay) -> bytes:
-    """The report as it would be if the second step told the truth: the permanent bits alone."""
-
-    class Memo:
-        def coins(self, _purpose: bytes, /) -> Replay:
-            return coins
-
-    class Truthful:
-        """Every coin for the truth: a value is kept, ones are kept, nothing is flipped."""
-
-        def chance(self, _probability: Probability, /) -> bool:
-            return True
-
-        def mask(self, probability: Probability, width: int, /) -> int:
-            return (1 << width) - 1 if probability.exact > Fraction(1, 2) else 0
-
-    assert isinstance(mechanism, Memoized)
-    return mechanism.randomize_again(value, Memo(), Truthful())  # type: ignore[arg-type]

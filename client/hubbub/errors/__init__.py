@@ -13,7 +13,9 @@ HubbubError
 ├── StoreUnavailable      Redis cannot be reached, or is not fit to keep what it must
 │   └── StoreFull         Redis takes no more until something was taken out
 ├── ServiceUnavailable    a service cannot be reached, or cannot start
-└── BatchTooSmall         fewer reports than the metric's minimum batch
+├── BatchTooSmall         fewer reports than the metric's minimum batch
+├── BudgetExhausted       a release would spend more than its purpose has left
+└── ProofFailed           a mechanism does not keep what it promises
 
 A message names what, where and the remedy. It never holds a raw value.
 """
@@ -22,10 +24,12 @@ __all__ = [
     "BadParameter",
     "BadPayload",
     "BatchTooSmall",
+    "BudgetExhausted",
     "BundleRefused",
     "CatalogInvalid",
     "HubbubError",
     "KeysUnusable",
+    "ProofFailed",
     "ServiceUnavailable",
     "ShapeMismatch",
     "StateUnusable",
@@ -90,3 +94,11 @@ class ServiceUnavailable(HubbubError):
 
 class BatchTooSmall(HubbubError):
     """Fewer reports than the metric's minimum batch."""
+
+
+class BudgetExhausted(HubbubError):
+    """A release would spend more than its purpose has left this year."""
+
+
+class ProofFailed(HubbubError):
+    """A mechanism does not keep what it promises. The message says which promise."""

@@ -17,6 +17,7 @@ Source: dBitFlipPM of Ding, Kulkarni, Yekhanin (NeurIPS 2017), section 3, and it
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import comb
 from typing import Any, ClassVar
 
 from hubbub.errors import BadParameter
@@ -70,6 +71,11 @@ class BucketFlips:
 
     def privacy_loss(self) -> float:
         return log_at_least(self.lie.complement.exact / self.lie.exact, 2)
+
+    def total_variation(self) -> Fraction:
+        """Of a report that answers about one of the two buckets at least, 1 - 2 lie."""
+        neither = Fraction(comb(self.buckets - 2, self.sampled), comb(self.buckets, self.sampled))
+        return (1 - neither) * (1 - 2 * self.lie.exact)
 
     def permanent_loss(self) -> float:
         return self.privacy_loss()

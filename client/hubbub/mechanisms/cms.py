@@ -48,6 +48,7 @@ class CountMeanSketch:
     check = sketch.check
     positions = sketch.positions
     row = sketch.row
+    total_variation = pure.total_variation
     variance = pure.variance
     probes = sketch.probes
 

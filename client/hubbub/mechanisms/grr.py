@@ -42,6 +42,7 @@ class GeneralizedRandomizedResponse:
     check = pure.check
     row = pure.row
     estimate = pure.estimate
+    total_variation = pure.total_variation
     variance = pure.variance
     likelihood = pure.likelihood_index
     probes = pure.probes

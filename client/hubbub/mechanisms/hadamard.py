@@ -47,6 +47,7 @@ class HadamardResponse:
     groups: ClassVar[int] = 1
     check = pure.check
     row = pure.row
+    total_variation = pure.total_variation
     variance = pure.variance
     probes = pure.probes
 

@@ -51,6 +51,7 @@ class HadamardSketch:
     check = sketch.check
     positions = sketch.positions
     row = sketch.row
+    total_variation = pure.total_variation
     variance = pure.variance
     probes = sketch.probes
 

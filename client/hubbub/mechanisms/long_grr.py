@@ -52,6 +52,7 @@ class LongitudinalGrr:
     permanent_key = pure.permanent_key
     row = pure.row
     estimate = pure.estimate
+    total_variation = pure.total_variation
     variance = pure.variance
     likelihood = pure.likelihood_index
     probes = pure.probes

@@ -54,6 +54,7 @@ class LongitudinalUnary:
     permanent_key = pure.permanent_key
     row = pure.row
     estimate = pure.estimate
+    total_variation = pure.total_variation
     variance = pure.variance
     likelihood = pure.likelihood_bits
     probes = pure.probes

@@ -62,6 +62,9 @@ class OneBitMean:
     def privacy_loss(self) -> float:
         return log_at_least(self.keep.exact / self.keep.complement.exact)
 
+    def total_variation(self) -> Fraction:
+        return self._gap
+
     def randomize(self, value: float, source: BitSource) -> bytes:
         return self.layout.encode(source.chance(self._one(value)))
 

@@ -72,6 +72,9 @@ class PiecewiseMean:
     def privacy_loss(self) -> float:
         return self.window.privacy_loss()
 
+    def total_variation(self) -> Fraction:
+        return self.window.total_variation()
+
     def randomize(self, value: float, source: BitSource) -> bytes:
         start, up = self._step(value)
         if up:

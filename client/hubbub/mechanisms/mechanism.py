@@ -45,6 +45,14 @@ class Mechanism(Protocol[Value_contra]):
         """The most that one report can say, in nats: the worst log-likelihood ratio, rounded up."""
         ...
 
+    def total_variation(self) -> Fraction:
+        """The share of one report that tells two values apart at most, in [0, 1].
+
+        The largest total variation between the payloads of two values, or a bound above it: how
+        much a report gains by being shuffled depends on it.
+        """
+        ...
+
     def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
         """Raises ValueOutOfDomain unless `value` is one of the mechanism's; never shows it."""
         ...

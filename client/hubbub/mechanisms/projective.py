@@ -57,6 +57,7 @@ class ProjectiveResponse:
     groups: ClassVar[int] = 1
     check = pure.check
     row = pure.row
+    total_variation = pure.total_variation
     variance = pure.variance
     probes = pure.probes
 

@@ -31,6 +31,7 @@ __all__ = [
     "permanent_key",
     "probes",
     "row",
+    "total_variation",
     "variance",
 ]
 
@@ -128,6 +129,15 @@ class Channelled(Protocol):
 def variance(self: Channelled, true: float, reports: int) -> float:
     """Variance of one estimate, in reports squared; `true` in [0, reports]."""
     return self.channel.variance(true, reports)
+
+
+def total_variation(self: Channelled) -> Fraction:
+    """Of the payloads of two values: p - q, whether a report is one index, a set or a bit each.
+
+    What two values do not share, the one supports more often by p - q; so does, of two bits of
+    their own, 1 and 0 against 0 and 1: p (1-q) - q (1-p).
+    """
+    return self.channel.p - self.channel.q
 
 
 def cohort_estimates(channel: Pure, layout: CohortBits, totals: Totals) -> Estimates:

@@ -14,7 +14,7 @@ Source: Erlingsson, Pihur, Korolova (CCS 2014). Variants: one-time is p = 0, q =
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import prod
+from math import comb, prod
 from typing import Any, ClassVar, Final
 
 from hubbub.errors import BadParameter
@@ -72,6 +72,17 @@ class Rappor:
 
     def privacy_loss(self) -> float:
         return self.chain.loss(self.hashes)
+
+    def total_variation(self) -> Fraction:
+        """Of two strings that share no bit: of their `hashes` bits each, how many are 1."""
+        chance, h = self.chain.channel, self.hashes
+
+        def ones(p: Fraction) -> list[Fraction]:
+            return [comb(h, k) * p**k * (1 - p) ** (h - k) for k in range(h + 1)]
+
+        own, other = ones(chance.p), ones(chance.q)
+        pairs = [(i, j) for i in range(h + 1) for j in range(h + 1)]
+        return sum((abs(own[i] * other[j] - other[i] * own[j]) for i, j in pairs), Fraction()) / 2
 
     def permanent_loss(self) -> float:
         return self.chain.permanent_loss(self.hashes)

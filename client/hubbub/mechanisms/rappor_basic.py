@@ -46,6 +46,7 @@ class BasicRappor:
     permanent_key = pure.permanent_key
     row = pure.row
     estimate = pure.estimate
+    total_variation = pure.total_variation
     variance = pure.variance
     likelihood = pure.likelihood_bits
     probes = pure.probes

@@ -39,6 +39,7 @@ class RandomizedResponse:
     check = pure.check
     row = pure.row
     estimate = pure.estimate
+    total_variation = pure.total_variation
     variance = pure.variance
     likelihood = pure.likelihood_index
     probes = pure.probes

@@ -49,6 +49,7 @@ class SubsetSelection:
     check = pure.check
     row = pure.row
     estimate = pure.estimate
+    total_variation = pure.total_variation
     variance = pure.variance
     probes = pure.probes
 

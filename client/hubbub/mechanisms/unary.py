@@ -48,6 +48,7 @@ class SymmetricUnary:
     check = pure.check
     row = pure.row
     estimate = pure.estimate
+    total_variation = pure.total_variation
     variance = pure.variance
     likelihood = pure.likelihood_bits
     probes = pure.probes
@@ -92,6 +93,7 @@ class OptimizedUnary:
     check = pure.check
     row = pure.row
     estimate = pure.estimate
+    total_variation = pure.total_variation
     variance = pure.variance
     likelihood = pure.likelihood_bits
     probes = pure.probes

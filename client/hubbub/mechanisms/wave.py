@@ -75,6 +75,9 @@ class SquareWave:
     def privacy_loss(self) -> float:
         return self.window.privacy_loss()
 
+    def total_variation(self) -> Fraction:
+        return self.window.total_variation()
+
     def randomize(self, value: float, source: BitSource) -> bytes:
         return self.window.draw(self.range.bucket(value, self.buckets), source)
 

@@ -52,6 +52,10 @@ class Window:
         """Of one report, in nats: an outcome may be near for one value and far for another."""
         return log_at_least(self.near / self.far)
 
+    def total_variation(self) -> Fraction:
+        """Of the outcomes of two windows: of those that overlap least, at both ends."""
+        return (self.near - self.far) * min(self.width, self.starts - 1)
+
     def draw(self, start: int, source: BitSource) -> bytes:
         """The payload for a window that begins at `start`."""
         if source.chance(self.inside):

@@ -9,6 +9,8 @@ from fractions import Fraction
 
 from hubbub.mechanisms import Probability
 
+__all__ = ["Replay", "distribution"]
+
 
 class Replay:
     """Answers the questions of one run along one path, and notes where the path could fork."""
@@ -23,6 +25,8 @@ class Replay:
         branch = self.path[depth] if depth < len(self.path) else 0
         self.taken.append((branch, branches))
         return branch
+
+    # As BitSource has them, but every answer is one of those still to be walked.
 
     def chance(self, probability: Probability, /) -> bool:
         return bool(self.mask(probability, 1))

@@ -1,0 +1,256 @@
+"""Shuffle amplification: what the crowd of a shuffled batch adds to one report's own guarantee.
+
+The report that matters, seen among n - 1 others, is no easier to recognise than this. With
+e = exp(epsilon), v the total variation between the payloads of two values, and r = v / (e - 1):
+
+    it is heads with chance e r, tails with chance r, or, with the rest h = 1 - (e + 1) r, neither
+    each other is heads with chance r, tails with chance r, neither with chance h / e; or shows
+        what it is, which helps nobody
+
+and what is seen is how many are heads, tails, neither. (Where two values differ, the others look
+like either by r at least; where they do not, like both by 1/e of them at least.) With v as large as
+epsilon allows, (e-1)/(e+1), there is no `neither`, and this is the clones of Feldman et al. For
+smaller v the published reduction lets the others' share of `neither` be anything; then what is
+seen besides the coins may tell, and a shuffle of five reports breaks the bound (decision 0020).
+
+Given how many are heads or tails, s, and that the others not shown are B, the coin that matters has
+odds p for its own side, and the chance that heads tell more than t = exp(central epsilon) : 1 has
+a closed form in binomial tails. Summing gives delta. Both directions are the same by symmetry. All
+rounding goes up: blocks of neighbouring s and B count as their worst (one more coin, or one more
+that might be one, only hides), tails that are left out count whole, and delta is raised by more
+than what floats may be wrong.
+
+Sources: Feldman, McMillan, Talwar, Stronger Privacy Amplification by Shuffling (SODA 2023), theorem
+3.2; with v, after Wang et al., Privacy Amplification via Shuffling: Unified, Simplified, and
+Tightened (2023), mended as said; closed form: Feldman, McMillan, Talwar, Hiding Among the Clones
+(FOCS 2021), theorem 3.1.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import exp, expm1, inf, log, sqrt
+from typing import Final
+
+import numpy as np
+from scipy.stats import binom
+
+from hubbub.analysis.estimate import Integers
+from hubbub.analysis.intervals import Floats
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import AnyMechanism
+from hubbub.mechanisms.probability import MAX_EPSILON
+
+__all__ = [
+    "ASSUMPTION",
+    "DELTA",
+    "Amplified",
+    "amplified",
+    "amplified_of",
+    "closed_form",
+    "delta_at",
+]
+
+ASSUMPTION: Final = (
+    "if the shuffler is honest and does not collude with who looks; the other reports of the batch "
+    "count if they are not the adversary's"
+)
+DELTA: Final = 1e-8
+"""The delta that central figures are shown with, where nobody asked for another."""
+
+_MOST_REPORTS: Final = 10**9
+_LEAST_DELTA: Final = 1e-15
+# Of delta: what is spent on tails that are not summed.
+_TAILS: Final = 1e-4
+# Blocks of coins in sight; with a total variation, blocks of members and of coins in each. More
+# are no nearer to the truth by a thousandth.
+_BLOCKS: Final = 1500
+_MEMBERS: Final = 24
+_PER_MEMBERS: Final = 300
+# Binomial chances come out right to 1e-8 for a thousand million coins; differences lose two digits.
+_FLOAT_ERROR: Final = 1e-5
+# Of the central epsilon, where the search ends; above it.
+_CLOSE: Final = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Amplified:
+    """The central guarantee of one report in a shuffled batch of `reports`.
+
+    epsilon: central, in nats; never above `epsilon_local`. method: "numerical", or "none" where
+    the crowd adds nothing. closed_form: the published bound, infinite where it does not hold.
+    """
+
+    epsilon: float
+    delta: float
+    reports: int
+    epsilon_local: float
+    total_variation: float
+    method: str
+    closed_form: float
+
+
+def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) -> Amplified:
+    """The central guarantee of one report of this mechanism in a batch of so many."""
+    variation = float(mechanism.total_variation()) * (1 + 2**-50)
+    return amplified(mechanism.privacy_loss(), reports, delta, min(variation, 1.0))
+
+
+@lru_cache(maxsize=4096)
+def amplified(
+    epsilon: float, reports: int, delta: float = DELTA, total_variation: float | None = None
+) -> Amplified:
+    """The least central epsilon that is proven for one report among `reports`, at `delta`.
+
+    total_variation: of two values' payloads, or above it; None: what epsilon alone allows.
+
+    Raises:
+        BadParameter: a number out of range.
+    """
+    if not 0 < epsilon <= MAX_EPSILON:
+        raise BadParameter(f"epsilon {epsilon} is outside (0, {MAX_EPSILON}]")
+    if not (isinstance(reports, int) and 1 <= reports <= _MOST_REPORTS):
+        raise BadParameter(f"reports {reports} is outside [1, {_MOST_REPORTS}]")
+    if not _LEAST_DELTA <= delta < 1:
+        raise BadParameter(f"delta {delta} is outside [{_LEAST_DELTA}, 1)")
+    most = expm1(epsilon) / (exp(epsilon) + 1)
+    given = most if total_variation is None else total_variation
+    if not 0 < given <= 1:
+        raise BadParameter(f"total variation {given} is outside (0, 1]")
+    variation = min(given, most)
+    formula = closed_form(epsilon, reports, delta)
+    crowds = _crowds(epsilon, reports, variation, delta)
+    found = min(_search(crowd, epsilon, delta) for crowd in crowds)
+    best = min(found, formula, epsilon)
+    method = "none" if best == epsilon else "numerical" if best == found else "closed form"
+    return Amplified(best, delta, reports, epsilon, variation, method, formula)
+
+
+def closed_form(epsilon: float, reports: int, delta: float) -> float:
+    """The published bound on the central epsilon; infinite where it does not hold."""
+    if not exp(epsilon) + 1 <= reports / (8 * log(2 / delta)):
+        return inf
+    e = exp(epsilon)
+    root = 4 * sqrt(2 * log(4 / delta)) / sqrt((e + 1) * reports)
+    return log(1 + (e - 1) * (root + 4 / reports))
+
+
+def delta_at(
+    central: float, epsilon: float, reports: int, total_variation: float | None = None
+) -> float:
+    """The delta that is proven for a central epsilon, in [0, 1]; nearest above the exact one."""
+    crowds = _crowds(epsilon, reports, total_variation or 1.0, _LEAST_DELTA)
+    return min(1.0, *(crowd.delta(central) for crowd in crowds))
+
+
+def _crowds(epsilon: float, reports: int, variation: float, delta: float) -> list["_Crowd"]:
+    """By epsilon alone, and by the total variation where that is smaller."""
+    most = expm1(epsilon) / (exp(epsilon) + 1)
+    given = [most] if variation >= most * (1 - 1e-9) else [most, variation]
+    return [_Crowd.of(epsilon, reports, v, delta) for v in given]
+
+
+def _search(crowd: "_Crowd", epsilon: float, delta: float) -> float:
+    """The least epsilon, within _CLOSE of it and above, whose delta is at most `delta`."""
+    low, high = 0.0, epsilon
+    if crowd.delta(high) > delta:
+        return epsilon
+    while high - low > _CLOSE * high and high > 1e-12:  # noqa: PLR2004 nothing, to any eye
+        # Central epsilons of large crowds are thousandths of the local one: halve the exponent.
+        middle = sqrt(low * high) if low else high / 16
+        if crowd.delta(middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@dataclass(frozen=True, slots=True)
+class _Crowd:
+    """Coins in sight, in blocks: the fewest of each, the worst odds of the one that matters.
+
+    coins, odds, weights: shape (blocks,). left_out: the chance of all that is in no block.
+    """
+
+    coins: Floats
+    odds: Floats
+    weights: Floats
+    left_out: float
+
+    @classmethod
+    def of(cls, epsilon: float, reports: int, variation: float, delta: float) -> "_Crowd":
+        odds, others, cut = exp(epsilon), reports - 1, delta * _TAILS
+        side = min(variation / (odds - 1), 1 / (odds + 1))  # r
+        neither = max(0.0, 1 - side * (odds + 1)) if variation < (odds - 1) / (odds + 1) else 0.0
+        hidden = 2 * side + neither / odds
+        members, held = _blocks(others, hidden, cut, _MEMBERS if neither else _BLOCKS)
+        parts = [
+            _coins(int(low), 2 * side / hidden, neither, odds, cut) for low in members.tolist()
+        ]
+        return cls(
+            np.concatenate([coins for coins, _, _ in parts]),
+            np.concatenate([each for _, each, _ in parts]),
+            np.concatenate([w * of for (_, _, w), of in zip(parts, held, strict=True)]),
+            2 * cut,
+        )
+
+    def delta(self, central: float) -> float:
+        """The hockey-stick divergence between heads and tails at exp(central), rounded up."""
+        t, p, s = exp(central), self.odds, self.coins
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # Heads tell more than t : 1 from this many on.
+            edge = np.floor(s * (t * p - 1) / ((p - 1) * (1 + t))) + 1
+        telling = (p > t) & (edge <= s)
+        s, p, edge = s[telling], p[telling], edge[telling]
+        at_edge = binom.pmf(edge - 1, s - 1, 0.5)
+        beyond = binom.sf(edge - 1, s - 1, 0.5)
+        chances = ((p - t) * at_edge - (1 + p) * expm1(central) * beyond) / (1 + p)
+        # What rounding may hide is added before anything is left out as negative.
+        error = _FLOAT_ERROR * np.abs(chances) + 1e-11 * at_edge
+        total = float((self.weights[telling] * (np.maximum(chances, 0) + error)).sum())
+        return total + self.left_out
+
+
+def _blocks(trials: int, chance: float, cut: float, most: int) -> tuple[Floats, Floats]:
+    """Of a binomial: the lowest of every block of neighbours, and the block's chance."""
+    every = _likely(trials, chance, cut)
+    # Within a block all count as the lowest: a thousandth below the others at most, if that fits.
+    fine = min(most, 2 + 1000 * len(every) // max(int(every[0]), 1))
+    starts = np.arange(0, len(every), -(-len(every) // fine))
+    return every[starts].astype(np.float64), np.add.reduceat(
+        binom.pmf(every, trials, chance), starts
+    )
+
+
+def _likely(trials: int, chance: float, cut: float) -> Integers:
+    """All but what a binomial is outside of with the chance `cut`."""
+    if not trials:
+        return np.zeros(1, dtype=np.int64)
+    return np.arange(
+        int(binom.ppf(cut / 2, trials, chance)), int(binom.isf(cut / 2, trials, chance)) + 1
+    )
+
+
+def _coins(
+    members: int, chance: float, neither: float, odds: float, cut: float
+) -> tuple[Floats, Floats, Floats]:
+    """Given how many others are not shown: coins in sight, odds, weights, in blocks.
+
+    Each member is a coin with this chance; the report that matters is none with chance `neither`.
+    """
+    if not neither:
+        return np.array([members + 1.0]), np.array([odds]), np.ones(1)
+    likely = _likely(members, chance, cut)
+    every = np.append(likely, likely[-1] + 1)
+    coin = binom.pmf(every - 1, members, chance) * (1 - neither)
+    both = coin + binom.pmf(every, members, chance) * neither
+    # A coin, or with the chance that it is none a fair one: odds nearer to even.
+    bias = (
+        (odds - 1)
+        / (2 * (odds + 1))
+        * np.divide(coin, both, out=np.zeros_like(both), where=both > 0)
+    )
+    starts = np.arange(0, len(every), -(-len(every) // _PER_MEMBERS))
+    # Fewer coins hide less, and the odds grow with how many there are: take each end's worst.
+    worst = np.minimum(np.maximum.reduceat(bias, starts) * (1 + 1e-9), 0.5 - 1e-12)
+    coins = np.maximum(every[starts], 1).astype(np.float64)
+    return coins, np.minimum((0.5 + worst) / (0.5 - worst), odds), np.add.reduceat(both, starts)

@@ -1,0 +1,182 @@
+"""Composition: what many reports, or many releases, say together.
+
+Four answers to one question, each an upper bound, the later ones mostly tighter:
+
+    basic       epsilons and deltas add up
+    advanced    sqrt(2 ln(1/delta') sum eps_i^2) + sum eps_i (exp(eps_i) - 1), delta' of its own
+    rdp         Renyi divergences add up (moments accountant)
+    pld         privacy loss distributions convolve: tight, but for rounding up on a grid
+
+The last two are Google's dp-accounting. Whatever is epsilon-DP says no more than randomized
+response at that epsilon, or, in Renyi divergences, than zero-concentrated DP at epsilon^2/2.
+Sources: Dwork, Rothblum, Vadhan (FOCS 2010), theorem III.3; Bun, Steinke (TCC 2016), proposition
+1.4; Mironov (CSF 2017); Koskela et al. (AISTATS 2020); sampling: Balle, Barthe, Gaboardi (2018).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import expm1, inf, log, log1p, sqrt
+from typing import Final
+
+import dp_accounting
+from dp_accounting import pld, rdp
+from dp_accounting.pld import common, privacy_loss_distribution
+
+from hubbub.errors import BadParameter
+
+__all__ = ["Composed", "Event", "compose", "sampled"]
+
+_MOST_TIMES: Final = 10_000_000
+# Of the smallest epsilon: the grid that losses are rounded up on, and a Gaussian's.
+_GRID: Final = 200
+_GAUSSIAN_GRID: Final = 1e-4
+# No more points than this in one distribution: a coarser grid beyond, which rounds up more.
+_MOST_POINTS: Final = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that was said about a person, `times` over.
+
+    epsilon, delta: its guarantee; or sigma: Gaussian noise of so many sensitivities, in place of
+    both. sampling: the chance that the person is in it at all (Poisson).
+
+    Raises:
+        BadParameter: a number out of range, or both kinds, or neither.
+    """
+
+    epsilon: float | None = None
+    delta: float = 0.0
+    sigma: float | None = None
+    sampling: float = 1.0
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        if (self.epsilon is None) == (self.sigma is None):
+            raise BadParameter("an event has an epsilon, or a sigma, and not both")
+        if self.epsilon is not None and not 0 < self.epsilon <= 100:  # noqa: PLR2004 nothing is private there
+            raise BadParameter(f"epsilon {self.epsilon} is outside (0, 100]")
+        if self.sigma is not None and not 0 < self.sigma < inf:
+            raise BadParameter(f"sigma {self.sigma} is not above 0")
+        if not 0 <= self.delta < 1:
+            raise BadParameter(f"delta {self.delta} is outside [0, 1)")
+        if not 0 < self.sampling <= 1:
+            raise BadParameter(f"sampling {self.sampling} is outside (0, 1]")
+        if not (isinstance(self.times, int) and 1 <= self.times <= _MOST_TIMES):
+            raise BadParameter(f"times {self.times} is outside [1, {_MOST_TIMES}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """The epsilon of all events together at `delta`, in nats, by each method; None: says nothing.
+
+    advanced_leading: the advanced bound's first term alone, as textbooks quote it; no bound.
+    """
+
+    delta: float
+    basic: float | None
+    advanced: float | None
+    advanced_leading: float | None
+    rdp: float | None
+    pld: float
+
+    @property
+    def best(self) -> float:
+        """The smallest of the bounds."""
+        bounds = (self.basic, self.advanced, self.rdp, self.pld)
+        return min(bound for bound in bounds if bound is not None)
+
+
+def sampled(epsilon: float, sampling: float) -> float:
+    """What is left of epsilon if the person is in it with chance q: ln(1 + q (e^epsilon - 1))."""
+    return log1p(sampling * expm1(epsilon))
+
+
+def compose(events: Sequence[Event], delta: float) -> Composed:
+    """All events together, of one person, in any order, each chosen after the ones before.
+
+    Raises:
+        BadParameter: no event, or a delta outside (0, 1).
+    """
+    if not events:
+        raise BadParameter("nothing to compose: give one event at least")
+    if not 0 < delta < 1:
+        raise BadParameter(f"delta {delta} is outside (0, 1)")
+    basic, leading, advanced = _closed_forms(events, delta)
+    return Composed(delta, basic, advanced, leading, _rdp(events, delta), _pld(events, delta))
+
+
+def _closed_forms(
+    events: Sequence[Event], delta: float
+) -> tuple[float | None, float | None, float | None]:
+    """Basic; the advanced bound's leading term; the advanced bound."""
+    given = [
+        (sampled(event.epsilon, event.sampling), event.sampling * event.delta, event.times)
+        for event in events
+        if event.epsilon is not None
+    ]
+    spent = sum(own * times for _, own, times in given)
+    if len(given) < len(events) or spent > delta:
+        return None, None, None  # a Gaussian has no epsilon of its own; a delta is already gone
+    basic = sum(epsilon * times for epsilon, _, times in given)
+    if spent == delta:
+        return basic, None, None
+    squares = sum(epsilon**2 * times for epsilon, _, times in given)
+    leading = sqrt(2 * squares * log(1 / (delta - spent)))
+    return basic, leading, leading + sum(e * expm1(e) * times for e, _, times in given)
+
+
+def _rdp(events: Sequence[Event], delta: float) -> float | None:
+    if any(event.delta for event in events):
+        return None  # Renyi divergences know no failure
+    accountant = rdp.RdpAccountant()
+    for event in events:
+        if event.sigma is not None:
+            one = dp_accounting.GaussianDpEvent(event.sigma)
+            one = one if event.sampling == 1 else _poisson(event, one)
+        else:
+            epsilon = sampled(event.epsilon or 0.0, event.sampling)
+            one = dp_accounting.ZCDpEvent(epsilon**2 / 2)
+        accountant.compose(one, event.times)
+    return float(accountant.get_epsilon(delta))
+
+
+def _poisson(event: Event, one: dp_accounting.DpEvent) -> dp_accounting.DpEvent:
+    return dp_accounting.PoissonSampledDpEvent(event.sampling, one)
+
+
+def _pld(events: Sequence[Event], delta: float) -> float:
+    grid = _grid(events)
+    accountant = pld.PLDAccountant(value_discretization_interval=grid)
+    whole = None
+    for event in events:
+        if event.sigma is not None:
+            one = dp_accounting.GaussianDpEvent(event.sigma)
+            accountant.compose(one if event.sampling == 1 else _poisson(event, one), event.times)
+            continue
+        parameters = common.DifferentialPrivacyParameters(
+            sampled(event.epsilon or 0.0, event.sampling), event.sampling * event.delta
+        )
+        each = privacy_loss_distribution.from_privacy_parameters(parameters, grid)
+        each = each.self_compose(event.times) if event.times > 1 else each
+        whole = each if whole is None else whole.compose(each)
+    if whole is None:
+        return float(accountant.get_epsilon(delta))
+    if any(event.sigma is not None for event in events):
+        whole = whole.compose(accountant._pld)  # noqa: SLF001 it has no event for a given guarantee
+    return float(whole.get_epsilon_for_delta(delta))
+
+
+def _grid(events: Sequence[Event]) -> float:
+    """Fine beside the smallest epsilon, and coarse enough to be computed."""
+    own = [sampled(event.epsilon, event.sampling) for event in events if event.epsilon is not None]
+    if len(set(own)) == 1 and len(own) == len(events):
+        return own[0]  # one epsilon alone is on its own grid: nothing is rounded
+    fine = min([_GAUSSIAN_GRID, *(epsilon / _GRID for epsilon in own)])
+    reach = sum(
+        sqrt(event.times)
+        * 20
+        * (sampled(event.epsilon, 1.0) if event.epsilon else 1 / (event.sigma or 1))
+        for event in events
+    )
+    return max(fine, reach / _MOST_POINTS)

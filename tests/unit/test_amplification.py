@@ -1,0 +1,177 @@
+"""Shuffle amplification: beside an independent computation, and beside whole shuffles."""
+
+from collections import Counter
+from fractions import Fraction
+from functools import cache
+from itertools import combinations_with_replacement
+from math import exp, inf, log1p, sqrt
+
+import numpy as np
+import pytest
+from scipy.special import bdtrc, xlogy
+from scipy.special import gammaln as log_gamma
+
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import AnyMechanism, build
+from hubbub.privacy.amplification import amplified, amplified_of, closed_form, delta_at
+from hubbub.privacy.replay import distribution
+
+GRID = [
+    (epsilon, reports, delta)
+    for epsilon in (0.5, 1.0, 2.0, 4.0, 6.0)
+    for reports in (10**3, 10**4, 10**5, 10**6, 10**7)
+    for delta in (1e-6, 1e-8)
+]
+
+
+class Independent:
+    """The same bound worked out otherwise: given how many of the others are coins, one by one."""
+
+    def __init__(self, epsilon: float, reports: int) -> None:
+        fair, others = 2 / (exp(epsilon) + 1), reports - 1
+        reach = 14 * sqrt(others * fair * (1 - fair)) + 30
+        first = max(0, int(others * fair - reach))
+        self.coins = np.arange(first, min(others, int(others * fair + reach)) + 1)
+        logs = (
+            log_gamma(others + 1) - log_gamma(self.coins + 1) - log_gamma(others - self.coins + 1)
+        )
+        self.chance = np.exp(logs + xlogy(self.coins, fair) + xlogy(others - self.coins, 1 - fair))
+        self.chance /= self.chance.sum()
+        self.odds = exp(epsilon)
+
+    def delta(self, central: float) -> float:
+        t, p, c = exp(central), self.odds, self.coins
+        # Heads a = A + D of c + 1: P(a) : Q(a) = (a p + c + 1 - a) : (a + (c + 1 - a) p).
+        least = np.floor((c + 1) * (t * p - 1) / ((p - 1) * (1 + t))) + 1
+
+        def beyond(heads: np.ndarray) -> np.ndarray:
+            """The chance of so many of c fair coins at least."""
+            answer = np.where(heads <= 0, 1.0, bdtrc(np.maximum(heads, 1) - 1, c, 0.5))
+            return np.where(heads > c, 0.0, answer)
+
+        up, same = beyond(least - 1), beyond(least)
+        heads = (p * up + same) / (p + 1)
+        tails = (up + p * same) / (p + 1)
+        return float((self.chance * np.maximum(heads - t * tails, 0)).sum())
+
+    def epsilon(self, local: float, delta: float) -> float:
+        low, high = 0.0, local
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+        return high
+
+
+@cache
+def _independent(epsilon: float, reports: int) -> Independent:
+    return Independent(epsilon, reports)
+
+
+@pytest.mark.parametrize(("epsilon", "reports", "delta"), GRID)
+def test_within_a_hundredth_above_an_independent_computation_and_never_below(
+    epsilon: float, reports: int, delta: float
+) -> None:
+    exact = _independent(epsilon, reports).epsilon(epsilon, delta)
+    found = amplified(epsilon, reports, delta)
+    assert exact <= found.epsilon <= 1.01 * exact
+    assert found.epsilon <= min(epsilon, found.closed_form)
+    assert found.closed_form == closed_form(epsilon, reports, delta)
+
+
+def test_the_closed_form_is_the_published_one_where_it_holds() -> None:
+    """Worked out by hand for epsilon 1, 100,000 reports, delta 1e-6."""
+    e = exp(1.0)
+    published = log1p((e - 1) * (4 * sqrt(2 * np.log(4e6)) / sqrt((e + 1) * 1e5) + 4 / 1e5))
+    assert closed_form(1.0, 10**5, 1e-6) == pytest.approx(published)
+    assert closed_form(8.0, 1000, 1e-6) == inf
+
+
+def _shuffled(
+    mechanism: AnyMechanism, values: tuple[int, ...]
+) -> dict[tuple[bytes, ...], Fraction]:
+    """The exact chance of every multiset of payloads that these values can send."""
+    whole: dict[tuple[bytes, ...], Fraction] = {(): Fraction(1)}
+    for value in values:
+        row = distribution(lambda coins, v=value: mechanism.randomize(v, coins))  # type: ignore[misc]
+        more: Counter[tuple[bytes, ...]] = Counter()
+        for held, chance in whole.items():
+            for payload, own in row.items():
+                more[tuple(sorted((*held, payload)))] += chance * own  # type: ignore[assignment]
+        whole = dict(more)  # type: ignore[arg-type]
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "reports"),
+    [
+        ("rr", {"epsilon": 1.0}, 7),
+        ("rr", {"epsilon": 3.0}, 7),
+        ("grr", {"epsilon": 1.0, "categories": 3}, 5),
+        ("grr", {"epsilon": 2.0, "categories": 4}, 4),
+        ("unary.oue", {"epsilon": 1.0, "categories": 3}, 4),
+        ("subset", {"epsilon": 0.5, "categories": 4}, 4),
+        ("hadamard", {"epsilon": 1.5, "categories": 3}, 5),
+        ("rappor.basic", {"categories": 2, "f": 0.5, "p": 0.25, "q": 0.75}, 4),
+    ],
+)
+def test_no_shuffle_of_real_reports_says_more_than_is_proven(
+    name: str, given: dict[str, float], reports: int
+) -> None:
+    """Every crowd there can be, every neighbour, both directions: all of it, by enumeration."""
+    mechanism = build(name, **given)
+    values = list(mechanism.probes())
+    loss, variation = mechanism.privacy_loss(), float(mechanism.total_variation())
+    worst = dict.fromkeys((0.0, 0.1, 0.3, 0.6), 0.0)
+    for crowd in combinations_with_replacement(values, reports - 1):
+        rows = [_shuffled(mechanism, (*crowd, value)) for value in values]
+        for one in rows:
+            for other in rows:
+                for central in worst:
+                    t = Fraction(exp(central))
+                    apart = sum(max(one[seen] - t * other[seen], Fraction()) for seen in one)
+                    worst[central] = max(worst[central], float(apart))
+    assert worst[0.0] > 0
+    for central, delta in worst.items():
+        assert delta <= delta_at(central, loss, reports, variation)
+        assert (
+            delta_at(central, loss, reports, variation) <= delta_at(central, loss, reports) * 1.001
+        )
+
+
+def test_the_tightest_case_is_reached_by_the_oldest_mechanism() -> None:
+    """Of randomized response with everybody else on one side the bound is nearly what happens."""
+    mechanism = build("rr", epsilon=1.0)
+    first, second = (_shuffled(mechanism, (0, 0, 0, value)) for value in (0, 1))
+    apart = float(sum(max(first[seen] - second[seen], Fraction()) for seen in first))
+    assert apart <= delta_at(0.0, 1.0, 4) <= 1.35 * apart
+
+
+def test_total_variation_makes_it_tighter_and_never_looser() -> None:
+    """Of 64 values named at random a lie hides more than epsilon alone says."""
+    for reports in (1000, 100_000):
+        alone = amplified(2.0, reports, 1e-6)
+        named = amplified_of(build("grr", epsilon=2.0, categories=64), reports, 1e-6)
+        small = amplified_of(build("rr", epsilon=2.0), reports, 1e-6)
+        assert named.epsilon < 0.9 * alone.epsilon
+        assert small.epsilon == pytest.approx(alone.epsilon, rel=2e-4)
+
+
+def test_more_reports_and_larger_deltas_say_less() -> None:
+    found = [amplified(1.0, n, 1e-8).epsilon for n in (1, 2, 10, 100, 1000, 10**5, 10**8, 10**9)]
+    assert found == sorted(found, reverse=True)
+    assert found[0] == 1.0
+    assert amplified(1.0, 1000, 1e-4).epsilon < found[4]
+    lone = amplified(1.0, 1, 1e-8)
+    assert (lone.method, lone.closed_form) == ("none", inf)
+
+
+def test_a_wrong_number_is_named_with_its_range() -> None:
+    for wrong, message in (
+        ((0.0, 10, 1e-6), r"epsilon 0.0 is outside \(0, 16.0\]"),
+        ((float("nan"), 10, 1e-6), "epsilon nan is outside"),
+        ((1.0, 0, 1e-6), r"reports 0 is outside \[1, 1000000000\]"),
+        ((1.0, 10, 0.0), "delta 0.0 is outside"),
+        ((1.0, 10, 1e-6, 1.5), r"total variation 1.5 is outside \(0, 1\]"),
+    ):
+        with pytest.raises(BadParameter, match=message):
+            amplified(*wrong)

@@ -1,0 +1,108 @@
+"""Composition: the worked examples of the literature, and bounds that keep their order."""
+
+from itertools import product
+from math import comb, exp, log, sqrt
+
+import pytest
+
+from hubbub.errors import BadParameter
+from hubbub.privacy.composition import Event, compose, sampled
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "times", "basic", "leading", "advanced"),
+    [
+        (0.1, 100, 10.0, 4.80, 5.85),
+        (0.1, 1000, 100.0, 15.17, 25.7),
+        (0.01, 10_000, 100.0, 4.80, 5.80),
+    ],
+)
+def test_the_textbooks_examples(
+    epsilon: float, times: int, basic: float, leading: float, advanced: float
+) -> None:
+    """Dwork and Roth (2014), section 3.5; both terms: Abadi et al. (2016), section 2."""
+    found = compose([Event(epsilon, times=times)], 1e-5)
+    assert found.basic == pytest.approx(basic)
+    assert found.advanced_leading == pytest.approx(leading, abs=0.005)
+    assert found.advanced == pytest.approx(advanced, abs=0.05)
+    assert found.rdp is not None
+    assert found.pld < found.rdp < advanced
+
+
+@pytest.mark.parametrize(
+    ("times", "moments", "tight"), [(10_000, 1.035, 0.947), (40_000, 2.210, 2.033)]
+)
+def test_the_subsampled_gaussian(times: int, moments: float, tight: float) -> None:
+    """Abadi et al. (2016): 1.26 and 2.55 by their accountant; tighter ones were found since."""
+    found = compose([Event(sigma=4.0, sampling=0.01, times=times)], 1e-5)
+    assert (found.basic, found.advanced) == (None, None)
+    assert found.rdp == pytest.approx(moments, abs=0.001)
+    assert found.pld == pytest.approx(tight, abs=0.001)
+    assert found.best == found.pld
+
+
+def test_sampling_is_the_published_amplification() -> None:
+    assert sampled(1.0, 0.1) == pytest.approx(log(1 + 0.1 * (exp(1) - 1)))
+    assert sampled(1.0, 1.0) == pytest.approx(1.0)
+    found = compose([Event(1.0, sampling=0.1, times=10)], 1e-6)
+    assert found.basic == pytest.approx(10 * sampled(1.0, 0.1))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "times", "delta"), [(1.0, 5, 1e-3), (0.5, 20, 1e-5), (0.1, 8, 0.01)]
+)
+def test_of_one_epsilon_the_distribution_gives_the_optimum(
+    epsilon: float, times: int, delta: float
+) -> None:
+    """Kairouz, Oh, Viswanath (2015): randomized response, `times` over, worked out in full."""
+    e = exp(epsilon)
+
+    def apart(central: float) -> float:
+        return sum(
+            comb(times, k) * max(e**k - exp(central) * e ** (times - k), 0) / (1 + e) ** times
+            for k in range(times + 1)
+        )
+
+    found = compose([Event(epsilon, times=times)], delta)
+    assert apart(found.pld * (1 + 1e-9)) <= delta * (1 + 1e-6)
+    assert apart(found.pld * (1 - 1e-3)) > delta
+    assert found.basic is not None
+    assert found.pld <= found.basic
+
+
+def test_different_events_are_composed_in_any_order() -> None:
+    history = [Event(1.0, times=12), Event(sigma=20.0, times=3), Event(0.05)]
+    for delta, order in product((1e-5, 1e-9), (history, history[::-1])):
+        found = compose(order, delta)
+        assert found.basic is None
+        assert found.rdp is not None
+        alone = compose(history[:1], delta).pld
+        assert alone < found.best <= 12.1 + compose(history[1:2], delta / 2).best
+
+
+def test_a_history_of_amplified_releases_adds_up_epsilons_and_deltas() -> None:
+    found = compose([Event(0.05, delta=1e-8, times=30)], 1e-6)
+    assert found.basic == pytest.approx(1.5)
+    assert found.rdp is None
+    assert found.advanced_leading == pytest.approx(sqrt(2 * 30 * log(1 / (1e-6 - 3e-7))) * 0.05)
+    assert found.pld < 1.5
+    gone = compose([Event(0.05, delta=1e-6, times=3)], 1e-6)
+    assert (gone.basic, gone.advanced) == (None, None)
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    for wrong, message in (
+        ({}, "an epsilon, or a sigma, and not both"),
+        ({"epsilon": 1.0, "sigma": 1.0}, "and not both"),
+        ({"epsilon": 0.0}, r"epsilon 0.0 is outside \(0, 100\]"),
+        ({"sigma": -1.0}, "sigma -1.0 is not above 0"),
+        ({"epsilon": 1.0, "delta": 1.0}, r"delta 1.0 is outside \[0, 1\)"),
+        ({"epsilon": 1.0, "sampling": 0.0}, r"sampling 0.0 is outside \(0, 1\]"),
+        ({"epsilon": 1.0, "times": 0}, "times 0 is outside"),
+    ):
+        with pytest.raises(BadParameter, match=message):
+            Event(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(BadParameter, match="nothing to compose"):
+        compose([], 1e-5)
+    with pytest.raises(BadParameter, match=r"delta 0 is outside \(0, 1\)"):
+        compose([Event(1.0)], 0)
