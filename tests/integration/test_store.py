@@ -200,3 +200,19 @@ def test_an_unreachable_redis_is_named_without_its_password() -> None:
     assert "hunter2" not in str(it.value)
     with pytest.raises(StoreUnavailable, match="write redis://HOST:PORT/0"):
         asyncio.run(connect_redis("nonsense"))
+
+
+def test_the_smallest_crowd_of_a_window_is_known(check: Callable[[Body], None]) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        assert await store.crowd(window) == 0
+        first, second = _tags(2), _tags(1)
+        await store.add(window, _commit(first, [2, 0], crowd=40))
+        assert await store.crowd(window) == 40
+        await store.add(window, _commit(second, [0, 1], crowd=25))
+        await store.add(window, _commit(_tags(1), [0, 1], crowd=90))
+        await store.add(window, _commit([], [], duplicates=3, crowd=0))  # counts nothing
+        assert await store.crowd(window) == 25
+        await store.add(window, _commit(second, [0, 1], crowd=7))  # seen: changes nothing
+        assert await store.crowd(window) == 25
+
+    check(body)

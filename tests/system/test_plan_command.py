@@ -1,7 +1,8 @@
-"""`hubbub plan --attack`, as a team types it before a launch."""
+"""`hubbub plan`, as a team types it before a launch."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,4 +67,72 @@ def test_what_cannot_be_is_named(
     catalog: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["plan", catalog, "--attack", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def _json(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(["plan", *arguments, "--format", "json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_the_third_figure_is_worked_out_from_two(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--values", "128"]
+    known = _json([*asked, "--epsilon", "1", "--reports", "100000"], capsys)
+    best = known["rows"][0]
+    assert known["recommended"] == best["mechanism"] == "projective"
+    back = _json([*asked, "--epsilon", "1", "--detect", str(best["detectable"])], capsys)
+    assert back["rows"][0]["reports"] == pytest.approx(100_000, rel=0.001)
+    again = _json([*asked, "--reports", "1e5", "--error", str(best["stderr"])], capsys)
+    assert again["rows"][0]["epsilon"] == pytest.approx(1, rel=0.02)
+
+
+def test_a_metric_is_planned_as_the_catalog_has_it(
+    catalog: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("theme", "homepage", "hours"):
+        asked = [catalog, "--metric", name, "--reports", "40000", "--simulate", "--strings", "6"]
+        found = _json(asked, capsys)
+        drawn = found["simulated"]
+        assert drawn["mechanism"] == found["metric"]["mechanism"]
+        assert 0.2 * drawn["predicted"] < drawn["rms"] + 1e-3 < 4 * drawn["predicted"] + 2e-3
+    assert main(["plan", catalog, "--metric", "theme", "--reports", "1000", "--simulate"]) == 0
+    out = capsys.readouterr().out
+    assert "recommended: " in out
+    assert "unary.oue *" in out
+    assert "s.e." in out
+
+
+@pytest.mark.parametrize("kind", [".png", ".svg"])
+def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["plan", "--values", "12", "--epsilon", "1", "--reports", "9000", "--plot"]
+    assert main([*asked, str(tmp_path / f"plan{kind}")]) == 0
+    drawn = (tmp_path / f"plan{kind}").read_bytes()
+    assert drawn.startswith(b"\x89PNG" if kind == ".png" else b"<?xml")
+    assert len(drawn) > 10_000
+    assert "drawn to" in capsys.readouterr().err
+    assert main([*asked, str(tmp_path / "plan.gif")]) == 2
+    assert "draws .png and .svg" in capsys.readouterr().err
+    assert main([*asked, str(tmp_path / "no" / "plan.png")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--values", "3"], "give two of --reports, --epsilon and --error or --detect"),
+        (["--values", "3", "--epsilon", "1", "--reports", "9", "--error", "0.1"], "give two of"),
+        (["--epsilon", "1", "--reports", "9"], "say what is asked"),
+        (["--values", "1", "--epsilon", "1", "--reports", "9"], "1 values are outside [2, "),
+        (["--values", "4", "--epsilon", "99", "--reports", "9"], "epsilon 99.0 is outside"),
+        (["--values", "4", "--epsilon", "1", "--reports", "0"], "reports 0 is outside"),
+        (["--values", "4", "--epsilon", "1", "--error", "2"], "a share of 2.0 is outside (0, 1)"),
+        (["--values", "4", "--reports", "10", "--error", "0.0001"], "10 reports are too few"),
+        (["--mean", "24", "0", "--epsilon", "1", "--reports", "9"], "are no range"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_named(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", *arguments]) == 2
     assert said in capsys.readouterr().err

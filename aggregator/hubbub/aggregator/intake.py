@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -28,6 +29,16 @@ __all__ = ["Intake"]
 
 # The shuffler's clock, and those of devices, may be so far ahead of ours.
 _AHEAD_SECONDS: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Of a batch what belongs to one shard: the reports to count, and what became of the others."""
+
+    tags: list[bytes]
+    payloads: npt.NDArray[np.uint8]
+    duplicates: int
+    rejected: Counter[str]
 
 
 class Intake:
@@ -66,27 +77,29 @@ class Intake:
             raise BadParameter(f"epoch {window.epoch} of {window.stream} has not begun")
         began = time.monotonic()
         shards = await self._store.shards(window)
-        outcomes = {
-            await self._apply(window, batch_id, key_id, part, shard=shard)
+        parts = {
+            shard: await self._read(window, key_id, part)
             for shard, part in enumerate(_by_shard(sealed, shards))
             if part
         }
+        outcomes = set[Outcome]()
+        crowd = sum(len(part.tags) for part in parts.values())
+        for shard, part in parts.items():
+            found, crowd = await self._commit(window, batch_id, part, shard, crowd)
+            outcomes.add(found)
         outcome = Outcome.APPLIED if Outcome.APPLIED in outcomes else Outcome.ALREADY_APPLIED
         self.counts[outcome.value] += 1
         self.seconds += time.monotonic() - began
         return outcome
 
-    async def _apply(
-        self, window: Window, batch_id: bytes, key_id: int, sealed: Sequence[bytes], *, shard: int
-    ) -> Outcome:
-        """Count what belongs to one shard: all of it ends in that shard's terms of the law."""
+    async def _read(self, window: Window, key_id: int, sealed: Sequence[bytes]) -> "_Part":
+        """What belongs to one shard, opened and checked."""
         metric = self._bundle.metric(window.stream)
-        closes = closing_time(window.epoch, metric.epoch)
         rejected: Counter[str] = Counter()
         duplicates = 0
         keep: list[int] = []
         payloads = np.zeros((0, metric.randomizer.layout.payload_bytes), dtype=np.uint8)
-        if self._clock() >= closes:
+        if self._clock() >= closing_time(window.epoch, metric.epoch):
             rejected["expired"] = len(sealed)
         elif not self._key_fits(metric, window, key_id):
             rejected["wrong_key"] = len(sealed)
@@ -100,23 +113,38 @@ class Intake:
                     metric, window, key_id, [sealed[i] for i in right], rejected
                 )
                 keep = [right[i] for i in keep]
+        return _Part([sealed[i][:TAG_BYTES] for i in keep], payloads, duplicates, rejected)
+
+    async def _commit(
+        self, window: Window, batch_id: bytes, part: "_Part", shard: int, crowd: int
+    ) -> tuple[Outcome, int]:
+        """Count one shard's part: all of it ends in that shard's terms of the law.
+
+        crowd: of the batch, as far as known. Answers the outcome, and how large it is after all.
+        """
+        metric = self._bundle.metric(window.stream)
+        tags, payloads, duplicates = part.tags, part.payloads, part.duplicates
         while True:
             commit = Commit(
                 batch_id=batch_id,
-                tags=[sealed[i][:TAG_BYTES] for i in keep],
+                tags=tags,
                 cells=fold(metric.randomizer.layout, payloads),
                 duplicates=duplicates,
-                rejected={reason: number for reason, number in rejected.items() if number},
-                seen_until=closes + EPOCH_SECONDS[metric.epoch],
+                rejected={reason: number for reason, number in part.rejected.items() if number},
+                seen_until=closing_time(window.epoch, metric.epoch) + EPOCH_SECONDS[metric.epoch],
                 shard=shard,
+                crowd=crowd,
             )
             outcome, seen = await self._store.add(window, commit)
-            if outcome is not Outcome.SEEN:
-                return outcome
+            if outcome is Outcome.ALREADY_APPLIED:
+                return outcome, crowd - len(tags)  # how many of them were new is not told again
+            if outcome is Outcome.APPLIED:
+                return outcome, crowd
             # Counted before, in another batch: fold again without them.
-            fresh = [i for i, tag in enumerate(commit.tags) if tag not in seen]
-            duplicates += len(keep) - len(fresh)
-            keep = [keep[i] for i in fresh]
+            fresh = [i for i, tag in enumerate(tags) if tag not in seen]
+            duplicates += len(tags) - len(fresh)
+            crowd -= len(tags) - len(fresh)
+            tags = [tags[i] for i in fresh]
             payloads = payloads[fresh]
 
     def _key_fits(self, metric: Metric, window: Window, key_id: int) -> bool:

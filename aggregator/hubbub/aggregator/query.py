@@ -10,6 +10,7 @@ from hubbub.analysis import Answer, Plausibility, answer_tiers, plausibility, to
 from hubbub.catalog import Bundle, Metric, epoch_at
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import AnyMechanism, Totals
+from hubbub.privacy.amplification import Amplified, amplified_of
 from hubbub.serving import Window
 
 __all__ = ["Queried", "Query"]
@@ -17,12 +18,17 @@ __all__ = ["Queried", "Query"]
 
 @dataclass(frozen=True, slots=True)
 class Queried:
-    """Estimates of one metric over the epochs that were added up."""
+    """Estimates of one metric over the epochs that were added up.
+
+    shuffled: of one report in the smallest batch that it came from, at the tier that hides least;
+        None if totals were begun before batches' sizes were kept.
+    """
 
     metric: Metric
     epochs: tuple[int, ...]
     answer: Answer
     plausibility: Plausibility
+    shuffled: Amplified | None
 
 
 class Query:
@@ -69,12 +75,15 @@ class Query:
         else:
             chosen = held[-1:]
         tiers = []
+        crowds: list[tuple[AnyMechanism, int]] = []
         for stream in streams:
             mechanism = self._bundle.metric(stream).randomizer
             totals = Totals([0] * mechanism.layout.size, 0)
             for epoch in chosen:
                 if epoch in all_held[stream]:
-                    totals = _sum(totals, await self._store.read(Window(stream, epoch)))
+                    window = Window(stream, epoch)
+                    totals = _sum(totals, await self._store.read(window))
+                    crowds.append((mechanism, await self._store.crowd(window)))
             tiers.append((mechanism, totals))
         reports = sum(totals.reports for _, totals in tiers)
         if reports < metric.min_batch:
@@ -86,7 +95,8 @@ class Query:
         found = await asyncio.to_thread(answer_tiers, tiers, metric.values, candidates)
         repeats = metric.limits.reports_per_epoch * len(chosen)
         judged = await asyncio.to_thread(_judged, tiers, repeats)
-        return Queried(metric, tuple(chosen), found, judged)
+        shuffled = await asyncio.to_thread(_shuffled, crowds)
+        return Queried(metric, tuple(chosen), found, judged, shuffled)
 
     async def _held(self) -> dict[str, set[int]]:
         """Per stream, the epochs that hold a report."""
@@ -99,6 +109,14 @@ class Query:
 
 def _judged(tiers: Sequence[tuple[AnyMechanism, Totals]], repeats: int) -> Plausibility:
     return together([plausibility(*tier, repeats) for tier in tiers if tier[1].reports])
+
+
+def _shuffled(crowds: Sequence[tuple[AnyMechanism, int]]) -> Amplified | None:
+    """The weakest central guarantee over all batches."""
+    if not all(crowd for _, crowd in crowds):
+        return None
+    found = [amplified_of(mechanism, crowd) for mechanism, crowd in set(crowds)]
+    return max(found, key=lambda one: one.epsilon, default=None)
 
 
 def _sum(one: Totals, other: Totals) -> Totals:

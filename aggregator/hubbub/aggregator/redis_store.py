@@ -3,14 +3,15 @@
 Keys, for a window W = STREAM:EPOCH, behind the prefix "aggregator:":
 
     totals:{W}    hash: cells (packed little-endian int64), batches (first 8 bytes of the id of each
-                  that is in them), law (JSON: counted, duplicate, rejected:REASON)
+                  that is in them), law (JSON: counted, duplicate, rejected:REASON), crowd (of the
+                  smallest batch)
     seen:{W}      hash: tag -> the batch that it was counted in, until the window takes no more
     windows       hash: every W -> its number of shards
 
 A window of several shards has {W#1}, {W#2}, ... beside {W}; on a Redis Cluster they spread over the
 nodes. A report's tag says which one is its own, so it can be counted in no other.
 
-What a batch changes is one HSET of all three fields, absolute; tags come before it, each with its
+What a batch changes is one HSET of all fields, absolute; tags come before it, each with its
 batch. A Redis that is killed while it writes may, one restart later, bring back the first commands
 of a script and not the others (decision 0019): tags of a batch that was not counted are then no
 obstacle to it, since they are its own.
@@ -33,14 +34,16 @@ __all__ = ["RedisStore"]
 
 # Of a batch id, which is random, so many bytes are kept; the script's own number.
 _ID_BYTES: Final = 8
+# Beyond any batch.
+_NOBODY: Final = 1 << 40
 
-# KEYS: totals, seen. ARGV: batch id, tags end to end, cells, seen_until, then name and amount of
-# every term of the law. `unpack` fails past some thousands of arguments, so tags and cells go in
-# chunks. Lua's numbers are doubles: a cell is exact only below 2**53, so a sum past it is refused
-# before any write.
+# KEYS: totals, seen. ARGV: batch id, tags end to end, cells, seen_until, crowd, then name and
+# amount of every term of the law. `unpack` fails past some thousands of arguments, so tags and
+# cells go in chunks. Lua's numbers are doubles: a cell is exact only below 2**53, so a sum past it
+# is refused before any write.
 _ADD: Final = """
 local id = ARGV[1]
-local old = redis.call('HMGET', KEYS[1], 'cells', 'batches', 'law')
+local old = redis.call('HMGET', KEYS[1], 'cells', 'batches', 'law', 'crowd')
 local ids, at = old[2] or '', 0
 repeat
   at = string.find(ids, id, at + 1, true)
@@ -82,11 +85,14 @@ elseif #more > 0 then
   cells = more
 end
 local law = old[3] and cjson.decode(old[3]) or {}
-for i = 5, #ARGV, 2 do law[ARGV[i]] = (law[ARGV[i]] or 0) + tonumber(ARGV[i + 1]) end
+for i = 6, #ARGV, 2 do law[ARGV[i]] = (law[ARGV[i]] or 0) + tonumber(ARGV[i + 1]) end
+local crowd = tonumber(old[4] or ARGV[5])
+if #tags > 0 then crowd = math.min(crowd, tonumber(ARGV[5])) end
 
 for _, entry in ipairs(pairs_of) do redis.call('HSET', KEYS[2], unpack(entry)) end
 redis.call('EXPIREAT', KEYS[2], ARGV[4])
-redis.call('HSET', KEYS[1], 'cells', cells, 'batches', ids .. id, 'law', cjson.encode(law))
+redis.call('HSET', KEYS[1], 'cells', cells, 'batches', ids .. id, 'law', cjson.encode(law),
+           'crowd', string.format('%d', crowd))
 return {'applied'}
 """
 
@@ -123,6 +129,8 @@ class RedisStore:
                 b"".join(commit.tags),
                 commit.cells.astype("<i8").tobytes() if len(commit.tags) else b"",
                 commit.seen_until,
+                # What counts nothing leaves the smallest crowd as it is.
+                commit.crowd if len(commit.tags) else _NOBODY,
                 *(part for item in terms.items() if item[1] for part in item),
             ],
             client=pipe,
@@ -143,6 +151,16 @@ class RedisStore:
         key = _key("totals", window, shard)
         packed, law = await awaited(self._redis.hmget(key, ["cells", "law"]))
         return np.frombuffer(packed or b"", dtype="<i8"), _law(law).get("counted", 0)
+
+    async def crowd(self, window: Window) -> int:
+        """The smallest crowd of any batch that was counted; 0 if none is known."""
+        async with self._server.errors():
+            shards = int(await awaited(self._redis.hget("aggregator:windows", window.name)) or 0)
+            keys = [_key("totals", window, shard) for shard in range(shards)]
+            told = [await awaited(self._redis.hmget(key, ["cells", "crowd"])) for key in keys]
+        # Totals of before crowds were kept have none: nothing is known of them.
+        known = [int(crowd or 0) for cells, crowd in told if cells]
+        return min(known, default=0)
 
     async def law(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""

@@ -15,6 +15,7 @@ from hubbub.errors import (
     StoreUnavailable,
     UnknownMetric,
 )
+from hubbub.privacy.amplification import ASSUMPTION, Amplified
 from hubbub.serving import Window
 from hubbub.wire.v1.services_pb2 import (
     Batch,
@@ -24,6 +25,7 @@ from hubbub.wire.v1.services_pb2 import (
     MetricsRequest,
     MetricsResponse,
     MetricSummary,
+    Shuffled,
     StatusRequest,
     StatusResponse,
     ValueEstimate,
@@ -140,6 +142,7 @@ class QueryService(QueryServicer):
             kind=queried.answer.kind,
             plausibility=queried.plausibility.p_value,
             findings=queried.plausibility.findings,
+            shuffled=_shuffled(queried.shuffled),
             values=[
                 ValueEstimate(
                     value=value.value,
@@ -154,3 +157,11 @@ class QueryService(QueryServicer):
                 for value in queried.answer.values
             ],
         )
+
+
+def _shuffled(found: Amplified | None) -> Shuffled | None:
+    if found is None:
+        return None
+    return Shuffled(
+        epsilon=found.epsilon, delta=found.delta, reports=found.reports, assumption=ASSUMPTION
+    )

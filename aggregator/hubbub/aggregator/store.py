@@ -35,6 +35,8 @@ class Commit:
     cells: what they add, shape (layout.size,); empty if there is nothing to add.
     duplicates: how many of the batch's reports were counted before.
     rejected: how many were refused, by reason.
+    crowd: how many reports of the whole batch are counted, at most as many as truly are; 0 if
+        that is not known: they are what each of them hides among.
     seen_until: when tags may be forgotten, in seconds since 1970.
     """
 
@@ -45,6 +47,7 @@ class Commit:
     rejected: Mapping[str, int]
     seen_until: int
     shard: int = 0
+    crowd: int = 0
 
 
 class TotalsStore(Protocol):
@@ -62,6 +65,10 @@ class TotalsStore(Protocol):
         """The totals of a window; no cells at all if nothing was counted."""
         ...
 
+    async def crowd(self, window: Window) -> int:
+        """The smallest crowd of any batch that was counted; 0 if none is known."""
+        ...
+
     async def law(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
         ...
@@ -73,6 +80,7 @@ class _Sums:
     tags: set[bytes] = field(default_factory=set)
     batches: set[bytes] = field(default_factory=set)
     terms: dict[str, int] = field(default_factory=dict)
+    crowds: list[int] = field(default_factory=list)
 
 
 class MemoryStore:
@@ -99,6 +107,7 @@ class MemoryStore:
         sums.tags.update(commit.tags)
         if len(commit.tags):
             sums.cells = commit.cells.copy() if sums.cells is None else sums.cells + commit.cells
+            sums.crowds.append(commit.crowd)
         changes = {"counted": len(commit.tags), "duplicate": commit.duplicates}
         changes |= {f"rejected:{reason}": number for reason, number in commit.rejected.items()}
         for term, number in changes.items():
@@ -111,6 +120,11 @@ class MemoryStore:
         parts = [sums.cells for sums in shards if sums.cells is not None]
         cells = np.sum(parts, axis=0).tolist() if parts else []
         return Totals(cells, sum(sums.terms.get("counted", 0) for sums in shards))
+
+    async def crowd(self, window: Window) -> int:
+        """The smallest crowd of any batch that was counted; 0 if none is known."""
+        shards = self._windows.get(window, [])
+        return min((crowd for sums in shards for crowd in sums.crowds), default=0)
 
     async def law(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""

@@ -1,6 +1,7 @@
 """Floor 2. What is promised, checked and spent: pure, no network, no store.
 
-    planner       which mechanism, how many reports, which epsilon; draws: totals of such a plan
+    planner       which mechanism for a question, how many reports, which epsilon, by the errors
+                  expected; draws: totals as they would come
     card          what a catalog promises a person, in figures and in sentences
     amplification what the crowd of a shuffled batch adds; composition: what many reports add up to
     proofs        each promise of a mechanism by exact enumeration (replay); attack: by trying

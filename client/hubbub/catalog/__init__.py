@@ -19,6 +19,7 @@ from hubbub.catalog.epochs import (
     epoch_start,
     grace_seconds,
 )
+from hubbub.catalog.exposure import epochs_within, exposure, unchanged_exposure
 from hubbub.catalog.keys import (
     OpeningKey,
     OpeningKeyPublic,
@@ -29,14 +30,18 @@ from hubbub.catalog.keys import (
     write_new_keys,
 )
 from hubbub.catalog.metric import Limits, Metric, family_of
+from hubbub.catalog.policy import SPANS, Budget, Caps, Release
 from hubbub.catalog.sealing import SEAL_BYTES, TAG_BYTES, open_sealed, seal, seal_info
 from hubbub.catalog.source import Catalog, read_catalog
 
 __all__ = [
     "EPOCH_SECONDS",
     "SEAL_BYTES",
+    "SPANS",
     "TAG_BYTES",
+    "Budget",
     "Bundle",
+    "Caps",
     "Catalog",
     "Choice",
     "Limits",
@@ -44,9 +49,12 @@ __all__ = [
     "OpeningKey",
     "OpeningKeyPublic",
     "Option",
+    "Release",
     "closing_time",
     "epoch_at",
     "epoch_start",
+    "epochs_within",
+    "exposure",
     "family_of",
     "grace_seconds",
     "key_at",
@@ -62,5 +70,6 @@ __all__ = [
     "seal_info",
     "sign_bundle",
     "stream_table",
+    "unchanged_exposure",
     "write_new_keys",
 ]

@@ -18,6 +18,7 @@ from hubbub.catalog.choice import load_choice
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.keys import OpeningKeyPublic
 from hubbub.catalog.metric import Limits, Metric
+from hubbub.catalog.policy import Budget, Release
 from hubbub.catalog.sealing import SEAL_BYTES
 from hubbub.catalog.text import MALFORMED, from_text, to_text
 from hubbub.errors import BundleRefused, HubbubError, UnknownMetric
@@ -32,6 +33,7 @@ class Bundle:
     """What an app knows: metrics, keys to come, the shuffler's address.
 
     roots: PEM of the certificates that the shuffler's TLS must chain to; None for the system's.
+    budget: what may be spent on releases, if any metric has them.
     history: per metric name ever used, the digest of its definition.
     streams: every metric, and every tier of one, by the stream's name.
     operator: the Ed25519 public key (32 bytes) that signed it.
@@ -44,6 +46,7 @@ class Bundle:
     roots: str | None
     history: Mapping[str, str]
     operator: bytes = b""
+    budget: Budget | None = None
     signed: bytes = field(default=b"", repr=False, compare=False)
     streams: Mapping[str, Metric] = field(init=False, repr=False, compare=False)
 
@@ -77,7 +80,8 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey) -> bytes:
             ],
             "history": dict(bundle.history),
             "metrics": {name: _dump(metric) for name, metric in bundle.metrics.items()},
-        },
+        }
+        | ({"budget": asdict(bundle.budget)} if bundle.budget else {}),
         separators=(",", ":"),
     ).encode()
     head = {
@@ -183,6 +187,7 @@ def _dump(metric: Metric) -> dict[str, Any]:
         }
         | ({"choice": asdict(metric.choice)} if metric.choice else {})
         | ({"tiers": list(metric.tiers)} if metric.tiers else {})
+        | ({"release": asdict(metric.release)} if metric.release else {})
     )
 
 
@@ -205,6 +210,7 @@ def _load(body: dict[str, Any], signer: bytes) -> Bundle:
             parameters=entry["parameters"],
             choice=load_choice(entry["choice"]) if "choice" in entry else None,
             tiers=tuple(entry.get("tiers", ())),
+            release=Release(**entry["release"]) if "release" in entry else None,
         )
         if entry["version"] != metric.randomizer.VERSION:
             raise ValueError(
@@ -215,7 +221,8 @@ def _load(body: dict[str, Any], signer: bytes) -> Bundle:
         OpeningKeyPublic(k["id"], k["start"], k["end"], from_text(k["public"]))
         for k in body["keys"]
     )
-    return Bundle(metrics, keys, body["shuffler"], body["roots"], body["history"], signer)
+    budget = Budget(**body["budget"]) if "budget" in body else None
+    return Bundle(metrics, keys, body["shuffler"], body["roots"], body["history"], signer, budget)
 
 
 def _list(names: Mapping[str, object]) -> str:

@@ -9,6 +9,7 @@ from math import inf
 from typing import Any, Final, Self
 
 from hubbub.catalog.choice import Choice
+from hubbub.catalog.policy import Release
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import AnyMechanism, Memoized, build, parameters
 
@@ -43,6 +44,7 @@ class Metric:
     values: None for a metric over strings or numbers.
     tiers: smaller epsilons that a person may ask for instead, ascending. Each is a stream.
     choice: how the mechanism was chosen, if it was; says nothing about what totals mean.
+    release: how its numbers may be published outside, if they may.
     memoized: the randomizer again, if it has a permanent step.
     report_loss: what one report can lose, in nats, as proven of the mechanism.
     lifetime_loss: what all reports of one unchanged value can lose; infinite if not memoized.
@@ -64,6 +66,7 @@ class Metric:
     parameters: Mapping[str, float] = field(default_factory=dict)
     choice: Choice | None = None
     tiers: tuple[float, ...] = ()
+    release: Release | None = None
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
     memoized: Memoized | None = field(init=False, repr=False, compare=False)
     report_loss: float = field(init=False, repr=False, compare=False)
@@ -71,12 +74,7 @@ class Metric:
     _index: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        given: dict[str, Any] = dict(self.parameters)
-        if "epsilon" in parameters(self.mechanism):
-            given["epsilon"] = self.epsilon
-        if self.values is not None:
-            given["categories"] = len(self.values)
-        randomizer = build(self.mechanism, **given)
+        randomizer = build(self.mechanism, **self.arguments)
         report_loss = randomizer.privacy_loss()
         if not report_loss <= self.epsilon:
             raise BadParameter(
@@ -91,7 +89,7 @@ class Metric:
                 f"a minimum batch of {self.min_batch} reports is {size}; "
                 "lower min_batch or choose a shorter payload"
             )
-        if self.tiers and "epsilon" not in given:
+        if self.tiers and "epsilon" not in self.arguments:
             raise BadParameter(
                 f"{self.mechanism} has no epsilon of its own to scale; leave tiers out"
             )
@@ -102,6 +100,16 @@ class Metric:
         object.__setattr__(self, "report_loss", report_loss)
         object.__setattr__(self, "lifetime_loss", forever)
         object.__setattr__(self, "_index", {v: i for i, v in enumerate(self.values or ())})
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What its mechanism is built from."""
+        given: dict[str, Any] = dict(self.parameters)
+        if "epsilon" in parameters(self.mechanism):
+            given["epsilon"] = self.epsilon
+        if self.values is not None:
+            given["categories"] = len(self.values)
+        return given
 
     @property
     def family(self) -> str:

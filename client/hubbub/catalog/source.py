@@ -14,12 +14,14 @@ from typing import Any, Final
 from hubbub.catalog.choice import AUTO, AUTO_FIELDS, resolve
 from hubbub.catalog.domain import values
 from hubbub.catalog.epochs import EPOCH_SECONDS
+from hubbub.catalog.exposure import over_caps
 from hubbub.catalog.metric import (
     MAX_MIN_BATCH,
     MIN_MIN_BATCH,
     Limits,
     Metric,
 )
+from hubbub.catalog.policy import Budget, Caps, read_budget, read_caps, read_release
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import REGISTRY, parameters
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
@@ -40,6 +42,7 @@ _FIELDS: Final = (
     "min_batch",
     "limits",
     "tiers",
+    "release",
 )
 _MAX_REPORTS_PER_EPOCH: Final = 1000
 
@@ -79,10 +82,15 @@ _RULES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """A checked catalog: its metrics by name, and the shuffler's address as clients dial it."""
+    """A checked catalog: its metrics by name, and the shuffler's address as clients dial it.
+
+    caps: the most that all metrics may say about one person. budget: for releases, if there are.
+    """
 
     shuffler: str
     metrics: dict[str, Metric]
+    caps: Caps = Caps()  # noqa: RUF009 a frozen value
+    budget: Budget | None = None
 
 
 def read_catalog(path: Path) -> Catalog:
@@ -116,14 +124,33 @@ def read_catalog(path: Path) -> Catalog:
             metric = _metric(name, table, path.parent, lambda f, p, n=name: complain(n, f, p))  # type: ignore[misc]
             if metric is not None:
                 metrics[name] = metric
+    caps, budget = _policies(document, metrics, lambda field, problem: complain("", field, problem))
     if problems:
         raise CatalogInvalid("\n".join(problems))
-    return Catalog(document["shuffler"], metrics)
+    return Catalog(document["shuffler"], metrics, caps, budget)
+
+
+def _policies(
+    document: dict[str, Any], metrics: Mapping[str, Metric], wrong: Complain
+) -> tuple[Caps, Budget | None]:
+    """The caps, which the metrics keep; and the budget, which there is if anything is released."""
+    caps = read_caps(document.get("caps", {}), wrong)
+    for field, problem in over_caps(metrics.values(), caps):
+        wrong(field, problem)
+    if "budget" in document:
+        return caps, read_budget(document["budget"], wrong)
+    if released := [metric.name for metric in metrics.values() if metric.release]:
+        wrong(
+            "budget",
+            f"{', '.join(released)} may be released, and nothing says how much in all; "
+            "add a [budget] table",
+        )
+    return caps, None
 
 
 def _tables(document: dict[str, Any], complain: Callable[[str, str, str], None]) -> dict[str, Any]:
     """The metrics' tables, once the rest of the document has been looked at."""
-    for name in document.keys() - {"shuffler", "metrics"}:
+    for name in document.keys() - {"shuffler", "metrics", "caps", "budget"}:
         complain("", name, "is not known here; remove it, or move it into a [metrics.NAME] table")
     shuffler = document.get("shuffler")
     if not (isinstance(shuffler, str) and re.fullmatch(r"[^\s:/]+:\d{1,5}", shuffler)):
@@ -161,6 +188,7 @@ def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) 
     limits = _limits(table.get("limits"), table.get("epsilon"), wrong)
     tiers = _tiers(table.get("tiers", []), table.get("epsilon"), wrong)
     listed = values(mechanism, table, folder, wrong)
+    release = read_release(table.get("release"), wrong)
     if complaints or limits is None:
         return None
     given: Mapping[str, Any] = {field: table[field] for field in own if field in table}
@@ -182,6 +210,7 @@ def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) 
             parameters=given,
             choice=choice,
             tiers=tiers,
+            release=release,
         )
     except BadParameter as error:
         wrong("mechanism", str(error))
@@ -222,6 +251,8 @@ def _line(text: str, metric: str, field: str) -> int:
         if header := re.match(r"\s*\[\s*metrics\s*\.\s*[\"']?([^\"'\]]*?)[\"']?\s*\]", line):
             inside = header[1] == metric
             found = number if inside else found
+        elif re.match(r"\s*\[\s*\w+\s*\]", line):  # [caps], [budget]
+            inside = not metric
         elif inside and re.match(rf"\s*{re.escape(field)}\s*=", line):
             return number
     return found

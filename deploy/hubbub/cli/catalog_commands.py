@@ -61,6 +61,7 @@ def build_bundle(
         shuffler=catalog.shuffler,
         roots=roots,
         history={name: metric.digest() for name, metric in catalog.metrics.items()},
+        budget=catalog.budget,
     )
     if previous.exists():
         signer = operator.public_key().public_bytes_raw()

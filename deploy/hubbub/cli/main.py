@@ -20,6 +20,7 @@ _COMMANDS: Final = {
     "catalog": "catalog_commands",
     "keys": "key_commands",
     "plan": "plan_commands",
+    "privacy": "privacy_commands",
     "query": "query_commands",
     "status": "query_commands",
     "rappor": "rappor_commands",
@@ -31,6 +32,10 @@ _SERVICES: Final = {
 }
 
 
+_FIRST_ACTION: Final = {"privacy": ("card", {"card", "amplify", "compose", "-h", "--help"})}
+"""Of some commands: the action where none is named, and all there are."""
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run one command: its exit code; 2 with a message for what is refused, 130 after Ctrl-C."""
     if arguments and arguments[0] in _SERVICES:
@@ -39,6 +44,11 @@ def main(arguments: Sequence[str]) -> int:
             sys.executable,
             [sys.executable, "-m", f"hubbub.{arguments[0]}", *arguments[1:]],
         )
+    if arguments and (first := _FIRST_ACTION.get(arguments[0])):
+        # `hubbub privacy metrics.toml` for `hubbub privacy card metrics.toml`.
+        action = arguments[1] if len(arguments) > 1 else ""
+        if action not in first[1]:
+            arguments = [arguments[0], first[0], *arguments[1:]]
     given = _parser(arguments).parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     try:

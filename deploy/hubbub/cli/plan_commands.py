@@ -1,175 +1,208 @@
-"""`hubbub plan --attack`: what fake reports could do to a metric, before it is launched."""
+"""`hubbub plan`: before launch, which mechanism, how many reports, which epsilon."""
 
 import argparse
 import json
 import sys
-from collections import Counter
-from collections.abc import Sequence
+from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from hubbub.analysis import Attack, answer, maximal_gain
-from hubbub.catalog import Metric, read_catalog
-from hubbub.cli.show import progress, say, table
-from hubbub.errors import BadParameter, UnknownMetric
-from hubbub.mechanisms import SystemBits, Totals
+from hubbub.catalog import Metric
+from hubbub.cli.plan_attack import attack, chosen_metrics
+from hubbub.cli.plan_plot import plot
+from hubbub.cli.plan_show import row_json, show, show_simulated
+from hubbub.cli.plan_simulate import simulate
+from hubbub.cli.show import say
+from hubbub.errors import BadParameter
+from hubbub.mechanisms.probability import MIN_EPSILON
+from hubbub.privacy.planner import (
+    Row,
+    Target,
+    epsilon_for,
+    plan,
+    ranked,
+    reports_for,
+    row,
+)
+from hubbub.privacy.question import Question
 
 __all__ = ["add"]
+
+_EPILOG: Final = """
+examples:
+  hubbub plan --values 128 --epsilon 1 --reports 100000
+  hubbub plan --values 128 --epsilon 1 --detect 0.01        how many reports do I need?
+  hubbub plan --values 128 --reports 1e6 --error 0.001      which epsilon do I need?
+  hubbub plan metrics.toml --metric theme --reports 50000 --simulate
+  hubbub plan metrics.toml --attack                         what could fake reports do?
+"""
+_MOST_VALUES: Final = 1 << 20
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `plan` to the command line."""
-    plan = commands.add_parser("plan", help="what fake reports could do to a metric (--attack)")
-    plan.add_argument("catalog", type=Path, nargs="?", default=Path("metrics.toml"))
-    plan.add_argument(
-        "--attack",
-        action="store_true",
-        required=True,
-        help="the maximal gain attack (Cao, Jia, Gong 2021) on every metric",
+    parser = commands.add_parser(
+        "plan",
+        help="which mechanism, how many reports, which epsilon; what fake reports could do",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_EPILOG,
     )
-    plan.add_argument("--metric", action="append", default=[], help="this one alone (repeat)")
-    plan.add_argument(
+    parser.add_argument("catalog", type=Path, nargs="?", default=Path("metrics.toml"))
+    parser.add_argument(
+        "--metric", action="append", default=[], help="of the catalog (repeat, for --attack)"
+    )
+    asked = parser.add_argument_group("the question, instead of --metric")
+    asked.add_argument("--values", type=_whole, metavar="N", help="one of N listed values")
+    asked.add_argument("--strings", type=_whole, metavar="N", help="any string; N are looked for")
+    asked.add_argument("--mean", type=float, nargs=2, metavar=("LOW", "HIGH"))
+    asked.add_argument(
+        "--ranges", type=float, nargs=3, metavar=("N", "LOW", "HIGH"), help="N parts of a range"
+    )
+    figures = parser.add_argument_group("two of these three; the third is worked out")
+    figures.add_argument("--reports", type=_whole, metavar="N")
+    figures.add_argument("--epsilon", type=float, help="of one report, nats")
+    target = figures.add_mutually_exclusive_group()
+    target.add_argument("--error", type=float, metavar="SHARE", help="standard error aimed at")
+    target.add_argument("--detect", type=float, metavar="SHARE", help="share to be noticed")
+    parser.add_argument(
+        "--permanent-epsilon", type=float, help="for life, of values that are reported repeatedly"
+    )
+    parser.add_argument(
+        "--simulate",
+        type=_whole,
+        nargs="?",
+        const=0,
+        metavar="REPORTS",
+        help="draw totals of the first mechanism and show true beside estimated shares; "
+        "with --attack: draw so many honest reports, add fake ones, measure",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of --simulate (%(default)s)")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw to FILE (.png or .svg)")
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    fake = parser.add_argument_group("fake reports")
+    fake.add_argument(
+        "--attack", action="store_true", help="the maximal gain attack (Cao, Jia, Gong 2021)"
+    )
+    fake.add_argument(
         "--fake", type=float, default=0.01, help="share of all reports that are fake (%(default)s)"
     )
-    plan.add_argument(
+    fake.add_argument(
         "--targets", type=int, default=1, help="values promoted at once (%(default)s)"
     )
-    plan.add_argument(
-        "--simulate",
-        type=int,
-        metavar="REPORTS",
-        help="also draw so many honest reports, add fake ones, and measure what they do",
-    )
-    plan.add_argument("--format", choices=("table", "json"), default="table")
-    plan.set_defaults(run=_plan)
+    parser.set_defaults(run=_run)
 
 
-def _plan(given: argparse.Namespace) -> int:
-    if not 0 < given.fake < 1:
-        raise BadParameter(f"--fake {given.fake} is outside (0, 1)")
-    if not 1 <= given.targets <= 1000:  # noqa: PLR2004 more than anyone promotes at once
-        raise BadParameter(f"--targets {given.targets} is outside [1, 1000]")
-    if given.simulate is not None and not 100 <= given.simulate <= 10_000_000:  # noqa: PLR2004 hours
-        raise BadParameter(f"--simulate {given.simulate} is outside [100, 10000000]")
-    catalog = read_catalog(given.catalog)
-    for name in given.metric:
-        if name not in catalog.metrics:
-            raise UnknownMetric(
-                f'{given.catalog}: no metric "{name}"; look at: hubbub catalog check'
-            )
-    chosen = [m for m in catalog.metrics.values() if not given.metric or m.name in given.metric]
-    rows = [_row(metric, given) for metric in chosen]
+def _whole(text: str) -> int:
+    """A whole number, also written as 1e6."""
+    number = float(text)
+    if not (isfinite(number) and number == int(number)):
+        raise ValueError(text)
+    return int(number)
+
+
+_whole.__name__ = "whole number"  # what argparse calls it in its message
+
+
+def _run(given: argparse.Namespace) -> int:
+    if given.attack:
+        return attack(given)
+    question, metric = _question(given)
+    rows = _rows(given, question, metric)
+    own = None
+    if metric is not None and given.reports is not None:
+        own = row(question, metric.mechanism, metric.arguments, given.reports)
+    simulated = own or rows[0]
     if given.format == "json":
-        say(json.dumps(rows, indent=1))
+        document: dict[str, Any] = {
+            "question": asdict(question),
+            "recommended": rows[0].mechanism,
+            "rows": [row_json(one) for one in rows],
+            "metric": None if own is None else row_json(own),
+        }
+        if given.simulate is not None:
+            document["simulated"] = simulate(question, simulated, given.seed)
+        say(json.dumps(document, indent=1))
     else:
-        _show(rows, given)
+        show(question, rows, own, metric)
+        if given.simulate is not None:
+            show_simulated(simulate(question, simulated, given.seed))
+    if given.plot:
+        plot(question, [*rows, *([own] if own else [])], given.plot)
+        print(f"drawn to {given.plot}", file=sys.stderr)  # noqa: T201 beside the answer
     return 0
 
 
-def _row(metric: Metric, given: argparse.Namespace) -> dict[str, Any]:
-    targets = _targets(metric, given.targets)
-    attack = maximal_gain(metric.randomizer, targets)
-    held = _held(metric, targets) if given.simulate else 0.0
-    row: dict[str, Any] = {
-        "metric": metric.name,
-        "mechanism": metric.mechanism,
-        "targets": len(targets),
-        "worth": attack.worth,
-        "fake": given.fake,
-        "true_share": held,
-        "gain": attack.gain(given.fake, held),
-        "fake_for_1_percent": attack.fake_share(0.01, held),
-    }
-    if given.simulate:
-        row["measured"] = _measured(metric, attack, targets, given)
-    return row
-
-
-def _targets(metric: Metric, number: int) -> list[Any]:
-    mechanism = metric.randomizer
-    if mechanism.VALUES == "strings":
-        return [f"target {place}" for place in range(number)]
-    if metric.mechanism.startswith("mean"):
-        return [0]
-    # All values together have all reports, whoever sends them.
-    most = len(mechanism.row(_some(metric)[0])) - 1
-    return list(range(min(number, most)))
-
-
-def _some(metric: Metric) -> Sequence[Any]:
-    """Values to report honestly, spread evenly."""
-    mechanism: Any = metric.randomizer
-    if mechanism.VALUES == "strings":
-        return [f"string {place}" for place in range(20)]
-    if mechanism.VALUES == "categories":
-        return range(len(metric.values or ()))
-    low, high = mechanism.low, mechanism.high
-    return [low + (high - low) * place / 100 for place in range(101)]
-
-
-def _held(metric: Metric, targets: Sequence[Any]) -> float:
-    """The targets' share among simulated honest reports, which are spread evenly."""
-    match metric.randomizer.VALUES:
-        case "strings":
-            return 0.0
-        case "numbers" if metric.mechanism.startswith("mean"):
-            return 0.5
-        case _:
-            return len(targets) / len(metric.randomizer.row(_some(metric)[0]))
-
-
-def _measured(
-    metric: Metric, attack: Attack, targets: Sequence[Any], given: argparse.Namespace
-) -> float:
-    """By how much the targets' share of all reports grew, in one drawing."""
-    mechanism, values, source = metric.randomizer, _some(metric), SystemBits()
-    honest = given.simulate
-    fake = round(honest * given.fake / (1 - given.fake))
-    sums: Counter[int] = Counter()
-    with progress() as bars:
-        for number in bars.track(range(honest), description=metric.name):
-            sums.update(
-                mechanism.layout.cells(mechanism.randomize(values[number % len(values)], source))
-            )
-    before = _share(metric, sums, honest, targets)
-    for cell, amount in attack.cells.items():
-        sums[cell] += amount * fake
-    return _share(metric, sums, honest + fake, targets) - before
-
-
-def _share(metric: Metric, sums: Counter[int], reports: int, targets: Sequence[Any]) -> float:
-    mechanism = metric.randomizer
-    totals = Totals([sums[cell] for cell in range(mechanism.layout.size)], reports)
-    strings = [*targets, *_some(metric)] if mechanism.VALUES == "strings" else []
-    found = answer(mechanism, totals, metric.values, strings).values
-    places = range(len(targets)) if strings else targets
-    return sum(found[place].share for place in places)
-
-
-def _show(rows: list[dict[str, Any]], given: argparse.Namespace) -> None:
-    header = ["metric", "mechanism", "targets", "worth", f"gain of {given.fake:.2%}", "1% takes"]
-    if given.simulate:
-        header.append("measured")
-    table(
-        f"What fake reports can do at most, if {given.fake:.2%} of all reports are fake"
-        + ("; values are spread evenly" if given.simulate else "; targets that nobody holds"),
-        header,
-        [
-            (
-                row["metric"],
-                row["mechanism"],
-                str(row["targets"]),
-                f"{row['worth']:.2f}",
-                f"{row['gain']:+.2%}",
-                f"{row['fake_for_1_percent']:.3%}",
-                *([f"{row['measured']:+.2%}"] if given.simulate else []),
-            )
-            for row in rows
-        ],
-        text_columns=2,
-    )
-    if sys.stdout.isatty():
-        say("worth: how many reports of its targets one fake report counts as")
-        say(
-            "gain: what is added to the targets' share; 1% takes: fake reports that add one percent"
+def _rows(given: argparse.Namespace, question: Question, metric: Metric | None) -> list[Row]:
+    """The recommended mechanism and the others, with the figure worked out that was not given."""
+    goal = given.detect if given.error is None else given.error
+    epsilon = given.epsilon
+    if metric is not None and epsilon is None and (goal is None or given.reports is None):
+        epsilon = metric.epsilon
+    if sum(figure is not None for figure in (given.reports, epsilon, goal)) != 2:  # noqa: PLR2004 of three
+        raise BadParameter(
+            "give two of --reports, --epsilon and --error or --detect: the third is worked out"
         )
+    target: Target = (
+        (lambda one: one.detectable) if given.error is None else (lambda one: one.stderr)
+    )
+    if goal is None:
+        return plan(question, epsilon, given.reports)
+    if given.reports is None:
+        needed = [
+            reports_for(question, name, parameters, target, goal)
+            for name, parameters in question.suitable(epsilon).items()
+        ]
+        return ranked(needed, lambda one: one.reports)
+    tried = [
+        epsilon_for(question, name, given.reports, target, goal)
+        for name in question.suitable(MIN_EPSILON)
+    ]
+    found = [one for one in tried if one is not None]
+    if not found:
+        raise BadParameter(
+            f"{given.reports:,} reports are too few for that at any epsilon up to 16; "
+            "ask for less, or gather more"
+        )
+    return ranked(found, lambda one: one.epsilon)
+
+
+def _question(given: argparse.Namespace) -> tuple[Question, Metric | None]:
+    """What is asked, and the metric that it is from."""
+    permanent = given.permanent_epsilon
+    kinds = [given.values, given.strings, given.mean, given.ranges]
+    if given.metric and len(given.metric) == 1 and sum(k is not None for k in kinds) <= 1:
+        [metric] = chosen_metrics(given)
+        return _question_of(metric, given.strings or 100), metric
+    if given.metric or sum(kind is not None for kind in kinds) != 1:
+        raise BadParameter(
+            "say what is asked: one --metric of a catalog; or one of --values, --strings, --mean, "
+            "--ranges"
+        )
+    if given.values is not None:
+        return Question("values", _size(given.values, 2), permanent_epsilon=permanent), None
+    if given.strings is not None:
+        return Question("strings", _size(given.strings, 1), permanent_epsilon=permanent), None
+    if given.mean is not None:
+        return Question("mean", 1, *given.mean), None
+    size, low, high = given.ranges
+    return Question("ranges", _size(_whole(str(size)), 2), low, high), None
+
+
+def _size(number: int, least: int) -> int:
+    if not least <= number <= _MOST_VALUES:  # as many as a bundle may list
+        raise BadParameter(f"{number} values are outside [{least}, {_MOST_VALUES}]")
+    return number
+
+
+def _question_of(metric: Metric, strings: int) -> Question:
+    mechanism: Any = metric.randomizer
+    permanent = metric.lifetime_loss if metric.memoized else None
+    if metric.values is not None:
+        return Question("values", len(metric.values), permanent_epsilon=permanent)
+    if mechanism.VALUES == "strings":
+        return Question("strings", strings, permanent_epsilon=permanent)
+    low, high = mechanism.low, mechanism.high
+    if metric.mechanism.startswith("mean"):
+        return Question("mean", 1, low, high)
+    return Question("ranges", mechanism.buckets, low, high)

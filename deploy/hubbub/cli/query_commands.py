@@ -89,8 +89,16 @@ def answer_json(found: EstimateResponse) -> dict[str, Any]:
         "kind": found.kind,
         "plausibility": found.plausibility,
         "findings": list(found.findings),
+        "shuffled": _shuffled_json(found),
         "values": [{field: _cell(v, field) for field in _FIELDS} for v in found.values],
     }
+
+
+def _shuffled_json(found: EstimateResponse) -> dict[str, Any] | None:
+    if not found.HasField("shuffled"):
+        return None
+    fields = ("epsilon", "delta", "reports", "assumption")
+    return {field: getattr(found.shuffled, field) for field in fields}
 
 
 def _cell(value: ValueEstimate, field: str) -> Any:  # noqa: ANN401 text, number, yes or no, or none
@@ -171,6 +179,12 @@ def _show(found: EstimateResponse, extra: list[dict[str, float]]) -> None:
         ("value", "estimate", "std. error", level, "share", "detected", *extra[0]),
         rows,
     )
+    if found.HasField("shuffled"):
+        shuffled = found.shuffled
+        say(
+            f"shuffled: a report says epsilon {shuffled.epsilon:.3g} at delta {shuffled.delta:g}, "
+            f"among {shuffled.reports:,} in its batch at least, {shuffled.assumption}"
+        )
     for finding in found.findings:
         say(f"NOT FROM HONEST REPORTS ALONE (p <= {found.plausibility:.0e}): {finding}")
     if len(values) > _ROWS:

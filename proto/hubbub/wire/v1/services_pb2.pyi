@@ -377,6 +377,7 @@ class EstimateResponse(_message.Message):
     KIND_FIELD_NUMBER: _builtins.int
     PLAUSIBILITY_FIELD_NUMBER: _builtins.int
     FINDINGS_FIELD_NUMBER: _builtins.int
+    SHUFFLED_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     reports: _builtins.int
     mechanism: _builtins.str
@@ -395,6 +396,10 @@ class EstimateResponse(_message.Message):
     def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValueEstimate]: ...
     @_builtins.property
     def findings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def shuffled(self) -> Global___Shuffled:
+        """What one report says to who sees shuffled batches alone; not set where it is not known."""
+
     def __init__(
         self,
         *,
@@ -408,14 +413,50 @@ class EstimateResponse(_message.Message):
         kind: _builtins.str = ...,
         plausibility: _builtins.float = ...,
         findings: _abc.Iterable[_builtins.str] | None = ...,
+        shuffled: Global___Shuffled | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_shuffled", b"_shuffled", "shuffled", b"shuffled"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_shuffled", b"_shuffled", "confidence", b"confidence", "epochs", b"epochs", "epsilon", b"epsilon", "findings", b"findings", "kind", b"kind", "mechanism", b"mechanism", "metric", b"metric", "plausibility", b"plausibility", "reports", b"reports", "shuffled", b"shuffled", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__shuffled: _TypeAlias = _typing.Literal["shuffled"]  # noqa: Y015
+    _WhichOneofArgType__shuffled: _TypeAlias = _typing.Literal["_shuffled", b"_shuffled"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__shuffled) -> _WhichOneofReturnType__shuffled | None: ...
+
+Global___EstimateResponse: _TypeAlias = EstimateResponse  # noqa: Y015
+
+@_typing.final
+class Shuffled(_message.Message):
+    """(epsilon, delta) of one report in the smallest shuffled batch that an estimate came from."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EPSILON_FIELD_NUMBER: _builtins.int
+    DELTA_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
+    ASSUMPTION_FIELD_NUMBER: _builtins.int
+    epsilon: _builtins.float
+    """Nats."""
+    delta: _builtins.float
+    reports: _builtins.int
+    """How many reports that batch had."""
+    assumption: _builtins.str
+    """What it rests on, in words."""
+    def __init__(
+        self,
+        *,
+        epsilon: _builtins.float = ...,
+        delta: _builtins.float = ...,
+        reports: _builtins.int = ...,
+        assumption: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "epsilon", b"epsilon", "findings", b"findings", "kind", b"kind", "mechanism", b"mechanism", "metric", b"metric", "plausibility", b"plausibility", "reports", b"reports", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assumption", b"assumption", "delta", b"delta", "epsilon", b"epsilon", "reports", b"reports"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___EstimateResponse: _TypeAlias = EstimateResponse  # noqa: Y015
+Global___Shuffled: _TypeAlias = Shuffled  # noqa: Y015
 
 @_typing.final
 class ValueEstimate(_message.Message):

@@ -1,0 +1,139 @@
+"""The privacy card of a catalog: what it promises a person, in figures and in sentences.
+
+Every figure is an upper bound: on what was proven of the mechanisms, what the device's ledger
+allows, and, after the shuffler, at the smallest batch that is ever forwarded.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import exp, isfinite, tanh
+
+from hubbub.catalog import SPANS, Catalog, Metric, exposure, unchanged_exposure
+from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified_of
+
+__all__ = ["Card", "MetricCard", "card", "meaning", "most_certain", "most_moved"]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricCard:
+    """One metric's line. Epsilons in nats.
+
+    per_epoch: all reports of an epoch. unchanged: all reports ever of one unchanged value, None
+    without a permanent response. for_life: what the ledger stops at. tiers: the smaller epsilons
+    that a person may choose. shuffled: one report, to who sees shuffled batches alone.
+    """
+
+    name: str
+    description: str
+    owner: str
+    expires: str
+    mechanism: str
+    per_report: float
+    reports_per_epoch: int
+    epoch: str
+    per_epoch: float
+    unchanged: float | None
+    for_life: float
+    tiers: tuple[float, ...]
+    min_batch: int
+    shuffled: Amplified
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """All metrics, and what they say together about one person in a day, a month, a year.
+
+    unchanged: the same if no value of the person's changes. caps: what the catalog allows.
+    """
+
+    metrics: tuple[MetricCard, ...]
+    together: Mapping[str, float]
+    unchanged: Mapping[str, float]
+    caps: Mapping[str, float | None]
+    delta: float
+    assumption: str
+    sentences: tuple[str, ...]
+
+
+def card(catalog: Catalog, delta: float = DELTA) -> Card:
+    """The card, with central figures at this delta."""
+    metrics = list(catalog.metrics.values())
+    together = {
+        span: sum(exposure(metric, days) for metric in metrics) for span, days in SPANS.items()
+    }
+    unchanged = {
+        span: sum(unchanged_exposure(metric, days) for metric in metrics)
+        for span, days in SPANS.items()
+    }
+    sentences = tuple(
+        f"All answers of one person in a {span} together say at most {total:.4g} nats, "
+        f"{unchanged[span]:.4g} if no answer changes: {meaning(min(total, unchanged[span]))}"
+        for span, total in together.items()
+    )
+    return Card(
+        metrics=tuple(_metric(metric, delta) for metric in metrics),
+        together=together,
+        unchanged=unchanged,
+        caps={span: catalog.caps.of(span) for span in SPANS},
+        delta=delta,
+        assumption=ASSUMPTION,
+        sentences=sentences,
+    )
+
+
+def most_certain(epsilon: float) -> float:
+    """Who thought it even odds is this sure at most afterwards: e / (1 + e)."""
+    return 1 / (1 + exp(-epsilon))
+
+
+def most_moved(epsilon: float) -> float:
+    """The most that any observer's belief moves, whatever it was before: tanh(epsilon / 4)."""
+    return tanh(epsilon / 4)
+
+
+def meaning(epsilon: float) -> str:
+    """What an epsilon means for a person: odds, and how far a belief can move."""
+    odds = exp(min(epsilon, 700.0))
+    factor = f"{odds:.3g}" if odds < 1e6 else "more than a million"  # noqa: PLR2004 beyond words
+    if most_certain(epsilon) > 0.9995:  # noqa: PLR2004 what prints as 100.0%
+        return f"the odds about them change by a factor of {factor} at most, which hides nothing."
+    return (
+        f"the odds about them change by a factor of {factor} at most; who thought it even is "
+        f"{most_certain(epsilon):.1%} sure at most, and nobody's belief moves by more than "
+        f"{most_moved(epsilon):.1%}."
+    )
+
+
+def _metric(metric: Metric, delta: float) -> MetricCard:
+    shuffled = amplified_of(metric.randomizer, metric.min_batch, delta)
+    per_epoch = min(
+        metric.limits.reports_per_epoch * metric.report_loss, metric.limits.lifetime_epsilon
+    )
+    unchanged = metric.lifetime_loss if isfinite(metric.lifetime_loss) else None
+    sentence = f"One answer: {meaning(metric.report_loss)}"
+    if unchanged is not None:
+        sentence += f" All answers ever, while it does not change: {meaning(unchanged)}"
+    sentence += f" For life the device stops at {metric.limits.lifetime_epsilon:g} nats."
+    if metric.tiers:
+        tiers = ", ".join(f"{tier:g}" for tier in metric.tiers)
+        sentence += f" A person may choose epsilon {tiers} instead."
+    if metric.limits.reports_per_epoch > 1:
+        sentence += " The figure after the shuffler is of one report, not of all of an epoch."
+    return MetricCard(
+        name=metric.name,
+        description=metric.description,
+        owner=metric.owner,
+        expires=metric.expires.isoformat(),
+        mechanism=metric.mechanism,
+        per_report=metric.report_loss,
+        reports_per_epoch=metric.limits.reports_per_epoch,
+        epoch=metric.epoch,
+        per_epoch=per_epoch,
+        unchanged=unchanged,
+        for_life=metric.limits.lifetime_epsilon,
+        tiers=metric.tiers,
+        min_batch=metric.min_batch,
+        shuffled=shuffled,
+        sentence=sentence,
+    )

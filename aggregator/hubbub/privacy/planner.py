@@ -1,0 +1,198 @@
+"""The planner: before launch, which mechanism, how many reports, which epsilon.
+
+For every mechanism that suits a question: the exact standard error of its estimates (expected.py),
+and the smallest share that will be detected. A value is detected if its estimate stands out from
+zero at 5% corrected for the number of values (Bonferroni); the smallest detectable share does so
+with a chance of 95%. The recommendation is the rule of `mechanism = "auto"`: within 5% of the least
+variance the shortest payload, then the fewest cells.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import inf, isfinite, log10
+from statistics import NormalDist
+from typing import Any, Final
+
+import numpy as np
+
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import AnyMechanism, Memoized, build
+from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
+from hubbub.privacy.expected import expected
+from hubbub.privacy.question import Question
+
+__all__ = [
+    "CONFIDENCE",
+    "Question",
+    "Row",
+    "Target",
+    "epsilon_for",
+    "plan",
+    "ranked",
+    "reports_for",
+    "row",
+]
+
+Target = Callable[["Row"], float]
+"""What of a row is to come down to something: its standard error, or its detectable share."""
+
+CONFIDENCE: Final = 0.95
+_NORMAL: Final = NormalDist()
+# Alike within so much of the variance: then size decides, as `mechanism = "auto"` does.
+_EQUAL: Final = 1.05
+_MOST_REPORTS: Final = 1e15
+_TRIES: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One mechanism for a question. Errors are shares of all reports; of a mean, of its range.
+
+    stderr: root mean square over all values, if all are held alike; of a mean, where it is largest.
+    rare: of a value that nobody holds. detectable: the smallest share that is detected with a
+    chance of 95%; of a mean, the half width of a 95% interval; infinite if none is.
+    """
+
+    mechanism: str
+    parameters: Mapping[str, Any]
+    epsilon: float
+    permanent_epsilon: float | None
+    reports: float
+    stderr: float
+    rare: float
+    detectable: float
+    payload_bytes: int
+    cells: int
+
+
+def plan(question: Question, epsilon: float, reports: float) -> list[Row]:
+    """A row for every suitable mechanism, the recommended one first, then by standard error.
+
+    Raises:
+        BadParameter: a number out of range.
+    """
+    if not 1 <= reports <= _MOST_REPORTS:
+        raise BadParameter(f"reports {reports} is outside [1, {_MOST_REPORTS:.0e}]")
+    rows = [
+        row(question, name, given, reports) for name, given in question.suitable(epsilon).items()
+    ]
+    return ranked(rows, lambda one: one.stderr**2)
+
+
+def ranked(rows: Sequence[Row], cost: Target) -> list[Row]:
+    """The recommended one first, then by cost: of those that cost alike, the shortest payload."""
+    least = min(map(cost, rows))
+    equal = [one for one in rows if cost(one) <= _EQUAL * least]
+    best = min(equal, key=lambda one: (one.payload_bytes, one.cells, cost(one)))
+    return [best, *sorted((one for one in rows if one is not best), key=cost)]
+
+
+def row(question: Question, name: str, given: Mapping[str, Any], reports: float) -> Row:
+    """The figures of one mechanism with these parameters."""
+    mechanism = _built(name, tuple(sorted(given.items())))
+    even = np.full(question.size, 1 / question.size)
+    errors = expected(mechanism, question.values(), even, reports)
+    rare = float(errors.absent.max())
+    if question.kind == "mean":
+        smallest = _NORMAL.inv_cdf((1 + CONFIDENCE) / 2) * rare
+    else:
+        smallest = _detectable(question, mechanism, reports)
+    return Row(
+        mechanism=name,
+        parameters=given,
+        epsilon=mechanism.privacy_loss(),
+        permanent_epsilon=(mechanism.permanent_loss() if isinstance(mechanism, Memoized) else None),
+        reports=reports,
+        stderr=float(np.sqrt((errors.stderrs**2).mean())),
+        rare=rare,
+        detectable=smallest,
+        payload_bytes=mechanism.layout.payload_bytes,
+        cells=mechanism.layout.size,
+    )
+
+
+def reports_for(
+    question: Question, name: str, given: Mapping[str, Any], target: Target, most: float
+) -> Row:
+    """The fewest reports whose `target` is at most so much; infinitely many if none do.
+
+    Raises:
+        BadParameter: `most` is not a share.
+    """
+    _check_share(most)
+    low, high = 0.0, log10(_MOST_REPORTS)
+    if not target(row(question, name, given, _MOST_REPORTS)) <= most:
+        return replace(row(question, name, given, _MOST_REPORTS), reports=inf)
+    while high - low > 1e-4:  # noqa: PLR2004 of a power of ten: .02%
+        middle = (low + high) / 2
+        enough = target(row(question, name, given, 10**middle)) <= most
+        low, high = (low, middle) if enough else (middle, high)
+    return row(question, name, given, float(np.ceil(10**high)))
+
+
+def epsilon_for(
+    question: Question, name: str, reports: float, target: Target, most: float
+) -> Row | None:
+    """The smallest epsilon whose `target` is at most so much; None if there is none up to 16."""
+    _check_share(most)
+
+    def at(epsilon: float) -> Row | None:
+        try:
+            return row(question, name, question.suitable(epsilon)[name], reports)
+        except BadParameter:  # no such parameters there, as a permanent epsilon below epsilon
+            return None
+
+    def enough(found: Row | None) -> bool:
+        return found is not None and target(found) <= most
+
+    # A permanent epsilon bounds a report's from above.
+    low, high = MIN_EPSILON, min(MAX_EPSILON, (question.permanent_epsilon or inf) * 0.999)
+    best = at(high)
+    if not enough(best):
+        return None
+    while high / low > 1 + 1e-4:
+        middle = (low * high) ** 0.5
+        if enough(found := at(middle)):
+            high, best = middle, found
+        else:
+            low = middle
+    return best
+
+
+def _detectable(question: Question, mechanism: AnyMechanism, reports: float) -> float:
+    """The share s at which s = z(corrected) sigma(0) + z(95%) sigma(s)."""
+    corrected = _NORMAL.inv_cdf(1 - (1 - CONFIDENCE) / question.size)
+    power = _NORMAL.inv_cdf(CONFIDENCE)
+    values = question.values()
+    even = np.full(question.size, 1 / question.size)
+    # Of ranges, errors differ from one to the next: the worst.
+    worst = int(np.argmax(expected(mechanism, values, even, reports).absent))
+
+    def errors(share: float) -> tuple[float, float]:
+        shares = np.full(question.size, (1 - share) / max(question.size - 1, 1))
+        shares[worst] = share
+        found = expected(mechanism, values, shares, reports)
+        return float(found.absent[worst]), float(found.stderrs[worst])
+
+    absent, _ = errors(0.0)
+    found = corrected * absent
+    for _ in range(_TRIES):
+        if not found <= 1:
+            return inf
+        _, own = errors(found)
+        following = corrected * absent + power * own
+        if abs(following - found) <= 1e-6 * found:
+            break
+        found = following
+    return found
+
+
+@lru_cache(maxsize=512)
+def _built(name: str, given: tuple[tuple[str, Any], ...]) -> AnyMechanism:
+    return build(name, **dict(given))
+
+
+def _check_share(share: float) -> None:
+    if not (isfinite(share) and 0 < share < 1):
+        raise BadParameter(f"a share of {share} is outside (0, 1)")

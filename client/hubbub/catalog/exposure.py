@@ -1,0 +1,61 @@
+"""What one person can have said in a day, a month, a year: sums over metrics, and caps on them.
+
+A span of days is taken where it touches the most epochs, since all reports of an epoch may be made
+in any part of it. Nothing is said past a metric's lifetime limit, which the device's ledger keeps.
+"""
+
+from collections.abc import Iterable
+
+from hubbub.catalog.metric import Metric
+from hubbub.catalog.policy import SPANS, Caps
+
+__all__ = ["epochs_within", "exposure", "over_caps", "unchanged_exposure"]
+
+
+def epochs_within(epoch: str, days: int) -> int:
+    """The most epochs of this length that so many days of UTC touch."""
+    match epoch:
+        case "hour":
+            return 24 * days
+        case "day":
+            return days
+        case _:
+            return (days + 5) // 7 + 1
+
+
+def exposure(metric: Metric, days: int) -> float:
+    """The most that one person's reports of a metric can say in so many days, in nats."""
+    return min(_reported(metric, days), metric.limits.lifetime_epsilon)
+
+
+def unchanged_exposure(metric: Metric, days: int) -> float:
+    """The same for a person whose value never changes: a permanent response bounds it."""
+    return min(exposure(metric, days), metric.lifetime_loss)
+
+
+def over_caps(metrics: Iterable[Metric], caps: Caps) -> list[tuple[str, str]]:
+    """Per cap that the metrics break: its field, and what is wrong with the remedy."""
+    problems = []
+    for span, days in SPANS.items():
+        cap = caps.of(span)
+        parts = sorted(((exposure(metric, days), metric.name) for metric in metrics), reverse=True)
+        total = sum(part for part, _ in parts)
+        if cap is not None and not total <= cap:
+            most = ", ".join(f"{name} {part:.4g}" for part, name in parts[:5])
+            problems.append(
+                (
+                    f"epsilon_per_{span}",
+                    (
+                        f"all metrics together can say {total:.4g} nats about one person in a "
+                        f"{span}, above the cap of {cap:g} ({most}); lower epsilon, "
+                        "reports_per_epoch or lifetime_epsilon, choose longer epochs, or raise "
+                        "the cap"
+                    ),
+                )
+            )
+    return problems
+
+
+def _reported(metric: Metric, days: int) -> float:
+    reports = epochs_within(metric.epoch, days) * metric.limits.reports_per_epoch
+    return reports * metric.report_loss

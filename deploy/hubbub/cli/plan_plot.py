@@ -1,0 +1,49 @@
+"""`hubbub plan --plot`: the error of every mechanism against the number of reports."""
+
+from collections.abc import Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Final
+
+from hubbub.errors import BadParameter
+from hubbub.privacy.planner import Row, row
+from hubbub.privacy.question import Question
+
+__all__ = ["plot"]
+
+_POINTS: Final = 25
+
+
+def plot(question: Question, rows: Sequence[Row], path: Path) -> None:
+    """Draw the smallest detectable share, or of a mean its interval, over a range of reports.
+
+    Raises:
+        BadParameter: matplotlib is missing, another kind of file, or it cannot be written.
+    """
+    if path.suffix not in {".png", ".svg"}:
+        raise BadParameter(f"--plot {path}: draws .png and .svg; name the file so")
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 an extra, and slow to load
+    except ImportError as error:
+        raise BadParameter("--plot needs matplotlib: pip install 'hubbub[plots]'") from error
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    known = [one.reports for one in rows if isfinite(one.reports)]
+    low, high = min(known, default=1e4) / 30, max(known, default=1e6) * 30
+    steps = [low * (high / low) ** (i / (_POINTS - 1)) for i in range(_POINTS)]
+    for one in rows:
+        line = [row(question, one.mechanism, one.parameters, reports) for reports in steps]
+        shares = [min(each.detectable, 1.0) for each in line]
+        (drawn,) = axes.plot(steps, shares, label=f"{one.mechanism}, epsilon {one.epsilon:.2f}")
+        if isfinite(one.reports) and one.detectable <= 1:
+            axes.plot([one.reports], [one.detectable], "o", color=drawn.get_color())
+    axes.set(xscale="log", yscale="log", xlabel="reports")
+    mean = question.kind == "mean"
+    axes.set_ylabel("half width of the 95% interval" if mean else "smallest share detected (95%)")
+    axes.yaxis.set_major_formatter(lambda share, _place: f"{share:.2%}")
+    axes.grid(visible=True, which="both", alpha=0.25)
+    axes.legend(fontsize="small")
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise BadParameter(f"--plot {path}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,61 @@
+"""`hubbub plan --simulate`: totals drawn as a plan says, estimated as they will be."""
+
+from typing import Any, Final
+
+import numpy as np
+
+from hubbub.analysis import answer
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import build
+from hubbub.privacy.draws import draw
+from hubbub.privacy.expected import expected
+from hubbub.privacy.planner import Row
+from hubbub.privacy.question import Question
+
+__all__ = ["simulate"]
+
+_MOST_REPORTS: Final = 10**12
+
+
+def simulate(question: Question, one: Row, seed: int) -> dict[str, Any]:
+    """One drawing: value i + 1 is held in proportion to 1 / (i + 1), as most things in the world.
+
+    Raises:
+        BadParameter: too many reports or values to draw.
+    """
+    if not one.reports <= _MOST_REPORTS:
+        raise BadParameter(f"{one.reports:,.0f} reports are too many to draw")
+    mechanism = build(one.mechanism, **one.parameters)
+    values: list[Any] = list(question.values())
+    weights = 1 / np.arange(1.0, len(values) + 1)
+    counts = np.rint(weights / weights.sum() * one.reports).astype(np.int64)
+    chance = np.random.default_rng(seed)
+    totals = draw(mechanism, values, counts.tolist(), chance)
+    names = [str(value) for value in values]
+    strings = names if question.kind == "strings" else []
+    found = answer(mechanism, totals, names if question.kind == "values" else None, strings)
+    reports = max(totals.reports, 1)
+    shares = counts / reports
+    wide = question.high - question.low
+    true = shares.tolist()
+    if question.kind == "mean":
+        true = [(values[0] - question.low) / wide]
+    predicted = expected(mechanism, values, shares, reports)
+    rows: list[dict[str, Any]] = [
+        {
+            "value": value.value,
+            "true": float(truth),
+            "estimated": value.share,
+            "stderr": value.stderr / (wide if question.kind == "mean" else reports),
+        }
+        for value, truth in zip(found.values, true, strict=True)
+    ]
+    squares = [(row["estimated"] - row["true"]) ** 2 for row in rows]
+    return {
+        "mechanism": one.mechanism,
+        "reports": reports,
+        "seed": seed,
+        "rms": float(np.sqrt(np.mean(squares))),
+        "predicted": float(np.sqrt((predicted.stderrs**2).mean())),
+        "values": rows,
+    }

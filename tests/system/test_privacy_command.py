@@ -1,0 +1,177 @@
+"""`hubbub privacy`, as a reviewer types it."""
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.cli.main import main
+from hubbub.errors import BadParameter
+from hubbub.privacy.amplification import amplified
+from hubbub.privacy.card import meaning, most_certain, most_moved
+from tests.conftest import CATALOG
+
+MORE = """
+[metrics.weekly]
+description = "<b>What</b> | asked weekly"
+owner = "o"
+expires = 2099-06-30
+epoch = "week"
+mechanism = "long.grr"
+epsilon = 1.0
+permanent_epsilon = 2.5
+values = ["a", "b", "c"]
+min_batch = 5000
+limits = { reports_per_epoch = 2, lifetime_epsilon = 40.0 }
+tiers = [0.25, 0.5]
+"""
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> str:
+    (tmp_path / "metrics.toml").write_text(CATALOG + MORE)
+    return str(tmp_path / "metrics.toml")
+
+
+def _card(catalog: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(["privacy", catalog, "--format", "json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_the_card_says_what_each_metric_and_all_together_reveal(
+    catalog: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    card = _card(catalog, capsys)
+    metrics = {metric["name"]: metric for metric in card["metrics"]}
+    assert list(metrics) == ["theme", "crashed", "editor", "homepage", "weekly"]
+    weekly = metrics["weekly"]
+    assert weekly["per_report"] == pytest.approx(1.0)
+    assert weekly["per_epoch"] == pytest.approx(2.0)
+    assert weekly["unchanged"] == pytest.approx(2.5)
+    assert weekly["tiers"] == [0.25, 0.5]
+    assert weekly["shuffled"]["reports"] == 5000
+    assert weekly["shuffled"]["epsilon_central"] < amplified(1.0, 5000).epsilon
+    assert metrics["theme"]["unchanged"] is None
+    # A day may hold a week's two reports; 31 days touch six weeks, a year 54.
+    Path(catalog).write_text(CATALOG)
+    without = _card(catalog, capsys)
+    assert card["together"]["day"] - without["together"]["day"] == pytest.approx(2)
+    assert card["together"]["month"] - without["together"]["month"] == pytest.approx(12)
+    assert card["together"]["year"] - without["together"]["year"] == pytest.approx(40)
+    assert card["unchanged"]["month"] - without["unchanged"]["month"] == pytest.approx(2.5)
+    for span in ("day", "month", "year"):
+        assert card["unchanged"][span] <= card["together"][span]
+    year = sum(metric["for_life"] for metric in card["metrics"])
+    assert card["together"]["year"] <= year
+
+
+def test_the_card_is_a_table_markdown_or_a_page(
+    catalog: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = {}
+    for kind in ("table", "markdown", "html"):
+        assert main(["privacy", "card", catalog, "--format", kind]) == 0
+        said[kind] = capsys.readouterr().out
+    for text in said.values():
+        assert "permanent_epsilon" not in text
+        assert "For life the device stops at 40 nats." in text.replace("\\", "")
+    assert "| weekly |" in said["markdown"]
+    assert "\\<b\\>What\\</b\\> \\| asked" in said["markdown"]
+    assert "&lt;b&gt;What&lt;/b&gt;" in said["html"]
+    opened: list[str] = []
+
+    class Balanced(HTMLParser):
+        def handle_starttag(self, tag: str, _attrs: object) -> None:
+            if tag != "meta":
+                opened.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            assert opened.pop() == tag
+
+    Balanced().feed(said["html"])
+    assert not opened
+
+
+def test_the_sentences_are_bayes_rule() -> None:
+    """The largest move of a belief, looked for over all beliefs."""
+    from math import exp
+
+    for epsilon in (0.1, 1.0, 3.0):
+        odds = exp(epsilon)
+        moves = [
+            prior * odds / (prior * odds + 1 - prior) - prior
+            for prior in (place / 10_000 for place in range(10_001))
+        ]
+        assert max(moves) == pytest.approx(most_moved(epsilon), abs=1e-7)
+        assert most_certain(epsilon) == pytest.approx(odds / (1 + odds))
+    assert "factor of 2.72" in meaning(1.0)
+    assert "which hides nothing" in meaning(30.0)
+
+
+def test_a_crowd_is_worked_out_for_given_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["privacy", "amplify", "--epsilon", "1", "--reports", "100000", "--delta", "1e-6"]
+    assert main([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["epsilon_central"] == amplified(1.0, 100_000, 1e-6).epsilon
+    assert found["epsilon_central"] < found["closed_form"]
+    assert (found["method"], found["reports"]) == ("numerical", 100_000)
+    assert "honest" in found["assumption"]
+    assert main(asked) == 0
+    assert "epsilon 0.01243" in capsys.readouterr().out
+    assert main([*asked[:5], "0"]) == 2
+    assert "reports 0 is outside" in capsys.readouterr().err
+
+
+def test_events_are_composed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["privacy", "compose", "--delta", "1e-5"]
+    assert main([*asked, "--epsilon", "0.1", "--times", "100", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["basic"] == pytest.approx(10)
+    assert found["best"] == found["pld"]
+    history = tmp_path / "history.json"
+    history.write_text('[{"epsilon": 0.5, "times": 4}, {"sigma": 12}]')
+    assert main([*asked, "--history", str(history)]) == 0
+    out = capsys.readouterr().out
+    assert "5 events together" in out
+    assert "says nothing" in out
+    for wrong in ("[{}]", '[{"epsilon": -1}]', "{", '[{"colour": 1}]', "7"):
+        history.write_text(wrong)
+        assert main([*asked, "--history", str(history)]) == 2
+        assert capsys.readouterr().err.startswith("hubbub: ")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("[caps]\nepsilon_per_day = 3\n", "above the cap of 3"),
+        ("[caps]\nepsilon_per_year = 10.0\n", "about one person in a year"),
+        ("[caps]\nepsilon_per_day = 0\n", "must be a number of nats above 0"),
+        ("[caps]\nepsilon_per_hour = 9\n", "is not known in [caps]"),
+        ("caps = 3\n", "must be a table of epsilon_per_day"),
+    ],
+)
+def test_caps_are_kept_by_the_catalog_check(
+    more: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "metrics.toml"
+    first, rest = CATALOG.split("\n[metrics.theme]")
+    path.write_text(f"{first}\n{more}[metrics.theme]{rest}")
+    assert main(["catalog", "check", str(path)]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    if "epsilon" in more:
+        line = path.read_text().splitlines().index(more.splitlines()[1]) + 1
+        assert f"metrics.toml:{line}: field" in err
+
+
+def test_caps_that_are_kept_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG + "\n[caps]\nepsilon_per_day = 50\n")
+    assert main(["catalog", "check", str(path)]) == 0
+    capsys.readouterr()
+    assert _card(str(path), capsys)["caps"] == {"day": 50.0, "month": None, "year": None}
+    with pytest.raises(BadParameter):
+        amplified(-1.0, 5)
