@@ -6,10 +6,11 @@ The randomizer under test is the shipping one; only its coins are answered from 
 from collections import defaultdict
 from collections.abc import Callable
 from fractions import Fraction
+from math import prod
 
 from hubbub.mechanisms import Probability
 
-__all__ = ["Replay", "distribution"]
+__all__ = ["Replay", "TooMany", "distribution"]
 
 
 class Replay:
@@ -44,13 +45,26 @@ class Replay:
         return bits
 
 
-def distribution(run: Callable[[Replay], bytes]) -> dict[bytes, Fraction]:
-    """The exact chance of every output that `run` can give, zero chances left out."""
+class TooMany(Exception):
+    """There are more outcomes than should be walked."""
+
+
+def distribution(run: Callable[[Replay], bytes], most: int | None = None) -> dict[bytes, Fraction]:
+    """The exact chance of every output that `run` can give, zero chances left out.
+
+    Raises:
+        TooMany: more than `most` runs would be needed.
+    """
     chances: dict[bytes, Fraction] = defaultdict(Fraction)
     path: list[int] = []
+    walked = 0
     while True:
         source = Replay(path)
         output = run(source)
+        walked += 1
+        outcomes = prod(branches for _, branches in source.taken)
+        if most is not None and max(walked, outcomes) > most:
+            raise TooMany
         chances[output] += source.weight
         taken = source.taken
         while taken and taken[-1][0] == taken[-1][1] - 1:

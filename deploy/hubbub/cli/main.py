@@ -21,6 +21,7 @@ _COMMANDS: Final = {
     "keys": "key_commands",
     "plan": "plan_commands",
     "privacy": "privacy_commands",
+    "audit": "audit_commands",
     "query": "query_commands",
     "status": "query_commands",
     "rappor": "rappor_commands",
