@@ -37,6 +37,7 @@ def make_signed(folder: Path, catalog_text: str, *, start: int) -> Signed:
         shuffler=catalog.shuffler,
         roots=None,
         history={name: metric.digest() for name, metric in catalog.metrics.items()},
+        budget=catalog.budget,
     )
     path = folder / "app.hubbub"
     path.write_bytes(sign_bundle(bundle, read_operator_key(keys)))

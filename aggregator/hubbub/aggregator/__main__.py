@@ -1,12 +1,17 @@
 """The aggregator's process: `python -m hubbub.aggregator`, as `hubbub aggregator` runs it."""
 
 import sys
+from collections.abc import Coroutine
+from typing import Any
 
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.intake import Intake
 from hubbub.aggregator.opener import Opener
 from hubbub.aggregator.query import Query
+from hubbub.aggregator.record import RedisRecord
 from hubbub.aggregator.redis_store import RedisStore
+from hubbub.aggregator.release_service import ReleasesService
+from hubbub.aggregator.releases import Releases
 from hubbub.aggregator.service import IngestService, OperatorService, QueryService
 from hubbub.aggregator.settings import Settings, parse
 from hubbub.catalog import read_bundle, read_opening_keys
@@ -15,6 +20,7 @@ from hubbub.wire.v1.services_pb2_grpc import (
     add_IngestServicer_to_server,
     add_OperatorServicer_to_server,
     add_QueryServicer_to_server,
+    add_ReleasesServicer_to_server,
 )
 
 
@@ -27,6 +33,8 @@ async def _serve(settings: Settings) -> None:
     opener = Opener(keys, settings.processes)
     intake = Intake(bundle, opener, store)
     query = Query(bundle, store)
+    releases = Releases(bundle, query, RedisRecord(server))
+    loops = [_http(settings.http_listen, releases)] if settings.http_listen else []
     keeping = Housekeeping(settings.keys, bundle.keys, opener)
     shufflers = Server(
         settings.listen,
@@ -39,6 +47,7 @@ async def _serve(settings: Settings) -> None:
         [
             lambda server: add_QueryServicer_to_server(QueryService(query), server),
             lambda server: add_OperatorServicer_to_server(OperatorService(store), server),
+            lambda server: add_ReleasesServicer_to_server(ReleasesService(releases), server),
         ],
         tls=tls,
         callers=("analyst",),
@@ -53,9 +62,15 @@ async def _serve(settings: Settings) -> None:
     )
     metrics.serve(settings.common.metrics_listen, tls)
     try:
-        await serve_until_signal([shufflers, people], [keeping.run()])
+        await serve_until_signal([shufflers, people], [keeping.run(), *loops])
     finally:
         opener.close()
+
+
+def _http(address: str, releases: Releases) -> Coroutine[Any, Any, None]:
+    from hubbub.aggregator.http import HttpFace  # noqa: PLC0415 a web framework, if it is asked for
+
+    return HttpFace(address, releases).run()
 
 
 if __name__ == "__main__":

@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from hubbub.aggregator.store import TotalsStore
 from hubbub.analysis import Answer, Plausibility, answer_tiers, plausibility, together
-from hubbub.catalog import Bundle, Metric, epoch_at
+from hubbub.catalog import Bundle, Metric, closing_time, epoch_at
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified, amplified_of
@@ -62,25 +63,69 @@ class Query:
             BatchTooSmall: fewer reports than the metric's minimum batch.
         """
         metric = self._bundle.metric(name)
-        all_held = await self._held()
-        streams = metric.streams
-        held = sorted({epoch for stream in streams for epoch in all_held[stream]})
+        held = await self._held()
+        chosen = self._chosen(metric, held, epochs, last)
+        tiers, crowds = await self._read(metric, held, chosen)
+        # In a thread: decoding strings takes seconds, and batches keep coming meanwhile.
+        found = await asyncio.to_thread(answer_tiers, tiers, metric.values, candidates)
+        repeats = metric.limits.reports_per_epoch * len(chosen)
+        judged = await asyncio.to_thread(_judged, tiers, repeats)
+        shuffled = await asyncio.to_thread(_shuffled, crowds)
+        return Queried(metric, tuple(chosen), found, judged, shuffled)
+
+    async def closed(
+        self, metric: Metric, epochs: Sequence[int]
+    ) -> tuple[list[int], list[tuple[AnyMechanism, Totals]]]:
+        """Totals that change no more, with the epochs they are of: these, or the newest closed.
+
+        Raises:
+            BadParameter: an epoch that still takes reports, or holds none.
+            BatchTooSmall: fewer reports than the metric's minimum batch.
+        """
+        held = await self._held()
+        known = sorted({epoch for stream in metric.streams for epoch in held[stream]})
+        over = [e for e in known if closing_time(e, metric.epoch) <= self._clock()]
+        chosen = sorted(set(epochs)) or over[-1:]
+        for epoch in chosen:
+            if epoch not in over:
+                closes = datetime.fromtimestamp(closing_time(epoch, metric.epoch), UTC)
+                raise BadParameter(
+                    f'metric "{metric.name}": epoch {epoch} has no final totals; an epoch with '
+                    f"reports has them once it takes no more, this one at {closes:%Y-%m-%d %H:%M} "
+                    "UTC"
+                )
+        tiers, _ = await self._read(metric, held, chosen)
+        return chosen, tiers
+
+    def _chosen(
+        self, metric: Metric, held: Mapping[str, set[int]], epochs: Sequence[int], last: int
+    ) -> list[int]:
+        """The epochs that are meant, of those that hold reports."""
+        known = sorted({epoch for stream in metric.streams for epoch in held[stream]})
         if epochs and last:
             raise BadParameter("give epochs or last, not both")
         if last:
             newest = epoch_at(self._clock(), metric.epoch)
-            chosen = [epoch for epoch in held if newest - last < epoch <= newest]
-        elif epochs:
-            chosen = sorted(set(epochs).intersection(held))
-        else:
-            chosen = held[-1:]
+            return [epoch for epoch in known if newest - last < epoch <= newest]
+        if epochs:
+            return sorted(set(epochs).intersection(known))
+        return known[-1:]
+
+    async def _read(
+        self, metric: Metric, held: Mapping[str, set[int]], chosen: Sequence[int]
+    ) -> tuple[list[tuple[AnyMechanism, Totals]], list[tuple[AnyMechanism, int]]]:
+        """Every tier's totals over these epochs, and the crowds of their batches.
+
+        Raises:
+            BatchTooSmall: fewer reports than the metric's minimum batch.
+        """
         tiers = []
         crowds: list[tuple[AnyMechanism, int]] = []
-        for stream in streams:
+        for stream in metric.streams:
             mechanism = self._bundle.metric(stream).randomizer
             totals = Totals([0] * mechanism.layout.size, 0)
             for epoch in chosen:
-                if epoch in all_held[stream]:
+                if epoch in held[stream]:
                     window = Window(stream, epoch)
                     totals = _sum(totals, await self._store.read(window))
                     crowds.append((mechanism, await self._store.crowd(window)))
@@ -88,15 +133,10 @@ class Query:
         reports = sum(totals.reports for _, totals in tiers)
         if reports < metric.min_batch:
             raise BatchTooSmall(
-                f'metric "{name}": {reports} reports in the epochs asked, below its minimum '
+                f'metric "{metric.name}": {reports} reports in the epochs asked, below its minimum '
                 f"batch of {metric.min_batch}; ask for more epochs, or wait"
             )
-        # In a thread: decoding strings takes seconds, and batches keep coming meanwhile.
-        found = await asyncio.to_thread(answer_tiers, tiers, metric.values, candidates)
-        repeats = metric.limits.reports_per_epoch * len(chosen)
-        judged = await asyncio.to_thread(_judged, tiers, repeats)
-        shuffled = await asyncio.to_thread(_shuffled, crowds)
-        return Queried(metric, tuple(chosen), found, judged, shuffled)
+        return tiers, crowds
 
     async def _held(self) -> dict[str, set[int]]:
         """Per stream, the epochs that hold a report."""

@@ -11,6 +11,7 @@ from hubbub.aggregator.store import Outcome, TotalsStore
 from hubbub.errors import (
     BadParameter,
     BatchTooSmall,
+    BudgetExhausted,
     HubbubError,
     StoreUnavailable,
     UnknownMetric,
@@ -33,7 +34,7 @@ from hubbub.wire.v1.services_pb2 import (
 )
 from hubbub.wire.v1.services_pb2_grpc import IngestServicer, OperatorServicer, QueryServicer
 
-__all__ = ["IngestService", "OperatorService", "QueryService"]
+__all__ = ["Context", "IngestService", "OperatorService", "QueryService", "abort"]
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -42,11 +43,13 @@ _STATUS = {
     UnknownMetric: grpc.StatusCode.NOT_FOUND,
     BadParameter: grpc.StatusCode.INVALID_ARGUMENT,
     BatchTooSmall: grpc.StatusCode.FAILED_PRECONDITION,
+    BudgetExhausted: grpc.StatusCode.FAILED_PRECONDITION,
     StoreUnavailable: grpc.StatusCode.UNAVAILABLE,
 }
 
 
-async def _abort(context: Context, error: HubbubError) -> NoReturn:
+async def abort(context: Context, error: HubbubError) -> NoReturn:
+    """End a call with the status that goes with an error."""
     await context.abort(_STATUS.get(type(error), grpc.StatusCode.INTERNAL), str(error))
     raise AssertionError("abort does not return")
 
@@ -69,7 +72,7 @@ class IngestService(IngestServicer):
                 list(request.sealed),
             )
         except HubbubError as error:
-            await _abort(context, error)
+            await abort(context, error)
         return BatchOutcome(already_applied=outcome is Outcome.ALREADY_APPLIED)
 
 
@@ -85,7 +88,7 @@ class OperatorService(OperatorServicer):
         try:
             law = await self._store.law()
         except HubbubError as error:
-            await _abort(context, error)
+            await abort(context, error)
         return StatusResponse(
             windows=[
                 WindowStatus(stream=window.stream, epoch=window.epoch, terms=terms)
@@ -106,7 +109,7 @@ class QueryService(QueryServicer):
         try:
             metrics = await self._query.metrics()
         except HubbubError as error:
-            await _abort(context, error)
+            await abort(context, error)
         return MetricsResponse(
             metrics=[
                 MetricSummary(
@@ -131,7 +134,7 @@ class QueryService(QueryServicer):
                 candidates=list(request.candidates),
             )
         except HubbubError as error:
-            await _abort(context, error)
+            await abort(context, error)
         return EstimateResponse(
             metric=queried.metric.name,
             epochs=queried.epochs,

@@ -19,6 +19,7 @@ class Settings:
     keys: Path
     listen: str
     query_listen: str
+    http_listen: str
     common: Common
     processes: int
     shards: int
@@ -40,6 +41,11 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     parser.add_argument("--listen", default="127.0.0.1:7071", help="for the shuffler (%(default)s)")
     parser.add_argument(
         "--query-listen", default="127.0.0.1:7072", help="for queries and status (%(default)s)"
+    )
+    parser.add_argument(
+        "--http-listen",
+        default="",
+        help="for releases over HTTP, on this machine alone; off without it",
     )
     add_common(parser, metrics_listen="127.0.0.1:7075")
     parser.add_argument(
@@ -63,6 +69,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         keys=given.keys,
         listen=given.listen,
         query_listen=given.query_listen,
+        http_listen=given.http_listen,
         common=common(given, "aggregator"),
         processes=given.processes,
         shards=given.shards,

@@ -30,7 +30,7 @@ from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.wave import SquareWave
 
-__all__ = ["Answer", "AnswerKind", "ValueAnswer", "answer", "answer_tiers"]
+__all__ = ["Answer", "AnswerKind", "ValueAnswer", "answer", "answer_tiers", "range_labels"]
 
 AnswerKind = Literal["values", "ranges", "mean"]
 
@@ -119,7 +119,7 @@ def answer_tiers(
             return _mean(mechanism, figures, sum(reports), confidence)
         case SquareWave() | BucketFlips():
             kind: AnswerKind = "ranges"
-            values = _labels(mechanism)
+            values = range_labels(mechanism)
         case _:
             kind = "values"
     if values is None:
@@ -230,7 +230,7 @@ def _mean(
     return Answer("mean", reports, confidence, (mean,))
 
 
-def _labels(mechanism: BucketFlips | SquareWave) -> list[str]:
+def range_labels(mechanism: BucketFlips | SquareWave) -> list[str]:
     """[0, 10), [10, 20), ..., the last one with its end."""
     edges = [f"{edge:.6g}" for edge in mechanism.edges()]
     labels = [f"[{low}, {high})" for low, high in pairwise(edges)]

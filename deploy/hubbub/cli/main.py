@@ -23,6 +23,7 @@ _COMMANDS: Final = {
     "privacy": "privacy_commands",
     "audit": "audit_commands",
     "query": "query_commands",
+    "release": "release_commands",
     "status": "query_commands",
     "rappor": "rappor_commands",
     "ledger": "ledger_commands",

@@ -19,7 +19,7 @@ from hubbub.cli.show import say, table
 from hubbub.errors import BadParameter
 from hubbub.wire.v1.services_pb2 import EstimateResponse, ValueEstimate
 
-__all__ = ["add", "answer_json", "balance", "read_candidates"]
+__all__ = ["add", "add_where", "answer_json", "balance", "read_candidates", "where"]
 
 _FIELDS = ("value", "estimate", "stderr", "low", "high", "share", "detected", "fitted")
 # More rows than this are for a file, not for eyes; the rest is in json and csv.
@@ -47,11 +47,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         choices=tuple(_HISTOGRAMS),
         help="add a column that is >= 0 and adds up to the reports; biased for single values",
     )
-    _add_where(query)
+    add_where(query)
     query.set_defaults(run=_query)
     status = commands.add_parser("status", help="the conservation law: where every report is")
     status.add_argument("--format", choices=("table", "json"), default="table")
-    _add_where(status)
+    add_where(status)
     status.set_defaults(run=_status)
 
 
@@ -105,7 +105,8 @@ def _cell(value: ValueEstimate, field: str) -> Any:  # noqa: ANN401 text, number
     return getattr(value, field) if field != "fitted" or value.HasField("fitted") else None
 
 
-def _add_where(parser: argparse.ArgumentParser) -> None:
+def add_where(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where the services are."""
     parser.add_argument(
         "--home", type=Path, default=Path(".hubbub"), help="folder of `hubbub up` (%(default)s)"
     )
@@ -114,7 +115,8 @@ def _add_where(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tls", help="folder of certificates; plain text without it")
 
 
-def _where(given: argparse.Namespace) -> Endpoints:
+def where(given: argparse.Namespace) -> Endpoints:
+    """Where they are, as chosen."""
     if given.query or given.shuffler_status:
         return Endpoints(given.query or "", given.shuffler_status or "", given.tls)
     return read_endpoints(given.home)
@@ -125,7 +127,7 @@ def _query(given: argparse.Namespace) -> int:
         if not all(0 <= number < 1 << 32 for number in numbers):
             raise BadParameter(f"{name} is outside [0, 2**32)")
     candidates = read_candidates(given.candidates) if given.candidates else []
-    found = estimate(_where(given), given.metric, given.epoch, given.last, candidates)
+    found = estimate(where(given), given.metric, given.epoch, given.last, candidates)
     extra = _histogram(found, given.histogram) if given.histogram else [{} for _ in found.values]
     if given.format == "json":
         document = answer_json(found)
@@ -203,11 +205,11 @@ def _spans(epochs: Sequence[int]) -> str:
 
 
 def _status(given: argparse.Namespace) -> int:
-    where = _where(given)
-    if not (where.query and where.shuffler_status):
+    asked = where(given)
+    if not (asked.query and asked.shuffler_status):
         raise BadParameter("status asks both services: give --query and --shuffler-status")
     for _ in range(_TRIES):
-        windows = law(where)
+        windows = law(asked)
         if all(map(balance, windows.values())):
             break
         time.sleep(_PAUSE_SECONDS)

@@ -17,11 +17,25 @@ from hubbub.wire.v1.services_pb2 import (
     EstimateResponse,
     MetricsRequest,
     MetricsResponse,
+    RecordRequest,
+    RecordResponse,
+    ReleaseRequest,
+    ReleaseResponse,
     StatusRequest,
 )
-from hubbub.wire.v1.services_pb2_grpc import OperatorStub, QueryStub
+from hubbub.wire.v1.services_pb2_grpc import OperatorStub, QueryStub, ReleasesStub
 
-__all__ = ["LAW", "Endpoints", "estimate", "law", "metrics", "read_endpoints", "whole"]
+__all__ = [
+    "LAW",
+    "Endpoints",
+    "estimate",
+    "law",
+    "metrics",
+    "read_endpoints",
+    "release",
+    "releases",
+    "whole",
+]
 
 _CALL_SECONDS: Final = 60.0
 _FILE: Final = "endpoints.json"
@@ -73,6 +87,22 @@ def estimate(
     """One metric's estimates."""
     request = EstimateRequest(metric=metric, epochs=epochs, last=last, candidates=candidates)
     return _ask(where.query, where, lambda c: QueryStub(c).Estimate(request, timeout=_CALL_SECONDS))
+
+
+def release(where: Endpoints, request: ReleaseRequest) -> ReleaseResponse:
+    """Make a release."""
+    return _ask(
+        where.query, where, lambda c: ReleasesStub(c).Release(request, timeout=_CALL_SECONDS)
+    )
+
+
+def releases(where: Endpoints) -> RecordResponse:
+    """What was released, and what is left."""
+    return _ask(
+        where.query,
+        where,
+        lambda c: ReleasesStub(c).Record(RecordRequest(), timeout=_CALL_SECONDS),
+    )
 
 
 def metrics(where: Endpoints) -> MetricsResponse:

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from hubbub.wire.v1 import report_pb2 as hubbub_dot_wire_dot_v1_dot_report__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dhubbub/wire/v1/services.proto\x12\x0ehubbub.wire.v1\x1a\x1bhubbub/wire/v1/report.proto\">\n\rSubmitRequest\x12-\n\x07reports\x18\x01 \x03(\x0b\x32\x1c.hubbub.wire.v1.SealedReport\":\n\x0eSubmitResponse\x12(\n\x07refused\x18\x01 \x03(\x0b\x32\x17.hubbub.wire.v1.Refusal\"@\n\x07Refusal\x12\r\n\x05index\x18\x01 \x01(\r\x12&\n\x06reason\x18\x02 \x01(\x0e\x32\x16.hubbub.wire.v1.Reason\"X\n\x05\x42\x61tch\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\x0c\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\r\x12\x0e\n\x06key_id\x18\x04 \x01(\r\x12\x0e\n\x06sealed\x18\x05 \x03(\x0c\"\'\n\x0c\x42\x61tchOutcome\x12\x17\n\x0f\x61lready_applied\x18\x01 \x01(\x08\"\x0f\n\rStatusRequest\"?\n\x0eStatusResponse\x12-\n\x07windows\x18\x01 \x03(\x0b\x32\x1c.hubbub.wire.v1.WindowStatus\"\x93\x01\n\x0cWindowStatus\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x36\n\x05terms\x18\x03 \x03(\x0b\x32\'.hubbub.wire.v1.WindowStatus.TermsEntry\x1a,\n\nTermsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"\x10\n\x0eMetricsRequest\"A\n\x0fMetricsResponse\x12.\n\x07metrics\x18\x01 \x03(\x0b\x32\x1d.hubbub.wire.v1.MetricSummary\"|\n\rMetricSummary\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x11\n\tmechanism\x18\x03 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x04 \x01(\x01\x12\x14\n\x0c\x65poch_length\x18\x05 \x01(\t\x12\x0e\n\x06\x65pochs\x18\x06 \x03(\r\"S\n\x0f\x45stimateRequest\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\x0e\n\x06\x65pochs\x18\x02 \x03(\r\x12\x0c\n\x04last\x18\x03 \x01(\r\x12\x12\n\ncandidates\x18\x04 \x03(\t\"\x9e\x02\n\x10\x45stimateResponse\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\x0e\n\x06\x65pochs\x18\x02 \x03(\r\x12\x0f\n\x07reports\x18\x03 \x01(\x04\x12\x11\n\tmechanism\x18\x04 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x05 \x01(\x01\x12\x12\n\nconfidence\x18\x06 \x01(\x01\x12-\n\x06values\x18\x07 \x03(\x0b\x32\x1d.hubbub.wire.v1.ValueEstimate\x12\x0c\n\x04kind\x18\x08 \x01(\t\x12\x14\n\x0cplausibility\x18\t \x01(\x01\x12\x10\n\x08\x66indings\x18\n \x03(\t\x12/\n\x08shuffled\x18\x0b \x01(\x0b\x32\x18.hubbub.wire.v1.ShuffledH\x00\x88\x01\x01\x42\x0b\n\t_shuffled\"O\n\x08Shuffled\x12\x0f\n\x07\x65psilon\x18\x01 \x01(\x01\x12\r\n\x05\x64\x65lta\x18\x02 \x01(\x01\x12\x0f\n\x07reports\x18\x03 \x01(\x04\x12\x12\n\nassumption\x18\x04 \x01(\t\"\x9c\x01\n\rValueEstimate\x12\r\n\x05value\x18\x01 \x01(\t\x12\x10\n\x08\x65stimate\x18\x02 \x01(\x01\x12\x0e\n\x06stderr\x18\x03 \x01(\x01\x12\x0b\n\x03low\x18\x04 \x01(\x01\x12\x0c\n\x04high\x18\x05 \x01(\x01\x12\r\n\x05share\x18\x06 \x01(\x01\x12\x10\n\x08\x64\x65tected\x18\x07 \x01(\x08\x12\x13\n\x06\x66itted\x18\x08 \x01(\x01H\x00\x88\x01\x01\x42\t\n\x07_fitted*\xac\x01\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x19\n\x15REASON_UNKNOWN_STREAM\x10\x01\x12\x17\n\x13REASON_WRONG_LENGTH\x10\x02\x12\x14\n\x10REASON_WRONG_KEY\x10\x03\x12\x12\n\x0eREASON_EXPIRED\x10\x04\x12\x12\n\x0eREASON_NOT_YET\x10\x05\x12\x18\n\x14REASON_UNKNOWN_FIELD\x10\x06\x32S\n\x08Shuffler\x12G\n\x06Submit\x12\x1d.hubbub.wire.v1.SubmitRequest\x1a\x1e.hubbub.wire.v1.SubmitResponse2F\n\x06Ingest\x12<\n\x05\x41pply\x12\x15.hubbub.wire.v1.Batch\x1a\x1c.hubbub.wire.v1.BatchOutcome2S\n\x08Operator\x12G\n\x06Status\x12\x1d.hubbub.wire.v1.StatusRequest\x1a\x1e.hubbub.wire.v1.StatusResponse2\xa2\x01\n\x05Query\x12J\n\x07Metrics\x12\x1e.hubbub.wire.v1.MetricsRequest\x1a\x1f.hubbub.wire.v1.MetricsResponse\x12M\n\x08\x45stimate\x12\x1f.hubbub.wire.v1.EstimateRequest\x1a .hubbub.wire.v1.EstimateResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dhubbub/wire/v1/services.proto\x12\x0ehubbub.wire.v1\x1a\x1bhubbub/wire/v1/report.proto\">\n\rSubmitRequest\x12-\n\x07reports\x18\x01 \x03(\x0b\x32\x1c.hubbub.wire.v1.SealedReport\":\n\x0eSubmitResponse\x12(\n\x07refused\x18\x01 \x03(\x0b\x32\x17.hubbub.wire.v1.Refusal\"@\n\x07Refusal\x12\r\n\x05index\x18\x01 \x01(\r\x12&\n\x06reason\x18\x02 \x01(\x0e\x32\x16.hubbub.wire.v1.Reason\"X\n\x05\x42\x61tch\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\x0c\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\r\x12\x0e\n\x06key_id\x18\x04 \x01(\r\x12\x0e\n\x06sealed\x18\x05 \x03(\x0c\"\'\n\x0c\x42\x61tchOutcome\x12\x17\n\x0f\x61lready_applied\x18\x01 \x01(\x08\"\x0f\n\rStatusRequest\"?\n\x0eStatusResponse\x12-\n\x07windows\x18\x01 \x03(\x0b\x32\x1c.hubbub.wire.v1.WindowStatus\"\x93\x01\n\x0cWindowStatus\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x36\n\x05terms\x18\x03 \x03(\x0b\x32\'.hubbub.wire.v1.WindowStatus.TermsEntry\x1a,\n\nTermsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"k\n\x0eReleaseRequest\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12\r\n\x05value\x18\x03 \x01(\t\x12\x0e\n\x06\x65pochs\x18\x04 \x03(\r\x12\x0f\n\x07purpose\x18\x05 \x01(\t\x12\n\n\x02\x62y\x18\x06 \x01(\t\"\xa8\x01\n\x0fReleaseResponse\x12-\n\x06record\x18\x01 \x01(\x0b\x32\x1d.hubbub.wire.v1.ReleaseRecord\x12-\n\x06values\x18\x02 \x03(\x0b\x32\x1d.hubbub.wire.v1.ReleasedValue\x12\r\n\x05\x61gain\x18\x03 \x01(\x08\x12\x14\n\x0c\x65psilon_left\x18\x04 \x01(\x01\x12\x12\n\ndelta_left\x18\x05 \x01(\x01\"\xb5\x01\n\rReleaseRecord\x12\n\n\x02id\x18\x01 \x01(\t\x12\n\n\x02\x61t\x18\x02 \x01(\x04\x12\x0f\n\x07purpose\x18\x03 \x01(\t\x12\n\n\x02\x62y\x18\x04 \x01(\t\x12\x0e\n\x06metric\x18\x05 \x01(\t\x12\r\n\x05query\x18\x06 \x01(\t\x12\r\n\x05value\x18\x07 \x01(\t\x12\x0e\n\x06\x65pochs\x18\x08 \x03(\r\x12\x11\n\tmechanism\x18\t \x01(\t\x12\x0f\n\x07\x65psilon\x18\n \x01(\x01\x12\r\n\x05\x64\x65lta\x18\x0b \x01(\x01\"\xb6\x01\n\rReleasedValue\x12\r\n\x05value\x18\x01 \x01(\t\x12\x15\n\x08\x65stimate\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x13\n\x06stderr\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x12\n\x05noise\x18\x04 \x01(\x01H\x02\x88\x01\x01\x12\x10\n\x03low\x18\x05 \x01(\x01H\x03\x88\x01\x01\x12\x11\n\x04high\x18\x06 \x01(\x01H\x04\x88\x01\x01\x42\x0b\n\t_estimateB\t\n\x07_stderrB\x08\n\x06_noiseB\x06\n\x04_lowB\x07\n\x05_high\"\x0f\n\rRecordRequest\"q\n\x0eRecordResponse\x12.\n\x07records\x18\x01 \x03(\x0b\x32\x1d.hubbub.wire.v1.ReleaseRecord\x12/\n\x08purposes\x18\x02 \x03(\x0b\x32\x1d.hubbub.wire.v1.PurposeBudget\"j\n\rPurposeBudget\x12\x0f\n\x07purpose\x18\x01 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\x01\x12\x14\n\x0c\x65psilon_left\x18\x03 \x01(\x01\x12\r\n\x05\x64\x65lta\x18\x04 \x01(\x01\x12\x12\n\ndelta_left\x18\x05 \x01(\x01\"\x10\n\x0eMetricsRequest\"A\n\x0fMetricsResponse\x12.\n\x07metrics\x18\x01 \x03(\x0b\x32\x1d.hubbub.wire.v1.MetricSummary\"|\n\rMetricSummary\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x11\n\tmechanism\x18\x03 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x04 \x01(\x01\x12\x14\n\x0c\x65poch_length\x18\x05 \x01(\t\x12\x0e\n\x06\x65pochs\x18\x06 \x03(\r\"S\n\x0f\x45stimateRequest\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\x0e\n\x06\x65pochs\x18\x02 \x03(\r\x12\x0c\n\x04last\x18\x03 \x01(\r\x12\x12\n\ncandidates\x18\x04 \x03(\t\"\x9e\x02\n\x10\x45stimateResponse\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\x0e\n\x06\x65pochs\x18\x02 \x03(\r\x12\x0f\n\x07reports\x18\x03 \x01(\x04\x12\x11\n\tmechanism\x18\x04 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x05 \x01(\x01\x12\x12\n\nconfidence\x18\x06 \x01(\x01\x12-\n\x06values\x18\x07 \x03(\x0b\x32\x1d.hubbub.wire.v1.ValueEstimate\x12\x0c\n\x04kind\x18\x08 \x01(\t\x12\x14\n\x0cplausibility\x18\t \x01(\x01\x12\x10\n\x08\x66indings\x18\n \x03(\t\x12/\n\x08shuffled\x18\x0b \x01(\x0b\x32\x18.hubbub.wire.v1.ShuffledH\x00\x88\x01\x01\x42\x0b\n\t_shuffled\"O\n\x08Shuffled\x12\x0f\n\x07\x65psilon\x18\x01 \x01(\x01\x12\r\n\x05\x64\x65lta\x18\x02 \x01(\x01\x12\x0f\n\x07reports\x18\x03 \x01(\x04\x12\x12\n\nassumption\x18\x04 \x01(\t\"\x9c\x01\n\rValueEstimate\x12\r\n\x05value\x18\x01 \x01(\t\x12\x10\n\x08\x65stimate\x18\x02 \x01(\x01\x12\x0e\n\x06stderr\x18\x03 \x01(\x01\x12\x0b\n\x03low\x18\x04 \x01(\x01\x12\x0c\n\x04high\x18\x05 \x01(\x01\x12\r\n\x05share\x18\x06 \x01(\x01\x12\x10\n\x08\x64\x65tected\x18\x07 \x01(\x08\x12\x13\n\x06\x66itted\x18\x08 \x01(\x01H\x00\x88\x01\x01\x42\t\n\x07_fitted*\xac\x01\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x19\n\x15REASON_UNKNOWN_STREAM\x10\x01\x12\x17\n\x13REASON_WRONG_LENGTH\x10\x02\x12\x14\n\x10REASON_WRONG_KEY\x10\x03\x12\x12\n\x0eREASON_EXPIRED\x10\x04\x12\x12\n\x0eREASON_NOT_YET\x10\x05\x12\x18\n\x14REASON_UNKNOWN_FIELD\x10\x06\x32S\n\x08Shuffler\x12G\n\x06Submit\x12\x1d.hubbub.wire.v1.SubmitRequest\x1a\x1e.hubbub.wire.v1.SubmitResponse2F\n\x06Ingest\x12<\n\x05\x41pply\x12\x15.hubbub.wire.v1.Batch\x1a\x1c.hubbub.wire.v1.BatchOutcome2S\n\x08Operator\x12G\n\x06Status\x12\x1d.hubbub.wire.v1.StatusRequest\x1a\x1e.hubbub.wire.v1.StatusResponse2\xa2\x01\n\x05Query\x12J\n\x07Metrics\x12\x1e.hubbub.wire.v1.MetricsRequest\x1a\x1f.hubbub.wire.v1.MetricsResponse\x12M\n\x08\x45stimate\x12\x1f.hubbub.wire.v1.EstimateRequest\x1a .hubbub.wire.v1.EstimateResponse2\x9f\x01\n\x08Releases\x12J\n\x07Release\x12\x1e.hubbub.wire.v1.ReleaseRequest\x1a\x1f.hubbub.wire.v1.ReleaseResponse\x12G\n\x06Record\x12\x1d.hubbub.wire.v1.RecordRequest\x1a\x1e.hubbub.wire.v1.RecordResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,8 +34,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_WINDOWSTATUS_TERMSENTRY']._loaded_options = None
   _globals['_WINDOWSTATUS_TERMSENTRY']._serialized_options = b'8\001'
-  _globals['_REASON']._serialized_start=1457
-  _globals['_REASON']._serialized_end=1629
+  _globals['_REASON']._serialized_start=2346
+  _globals['_REASON']._serialized_end=2518
   _globals['_SUBMITREQUEST']._serialized_start=78
   _globals['_SUBMITREQUEST']._serialized_end=140
   _globals['_SUBMITRESPONSE']._serialized_start=142
@@ -54,26 +54,42 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WINDOWSTATUS']._serialized_end=629
   _globals['_WINDOWSTATUS_TERMSENTRY']._serialized_start=585
   _globals['_WINDOWSTATUS_TERMSENTRY']._serialized_end=629
-  _globals['_METRICSREQUEST']._serialized_start=631
-  _globals['_METRICSREQUEST']._serialized_end=647
-  _globals['_METRICSRESPONSE']._serialized_start=649
-  _globals['_METRICSRESPONSE']._serialized_end=714
-  _globals['_METRICSUMMARY']._serialized_start=716
-  _globals['_METRICSUMMARY']._serialized_end=840
-  _globals['_ESTIMATEREQUEST']._serialized_start=842
-  _globals['_ESTIMATEREQUEST']._serialized_end=925
-  _globals['_ESTIMATERESPONSE']._serialized_start=928
-  _globals['_ESTIMATERESPONSE']._serialized_end=1214
-  _globals['_SHUFFLED']._serialized_start=1216
-  _globals['_SHUFFLED']._serialized_end=1295
-  _globals['_VALUEESTIMATE']._serialized_start=1298
-  _globals['_VALUEESTIMATE']._serialized_end=1454
-  _globals['_SHUFFLER']._serialized_start=1631
-  _globals['_SHUFFLER']._serialized_end=1714
-  _globals['_INGEST']._serialized_start=1716
-  _globals['_INGEST']._serialized_end=1786
-  _globals['_OPERATOR']._serialized_start=1788
-  _globals['_OPERATOR']._serialized_end=1871
-  _globals['_QUERY']._serialized_start=1874
-  _globals['_QUERY']._serialized_end=2036
+  _globals['_RELEASEREQUEST']._serialized_start=631
+  _globals['_RELEASEREQUEST']._serialized_end=738
+  _globals['_RELEASERESPONSE']._serialized_start=741
+  _globals['_RELEASERESPONSE']._serialized_end=909
+  _globals['_RELEASERECORD']._serialized_start=912
+  _globals['_RELEASERECORD']._serialized_end=1093
+  _globals['_RELEASEDVALUE']._serialized_start=1096
+  _globals['_RELEASEDVALUE']._serialized_end=1278
+  _globals['_RECORDREQUEST']._serialized_start=1280
+  _globals['_RECORDREQUEST']._serialized_end=1295
+  _globals['_RECORDRESPONSE']._serialized_start=1297
+  _globals['_RECORDRESPONSE']._serialized_end=1410
+  _globals['_PURPOSEBUDGET']._serialized_start=1412
+  _globals['_PURPOSEBUDGET']._serialized_end=1518
+  _globals['_METRICSREQUEST']._serialized_start=1520
+  _globals['_METRICSREQUEST']._serialized_end=1536
+  _globals['_METRICSRESPONSE']._serialized_start=1538
+  _globals['_METRICSRESPONSE']._serialized_end=1603
+  _globals['_METRICSUMMARY']._serialized_start=1605
+  _globals['_METRICSUMMARY']._serialized_end=1729
+  _globals['_ESTIMATEREQUEST']._serialized_start=1731
+  _globals['_ESTIMATEREQUEST']._serialized_end=1814
+  _globals['_ESTIMATERESPONSE']._serialized_start=1817
+  _globals['_ESTIMATERESPONSE']._serialized_end=2103
+  _globals['_SHUFFLED']._serialized_start=2105
+  _globals['_SHUFFLED']._serialized_end=2184
+  _globals['_VALUEESTIMATE']._serialized_start=2187
+  _globals['_VALUEESTIMATE']._serialized_end=2343
+  _globals['_SHUFFLER']._serialized_start=2520
+  _globals['_SHUFFLER']._serialized_end=2603
+  _globals['_INGEST']._serialized_start=2605
+  _globals['_INGEST']._serialized_end=2675
+  _globals['_OPERATOR']._serialized_start=2677
+  _globals['_OPERATOR']._serialized_end=2760
+  _globals['_QUERY']._serialized_start=2763
+  _globals['_QUERY']._serialized_end=2925
+  _globals['_RELEASES']._serialized_start=2928
+  _globals['_RELEASES']._serialized_end=3087
 # @@protoc_insertion_point(module_scope)

@@ -255,6 +255,261 @@ class WindowStatus(_message.Message):
 Global___WindowStatus: _TypeAlias = WindowStatus  # noqa: Y015
 
 @_typing.final
+class ReleaseRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    EPOCHS_FIELD_NUMBER: _builtins.int
+    PURPOSE_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    query: _builtins.str
+    """"count" of one value, "histogram", "mean", or "mode": the most common value."""
+    value: _builtins.str
+    """The value to count; empty for the other queries."""
+    purpose: _builtins.str
+    """Of the catalog's budget."""
+    by: _builtins.str
+    """Who asks, for the record."""
+    @_builtins.property
+    def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Epochs that are closed. Empty: the newest that is and holds a report."""
+
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+        query: _builtins.str = ...,
+        value: _builtins.str = ...,
+        epochs: _abc.Iterable[_builtins.int] | None = ...,
+        purpose: _builtins.str = ...,
+        by: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "epochs", b"epochs", "metric", b"metric", "purpose", b"purpose", "query", b"query", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseRequest: _TypeAlias = ReleaseRequest  # noqa: Y015
+
+@_typing.final
+class ReleaseResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORD_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    AGAIN_FIELD_NUMBER: _builtins.int
+    EPSILON_LEFT_FIELD_NUMBER: _builtins.int
+    DELTA_LEFT_FIELD_NUMBER: _builtins.int
+    again: _builtins.bool
+    """Whether it was released before: then nothing was spent."""
+    epsilon_left: _builtins.float
+    """What the purpose has left this year."""
+    delta_left: _builtins.float
+    @_builtins.property
+    def record(self) -> Global___ReleaseRecord: ...
+    @_builtins.property
+    def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReleasedValue]: ...
+    def __init__(
+        self,
+        *,
+        record: Global___ReleaseRecord | None = ...,
+        values: _abc.Iterable[Global___ReleasedValue] | None = ...,
+        again: _builtins.bool = ...,
+        epsilon_left: _builtins.float = ...,
+        delta_left: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["again", b"again", "delta_left", b"delta_left", "epsilon_left", b"epsilon_left", "record", b"record", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseResponse: _TypeAlias = ReleaseResponse  # noqa: Y015
+
+@_typing.final
+class ReleaseRecord(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    PURPOSE_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    METRIC_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    EPOCHS_FIELD_NUMBER: _builtins.int
+    MECHANISM_FIELD_NUMBER: _builtins.int
+    EPSILON_FIELD_NUMBER: _builtins.int
+    DELTA_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    at: _builtins.int
+    """Seconds since 1970-01-01 UTC."""
+    purpose: _builtins.str
+    by: _builtins.str
+    metric: _builtins.str
+    query: _builtins.str
+    value: _builtins.str
+    mechanism: _builtins.str
+    epsilon: _builtins.float
+    delta: _builtins.float
+    @_builtins.property
+    def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        at: _builtins.int = ...,
+        purpose: _builtins.str = ...,
+        by: _builtins.str = ...,
+        metric: _builtins.str = ...,
+        query: _builtins.str = ...,
+        value: _builtins.str = ...,
+        epochs: _abc.Iterable[_builtins.int] | None = ...,
+        mechanism: _builtins.str = ...,
+        epsilon: _builtins.float = ...,
+        delta: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "by", b"by", "delta", b"delta", "epochs", b"epochs", "epsilon", b"epsilon", "id", b"id", "mechanism", b"mechanism", "metric", b"metric", "purpose", b"purpose", "query", b"query", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseRecord: _TypeAlias = ReleaseRecord  # noqa: Y015
+
+@_typing.final
+class ReleasedValue(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    ESTIMATE_FIELD_NUMBER: _builtins.int
+    STDERR_FIELD_NUMBER: _builtins.int
+    NOISE_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    value: _builtins.str
+    estimate: _builtins.float
+    """In reports; of a mean, in the metric's own unit. Not set for the most common value."""
+    stderr: _builtins.float
+    """Of the reports' own noise and the release's together, and of the release's alone."""
+    noise: _builtins.float
+    low: _builtins.float
+    """A 95% interval."""
+    high: _builtins.float
+    def __init__(
+        self,
+        *,
+        value: _builtins.str = ...,
+        estimate: _builtins.float | None = ...,
+        stderr: _builtins.float | None = ...,
+        noise: _builtins.float | None = ...,
+        low: _builtins.float | None = ...,
+        high: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_estimate", b"_estimate", "_high", b"_high", "_low", b"_low", "_noise", b"_noise", "_stderr", b"_stderr", "estimate", b"estimate", "high", b"high", "low", b"low", "noise", b"noise", "stderr", b"stderr"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_estimate", b"_estimate", "_high", b"_high", "_low", b"_low", "_noise", b"_noise", "_stderr", b"_stderr", "estimate", b"estimate", "high", b"high", "low", b"low", "noise", b"noise", "stderr", b"stderr", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__estimate: _TypeAlias = _typing.Literal["estimate"]  # noqa: Y015
+    _WhichOneofArgType__estimate: _TypeAlias = _typing.Literal["_estimate", b"_estimate"]  # noqa: Y015
+    _WhichOneofReturnType__high: _TypeAlias = _typing.Literal["high"]  # noqa: Y015
+    _WhichOneofArgType__high: _TypeAlias = _typing.Literal["_high", b"_high"]  # noqa: Y015
+    _WhichOneofReturnType__low: _TypeAlias = _typing.Literal["low"]  # noqa: Y015
+    _WhichOneofArgType__low: _TypeAlias = _typing.Literal["_low", b"_low"]  # noqa: Y015
+    _WhichOneofReturnType__noise: _TypeAlias = _typing.Literal["noise"]  # noqa: Y015
+    _WhichOneofArgType__noise: _TypeAlias = _typing.Literal["_noise", b"_noise"]  # noqa: Y015
+    _WhichOneofReturnType__stderr: _TypeAlias = _typing.Literal["stderr"]  # noqa: Y015
+    _WhichOneofArgType__stderr: _TypeAlias = _typing.Literal["_stderr", b"_stderr"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimate) -> _WhichOneofReturnType__estimate | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__high) -> _WhichOneofReturnType__high | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__low) -> _WhichOneofReturnType__low | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__noise) -> _WhichOneofReturnType__noise | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__stderr) -> _WhichOneofReturnType__stderr | None: ...
+
+Global___ReleasedValue: _TypeAlias = ReleasedValue  # noqa: Y015
+
+@_typing.final
+class RecordRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordRequest: _TypeAlias = RecordRequest  # noqa: Y015
+
+@_typing.final
+class RecordResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORDS_FIELD_NUMBER: _builtins.int
+    PURPOSES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReleaseRecord]: ...
+    @_builtins.property
+    def purposes(self) -> _containers.RepeatedCompositeFieldContainer[Global___PurposeBudget]: ...
+    def __init__(
+        self,
+        *,
+        records: _abc.Iterable[Global___ReleaseRecord] | None = ...,
+        purposes: _abc.Iterable[Global___PurposeBudget] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["purposes", b"purposes", "records", b"records"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordResponse: _TypeAlias = RecordResponse  # noqa: Y015
+
+@_typing.final
+class PurposeBudget(_message.Message):
+    """One purpose in the current calendar year of UTC."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PURPOSE_FIELD_NUMBER: _builtins.int
+    EPSILON_FIELD_NUMBER: _builtins.int
+    EPSILON_LEFT_FIELD_NUMBER: _builtins.int
+    DELTA_FIELD_NUMBER: _builtins.int
+    DELTA_LEFT_FIELD_NUMBER: _builtins.int
+    purpose: _builtins.str
+    epsilon: _builtins.float
+    epsilon_left: _builtins.float
+    delta: _builtins.float
+    delta_left: _builtins.float
+    def __init__(
+        self,
+        *,
+        purpose: _builtins.str = ...,
+        epsilon: _builtins.float = ...,
+        epsilon_left: _builtins.float = ...,
+        delta: _builtins.float = ...,
+        delta_left: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delta", b"delta", "delta_left", b"delta_left", "epsilon", b"epsilon", "epsilon_left", b"epsilon_left", "purpose", b"purpose"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PurposeBudget: _TypeAlias = PurposeBudget  # noqa: Y015
+
+@_typing.final
 class MetricsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -369,3 +369,123 @@ class Query:
             timeout,
             metadata,
             _registered_method=True)
+
+
+class ReleasesStub:
+    """Served by the aggregator to who publishes numbers: noise on totals, paid from a budget.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.Release = channel.unary_unary(
+                '/hubbub.wire.v1.Releases/Release',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ReleaseRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ReleaseResponse.FromString,
+                _registered_method=True)
+        self.Record = channel.unary_unary(
+                '/hubbub.wire.v1.Releases/Record',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RecordRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RecordResponse.FromString,
+                _registered_method=True)
+
+
+class ReleasesServicer:
+    """Served by the aggregator to who publishes numbers: noise on totals, paid from a budget.
+    """
+
+    def Release(self, request, context):
+        """One release. Asked twice, the same answer, paid once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Record(self, request, context):
+        """What was released, by whom, and what each purpose has left this year.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_ReleasesServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'Release': grpc.unary_unary_rpc_method_handler(
+                    servicer.Release,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ReleaseRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ReleaseResponse.SerializeToString,
+            ),
+            'Record': grpc.unary_unary_rpc_method_handler(
+                    servicer.Record,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RecordRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RecordResponse.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'hubbub.wire.v1.Releases', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('hubbub.wire.v1.Releases', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class Releases:
+    """Served by the aggregator to who publishes numbers: noise on totals, paid from a budget.
+    """
+
+    @staticmethod
+    def Release(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Releases/Release',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.ReleaseRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.ReleaseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Record(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Releases/Record',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.RecordRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.RecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)

@@ -158,3 +158,46 @@ class QueryServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_services_pb2.EstimateResponse, _abc.Awaitable[_services_pb2.EstimateResponse]]: ...
 
 def add_QueryServicer_to_server(servicer: QueryServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+
+class ReleasesStub:
+    """Served by the aggregator to who publishes numbers: noise on totals, paid from a budget."""
+
+    @_typing.overload
+    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
+    @_typing.overload
+    def __new__(cls, channel: _aio.Channel) -> ReleasesAsyncStub: ...
+    Release: _grpc.UnaryUnaryMultiCallable[_services_pb2.ReleaseRequest, _services_pb2.ReleaseResponse]
+    """One release. Asked twice, the same answer, paid once."""
+    Record: _grpc.UnaryUnaryMultiCallable[_services_pb2.RecordRequest, _services_pb2.RecordResponse]
+    """What was released, by whom, and what each purpose has left this year."""
+
+@_typing.type_check_only
+class ReleasesAsyncStub(ReleasesStub):
+    """Served by the aggregator to who publishes numbers: noise on totals, paid from a budget."""
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    Release: _aio.UnaryUnaryMultiCallable[_services_pb2.ReleaseRequest, _services_pb2.ReleaseResponse]  # type: ignore[assignment]
+    """One release. Asked twice, the same answer, paid once."""
+    Record: _aio.UnaryUnaryMultiCallable[_services_pb2.RecordRequest, _services_pb2.RecordResponse]  # type: ignore[assignment]
+    """What was released, by whom, and what each purpose has left this year."""
+
+class ReleasesServicer(metaclass=_abc_1.ABCMeta):
+    """Served by the aggregator to who publishes numbers: noise on totals, paid from a budget."""
+
+    @_abc_1.abstractmethod
+    def Release(
+        self,
+        request: _services_pb2.ReleaseRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.ReleaseResponse, _abc.Awaitable[_services_pb2.ReleaseResponse]]:
+        """One release. Asked twice, the same answer, paid once."""
+
+    @_abc_1.abstractmethod
+    def Record(
+        self,
+        request: _services_pb2.RecordRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.RecordResponse, _abc.Awaitable[_services_pb2.RecordResponse]]:
+        """What was released, by whom, and what each purpose has left this year."""
+
+def add_ReleasesServicer_to_server(servicer: ReleasesServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,86 @@
+"""Releases over gRPC."""
+
+from dataclasses import asdict
+
+from hubbub.aggregator.record import Entry
+from hubbub.aggregator.releases import Ask, Releases
+from hubbub.aggregator.service import Context, abort
+from hubbub.errors import HubbubError
+from hubbub.wire.v1.services_pb2 import (
+    PurposeBudget,
+    RecordRequest,
+    RecordResponse,
+    ReleasedValue,
+    ReleaseRecord,
+    ReleaseRequest,
+    ReleaseResponse,
+)
+from hubbub.wire.v1.services_pb2_grpc import ReleasesServicer
+
+__all__ = ["ReleasesService"]
+
+
+class ReleasesService(ReleasesServicer):
+    """Makes releases, and tells what was released."""
+
+    def __init__(self, releases: Releases) -> None:
+        self._releases = releases
+
+    async def Release(self, request: ReleaseRequest, context: Context) -> ReleaseResponse:  # noqa: N802 named by the proto
+        """One release; asked twice, the same answer."""
+        ask = Ask(
+            metric=request.metric,
+            query=request.query,
+            value=request.value,
+            epochs=tuple(request.epochs),
+            purpose=request.purpose,
+            by=request.by,
+        )
+        try:
+            made = await self._releases.release(ask)
+        except HubbubError as error:
+            await abort(context, error)
+        return ReleaseResponse(
+            record=_record(made.entry),
+            values=[ReleasedValue(**asdict(value)) for value in made.entry.answer],
+            again=made.again,
+            epsilon_left=made.left.left[0],
+            delta_left=made.left.left[1],
+        )
+
+    async def Record(self, request: RecordRequest, context: Context) -> RecordResponse:  # noqa: N802 named by the proto
+        """All releases without their answers, and what every purpose has left."""
+        del request
+        try:
+            entries, purposes = await self._releases.record()
+        except HubbubError as error:
+            await abort(context, error)
+        return RecordResponse(
+            records=[_record(entry) for entry in entries],
+            purposes=[
+                PurposeBudget(
+                    purpose=one.purpose,
+                    epsilon=one.allowance[0],
+                    epsilon_left=one.left[0],
+                    delta=one.allowance[1],
+                    delta_left=one.left[1],
+                )
+                for one in purposes
+            ],
+        )
+
+
+def _record(entry: Entry) -> ReleaseRecord:
+    return ReleaseRecord(
+        id=entry.id,
+        at=entry.at,
+        purpose=entry.purpose,
+        by=entry.by,
+        metric=entry.metric,
+        query=entry.query,
+        value=entry.value,
+        epochs=entry.epochs,
+        mechanism=entry.mechanism,
+        epsilon=entry.epsilon,
+        delta=entry.delta,
+    )
