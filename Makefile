@@ -32,8 +32,9 @@ demo: .venv/ready
 
 test: lint
 	@$(BIN)/coverage erase
-	@# In two processes at once: under coverage the proofs take longest.
-	@$(BIN)/coverage run --parallel-mode -m pytest tests/contract tests/vectors $(ARGS) & proofs=$$!; \
+	@# In two processes at once: the proofs and the figures take longest.
+	@( $(BIN)/coverage run --parallel-mode -m pytest tests/contract tests/vectors $(ARGS) && \
+	    $(BIN)/python -m pytest tests/figures $(ARGS) ) & proofs=$$!; \
 	  $(BIN)/coverage run --parallel-mode -m pytest tests/property tests/unit $(ARGS); others=$$?; \
 	  wait $$proofs && exit $$others
 	@$(BIN)/coverage combine --quiet

@@ -11,23 +11,28 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
+import numpy as np
 from google.protobuf.message import Message
 
 from hubbub.aggregator.intake import Intake as Counting
 from hubbub.aggregator.opener import Opener
 from hubbub.aggregator.query import Query
+from hubbub.aggregator.record import RedisRecord
 from hubbub.aggregator.redis_store import RedisStore
+from hubbub.aggregator.release_service import ReleasesService
+from hubbub.aggregator.releases import Releases
 from hubbub.aggregator.service import IngestService, QueryService
 from hubbub.aggregator.service import OperatorService as TotalsStatus
+from hubbub.aggregator.store import Commit
 from hubbub.catalog import read_opening_keys, seal, seal_info, stream_table
 from hubbub.cli.embedded_redis import EmbeddedRedis, free_port
-from hubbub.serving import Server, channel, connect_redis
+from hubbub.serving import Server, Window, channel, connect_redis
 from hubbub.serving.process import end_tasks
 from hubbub.shuffler.batch import Policy
 from hubbub.shuffler.intake import Intake
@@ -126,7 +131,7 @@ async def fuzz(folder: Path, number: int, seed: int, tell: Callable[[str], None]
 @asynccontextmanager
 async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     epoch = int(time.time()) // DAY
-    signed = make_signed(folder, CATALOG, start=(epoch - 14) * DAY)
+    signed = make_signed(folder, _released(CATALOG), start=(epoch - 14) * DAY)
     table = folder / "streams.json"
     table.write_text(stream_table(signed.bundle))
     redis = EmbeddedRedis(folder / "redis")
@@ -135,6 +140,10 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     opener = Opener(read_opening_keys(signed.keys / "opening.keys.json"), 1)
     store, pool = RedisStore(server), Pool(server)
     counting, query = Counting(signed.bundle, opener, store), Query(signed.bundle, store)
+    releases = Releases(signed.bundle, query, RedisRecord(server))
+    closed = Commit(bytes(16), [bytes(16)], np.array([50, 60, 40]), 0, {}, 4 * 10**9, crowd=100)
+    await store.shards(Window("theme", epoch - 9))
+    await store.add(Window("theme", epoch - 9), replace(closed, tags=_tags(100)))
     onward = channel(addresses[1], tls=None)
     streams = read_stream_table(table)
     mixer, intake = Mixer(pool, streams, [onward], Policy()), Intake(pool)
@@ -163,6 +172,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
             [
                 lambda s: stubs.add_QueryServicer_to_server(QueryService(query), s),
                 lambda s: stubs.add_OperatorServicer_to_server(TotalsStatus(store), s),
+                lambda s: stubs.add_ReleasesServicer_to_server(ReleasesService(releases), s),
             ],
             tls=None,
             callers=None,
@@ -186,6 +196,11 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
         wire.EstimateRequest(metric="homepage", candidates=["a.example", "b.example"]),
         wire.EstimateRequest(metric="crashed/0.5"),
     ]
+    asks = [
+        wire.ReleaseRequest(metric="theme", query="histogram", purpose="p", by="me"),
+        wire.ReleaseRequest(metric="theme", query="count", value="dark", purpose="p", by="me"),
+        wire.ReleaseRequest(metric="theme", query="mode", epochs=[epoch - 9], purpose="p", by="i"),
+    ]
     try:
         yield {
             "Shuffler/Submit": Method(addresses[0], wire.SubmitRequest, _bytes(submits)),
@@ -193,6 +208,8 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
             "Ingest/Apply": Method(addresses[1], wire.Batch, _bytes(batches)),
             "Query/Metrics": Method(addresses[2], wire.MetricsRequest, [b""]),
             "Query/Estimate": Method(addresses[2], wire.EstimateRequest, _bytes(questions)),
+            "Releases/Release": Method(addresses[2], wire.ReleaseRequest, _bytes(asks)),
+            "Releases/Record": Method(addresses[2], wire.RecordRequest, [b""]),
         }
         assert not any(loop.done() for loop in loops), "a loop of a service has ended"
     finally:
@@ -203,6 +220,19 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
         await server.close()
         opener.close()
         redis.stop()
+
+
+def _released(catalog: str) -> str:
+    """The catalog, with a metric that is released."""
+    budget = "[budget]\nepsilon_per_year = 2.0\npurposes = { p = 1.0 }\n"
+    release = 'release = { mechanism = "laplace", epsilon = 0.5 }\n'
+    theme = "[metrics.theme]\n"
+    assert theme in catalog
+    return catalog.replace(theme, budget + theme + release)
+
+
+def _tags(number: int) -> list[bytes]:
+    return [place.to_bytes(16, "big") for place in range(number)]
 
 
 def _bytes(messages: Sequence[Message]) -> list[bytes]:

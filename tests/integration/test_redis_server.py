@@ -14,6 +14,7 @@ import pytest
 import redis
 from redis.exceptions import NoPermissionError
 
+from hubbub.aggregator.record import Entry, RedisRecord
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.store import Commit, Outcome
 from hubbub.cli.certificates import write_certificates
@@ -211,6 +212,11 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         assert (await store.add(WINDOW, _commit(tags)))[0] is Outcome.SEEN
         assert await store.read(WINDOW) == Totals([3, 0], 3)
         assert (await store.law())[WINDOW] == {"counted": 3}
+        assert await store.crowd(WINDOW) == 0
+        record = RedisRecord(adding)
+        entry = Entry("i", 1, 2026, "p", "me", "m", "mode", "", (1,), "laplace", 1.0, 0.0, ())
+        assert await record.spend(entry, (1.0, 0.0)) == (entry, False)
+        assert list(await record.entries()) == [entry]
         for mine, others in ((pooling, "aggregator"), (adding, "shuffler")):
             for command in (
                 ("SMEMBERS", f"{others}:windows"),

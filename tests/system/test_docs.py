@@ -5,7 +5,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from math import exp, sqrt
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,6 +97,66 @@ def test_every_command_that_the_readme_types_is_one() -> None:
     assert commands >= {"up", "status", "query", "keys new", "keys tls", "catalog build"}
     for command in commands:
         assert "usage: hubbub" in _python(ROOT, "-m", "hubbub.cli", *command.split(), "--help")
+
+
+COMPUTED = re.compile(r"(-?[\d,]*\.?\d+(?:e-?\d+)?)(%?)<!--= (.*?) -->", re.DOTALL)
+
+
+def _names() -> dict[str, Any]:
+    """What the expressions of docs/privacy.md may use."""
+    from hubbub.catalog import Release
+    from hubbub.mechanisms import Totals, build
+    from hubbub.privacy.amplification import amplified, closed_form
+    from hubbub.privacy.card import most_certain, most_moved
+    from hubbub.privacy.composition import Event, compose
+    from hubbub.privacy.planner import plan
+    from hubbub.privacy.question import Question
+    from hubbub.privacy.releases import release
+
+    def laplace_noise(epsilon: float, local: float, values: int) -> float:
+        mechanism = build("unary.oue", epsilon=local, categories=values)
+        totals = Totals([4000] * values, 9000)
+        policy = Release("laplace", epsilon)
+        labels = [str(value) for value in range(values)]
+        made = release([(mechanism, totals)], labels, "count", "0", policy=policy, reports_each=1)
+        return made[0].noise or 0.0
+
+    def local_error(values: int, epsilon: float, reports: int) -> float:
+        mechanism = build("unary.oue", epsilon=epsilon, categories=values)
+        return sqrt(mechanism.variance(reports / values, reports))
+
+    def rappor(**given: float) -> Any:
+        return build("rappor", bits=32, cohorts=8, **given)
+
+    return {
+        "exp": exp,
+        "amplified": amplified,
+        "closed_form": closed_form,
+        "plan": plan,
+        "most_certain": most_certain,
+        "most_moved": most_moved,
+        "rappor": rappor,
+        "Event": Event,
+        "compose": compose,
+        "Question": Question,
+        "laplace_noise": laplace_noise,
+        "local_error": local_error,
+    }
+
+
+def test_every_number_of_the_privacy_page_is_computed() -> None:
+    page = (ROOT / "docs" / "privacy.md").read_text()
+    found = COMPUTED.findall(page)
+    assert len(found) > 25
+    for printed, percent, expression in found:
+        value = eval(expression, _names())  # noqa: S307 our own document
+        value = value * 100 if percent else value
+        digits = len(printed.partition(".")[2])
+        assert abs(value - float(printed.replace(",", ""))) <= 0.5 * 10**-digits * 1.001, expression
+    # What has a decimal point and is not computed is a setting: it is in the text of commands.
+    prose = re.sub(r"^( {4}.*|\| 0\.\d+ .*)$", "", COMPUTED.sub("", page), flags=re.MULTILINE)
+    settings = {"0.1", "0.25", "0.5", "0.75"}
+    assert set(re.findall(r"(?<![\d.])\d*\.\d+", prose)) <= settings
 
 
 def test_the_mechanisms_page_has_every_mechanism() -> None:

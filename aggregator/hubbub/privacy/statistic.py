@@ -2,7 +2,7 @@
 
 Of listed values, how many reports support each; of a mean, the sum of the reported places; of a
 range, the totals themselves. All estimates are linear in them. The changes are proven by trying
-every pair of payloads of every small mechanism (tests/unit/test_releases.py).
+every pair of payloads of every small mechanism (tests/figures/test_releases.py).
 """
 
 from functools import lru_cache
