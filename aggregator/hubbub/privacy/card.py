@@ -95,7 +95,9 @@ def most_moved(epsilon: float) -> float:
 def meaning(epsilon: float) -> str:
     """What an epsilon means for a person: odds, and how far a belief can move."""
     odds = exp(min(epsilon, 700.0))
-    factor = f"{odds:.3g}" if odds < 1e6 else "more than a million"  # noqa: PLR2004 beyond words
+    factor = f"{odds:.3g}" if odds < 1000 else f"{odds:,.0f}"  # noqa: PLR2004 as people write it
+    if odds > 1e6:  # noqa: PLR2004 beyond that nobody counts
+        factor = "more than a million"
     if most_certain(epsilon) > 0.9995:  # noqa: PLR2004 what prints as 100.0%
         return f"the odds about them change by a factor of {factor} at most, which hides nothing."
     return (
