@@ -25,6 +25,7 @@ from hubbub.cli.query_commands import balance
 from hubbub.cli.remote import estimate, law, metrics, whole
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
 from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
+from hubbub.privacy.amplification import amplified_of
 from hubbub.serving import TlsFolder
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest, SubmitResponse
@@ -102,6 +103,11 @@ def test_values_become_estimates_near_the_truth(run: LocalRun) -> None:
     assert (found.plausibility, list(found.findings)) == (1, [])
     assert found.mechanism == "unary.oue"
     assert 0.999 < found.epsilon <= 1.0
+    # Every batch had the minimum at least; what the crowd adds is worked out for the smallest.
+    mechanism = run.bundle.metric("theme").randomizer
+    assert 20 <= found.shuffled.reports <= 240
+    assert found.shuffled.epsilon == amplified_of(mechanism, found.shuffled.reports).epsilon
+    assert (found.shuffled.delta, "honest" in found.shuffled.assumption) == (1e-8, True)
     for value in found.values:
         assert abs(value.estimate - truth[value.value]) < 6 * value.stderr
         assert abs((value.high - value.low) / value.stderr - 2 * 1.959964) < 1e-4

@@ -126,7 +126,9 @@ class Forgets:
 
 def test_a_permanent_response_that_is_drawn_anew_is_caught(metrics: dict[str, Metric]) -> None:
     checks = _audit(metrics["daily"], devices=lambda _name: Forgets(), people=12_000)
-    assert _failed(checks) == {"30 reports of one value"}
+    assert _failed(checks) == {"30 reports of one value", "a device's memory"}
+    alike = _audit(metrics["daily"], devices=lambda name: DeviceMemo(b"k" * 32, name), people=2000)
+    assert "a device's memory" in _failed(alike)
 
 
 class Repeats:

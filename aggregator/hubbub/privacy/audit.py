@@ -12,17 +12,27 @@ All attacks together raise a false alarm with a chance below ALARM.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final
 
 from hubbub.catalog import Metric
-from hubbub.errors import HubbubError
-from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized
+from hubbub.errors import HubbubError, ProofFailed
+from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability
 from hubbub.privacy.attack import Draw, attack
 from hubbub.privacy.coins import prove_coins
 from hubbub.privacy.proofs import PROOFS, ratios_are_within_the_claim
 from hubbub.privacy.replay import TooMany, distribution
 
-__all__ = ["ALARM", "Check", "Step", "audit_coins", "audit_metric", "audit_proofs", "steps_of"]
+__all__ = [
+    "ALARM",
+    "NOT_WALKED",
+    "Check",
+    "Step",
+    "audit_coins",
+    "audit_metric",
+    "audit_proofs",
+    "steps_of",
+]
 
 ALARM: Final = 1e-6
 """The chance, at most, that an audit of honest mechanisms fails."""
@@ -33,6 +43,8 @@ _FEWER_PEOPLE: Final = 4
 # Outcomes that are walked of a metric's own mechanism, over all its values.
 _WALKED: Final = 200_000
 _SOUND: Final = "sound"
+NOT_WALKED: Final = "own parameters, not walked"
+"""The kind of a check that says only that nothing was checked."""
 
 Devices = Callable[[str], Memo]
 """A new device's memory of its permanent coins, for a metric of this name."""
@@ -70,7 +82,7 @@ def audit_proofs(mechanisms: Sequence[AnyMechanism]) -> Iterator[Check]:
 def steps_of(metric: Metric, observations: int) -> int:
     """How many steps `audit_metric` takes."""
     attacks = [observations, observations // (_FEWER_PEOPLE if metric.memoized else 1)]
-    return sum(2 * (each // 2) for each in attacks) + 3
+    return sum(2 * (each // 2) for each in attacks) + 4
 
 
 def audit_metric(
@@ -105,6 +117,7 @@ def audit_metric(
             after_another,
         )
         return
+    yield _checked(metric.name, "a device's memory", lambda: _remembers(metric.name, devices))
 
     def again_and_again(value: Any) -> tuple[bytes, ...]:  # noqa: ANN401 the mechanism's own
         device = devices(metric.name)
@@ -125,6 +138,17 @@ class _Plan:
     observations: int
     claim: float
     alarm: float
+
+
+def _remembers(name: str, devices: Devices) -> None:
+    """A device's permanent coins are the same whenever asked, and other than another device's."""
+    purpose, half = b"permanent of the audit", Probability.at_most(Fraction(1, 2))
+    device, other = devices(name), devices(name)
+    drawn = [memory.coins(purpose).mask(half, 256) for memory in (device, device, other)]
+    if drawn[0] != drawn[1]:
+        raise ProofFailed("a device draws its permanent coins anew")
+    if drawn[0] == drawn[2]:
+        raise ProofFailed("two devices have the same permanent coins")
 
 
 def _report(metric: Metric, source: BitSource) -> Callable[[Memo, Any], bytes]:
@@ -166,8 +190,8 @@ def _walked(metric: Metric) -> Check:
             for value in probes
         ]
     except TooMany:
-        said = "has too many outcomes to walk; proven at small sizes"
-        return Check(metric.name, "own parameters", held=True, said=said)
+        said = "too many outcomes to walk: its code is proven at small sizes"
+        return Check(metric.name, NOT_WALKED, held=True, said=said)
     return _checked(
         metric.name,
         "own parameters",

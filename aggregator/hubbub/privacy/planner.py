@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hubbub.catalog.choice import EQUAL
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
@@ -39,8 +40,6 @@ Target = Callable[["Row"], float]
 
 CONFIDENCE: Final = 0.95
 _NORMAL: Final = NormalDist()
-# Alike within so much of the variance: then size decides, as `mechanism = "auto"` does.
-_EQUAL: Final = 1.05
 _MOST_REPORTS: Final = 1e15
 _TRIES: Final = 50
 
@@ -83,7 +82,7 @@ def plan(question: Question, epsilon: float, reports: float) -> list[Row]:
 def ranked(rows: Sequence[Row], cost: Target) -> list[Row]:
     """The recommended one first, then by cost: of those that cost alike, the shortest payload."""
     least = min(map(cost, rows))
-    equal = [one for one in rows if cost(one) <= _EQUAL * least]
+    equal = [one for one in rows if cost(one) <= EQUAL * least]
     best = min(equal, key=lambda one: (one.payload_bytes, one.cells, cost(one)))
     return [best, *sorted((one for one in rows if one is not best), key=cost)]
 

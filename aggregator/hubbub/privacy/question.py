@@ -3,22 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import Any, Final, Literal
+from typing import Any, Literal
+
+from hubbub.catalog.choice import LISTED, REPEATED
 
 __all__ = ["Question"]
 
 Kind = Literal["values", "strings", "mean", "ranges"]
-
-_LISTED: Final = (
-    "rr",
-    "grr",
-    "unary.sue",
-    "unary.oue",
-    "subset",
-    "hadamard",
-    "projective",
-)
-_REPEATED: Final = ("long.grr", "long.unary")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +32,13 @@ class Question:
             case "values":
                 asked = {"epsilon": epsilon, "categories": self.size}
                 same = "grr" if self.size == 2 else "rr"  # noqa: PLR2004 for two values they are one
-                plain = {name: asked for name in _LISTED if name != same}
+                plain = {name: asked for name in LISTED if name != same}
                 chain = _chain(epsilon, self.permanent_epsilon)
                 basic = {"rappor.basic": {"categories": self.size, **chain}}
                 if self.permanent_epsilon is None:
                     return plain | basic
                 lasting = {**asked, "permanent_epsilon": self.permanent_epsilon}
-                return dict.fromkeys(_REPEATED, lasting) | basic
+                return dict.fromkeys(REPEATED, lasting) | basic
             case "strings":
                 sketch = {"epsilon": epsilon, "hashes": 1024, "width": 1024}
                 chain = _chain(epsilon, self.permanent_epsilon)

@@ -13,7 +13,18 @@ from typing import Any, Final
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 
-__all__ = ["AUTO", "AUTO_FIELDS", "Choice", "Option", "choose", "load_choice", "resolve"]
+__all__ = [
+    "AUTO",
+    "AUTO_FIELDS",
+    "EQUAL",
+    "LISTED",
+    "REPEATED",
+    "Choice",
+    "Option",
+    "choose",
+    "load_choice",
+    "resolve",
+]
 
 AUTO: Final = "auto"
 AUTO_FIELDS: Final = {
@@ -28,7 +39,7 @@ AUTO_FIELDS: Final = {
 
 _MAX_PAYLOAD_BYTES: Final = 128
 _MAX_CELLS: Final = 1 << 22
-_LISTED: Final[tuple[str, ...]] = (
+LISTED: Final[tuple[str, ...]] = (
     "rr",
     "grr",
     "unary.sue",
@@ -37,9 +48,10 @@ _LISTED: Final[tuple[str, ...]] = (
     "hadamard",
     "projective",
 )
-_REPEATED: Final[tuple[str, ...]] = ("long.grr", "long.unary")
+REPEATED: Final[tuple[str, ...]] = ("long.grr", "long.unary")
 _MEANS: Final[tuple[str, ...]] = ("mean.one_bit", "mean.piecewise")
-_EQUAL: Final = 1.05
+EQUAL: Final = 1.05
+"""Variances within this factor of the least count as alike: then size decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +114,9 @@ def choose(epsilon: float, categories: int | None, told: Mapping[str, Any]) -> C
     if categories is None:
         names, needed = _MEANS, {"low", "high"}
     elif "permanent_epsilon" in own:
-        names, needed = _REPEATED, {"permanent_epsilon"}
+        names, needed = REPEATED, {"permanent_epsilon"}
     else:
-        names, needed = _LISTED, set[str]()
+        names, needed = LISTED, set[str]()
     if own.keys() != needed:
         wrong = ", ".join(sorted(own.keys() ^ needed))
         raise BadParameter(
@@ -120,7 +132,7 @@ def choose(epsilon: float, categories: int | None, told: Mapping[str, Any]) -> C
             "raise max_payload_bytes or max_cells"
         )
     least = min(option.stderr for option in options)
-    equal = [option for option in options if option.stderr**2 <= _EQUAL * least**2]
+    equal = [option for option in options if option.stderr**2 <= EQUAL * least**2]
     best = min(equal, key=lambda option: (option.payload_bytes, option.cells, option.stderr))
     rest = [option for option in options if option is not best]
     return Choice(reports, best, min(rest, key=lambda option: option.stderr, default=None))

@@ -16,6 +16,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import SystemBits
 from hubbub.privacy.audit import (
     ALARM,
+    NOT_WALKED,
     Check,
     audit_coins,
     audit_metric,
@@ -109,11 +110,13 @@ def _tell(checks: list[Check], given: argparse.Namespace, path: Path | None) -> 
     document = Document("hubbub audit: " + ("FAILED" if failed else "everything held"))
     proofs = [check for check in checks if check.claim is None]
     attacks = [check for check in checks if check.claim is not None]
-    sound = sum(check.held for check in proofs)
-    document.blocks.append(f"{sound} of {len(proofs)} proofs by exact enumeration held.")
-    shown = [check for check in proofs if not check.held or check.kind == "own parameters"]
+    tried = [check for check in proofs if check.kind != NOT_WALKED]
+    sound = sum(check.held for check in tried)
+    document.blocks.append(f"{sound} of {len(tried)} proofs held.")
+    names = {check.what for check in attacks}
+    shown = [check for check in proofs if not check.held or check.what in names]
     if shown:
-        document.blocks.append(_table("Of a metric's own parameters, and what failed", shown))
+        document.blocks.append(_table("Of the metrics themselves, and what failed", shown))
     if attacks:
         document.blocks += [
             _table(f"Attacks on {path}, nats", attacks),
