@@ -28,7 +28,7 @@ Tightened (2023), mended as said; closed form: Feldman, McMillan, Talwar, Hiding
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, expm1, inf, log, sqrt
+from math import ceil, exp, expm1, floor, inf, log, sqrt
 from typing import Final
 
 import numpy as np
@@ -222,12 +222,10 @@ def _blocks(trials: int, chance: float, cut: float, most: int) -> tuple[Floats, 
 
 
 def _likely(trials: int, chance: float, cut: float) -> Integers:
-    """All but what a binomial is outside of with the chance `cut`."""
-    if not trials:
-        return np.zeros(1, dtype=np.int64)
-    return np.arange(
-        int(binom.ppf(cut / 2, trials, chance)), int(binom.isf(cut / 2, trials, chance)) + 1
-    )
+    """All but what a binomial is outside of with the chance `cut` at most (Bernstein 1924)."""
+    mean, reach = trials * chance, log(2 / cut)
+    off = reach / 3 + sqrt(reach**2 / 9 + 2 * reach * mean * (1 - chance))
+    return np.arange(max(0, floor(mean - off)), min(trials, ceil(mean + off)) + 1)
 
 
 def _coins(
