@@ -108,7 +108,7 @@ def _names() -> dict[str, Any]:
     from hubbub.mechanisms import Totals, build
     from hubbub.privacy.amplification import amplified, closed_form
     from hubbub.privacy.card import most_certain, most_moved
-    from hubbub.privacy.composition import Event, compose
+    from hubbub.privacy.composition import Event, compose, sampled
     from hubbub.privacy.planner import plan
     from hubbub.privacy.question import Question
     from hubbub.privacy.releases import release
@@ -138,6 +138,7 @@ def _names() -> dict[str, Any]:
         "rappor": rappor,
         "Event": Event,
         "compose": compose,
+        "sampled": sampled,
         "Question": Question,
         "laplace_noise": laplace_noise,
         "local_error": local_error,

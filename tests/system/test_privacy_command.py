@@ -26,6 +26,7 @@ values = ["a", "b", "c"]
 min_batch = 5000
 limits = { reports_per_epoch = 2, lifetime_epsilon = 40.0 }
 tiers = [0.25, 0.5]
+sampling = 0.5
 """
 
 
@@ -52,6 +53,9 @@ def test_the_card_says_what_each_metric_and_all_together_reveal(
     assert weekly["per_epoch"] == pytest.approx(2.0)
     assert weekly["unchanged"] == pytest.approx(2.5)
     assert weekly["tiers"] == [0.25, 0.5]
+    assert (weekly["sampling"], metrics["theme"]["sampling"]) == (0.5, 1.0)
+    assert weekly["sampled"] == pytest.approx(0.6201, abs=1e-4)  # ln(1 + (e - 1) / 2)
+    assert "takes part with a chance of 0.5" in weekly["sentence"]
     assert weekly["shuffled"]["reports"] == 5000
     assert weekly["shuffled"]["epsilon_central"] < amplified(1.0, 5000).epsilon
     assert metrics["theme"]["unchanged"] is None

@@ -10,6 +10,7 @@ from math import exp, isfinite, tanh
 
 from hubbub.catalog import SPANS, Catalog, Metric, exposure, unchanged_exposure
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified_of
+from hubbub.privacy.composition import sampled
 
 __all__ = ["Card", "MetricCard", "card", "meaning", "most_certain", "most_moved"]
 
@@ -18,9 +19,11 @@ __all__ = ["Card", "MetricCard", "card", "meaning", "most_certain", "most_moved"
 class MetricCard:
     """One metric's line. Epsilons in nats.
 
-    per_epoch: all reports of an epoch. unchanged: all reports ever of one unchanged value, None
-    without a permanent response. for_life: what the ledger stops at. tiers: the smaller epsilons
-    that a person may choose. shuffled: one report, to who sees shuffled batches alone.
+    sampling: the chance that a device takes part in an epoch. sampled: one report, to who cannot
+    see whether it does. per_epoch: all reports of an epoch. unchanged: all reports ever of one
+    unchanged value, None without a permanent response. for_life: what the ledger stops at. tiers:
+    the smaller epsilons that a person may choose. shuffled: one report, to who sees shuffled
+    batches alone.
     """
 
     name: str
@@ -30,6 +33,8 @@ class MetricCard:
     mechanism: str
     per_report: float
     reports_per_epoch: int
+    sampling: float
+    sampled: float
     epoch: str
     per_epoch: float
     unchanged: float | None
@@ -117,6 +122,12 @@ def _metric(metric: Metric, delta: float) -> MetricCard:
     if unchanged is not None:
         sentence += f" All answers ever, while it does not change: {meaning(unchanged)}"
     sentence += f" For life the device stops at {metric.limits.lifetime_epsilon:g} nats."
+    if metric.sampling < 1:
+        loss = sampled(metric.report_loss, metric.sampling)
+        sentence += (
+            f" A device takes part with a chance of {metric.sampling:.4g}: to who cannot see "
+            f"whether it does, an answer says {loss:.3g} nats."
+        )
     if metric.tiers:
         tiers = ", ".join(f"{tier:g}" for tier in metric.tiers)
         sentence += f" A person may choose epsilon {tiers} instead."
@@ -130,6 +141,8 @@ def _metric(metric: Metric, delta: float) -> MetricCard:
         mechanism=metric.mechanism,
         per_report=metric.report_loss,
         reports_per_epoch=metric.limits.reports_per_epoch,
+        sampling=metric.sampling,
+        sampled=sampled(metric.report_loss, metric.sampling),
         epoch=metric.epoch,
         per_epoch=per_epoch,
         unchanged=unchanged,

@@ -187,6 +187,7 @@ def _dump(metric: Metric) -> dict[str, Any]:
         }
         | ({"choice": asdict(metric.choice)} if metric.choice else {})
         | ({"tiers": list(metric.tiers)} if metric.tiers else {})
+        | ({"sampling": metric.sampling} if metric.sampling < 1 else {})
         | ({"release": asdict(metric.release)} if metric.release else {})
     )
 
@@ -210,6 +211,7 @@ def _load(body: dict[str, Any], signer: bytes) -> Bundle:
             parameters=entry["parameters"],
             choice=load_choice(entry["choice"]) if "choice" in entry else None,
             tiers=tuple(entry.get("tiers", ())),
+            sampling=entry.get("sampling", 1.0),
             release=Release(**entry["release"]) if "release" in entry else None,
         )
         if entry["version"] != metric.randomizer.VERSION:

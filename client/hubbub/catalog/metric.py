@@ -44,6 +44,7 @@ class Metric:
     values: None for a metric over strings or numbers.
     tiers: smaller epsilons that a person may ask for instead, ascending. Each is a stream.
     choice: how the mechanism was chosen, if it was; says nothing about what totals mean.
+    sampling: the chance that a device takes part in an epoch at all; its own coin says so.
     release: how its numbers may be published outside, if they may.
     memoized: the randomizer again, if it has a permanent step.
     report_loss: what one report can lose, in nats, as proven of the mechanism.
@@ -67,6 +68,7 @@ class Metric:
     choice: Choice | None = None
     tiers: tuple[float, ...] = ()
     release: Release | None = None
+    sampling: float = 1.0
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
     memoized: Memoized | None = field(init=False, repr=False, compare=False)
     report_loss: float = field(init=False, repr=False, compare=False)

@@ -30,6 +30,8 @@ SPANS: Final = {"day": 1, "month": 31, "year": 366}
 RELEASED_BY: Final = ("laplace", "gaussian", "exponential")
 _CAPS: Final = tuple(f"epsilon_per_{span}" for span in SPANS)
 _ROUNDING: Final = 1e-9
+# One device in a million; fewer are asked by asking in fewer places.
+_LEAST_SAMPLING: Final = 1e-6
 _REMEDY: Final = 'write release = { mechanism = "laplace", epsilon = 0.5 }, for gaussian with delta'
 
 Complain = Callable[[str, str], None]
@@ -137,6 +139,14 @@ def read_release(given: Any, wrong: Complain) -> Release | None:  # noqa: ANN401
     else:
         return Release(mechanism, float(epsilon), float(delta))
     return None
+
+
+def read_sampling(given: Any, wrong: Complain) -> float:  # noqa: ANN401 parsed TOML
+    """A metric's chance that a device takes part; complains of what is none."""
+    if not (_number(given) and _LEAST_SAMPLING <= given <= 1):
+        wrong("sampling", f"must be a chance in [{_LEAST_SAMPLING}, 1]; write sampling = 0.1")
+        return 1.0
+    return float(given)
 
 
 def _number(thing: Any) -> bool:  # noqa: ANN401 parsed TOML

@@ -15,13 +15,8 @@ from hubbub.catalog.choice import AUTO, AUTO_FIELDS, resolve
 from hubbub.catalog.domain import values
 from hubbub.catalog.epochs import EPOCH_SECONDS
 from hubbub.catalog.exposure import over_caps
-from hubbub.catalog.metric import (
-    MAX_MIN_BATCH,
-    MIN_MIN_BATCH,
-    Limits,
-    Metric,
-)
-from hubbub.catalog.policy import Budget, Caps, read_budget, read_caps, read_release
+from hubbub.catalog.metric import MAX_MIN_BATCH, MIN_MIN_BATCH, Limits, Metric
+from hubbub.catalog.policy import Budget, Caps, read_budget, read_caps, read_release, read_sampling
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import REGISTRY, parameters
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
@@ -43,6 +38,7 @@ _FIELDS: Final = (
     "limits",
     "tiers",
     "release",
+    "sampling",
 )
 _MAX_REPORTS_PER_EPOCH: Final = 1000
 
@@ -185,6 +181,7 @@ def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) 
     for field, (is_right, remedy) in _RULES.items():
         if not is_right(table.get(field)):
             wrong(field, remedy)
+    sampling = read_sampling(table.get("sampling", 1.0), wrong)
     limits = _limits(table.get("limits"), table.get("epsilon"), wrong)
     tiers = _tiers(table.get("tiers", []), table.get("epsilon"), wrong)
     listed = values(mechanism, table, folder, wrong)
@@ -211,6 +208,7 @@ def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) 
             choice=choice,
             tiers=tiers,
             release=release,
+            sampling=sampling,
         )
     except BadParameter as error:
         wrong("mechanism", str(error))

@@ -16,6 +16,8 @@ class Outcome(Enum):
     """The metric's lifetime epsilon would be passed."""
     DECLINED = "declined"
     """The person allows less epsilon than any tier of the metric has."""
+    NOT_SAMPLED = "not_sampled"
+    """The metric asks a random part of all devices, and this one is not among them this epoch."""
     DISABLED = "disabled"
     """Reporting is switched off, by the person or by HUBBUB_DISABLED."""
     OVERFLOWED = "overflowed"

@@ -15,7 +15,7 @@ from hubbub.client.device import DeviceMemo
 from hubbub.client.ledger import Account, charge
 from hubbub.client.outcome import Outcome
 from hubbub.client.state import Drawn, Standing, State
-from hubbub.mechanisms import BitSource
+from hubbub.mechanisms import BitSource, Probability
 
 __all__ = ["Reporter"]
 
@@ -35,6 +35,16 @@ class _Question:
     epoch_seconds: int
     expires: float
     keyed: int = -1  # the epoch last found to have a key
+    drawn_for: int = -1  # the epoch that `takes_part` was drawn for
+    takes_part: bool = True
+
+    def is_sampled(self, metric: Metric, epoch: int) -> bool:
+        """Whether this device takes part in an epoch: a coin of its own, whatever the value."""
+        if metric.sampling < 1 and epoch != self.drawn_for:
+            coins = self.memo.coins(b"sampling" + epoch.to_bytes(8, "big"))
+            self.takes_part = coins.chance(Probability.at_most(metric.sampling))
+            self.drawn_for = epoch
+        return self.takes_part
 
 
 class Reporter:
@@ -166,6 +176,8 @@ class Reporter:
             return Outcome.DECLINED if self.is_on else Outcome.DISABLED
         epoch = int(now // question.epoch_seconds)
         obstacle = self._obstacle(question, metric, now, epoch)
+        if obstacle is None and not question.is_sampled(metric, epoch):
+            obstacle = Outcome.NOT_SAMPLED
         if obstacle is not None:
             return obstacle
         memo = question.memo

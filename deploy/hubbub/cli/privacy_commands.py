@@ -84,6 +84,7 @@ def _document(made: Card, name: str) -> Document:
             "" if one.unchanged is None else f"{one.unchanged:.3f}",
             f"{one.for_life:g}",
             ", ".join(f"{tier:g}" for tier in one.tiers),
+            "all" if one.sampling == 1 else f"{one.sampling:.4g}",
             f"{one.shuffled.epsilon:.3f}",
             f"{one.min_batch:,}",
         )
@@ -91,10 +92,10 @@ def _document(made: Card, name: str) -> Document:
     ]
     header = (
         *("metric", "mechanism", "per report", "per epoch", "one value for life"),
-        *("at most for life", "tiers", "shuffled", "min batch"),
+        *("at most for life", "tiers", "sampled", "shuffled", "min batch"),
     )
     document.blocks += [
-        "Epsilons in nats, all upper bounds. Everybody who is asked reports: nobody is sampled.",
+        "Epsilons in nats, all upper bounds, of a person who takes part.",
         Table("What each metric can say about one person", header, rows, text_columns=2),
         (
             "shuffled: one report, as who sees shuffled batches alone can tell, as epsilon at "
