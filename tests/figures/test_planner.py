@@ -18,7 +18,7 @@ from hubbub.mechanisms import REGISTRY, AnyMechanism, Rappor, Totals, build
 from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.wave import SquareWave
-from hubbub.privacy.draws import draw
+from hubbub.privacy.draws import draw, one_hot_chances
 from hubbub.privacy.expected import expected
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
 from hubbub.privacy.proofs import SMALL, rows
@@ -38,12 +38,11 @@ def _settings() -> list[tuple[str, dict[str, Any]]]:
         chain = {"f": 0.6 / epsilon**0.5, "p": 0.1, "q": 0.8}
         found += [("rr", {"epsilon": epsilon}), ("rappor.basic", {"categories": d, **chain})]
         ends = {"epsilon": epsilon, "low": -2, "high": 5}
-        found += [("mean.one_bit", ends), ("mean.piecewise", {**ends, "steps": 32})]
         found += [
-            ("wave", {**ends, "buckets": d}),
+            ("wave", {**ends, "buckets": min(d, 20)}),
             ("buckets", {**ends, "buckets": d, "sampled": 3}),
         ]
-        sketch = {"epsilon": epsilon, "hashes": 2 * d, "width": 16}
+        sketch = {"epsilon": epsilon, "hashes": d, "width": 16}
         found += [("cms", sketch), ("hcms", sketch)]
         bloom = {
             "bits": 16,
@@ -55,6 +54,13 @@ def _settings() -> list[tuple[str, dict[str, Any]]]:
         }
         found.append(("rappor", bloom))
     return found
+
+
+MEANS: list[tuple[str, dict[str, Any]]] = [
+    (name, {"epsilon": epsilon, "low": -2, "high": 5, **more})
+    for epsilon in EPSILONS
+    for name, more in (("mean.one_bit", {}), ("mean.piecewise", {"steps": 32}))
+]
 
 
 def _estimates(mechanism: AnyMechanism, totals: Totals, strings: list[str]) -> Floats:
@@ -72,16 +78,14 @@ def _estimates(mechanism: AnyMechanism, totals: Totals, strings: list[str]) -> F
 
 def _question(mechanism: AnyMechanism) -> tuple[list[Any], Floats]:
     """Values, and what share of the reports holds each: a few often, the others rarely."""
-    many = {"strings": 25, "categories": len(mechanism.probes())}.get(mechanism.VALUES)
-    if many is None and mechanism.NAME.startswith("mean"):
-        return [1.5], np.ones(1)
+    many = {"strings": 40, "categories": len(mechanism.probes())}.get(mechanism.VALUES)
     values = list(mechanism.probes()) if mechanism.VALUES != "strings" else []
     shares = 1 / np.arange(1.0, (many or len(values)) + 1)
     return values, shares / shares.sum()
 
 
 def test_the_settings_are_of_every_mechanism() -> None:
-    assert {name for name, _ in _settings()} == set(REGISTRY)
+    assert {name for name, _ in [*_settings(), *MEANS]} == set(REGISTRY)
 
 
 @pytest.mark.parametrize(("name", "given"), _settings(), ids=str)
@@ -95,22 +99,35 @@ def test_predicted_errors_are_within_two_percent_of_what_happens(
     reports, squares, run = 20_000, list[float](), 0
     counts = np.rint(shares * reports).astype(np.int64)
     true = counts / counts.sum()
-    truth = true
     strings = [f"{place}" for place in range(len(true))]
     predicted = float(
         (expected(mechanism, values or strings, true, counts.sum()).stderrs ** 2).mean()
     )
-    if name.startswith("mean"):  # of a mean the error is told where it is largest
-        truth = np.array([float(mechanism.row(1.5)[0])])
-        predicted = mechanism.variance(truth[0] * reports, reports) / reports**2
     while run % 300 or run == 0 or 5 * np.std(squares) / run**0.5 > 0.04 * predicted:
         if isinstance(mechanism, CountMeanSketch | HadamardSketch):
             strings = [f"{run} {place}" for place in range(len(true))]  # collisions of their own
         totals = draw(mechanism, values or strings, counts.tolist(), chance)
         found = _estimates(mechanism, totals, strings) / counts.sum()
-        squares.append(float(((found - truth) ** 2).mean()))
+        squares.append(float(((found - true) ** 2).mean()))
         run += 1
     assert (np.mean(squares) / predicted) ** 0.5 == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize(("name", "given"), MEANS, ids=str)
+def test_predicted_errors_of_means_are_within_two_percent(name: str, given: dict[str, Any]) -> None:
+    """Where they are largest: all hold that number. 40,000 drawings show 3.5% of a variance."""
+    mechanism = build(name, **given)
+    chance, reports = np.random.default_rng(2026), 20_000
+    place = max(
+        (0.0, 0.25, 0.5, 0.75, 1.0), key=lambda place: mechanism.variance(place * 1000, 1000)
+    )
+    chances = one_hot_chances(mechanism, -2 + 7 * place)
+    size = mechanism.layout.size
+    ones = (Totals([int(c == cell) for c in range(size)], 1) for cell in range(size))
+    weights = np.array([mechanism.estimate(one).values[0] for one in ones])
+    found = chance.multinomial(reports, chances, size=40_000) @ weights / reports
+    [predicted] = expected(mechanism, [0.0], np.ones(1), reports).stderrs
+    assert np.sqrt(((found - place) ** 2).mean()) / predicted == pytest.approx(1, abs=0.02)
 
 
 @pytest.mark.parametrize("mechanism", SMALL, ids=repr)
@@ -159,6 +176,8 @@ def test_the_smallest_detectable_share_is_detected_95_times_in_a_hundred(
     given = question.suitable(1.5)[name]
     if name == "cms":  # so small that it is drawn quickly
         given = {**given, "hashes": 64, "width": 32}
+    if name == "rappor":
+        given = {**given, "bits": 32, "cohorts": 12}
     reports = 60_000
     plan_row = row(question, name, given, reports)
     mechanism, chance = build(name, **given), np.random.default_rng(11)
