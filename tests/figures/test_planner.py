@@ -158,12 +158,12 @@ def test_totals_are_drawn_from_their_law(mechanism: AnyMechanism) -> None:
 DETECTED: list[tuple[Question, str]] = [
     (Question("values", 16), "unary.oue"),
     (Question("values", 16), "grr"),
-    (Question("values", 40), "subset"),
+    (Question("values", 20), "subset"),
     (Question("values", 12), "projective"),
     (Question("values", 12, permanent_epsilon=3.0), "long.unary"),
     (Question("ranges", 12), "buckets"),
     (Question("ranges", 8), "wave"),
-    (Question("strings", 30), "rappor"),
+    (Question("strings", 15), "rappor"),
     (Question("strings", 30), "cms"),
 ]
 
@@ -177,7 +177,7 @@ def test_the_smallest_detectable_share_is_detected_95_times_in_a_hundred(
     if name == "cms":  # so small that it is drawn quickly
         given = {**given, "hashes": 64, "width": 32}
     if name == "rappor":
-        given = {**given, "bits": 32, "cohorts": 12}
+        given = {**given, "bits": 16, "cohorts": 8}
     reports = 60_000
     plan_row = row(question, name, given, reports)
     mechanism, chance = build(name, **given), np.random.default_rng(11)
