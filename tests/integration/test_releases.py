@@ -203,7 +203,7 @@ def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None
             replace(ask, epochs=(today - 40, today - 30), by="you", purpose="tiny one")
         )
         assert (again.entry, again.again) == (made.entry, True)
-        assert again.left.left == pytest.approx((0.1, 2e-9))
+        assert (again.left.epsilon_left, again.left.delta_left) == pytest.approx((0.1, 2e-9))
         with pytest.raises(BudgetExhausted, match=r'purpose "tiny one" has epsilon 0\.1'):
             await releases.release(
                 replace(ask, query="mode", epochs=(today - 40,), purpose="tiny one")

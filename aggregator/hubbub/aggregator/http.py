@@ -16,8 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from hubbub.aggregator.record import Entry
-from hubbub.aggregator.releases import Answered, Ask, Left, Releases
+from hubbub.aggregator.releases import Answered, Ask, Releases
 from hubbub.errors import (
     BadParameter,
     BatchTooSmall,
@@ -80,8 +79,8 @@ def make_app(releases: Releases) -> FastAPI:
         """What was released, by whom, and what each purpose has left this year."""
         entries, purposes = await releases.record()
         return {
-            "records": [_entry(entry) for entry in entries],
-            "purposes": [_left(one) for one in purposes],
+            "records": [entry.told() for entry in entries],
+            "purposes": [asdict(one) for one in purposes],
         }
 
     @app.get("/health")
@@ -141,25 +140,9 @@ def _problem(status: int, title: str, detail: str) -> JSONResponse:
 
 def _answered(made: Answered) -> dict[str, Any]:
     return {
-        **_entry(made.entry),
+        **made.entry.told(),
         "values": [asdict(value) for value in made.entry.answer],
         "again": made.again,
-        "epsilon_left": made.left.left[0],
-        "delta_left": made.left.left[1],
-    }
-
-
-def _entry(entry: Entry) -> dict[str, Any]:
-    fields = asdict(entry)
-    del fields["answer"], fields["year"]
-    return fields
-
-
-def _left(one: Left) -> dict[str, Any]:
-    return {
-        "purpose": one.purpose,
-        "epsilon": one.allowance[0],
-        "epsilon_left": one.left[0],
-        "delta": one.allowance[1],
-        "delta_left": one.left[1],
+        "epsilon_left": made.left.epsilon_left,
+        "delta_left": made.left.delta_left,
     }

@@ -92,7 +92,7 @@ class Intake:
         self.seconds += time.monotonic() - began
         return outcome
 
-    async def _read(self, window: Window, key_id: int, sealed: Sequence[bytes]) -> "_Part":
+    async def _read(self, window: Window, key_id: int, sealed: Sequence[bytes]) -> _Part:
         """What belongs to one shard, opened and checked."""
         metric = self._bundle.metric(window.stream)
         rejected: Counter[str] = Counter()
@@ -116,7 +116,7 @@ class Intake:
         return _Part([sealed[i][:TAG_BYTES] for i in keep], payloads, duplicates, rejected)
 
     async def _commit(
-        self, window: Window, batch_id: bytes, part: "_Part", shard: int, crowd: int
+        self, window: Window, batch_id: bytes, part: _Part, shard: int, crowd: int
     ) -> tuple[Outcome, int]:
         """Count one shard's part: all of it ends in that shard's terms of the law.
 

@@ -45,10 +45,7 @@ class Query:
     async def metrics(self) -> list[tuple[Metric, list[int]]]:
         """Every metric, with the epochs that hold a report."""
         held = await self._held()
-        return [
-            (metric, sorted({epoch for stream in metric.streams for epoch in held[stream]}))
-            for metric in self._bundle.metrics.values()
-        ]
+        return [(metric, _epochs(metric, held)) for metric in self._bundle.metrics.values()]
 
     async def estimate(
         self, name: str, *, epochs: Sequence[int], last: int, candidates: Sequence[str]
@@ -83,7 +80,7 @@ class Query:
             BatchTooSmall: fewer reports than the metric's minimum batch.
         """
         held = await self._held()
-        known = sorted({epoch for stream in metric.streams for epoch in held[stream]})
+        known = _epochs(metric, held)
         over = [e for e in known if closing_time(e, metric.epoch) <= self._clock()]
         chosen = sorted(set(epochs)) or over[-1:]
         for epoch in chosen:
@@ -101,7 +98,7 @@ class Query:
         self, metric: Metric, held: Mapping[str, set[int]], epochs: Sequence[int], last: int
     ) -> list[int]:
         """The epochs that are meant, of those that hold reports."""
-        known = sorted({epoch for stream in metric.streams for epoch in held[stream]})
+        known = _epochs(metric, held)
         if epochs and last:
             raise BadParameter("give epochs or last, not both")
         if last:
@@ -145,6 +142,11 @@ class Query:
             if terms.get("counted") and window.stream in held:
                 held[window.stream].add(window.epoch)
         return held
+
+
+def _epochs(metric: Metric, held: Mapping[str, set[int]]) -> list[int]:
+    """The epochs that hold a report of the metric, of any tier, ascending."""
+    return sorted({epoch for stream in metric.streams for epoch in held[stream]})
 
 
 def _judged(tiers: Sequence[tuple[AnyMechanism, Totals]], repeats: int) -> Plausibility:

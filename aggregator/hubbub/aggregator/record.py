@@ -62,6 +62,12 @@ class Entry:
         """As JSON."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
+    def told(self) -> dict[str, Any]:
+        """All of it that is told beside the answer."""
+        fields = asdict(self)
+        del fields["answer"], fields["year"]
+        return fields
+
     @classmethod
     def load(cls, text: bytes | str) -> "Entry":
         """The entry of a text."""

@@ -157,9 +157,9 @@ class RedisStore:
         async with self._server.errors():
             shards = int(await awaited(self._redis.hget("aggregator:windows", window.name)) or 0)
             keys = [_key("totals", window, shard) for shard in range(shards)]
-            told = [await awaited(self._redis.hmget(key, ["cells", "crowd"])) for key in keys]
+            told = [await awaited(self._redis.hmget(key, ["law", "crowd"])) for key in keys]
         # Totals of before crowds were kept have none: nothing is known of them.
-        known = [int(crowd or 0) for cells, crowd in told if cells]
+        known = [int(crowd or 0) for law, crowd in told if _law(law).get("counted")]
         return min(known, default=0)
 
     async def law(self) -> Mapping[Window, Mapping[str, int]]:

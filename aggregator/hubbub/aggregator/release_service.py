@@ -2,7 +2,6 @@
 
 from dataclasses import asdict
 
-from hubbub.aggregator.record import Entry
 from hubbub.aggregator.releases import Ask, Releases
 from hubbub.aggregator.service import Context, abort
 from hubbub.errors import HubbubError
@@ -41,11 +40,11 @@ class ReleasesService(ReleasesServicer):
         except HubbubError as error:
             await abort(context, error)
         return ReleaseResponse(
-            record=_record(made.entry),
+            record=ReleaseRecord(**made.entry.told()),
             values=[ReleasedValue(**asdict(value)) for value in made.entry.answer],
             again=made.again,
-            epsilon_left=made.left.left[0],
-            delta_left=made.left.left[1],
+            epsilon_left=made.left.epsilon_left,
+            delta_left=made.left.delta_left,
         )
 
     async def Record(self, request: RecordRequest, context: Context) -> RecordResponse:  # noqa: N802 named by the proto
@@ -56,31 +55,6 @@ class ReleasesService(ReleasesServicer):
         except HubbubError as error:
             await abort(context, error)
         return RecordResponse(
-            records=[_record(entry) for entry in entries],
-            purposes=[
-                PurposeBudget(
-                    purpose=one.purpose,
-                    epsilon=one.allowance[0],
-                    epsilon_left=one.left[0],
-                    delta=one.allowance[1],
-                    delta_left=one.left[1],
-                )
-                for one in purposes
-            ],
+            records=[ReleaseRecord(**entry.told()) for entry in entries],
+            purposes=[PurposeBudget(**asdict(one)) for one in purposes],
         )
-
-
-def _record(entry: Entry) -> ReleaseRecord:
-    return ReleaseRecord(
-        id=entry.id,
-        at=entry.at,
-        purpose=entry.purpose,
-        by=entry.by,
-        metric=entry.metric,
-        query=entry.query,
-        value=entry.value,
-        epochs=entry.epochs,
-        mechanism=entry.mechanism,
-        epsilon=entry.epsilon,
-        delta=entry.delta,
-    )

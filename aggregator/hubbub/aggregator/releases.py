@@ -35,11 +35,13 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a purpose may spend in the current year, and what it has left: epsilon, delta."""
+    """What a purpose may spend in the current year, and what it has left."""
 
     purpose: str
-    allowance: tuple[float, float]
-    left: tuple[float, float]
+    epsilon: float
+    epsilon_left: float
+    delta: float
+    delta_left: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +145,7 @@ class Releases:
     def _left(self, entries: Sequence[Entry], budget: Budget, purpose: str) -> Left:
         epsilon, delta = budget.allowance(purpose)
         used = spent(entries, purpose, _year(self._clock()))
-        left = max(epsilon - used[0], 0.0), max(delta - used[1], 0.0)
-        return Left(purpose, (epsilon, delta), left)
+        return Left(purpose, epsilon, max(epsilon - used[0], 0.0), delta, max(delta - used[1], 0.0))
 
 
 def _digest(metric: Metric, ask: Ask, epochs: Sequence[int]) -> str:

@@ -42,7 +42,7 @@ from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.walsh import negative
 from hubbub.mechanisms.wave import SquareWave
 
-__all__ = ["Attack", "maximal_gain"]
+__all__ = ["Attack", "maximal_gain", "per_bucket"]
 
 _LARGEST: Final = 1 << 22  # cells times targets that are looked at
 
@@ -92,7 +92,7 @@ def _weights(mechanism: AnyMechanism, targets: Sequence[Any]) -> tuple[Floats, f
     """What each cell, and each report, adds to the targets' estimates together."""
     match mechanism:
         case SquareWave() | BucketFlips():
-            return _by_trying(mechanism, lambda t: _per_bucket(mechanism, t), targets)
+            return _by_trying(mechanism, lambda t: per_bucket(mechanism, t), targets)
         case OneBitMean() | PiecewiseMean():
             return _by_trying(mechanism, lambda t: np.array(mechanism.estimate(t).values), targets)
         case Rappor():
@@ -103,7 +103,7 @@ def _weights(mechanism: AnyMechanism, targets: Sequence[Any]) -> tuple[Floats, f
             return _of_pure(mechanism, targets)
 
 
-def _per_bucket(mechanism: SquareWave | BucketFlips, totals: Totals) -> Floats:
+def per_bucket(mechanism: SquareWave | BucketFlips, totals: Totals) -> Floats:
     """The unbiased estimate of every bucket of a range, in reports; linear in the totals."""
     if isinstance(mechanism, SquareWave):
         return unbiased(mechanism, totals)[0]

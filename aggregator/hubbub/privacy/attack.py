@@ -13,7 +13,7 @@ Source: Jagielski, Ullman, Oprea (NeurIPS 2020), section 4; Clopper and Pearson 
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from math import exp, inf, log
@@ -21,11 +21,12 @@ from typing import Any, Final
 
 from scipy.stats import beta
 
-from hubbub.mechanisms import AnyMechanism
+from hubbub.mechanisms import AnyMechanism, Layout
 
 __all__ = ["Attacked", "attack"]
 
 _THRESHOLDS: Final = 64
+_REMEMBERED: Final = 1 << 16  # payloads
 
 Reports = tuple[bytes, ...]
 """What is seen of one person: payloads, in order."""
@@ -43,7 +44,6 @@ class Attacked:
     lower: float
     reach: float
     event: str
-    observations: int
 
 
 def attack(
@@ -65,9 +65,9 @@ def attack(
     score = _Score(mechanism, values)
     for _ in range(2 * half):
         for place, value in enumerate(values):
-            seen[place].append(_features(draw(value), score))
+            seen[place].append(_features(draw(value), mechanism.layout, score))
         yield None
-    best = Attacked(-inf, -inf, "nothing", observations)
+    best = Attacked(-inf, -inf, "nothing")
     for one, other, sign in ((0, 1, 1), (1, 0, -1)):
         event, found = _choose(seen[one][:half], seen[other][:half], sign, alarm / 4)
         hits, others = (sum(map(event, seen[place][half:])) for place in (one, other))
@@ -75,7 +75,7 @@ def attack(
         likely = min(round(half / 2), round(half * min(1.0, exp(-claim))))
         reach = _bound(min(half, round(likely * exp(claim))), likely, half, alarm / 4)
         if lower > best.lower:
-            best = Attacked(lower, reach, found, observations)
+            best = Attacked(lower, reach, found)
     yield best
 
 
@@ -87,24 +87,20 @@ class _Score:
         self._known: dict[bytes, float] = {}
 
     def __call__(self, payload: bytes) -> float:
-        if payload not in self._known:
+        ratio = self._known.get(payload)
+        if ratio is None:
             cells = self._mechanism.layout.cells(payload)
             one, other = (self._mechanism.likelihood(value, cells) for value in self._values)
             ratio = log(one / other) if one and other else inf if one else -inf
-            if len(self._known) < 1 << 16:
+            if len(self._known) < _REMEMBERED:
                 self._known[payload] = ratio
-            return ratio
-        return self._known[payload]
-
-    def cells(self, payload: bytes) -> Sequence[int]:
-        """What the payload adds to."""
-        return tuple(self._mechanism.layout.cells(payload))
+        return ratio
 
 
-def _features(reports: Reports, score: _Score) -> dict[str, Any]:
+def _features(reports: Reports, layout: Layout, score: _Score) -> dict[str, Any]:
     """What an attacker may look at, of one person's reports."""
     last = reports[-1]
-    told: set[Hashable] = {("cell", cell) for cell in score.cells(last)}
+    told: set[Hashable] = {("cell", cell) for cell in layout.cells(last)}
     told.add(("payload", last))
     if any(one == other for one, other in pairwise(reports)):
         told.add("two reports in a row are alike")

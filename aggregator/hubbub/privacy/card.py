@@ -118,12 +118,12 @@ def _metric(metric: Metric, delta: float) -> MetricCard:
         metric.limits.reports_per_epoch * metric.report_loss, metric.limits.lifetime_epsilon
     )
     unchanged = metric.lifetime_loss if isfinite(metric.lifetime_loss) else None
+    loss = sampled(metric.report_loss, metric.sampling)
     sentence = f"One answer: {meaning(metric.report_loss)}"
     if unchanged is not None:
         sentence += f" All answers ever, while it does not change: {meaning(unchanged)}"
     sentence += f" For life the device stops at {metric.limits.lifetime_epsilon:g} nats."
     if metric.sampling < 1:
-        loss = sampled(metric.report_loss, metric.sampling)
         sentence += (
             f" A device takes part with a chance of {metric.sampling:.4g}: to who cannot see "
             f"whether it does, an answer says {loss:.3g} nats."
@@ -142,7 +142,7 @@ def _metric(metric: Metric, delta: float) -> MetricCard:
         per_report=metric.report_loss,
         reports_per_epoch=metric.limits.reports_per_epoch,
         sampling=metric.sampling,
-        sampled=sampled(metric.report_loss, metric.sampling),
+        sampled=loss,
         epoch=metric.epoch,
         per_epoch=per_epoch,
         unchanged=unchanged,

@@ -12,9 +12,9 @@ from itertools import product
 from typing import Final
 from unittest.mock import patch
 
-from hubbub.errors import ProofFailed
 from hubbub.mechanisms import BitSource, Probability, bits
 from hubbub.mechanisms.probability import DIGITS
+from hubbub.privacy.proofs import hold
 
 __all__ = ["prove_coins"]
 
@@ -27,12 +27,12 @@ def prove_coins(source: BitSource) -> None:
     for threshold in _THRESHOLDS:
         for fraction, expected in ((threshold - 1, True), (threshold, False)):
             with _drawing(fraction, DIGITS):
-                _hold(
+                hold(
                     source.chance(Probability(threshold)) is expected,
                     "a chance is not compared with all 64 digits of its probability",
                 )
             with _drawing(_turned(fraction), DIGITS):
-                _hold(
+                hold(
                     source.mask(Probability(threshold), 1) == int(expected),
                     "a mask is not compared with all 64 digits of its probability",
                 )
@@ -45,12 +45,12 @@ def prove_coins(source: BitSource) -> None:
         for mask, chance in chances.items():
             ones = mask.bit_count()
             exact = probability.exact**ones * (1 - probability.exact) ** (width - ones)
-            _hold(chance == exact, "the bits of a mask do not have exactly their chance")
+            hold(chance == exact, "the bits of a mask do not have exactly their chance")
     three = 3  # the first of these draws that is below 5
     with _drawing(0b011_101_110_111, 12):
-        _hold(source.below(5) == three, "a number below a limit is folded over, not drawn again")
+        hold(source.below(5) == three, "a number below a limit is folded over, not drawn again")
     masks = {source.mask(_HALF, 256) for _ in range(64)}
-    _hold(len(masks) == 64, "the source repeats its coins")  # noqa: PLR2004 as drawn
+    hold(len(masks) == 64, "the source repeats its coins")  # noqa: PLR2004 as drawn
 
 
 def _turned(fraction: int) -> int:
@@ -67,13 +67,8 @@ def _drawing(supply: int, width: int) -> Iterator[None]:
         drawn = left[0] & ((1 << wanted) - 1)
         left[0] >>= wanted
         left[1] -= wanted
-        _hold(left[1] >= 0, "more digits are drawn than the answer needs")
+        hold(left[1] >= 0, "more digits are drawn than the answer needs")
         return drawn
 
     with patch.object(bits, "_system", draw):
         yield
-
-
-def _hold(holds: bool, otherwise: str) -> None:  # noqa: FBT001 what must hold
-    if not holds:
-        raise ProofFailed(otherwise)

@@ -132,8 +132,7 @@ def _rdp(events: Sequence[Event], delta: float) -> float | None:
     accountant = rdp.RdpAccountant()
     for event in events:
         if event.sigma is not None:
-            one = dp_accounting.GaussianDpEvent(event.sigma)
-            one = one if event.sampling == 1 else _poisson(event, one)
+            one = _gaussian(event, event.sigma)
         else:
             epsilon = sampled(event.epsilon or 0.0, event.sampling)
             one = dp_accounting.ZCDpEvent(epsilon**2 / 2)
@@ -141,8 +140,10 @@ def _rdp(events: Sequence[Event], delta: float) -> float | None:
     return float(accountant.get_epsilon(delta))
 
 
-def _poisson(event: Event, one: dp_accounting.DpEvent) -> dp_accounting.DpEvent:
-    return dp_accounting.PoissonSampledDpEvent(event.sampling, one)
+def _gaussian(event: Event, sigma: float) -> dp_accounting.DpEvent:
+    """One Gaussian as dp-accounting has it, of everybody or of a sample."""
+    one = dp_accounting.GaussianDpEvent(sigma)
+    return one if event.sampling == 1 else dp_accounting.PoissonSampledDpEvent(event.sampling, one)
 
 
 def _pld(events: Sequence[Event], delta: float) -> float:
@@ -151,8 +152,7 @@ def _pld(events: Sequence[Event], delta: float) -> float:
     whole = None
     for event in events:
         if event.sigma is not None:
-            one = dp_accounting.GaussianDpEvent(event.sigma)
-            accountant.compose(one if event.sampling == 1 else _poisson(event, one), event.times)
+            accountant.compose(_gaussian(event, event.sigma), event.times)
             continue
         parameters = common.DifferentialPrivacyParameters(
             sampled(event.epsilon or 0.0, event.sampling), event.sampling * event.delta

@@ -52,7 +52,7 @@ def expected(
             each = max(mechanism.variance(place * 1000, 1000) for place in _PLACES) / 1000
             return _alike(np.array([sqrt(each / reports)]))
         case CountMeanSketch() | HadamardSketch():
-            return _sketch(mechanism, values, shares, reports)
+            return _sketch(mechanism, shares, reports)
         case Rappor():
             return _decode(mechanism, values, shares, reports)
         case SquareWave():
@@ -69,11 +69,8 @@ def _alike(errors: Floats) -> Expected:
     return Expected(errors, errors)
 
 
-def _sketch(
-    mechanism: Sketch, values: Sequence[object], shares: Floats, reports: float
-) -> Expected:
+def _sketch(mechanism: Sketch, shares: Floats, reports: float) -> Expected:
     """Coins, and what the others' collisions add over the choice of hash functions."""
-    del values  # any strings are as good
     width, functions = mechanism.width, mechanism.hashes
     held, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
     spread, stretch = (1 - 1 / width) / width, width / (width - 1)

@@ -25,7 +25,6 @@ from hubbub.privacy.question import Question
 
 __all__ = [
     "CONFIDENCE",
-    "Question",
     "Row",
     "Target",
     "epsilon_for",
@@ -96,7 +95,8 @@ def row(question: Question, name: str, given: Mapping[str, Any], reports: float)
     if question.kind == "mean":
         smallest = _NORMAL.inv_cdf((1 + CONFIDENCE) / 2) * rare
     else:
-        smallest = _detectable(question, mechanism, reports)
+        # Of ranges, errors differ from one to the next: the worst.
+        smallest = _detectable(question, mechanism, reports, int(np.argmax(errors.absent)))
     return Row(
         mechanism=name,
         parameters=given,
@@ -121,8 +121,8 @@ def reports_for(
     """
     _check_share(most)
     low, high = 0.0, log10(_MOST_REPORTS)
-    if not target(row(question, name, given, _MOST_REPORTS)) <= most:
-        return replace(row(question, name, given, _MOST_REPORTS), reports=inf)
+    if not target(last := row(question, name, given, _MOST_REPORTS)) <= most:
+        return replace(last, reports=inf)
     while high - low > 1e-4:  # noqa: PLR2004 of a power of ten: .02%
         middle = (low + high) / 2
         enough = target(row(question, name, given, 10**middle)) <= most
@@ -159,20 +159,17 @@ def epsilon_for(
     return best
 
 
-def _detectable(question: Question, mechanism: AnyMechanism, reports: float) -> float:
-    """The share s at which s = z(corrected) sigma(0) + z(95%) sigma(s)."""
+def _detectable(question: Question, mechanism: AnyMechanism, reports: float, place: int) -> float:
+    """The share s of one value at which s = z(corrected) sigma(0) + z(95%) sigma(s)."""
     corrected = _NORMAL.inv_cdf(1 - (1 - CONFIDENCE) / question.size)
     power = _NORMAL.inv_cdf(CONFIDENCE)
     values = question.values()
-    even = np.full(question.size, 1 / question.size)
-    # Of ranges, errors differ from one to the next: the worst.
-    worst = int(np.argmax(expected(mechanism, values, even, reports).absent))
 
     def errors(share: float) -> tuple[float, float]:
         shares = np.full(question.size, (1 - share) / max(question.size - 1, 1))
-        shares[worst] = share
+        shares[place] = share
         found = expected(mechanism, values, shares, reports)
-        return float(found.absent[worst]), float(found.stderrs[worst])
+        return float(found.absent[place]), float(found.stderrs[place])
 
     absent, _ = errors(0.0)
     found = corrected * absent

@@ -24,7 +24,7 @@ from hubbub.mechanisms import (
 from hubbub.mechanisms.probability import log_at_least
 from hubbub.privacy.replay import Replay, distribution
 
-__all__ = ["PROOFS", "SMALL", "ratios_are_within_the_claim", "rows"]
+__all__ = ["PROOFS", "SMALL", "hold", "ratios_are_within_the_claim", "rows"]
 
 # Estimates are floats of magnitude ~1; sums of ~2**13 of them keep 10 digits.
 CLOSE = 1e-9
@@ -43,7 +43,7 @@ def rows(mechanism: AnyMechanism) -> list[dict[bytes, Fraction]]:
 
 def chances_sum_to_one(mechanism: AnyMechanism) -> None:
     """The chances of all payloads of a value add up to 1."""
-    _hold(all(sum(row.values()) == 1 for row in rows(mechanism)), "chances do not sum to 1")
+    hold(all(sum(row.values()) == 1 for row in rows(mechanism)), "chances do not sum to 1")
 
 
 def payloads_have_one_length_and_fit_the_layout(mechanism: AnyMechanism) -> None:
@@ -51,9 +51,9 @@ def payloads_have_one_length_and_fit_the_layout(mechanism: AnyMechanism) -> None
     layout = mechanism.layout
     for row in rows(mechanism):
         for payload in row:
-            _hold(len(payload) == layout.payload_bytes, "payloads differ in length")
+            hold(len(payload) == layout.payload_bytes, "payloads differ in length")
             inside = all(0 <= cell < layout.size for cell in layout.cells(payload))
-            _hold(inside, "a payload adds to a cell that there is not")
+            hold(inside, "a payload adds to a cell that there is not")
 
 
 def worst_ratio_is_within_the_claim(mechanism: AnyMechanism) -> None:
@@ -61,7 +61,7 @@ def worst_ratio_is_within_the_claim(mechanism: AnyMechanism) -> None:
     ratios_are_within_the_claim(rows(mechanism), mechanism)
     if hasattr(mechanism, "epsilon"):
         claim = mechanism.privacy_loss()
-        _hold(claim <= mechanism.epsilon, f"claims {claim:.6g}, above {mechanism.epsilon:g}")
+        hold(claim <= mechanism.epsilon, f"claims {claim:.6g}, above {mechanism.epsilon:g}")
 
 
 def ratios_are_within_the_claim(
@@ -70,13 +70,13 @@ def ratios_are_within_the_claim(
     """Of these distributions of payloads, one for each value."""
     lowest, highest = dict(law[0]), dict(law[0])
     for row in law:
-        _hold(row.keys() == lowest.keys(), "a payload only some values can send tells them apart")
+        hold(row.keys() == lowest.keys(), "a payload only some values can send tells them apart")
         for payload, chance in row.items():
             lowest[payload] = min(lowest[payload], chance)
             highest[payload] = max(highest[payload], chance)
     loss = log_at_least(max(highest[payload] / lowest[payload] for payload in lowest))
     claim = mechanism.privacy_loss()
-    _hold(loss <= claim * (1 + 2**-49), f"a report loses {loss:.6g} nats, above {claim:.6g}")
+    hold(loss <= claim * (1 + 2**-49), f"a report loses {loss:.6g} nats, above {claim:.6g}")
 
 
 def claim_is_not_looser_than_a_thousandth(mechanism: AnyMechanism) -> None:
@@ -88,9 +88,9 @@ def claim_is_not_looser_than_a_thousandth(mechanism: AnyMechanism) -> None:
         for payload in one.keys() & other.keys()
     )
     claim = mechanism.privacy_loss()
-    _hold(math.log(worst) >= claim * 0.999, f"loses {math.log(worst):.6g}, claims {claim:.6g}")
+    hold(math.log(worst) >= claim * 0.999, f"loses {math.log(worst):.6g}, claims {claim:.6g}")
     if hasattr(mechanism, "epsilon"):
-        _hold(claim >= mechanism.epsilon * 0.999, "claims less than it was given")
+        hold(claim >= mechanism.epsilon * 0.999, "claims less than it was given")
 
 
 def estimate_is_unbiased(mechanism: AnyMechanism) -> None:
@@ -98,7 +98,7 @@ def estimate_is_unbiased(mechanism: AnyMechanism) -> None:
     for value, moments in zip(mechanism.probes(), _moments(mechanism), strict=True):
         for truth, (mean, _) in zip(mechanism.row(value), moments, strict=True):
             right = math.isclose(mean, truth / mechanism.groups, abs_tol=CLOSE)
-            _hold(right, "the expected estimate is not the truth")
+            hold(right, "the expected estimate is not the truth")
 
 
 def variance_is_the_variance(mechanism: AnyMechanism) -> None:
@@ -109,7 +109,7 @@ def variance_is_the_variance(mechanism: AnyMechanism) -> None:
             truth = float(true)
             claimed = (mechanism.variance(truth, 1) + truth**2) / groups - (truth / groups) ** 2
             right = math.isclose(square - mean * mean, claimed, rel_tol=CLOSE, abs_tol=CLOSE)
-            _hold(right, "the variance is not what the formula says")
+            hold(right, "the variance is not what the formula says")
 
 
 def likelihood_is_the_chance_up_to_a_factor(mechanism: AnyMechanism) -> None:
@@ -121,7 +121,7 @@ def likelihood_is_the_chance_up_to_a_factor(mechanism: AnyMechanism) -> None:
             cells = mechanism.layout.cells(payload)
             told = mechanism.likelihood(value, cells) / mechanism.likelihood(values[0], cells)
             right = payload in first and chance / first[payload] == told
-            _hold(right, "the likelihood is not the chance")
+            hold(right, "the likelihood is not the chance")
 
 
 def total_variation_is_within_the_claim(mechanism: AnyMechanism) -> None:
@@ -131,26 +131,26 @@ def total_variation_is_within_the_claim(mechanism: AnyMechanism) -> None:
         for one in rows(mechanism)
         for other in rows(mechanism)
     )
-    _hold(worst <= mechanism.total_variation(), "two values differ by more than is claimed")
+    hold(worst <= mechanism.total_variation(), "two values differ by more than is claimed")
     if mechanism.VALUES == "categories":
-        _hold(worst == mechanism.total_variation(), "two values differ by less than is claimed")
+        hold(worst == mechanism.total_variation(), "two values differ by less than is claimed")
 
 
 def permanent_response_bounds_every_report(mechanism: AnyMechanism) -> None:
     """Given the permanent bits a report says nothing more, so their ratio bounds all reports."""
     if not isinstance(mechanism, Memoized):
-        _hold(not hasattr(mechanism, "permanent_loss"), "claims a permanent response without one")
+        hold(not hasattr(mechanism, "permanent_loss"), "claims a permanent response without one")
         return
     rows = [
         distribution(lambda coins, v=value: _permanent(mechanism, v, coins))  # type: ignore[misc]
         for value in mechanism.probes()
     ]
-    _hold(all(one.keys() == rows[0].keys() for one in rows), "permanent bits tell values apart")
+    hold(all(one.keys() == rows[0].keys() for one in rows), "permanent bits tell values apart")
     worst = log_at_least(
         max(one[bits] / other[bits] for one in rows for other in rows for bits in one)
     )
     claim = mechanism.permanent_loss()
-    _hold(worst <= claim * (1 + 2**-49), f"all reports lose {worst:.6g} nats, above {claim:.6g}")
+    hold(worst <= claim * (1 + 2**-49), f"all reports lose {worst:.6g} nats, above {claim:.6g}")
 
 
 def permanent_response_is_remembered(mechanism: AnyMechanism) -> None:
@@ -162,7 +162,7 @@ def permanent_response_is_remembered(mechanism: AnyMechanism) -> None:
         fresh = distribution(lambda coins, v=value: mechanism.randomize_again(v, _fixed(), coins))  # type: ignore[misc]
         again = distribution(lambda coins, v=value: mechanism.randomize_again(v, _fixed(), coins))  # type: ignore[misc]
         whole = distribution(lambda coins, v=value: mechanism.randomize(v, coins))  # type: ignore[misc]
-        _hold(fresh == again and fresh != whole, "the permanent response is drawn anew")
+        hold(fresh == again and fresh != whole, "the permanent response is drawn anew")
 
 
 PROOFS = (
@@ -180,7 +180,8 @@ PROOFS = (
 """All of them; each raises ProofFailed."""
 
 
-def _hold(holds: bool, otherwise: str) -> None:  # noqa: FBT001 what must hold
+def hold(holds: bool, otherwise: str) -> None:  # noqa: FBT001 what must hold
+    """Raises ProofFailed, saying what is so otherwise."""
     if not holds:
         raise ProofFailed(otherwise)
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.analysis.distribution import unbiased
 from hubbub.analysis.estimate import estimate
 from hubbub.analysis.intervals import Floats
+from hubbub.analysis.poisoning import per_bucket
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import BitVector, OneHot, Subset, Totals
 from hubbub.mechanisms.buckets import BucketFlips
@@ -95,11 +95,5 @@ def _apart(layout: OneHot | Subset | BitVector) -> int:
 def _matrix(mechanism: SquareWave | BucketFlips) -> Floats:
     """What a report in each cell adds to each bucket's estimate; shape (buckets, cells)."""
     size = mechanism.layout.size
-    columns = []
-    for cell in range(size):
-        one = Totals([int(c == cell) for c in range(size)], 1)
-        if isinstance(mechanism, SquareWave):
-            columns.append(unbiased(mechanism, one)[0])
-        else:
-            columns.append(np.array(mechanism.estimate(one).values))
-    return np.array(columns).T
+    ones = (Totals([int(c == cell) for c in range(size)], 1) for cell in range(size))
+    return np.array([per_bucket(mechanism, one) for one in ones]).T
