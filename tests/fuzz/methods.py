@@ -32,11 +32,10 @@ from hubbub.aggregator.service import OperatorService as TotalsStatus
 from hubbub.aggregator.store import Commit
 from hubbub.catalog import read_opening_keys, seal, seal_info, stream_table
 from hubbub.cli.embedded_redis import EmbeddedRedis, free_port
-from hubbub.serving import Server, Window, channel, connect_redis
+from hubbub.serving import Limiter, Server, Window, channel, connect_redis
 from hubbub.serving.process import end_tasks
 from hubbub.shuffler.batch import Policy
 from hubbub.shuffler.intake import Intake
-from hubbub.shuffler.limiter import Limiter
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.pressure import Pressure

@@ -21,10 +21,9 @@ from hubbub.cli.embedded_redis import free_port
 from hubbub.cli.local_run import LocalRun
 from hubbub.cli.remote import law
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
-from hubbub.serving import Metrics, Server, TlsFolder, Window, connect_redis
+from hubbub.serving import Limiter, Metrics, Server, TlsFolder, Window, connect_redis
 from hubbub.shuffler.batch import Policy
 from hubbub.shuffler.intake import Intake
-from hubbub.shuffler.limiter import Limiter
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.pressure import Pressure

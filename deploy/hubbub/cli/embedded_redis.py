@@ -18,6 +18,8 @@ from hubbub.errors import ServiceUnavailable, StateUnusable
 __all__ = ["EmbeddedRedis", "free_port", "redis_binary"]
 
 _START_SECONDS: Final = 20.0
+_FIRST_PORT: Final = 12_000
+_PORTS: Final = 20_000
 
 
 def redis_binary() -> str:
@@ -42,10 +44,18 @@ def redis_binary() -> str:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    """A port of 127.0.0.1 that nothing listens on now.
+
+    Below those that the system hands out to outgoing connections (32768 on Linux, 49152 elsewhere):
+    one of them may take such a port between our looking and our listening.
+    """
+    while True:
+        port = _FIRST_PORT + secrets.randbelow(_PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
         return port
 
 

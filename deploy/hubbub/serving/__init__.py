@@ -3,6 +3,7 @@
 It knows no metric and no mechanism, so the blind shuffler may stand on it.
 """
 
+from hubbub.serving.limiter import Limiter, network
 from hubbub.serving.metrics import Metrics
 from hubbub.serving.process import (
     Common,
@@ -21,6 +22,7 @@ from hubbub.serving.window import Window
 
 __all__ = [
     "Common",
+    "Limiter",
     "Metrics",
     "RedisServer",
     "Server",
@@ -34,6 +36,7 @@ __all__ = [
     "common",
     "connect_redis",
     "end_with_parent",
+    "network",
     "run_service",
     "serve_until_signal",
 ]

@@ -3,6 +3,7 @@
 import sys
 
 from hubbub.serving import (
+    Limiter,
     Metrics,
     Server,
     channel,
@@ -12,7 +13,6 @@ from hubbub.serving import (
 )
 from hubbub.shuffler.batch import Policy
 from hubbub.shuffler.intake import Intake
-from hubbub.shuffler.limiter import Limiter
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.pressure import Pressure

@@ -10,9 +10,8 @@ import grpc.aio
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from hubbub.errors import StoreFull, StoreUnavailable
-from hubbub.serving import Window, come_back
+from hubbub.serving import Limiter, Window, come_back, network
 from hubbub.shuffler.intake import Intake
-from hubbub.shuffler.limiter import Limiter
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.pressure import Pressure
@@ -70,7 +69,7 @@ class ShufflerService(ShufflerServicer):
         if wait_seconds:
             self.turned_away["no_room"] += 1
             return wait_seconds
-        wait_seconds = self._limiter.wait_seconds(context.peer())
+        wait_seconds = self._limiter.wait_seconds(network(context.peer()))
         if wait_seconds:
             self.turned_away["peer_limit"] += 1
         return wait_seconds
@@ -82,7 +81,7 @@ class ShufflerService(ShufflerServicer):
                 grpc.StatusCode.INVALID_ARGUMENT, f"more than {_MOST_REPORTS} reports"
             )
         # A request without a report costs as much as one with one.
-        self._limiter.charge(context.peer(), max(1, len(request.reports)))
+        self._limiter.charge(network(context.peer()), max(1, len(request.reports)))
         now = self._clock()
         refused = []
         taken: dict[Window, list[bytes]] = defaultdict(list)
