@@ -23,10 +23,10 @@ from benchmarks.measure import Row
 from hubbub.catalog import epoch_at, epoch_start, key_at, read_bundle, seal, seal_info
 from hubbub.cli.demo import close_epochs
 from hubbub.cli.local_run import LocalRun, Ports
-from hubbub.cli.query_commands import balance
-from hubbub.cli.remote import law, whole
+from hubbub.cli.remote import law
 from hubbub.cli.up import demo_catalog
 from hubbub.mechanisms import SystemBits
+from hubbub.serving import balances, whole
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 
@@ -135,7 +135,7 @@ async def _measure(run: LocalRun, seconds: float) -> dict[str, float]:
     deadline = time.perf_counter() + 300
     while True:
         terms = whole(law(run.endpoints).values())
-        if terms["counted"] == sent and balance(terms):
+        if terms["counted"] == sent and balances(terms):
             break
         if time.perf_counter() > deadline:
             raise AssertionError(f"{sent} were acknowledged, and it does not drain: {terms}")

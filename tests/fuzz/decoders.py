@@ -40,7 +40,7 @@ from hubbub.errors import (
 from hubbub.mechanisms import REGISTRY, Layout
 from hubbub.serving import Window
 from hubbub.shuffler.streams import read_stream_table
-from hubbub.wire.v1.services_pb2 import Batch, EstimateRequest, SubmitRequest
+from hubbub.wire.v1.services_pb2 import Batch, EstimateRequest, Range, SubmitRequest
 from tests.conftest import CATALOG
 from tests.unit.bundles import DAY, make_signed
 
@@ -69,7 +69,7 @@ def decoders() -> Mapping[str, Target]:
     theme = {"stream": "theme", "epoch": 20_000, "key_id": 1, "sealed": sealed}
     submit = SubmitRequest(reports=[theme, {**theme, "epoch": 1}])  # type: ignore[list-item]
     batch = Batch(batch_id=bytes(16), stream="theme", epoch=20_000, key_id=1, sealed=[sealed] * 3)
-    question = EstimateRequest(metric="homepage", epochs=[1, 2], candidates=["a", "b"])
+    question = EstimateRequest(metric="homepage", range=Range(epochs="1,2"), candidates=["a", "b"])
     whole = signed.path.read_bytes()
     operator = Ed25519PrivateKey.from_private_bytes(bytes(32))
 

@@ -139,7 +139,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     opener = Opener(read_opening_keys(signed.keys / "opening.keys.json"), 1)
     store, pool = RedisStore(server), Pool(server)
     counting, query = Counting(signed.bundle, opener, store), Query(signed.bundle, store)
-    releases = Releases(signed.bundle, query, RedisRecord(server))
+    releases = Releases(query.collected, RedisRecord(server))
     closed = Commit(bytes(16), [bytes(16)], np.array([50, 60, 40]), 0, {}, 4 * 10**9, crowd=100)
     await store.shards(Window("theme", epoch - 9))
     await store.add(Window("theme", epoch - 9), replace(closed, tags=_tags(100)))
@@ -190,11 +190,16 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
         for n in (1, 3, 25)
     ]
     questions = [
-        wire.EstimateRequest(metric="theme", last=3),
-        wire.EstimateRequest(metric="theme", epochs=[epoch]),
+        wire.EstimateRequest(metric="theme", range=wire.Range(last="3d")),
+        wire.EstimateRequest(metric="theme", range=wire.Range(epochs=f"{epoch - 9}..{epoch}")),
         wire.EstimateRequest(metric="homepage", candidates=["a.example", "b.example"]),
         wire.EstimateRequest(metric="crashed/0.5"),
     ]
+    earlier, now = wire.Range(epochs=str(epoch - 9)), wire.Range(epochs=str(epoch))
+    theme_all = {"metric": "theme", "range": wire.Range(epochs="all")}
+    tops = [wire.TopRequest(number=2, **theme_all)]  # type: ignore[arg-type]
+    compares = [wire.CompareRequest(metric="theme", before=earlier, after=now)]
+    trends = [wire.TrendRequest(number=2, values=["dark"], **theme_all)]  # type: ignore[arg-type]
     asks = [
         wire.ReleaseRequest(metric="theme", query="histogram", purpose="p", by="me"),
         wire.ReleaseRequest(metric="theme", query="count", value="dark", purpose="p", by="me"),
@@ -207,6 +212,15 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
             "Ingest/Apply": Method(addresses[1], wire.Batch, _bytes(batches)),
             "Query/Metrics": Method(addresses[2], wire.MetricsRequest, [b""]),
             "Query/Estimate": Method(addresses[2], wire.EstimateRequest, _bytes(questions)),
+            "Query/Describe": Method(
+                addresses[2],
+                wire.DescribeRequest,
+                _bytes([wire.DescribeRequest(metric="theme/0.5"), wire.DescribeRequest()]),
+            ),
+            "Query/Top": Method(addresses[2], wire.TopRequest, _bytes(tops)),
+            "Query/Compare": Method(addresses[2], wire.CompareRequest, _bytes(compares)),
+            "Query/Trend": Method(addresses[2], wire.TrendRequest, _bytes(trends)),
+            "Query/Law": Method(addresses[2], wire.LawRequest, [b""]),
             "Releases/Release": Method(addresses[2], wire.ReleaseRequest, _bytes(asks)),
             "Releases/Record": Method(addresses[2], wire.RecordRequest, [b""]),
         }

@@ -57,6 +57,10 @@ def odd(chance: random.Random, example: bytes, kind: type[Message]) -> bytes:
 
 
 def _put(chance: random.Random, message: Any, field: Any) -> None:
+    if field.message_type and not field.is_repeated:
+        for inner in field.message_type.fields:
+            _put(chance, getattr(message, field.name), inner)
+        return
     if not field.is_repeated:
         setattr(message, field.name, _value(chance, field))
         return

@@ -285,7 +285,7 @@ def test_a_certificate_opens_the_doors_of_its_own_role_alone(run: LocalRun) -> N
             lambda c: OperatorStub(c).Status(StatusRequest(), timeout=10),
         ),
         (
-            "aggregator",
+            "redis",
             run.endpoints.shuffler_status,
             lambda c: OperatorStub(c).Status(StatusRequest(), timeout=10),
         ),

@@ -21,15 +21,15 @@ from hubbub.catalog import (
 )
 from hubbub.cli.demo import close_epochs
 from hubbub.cli.local_run import LocalRun, Ports
-from hubbub.cli.query_commands import balance
-from hubbub.cli.remote import estimate, law, metrics, whole
+from hubbub.cli.remote import law
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
 from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
 from hubbub.privacy.amplification import amplified_of
-from hubbub.serving import TlsFolder
+from hubbub.serving import TlsFolder, balances, whole
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest, SubmitResponse
 from hubbub.wire.v1.services_pb2_grpc import IngestStub, ShufflerStub
+from tests.asking import estimate, metrics
 from tests.conftest import Made
 
 WAIT_SECONDS = 60
@@ -72,7 +72,7 @@ def _wait(run: LocalRun, **expected: int) -> dict[str, int]:
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         terms = _terms(run)
-        if all(terms[term] == number for term, number in expected.items()) and balance(terms):
+        if all(terms[term] == number for term, number in expected.items()) and balances(terms):
             return terms
         assert time.monotonic() < deadline, f"{terms} never became {expected}"
         time.sleep(0.1)
@@ -95,10 +95,10 @@ def test_values_become_estimates_near_the_truth(run: LocalRun) -> None:
     _report(run, "theme", [value for value, number in truth.items() for _ in range(number)])
     assert _wait(run, acknowledged=240)["pooled"] >= 20, "a reserve stays in an open pool"
     with pytest.raises(HubbubError, match='metric "crashed": 0 reports in the epochs asked'):
-        estimate(run.endpoints, "crashed", [], 0, [])
+        estimate(run.endpoints, "crashed")
     close_epochs(run.shuffler_redis)
     _wait(run, counted=240, pooled=0, in_flight=0)
-    found = estimate(run.endpoints, "theme", [], 0, [])
+    found = estimate(run.endpoints, "theme")
     assert found.reports == 240
     assert (found.plausibility, list(found.findings)) == (1, [])
     assert found.mechanism == "unary.oue"
@@ -113,13 +113,13 @@ def test_values_become_estimates_near_the_truth(run: LocalRun) -> None:
         assert abs((value.high - value.low) / value.stderr - 2 * 1.959964) < 1e-4
         assert abs(value.share - value.estimate / 240) < 1e-12
     today = epoch_at(time.time(), "day")
-    assert list(estimate(run.endpoints, "theme", [today, 1], 0, []).epochs) in (
+    assert list(estimate(run.endpoints, "theme", [today, 1]).epochs) in (
         [today],
         [today - 1],
     )
-    assert estimate(run.endpoints, "theme", [], 7, []).reports == 240
+    assert estimate(run.endpoints, "theme", last="7d").reports == 240
     by_name = {metric.name: metric for metric in metrics(run.endpoints).metrics}
-    assert list(by_name["theme"].epochs) == list(found.epochs)
+    assert [one.epoch for one in by_name["theme"].epochs] == list(found.epochs)
     assert list(by_name["editor"].epochs) == []
     assert _too_late(run) == [Reason.REASON_EXPIRED], "a closed window takes no more"
 
@@ -141,7 +141,7 @@ def test_totals_that_honest_reports_cannot_make_are_flagged(
         _submit(run, SubmitRequest(reports=fakes))
     close_epochs(run.shuffler_redis)
     _wait(run, counted=660)
-    found = estimate(run.endpoints, "theme", [], 0, [])
+    found = estimate(run.endpoints, "theme")
     assert found.plausibility < 1e-6
     assert any("reports support" in finding for finding in found.findings)
     assert main(["query", "theme", "--home", str(run.home)]) == 0
@@ -152,13 +152,13 @@ def test_strings_are_found_among_candidates(run: LocalRun) -> None:
     _report(run, "homepage", ["a.example"] * 150 + ["b.example"] * 20)
     close_epochs(run.shuffler_redis)
     _wait(run, counted=170)
-    found = estimate(run.endpoints, "homepage", [], 0, ["b.example", "a.example", "c.example"])
+    found = estimate(run.endpoints, "homepage", candidates=["b.example", "a.example", "c.example"])
     assert [value.value for value in found.values] == ["b.example", "a.example", "c.example"]
     assert found.values[1].detected
     with pytest.raises(HubbubError, match="say which to look for"):
-        estimate(run.endpoints, "homepage", [], 0, [])
+        estimate(run.endpoints, "homepage")
     with pytest.raises(HubbubError, match='metric "nothing" is not in the bundle'):
-        estimate(run.endpoints, "nothing", [], 0, [])
+        estimate(run.endpoints, "nothing")
 
 
 def test_killed_services_lose_nothing_and_count_nothing_twice(run: LocalRun) -> None:
@@ -189,7 +189,7 @@ def test_killed_services_lose_nothing_and_count_nothing_twice(run: LocalRun) -> 
         close_epochs(again.shuffler_redis)
         terms = _wait(again, acknowledged=100, counted=100, pooled=0, in_flight=0)
         assert terms["duplicate"] == terms["withheld"] == 0
-        found = estimate(again.endpoints, "theme", [], 0, [])
+        found = estimate(again.endpoints, "theme")
         assert found.reports == 100
 
 
@@ -213,10 +213,10 @@ def test_a_batch_delivered_again_and_reports_sent_again_change_no_total(run: Loc
     with grpc.secure_channel(f"127.0.0.1:{run._ports.ingest}", credentials) as channel:
         ingest = IngestStub(channel)
         assert not ingest.Apply(batch).already_applied
-        first = estimate(run.endpoints, "theme", [], 0, [])
+        first = estimate(run.endpoints, "theme")
         assert ingest.Apply(batch).already_applied
         assert not ingest.Apply(other).already_applied
-        again = estimate(run.endpoints, "theme", [], 0, [])
+        again = estimate(run.endpoints, "theme")
         assert first == again
         terms = _terms(run)
         assert (terms["counted"], terms["duplicate"]) == (40, 40)
@@ -348,10 +348,10 @@ def test_tiers_travel_as_streams_of_their_own_and_are_answered_together(run: Loc
     hour = epoch_at(time.time(), "hour")
     epochs = [hour - 1, hour]
     for name, reports in (("crashed", 75), ("crashed/0.5", 25), ("crashed/1", 25)):
-        assert estimate(run.endpoints, name, epochs, 0, []).reports == reports
+        assert estimate(run.endpoints, name, epochs).reports == reports
     by_name = {metric.name: metric for metric in metrics(run.endpoints).metrics}
     assert "crashed/1" not in by_name
-    assert set(by_name["crashed"].epochs) <= set(epochs)
+    assert {one.epoch for one in by_name["crashed"].epochs} <= set(epochs)
 
 
 def test_redis_away_is_waited_out(run: LocalRun) -> None:

@@ -25,6 +25,7 @@ from hubbub.serving import RedisServer, Window, connect_redis
 from hubbub.shuffler.batch import Take
 from hubbub.shuffler.pool import Pool
 from tests.servers import has_tls, redis_server
+from tests.stores import crowd, totals
 from tests.system.chaos.line import Line
 
 ROOT = Path(__file__).parents[2]
@@ -86,7 +87,7 @@ def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: 
             await pool.add({WINDOW: _reports(5)})
         with pytest.raises(StoreFull):
             await store.add(WINDOW, _commit([secrets.token_bytes(16)]))
-        assert await store.read(WINDOW) == Totals([], 0), "queries are answered"
+        assert await totals(store, WINDOW) == Totals([], 0), "queries are answered"
         taken = await pool.take(WINDOW, Take(60, 60), await pool.level(WINDOW))
         assert taken is not None
         assert len(await pool.hold(WINDOW, taken, None)) == 60
@@ -99,7 +100,7 @@ def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: 
             "in_flight": 0,
             "withheld": 40,
         }
-        assert await store.read(WINDOW) == Totals([], 0)
+        assert await totals(store, WINDOW) == Totals([], 0)
         await server.close()
 
     with redis_server(tmp_path) as port:
@@ -150,7 +151,7 @@ def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_path: 
             f"shuffler:batch:{{theme:7}}:{taken.hex()}"
         )
         assert (await RedisStore(alone).add(WINDOW, commit))[0] is Outcome.ALREADY_APPLIED
-        assert await store.read(WINDOW) == Totals([3, 0], 3)
+        assert await totals(store, WINDOW) == Totals([3, 0], 3)
         await server.close()
 
     with _replicated(tmp_path) as (first, second, line):
@@ -210,9 +211,9 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         tags = [secrets.token_bytes(16) for _ in range(3)]
         assert (await store.add(WINDOW, _commit(tags)))[0] is Outcome.APPLIED
         assert (await store.add(WINDOW, _commit(tags)))[0] is Outcome.SEEN
-        assert await store.read(WINDOW) == Totals([3, 0], 3)
+        assert await totals(store, WINDOW) == Totals([3, 0], 3)
         assert (await store.law())[WINDOW] == {"counted": 3}
-        assert await store.crowd(WINDOW) == 0
+        assert await crowd(store, WINDOW) == 0
         record = RedisRecord(adding)
         entry = Entry("i", 1, 2026, "p", "me", "m", "mode", "", (1,), "laplace", 1.0, 0.0, ())
         assert await record.spend(entry, (1.0, 0.0)) == (entry, False)

@@ -13,6 +13,7 @@ from hubbub.aggregator.store import Commit, MemoryStore, Outcome, TotalsStore
 from hubbub.errors import StoreUnavailable
 from hubbub.mechanisms import Totals
 from hubbub.serving import Window, connect_redis
+from tests.stores import crowd, totals
 
 LATER = 4_000_000_000
 
@@ -60,10 +61,10 @@ def check(request: pytest.FixtureRequest, redis_url: str) -> Callable[[Body], No
 
 def test_commits_add_up(check: Callable[[Body], None]) -> None:
     async def body(store: TotalsStore, window: Window) -> None:
-        assert await store.read(window) == Totals([], 0)
+        assert await totals(store, window) == Totals([], 0)
         assert (await store.add(window, _commit(_tags(2), [1, 1, 0])))[0] is Outcome.APPLIED
         assert (await store.add(window, _commit(_tags(3), [0, 1, 2])))[0] is Outcome.APPLIED
-        assert await store.read(window) == Totals([1, 2, 2], 5)
+        assert await totals(store, window) == Totals([1, 2, 2], 5)
 
     check(body)
 
@@ -72,9 +73,9 @@ def test_second_add_of_a_batch_changes_nothing(check: Callable[[Body], None]) ->
     async def body(store: TotalsStore, window: Window) -> None:
         commit = _commit(_tags(2), [2, 0], duplicates=1, rejected={"expired": 4})
         await store.add(window, commit)
-        before = (await store.read(window), dict((await store.law())[window]))
+        before = (await totals(store, window), dict((await store.law())[window]))
         assert await store.add(window, commit) == (Outcome.ALREADY_APPLIED, frozenset())
-        assert before == (await store.read(window), dict((await store.law())[window]))
+        assert before == (await totals(store, window), dict((await store.law())[window]))
 
     check(body)
 
@@ -87,7 +88,7 @@ def test_a_tag_seen_in_another_batch_changes_nothing_and_is_named(
         await store.add(window, _commit(first, [3]))
         again = _commit([*_tags(2), first[1]], [3], rejected={"not_opened": 1})
         assert await store.add(window, again) == (Outcome.SEEN, frozenset({first[1]}))
-        assert await store.read(window) == Totals([3], 3)
+        assert await totals(store, window) == Totals([3], 3)
         assert "rejected:not_opened" not in (await store.law())[window]
         fewer = _commit(again.tags[:2], [2], again.batch_id, duplicates=1)  # type: ignore[arg-type]
         assert (await store.add(window, fewer))[0] is Outcome.APPLIED
@@ -103,7 +104,7 @@ def test_a_batch_with_nothing_good_still_enters_the_law(check: Callable[[Body], 
         assert (await store.add(window, commit))[0] is Outcome.APPLIED
         law = (await store.law())[window]
         assert (law["rejected:expired"], law["rejected:bad_payload"]) == (20, 2)
-        assert await store.read(window) == Totals([], 0)
+        assert await totals(store, window) == Totals([], 0)
         assert (await store.add(window, commit))[0] is Outcome.ALREADY_APPLIED
 
     check(body)
@@ -117,7 +118,7 @@ def test_a_large_commit_goes_in_chunks_and_stays_exact(check: Callable[[Body], N
         tags = _tags(9001)
         await store.add(window, _commit(tags, cells))
         await store.add(window, _commit(_tags(1), cells))
-        assert await store.read(window) == Totals([2 * cell for cell in cells], 9002)
+        assert await totals(store, window) == Totals([2 * cell for cell in cells], 9002)
         outcome, seen = await store.add(window, _commit([*_tags(1), *tags[-4000:]], cells))
         assert outcome is Outcome.SEEN
         assert seen == frozenset(tags[-4000:])
@@ -140,7 +141,7 @@ def test_concurrent_batches_with_shared_tags_count_each_tag_once(
                 tags = [tag for tag in tags if tag not in seen]
 
         await asyncio.gather(*(worker() for _ in range(8)))
-        assert await store.read(window) == Totals([50], 50)
+        assert await totals(store, window) == Totals([50], 50)
 
     check(body)
 
@@ -156,7 +157,7 @@ def test_a_window_keeps_the_number_of_its_shards(redis_url: str) -> None:
         assert await store.shards(window) == 4
         for shard in range(4):
             await store.add(window, _commit(_tags(1), [1, shard], shard=shard, duplicates=2))
-        assert await store.read(window) == Totals([4, 6], 4)
+        assert await totals(store, window) == Totals([4, 6], 4)
         assert (await store.law())[window] == {"counted": 4, "duplicate": 8}
         await server.close()
 
@@ -172,7 +173,7 @@ def test_redis_refuses_what_it_cannot_hold_exactly(redis_url: str) -> None:
         for wrong in ([1], [1, 1]):
             with pytest.raises(StoreUnavailable, match=r"a cell passes 2\^53|another shape"):
                 await store.add(window, _commit(_tags(1), wrong))
-        assert await store.read(window) == Totals([2**53 - 1], 1)
+        assert await totals(store, window) == Totals([2**53 - 1], 1)
         await server.close()
 
     asyncio.run(body())
@@ -186,7 +187,7 @@ def test_tags_and_batches_are_forgotten_in_time(redis_url: str) -> None:
         await store.add(window, _commit(_tags(1), [1], seen_until=1))
         assert not await client.exists(window.key("aggregator:seen"))
         assert await client.ttl(window.key("aggregator:totals")) == -1, "for good"
-        assert await store.read(window) == Totals([1], 1)
+        assert await totals(store, window) == Totals([1], 1)
         await server.close()
 
     asyncio.run(body())
@@ -204,15 +205,15 @@ def test_an_unreachable_redis_is_named_without_its_password() -> None:
 
 def test_the_smallest_crowd_of_a_window_is_known(check: Callable[[Body], None]) -> None:
     async def body(store: TotalsStore, window: Window) -> None:
-        assert await store.crowd(window) == 0
+        assert await crowd(store, window) == 0
         first, second = _tags(2), _tags(1)
         await store.add(window, _commit(first, [2, 0], crowd=40))
-        assert await store.crowd(window) == 40
+        assert await crowd(store, window) == 40
         await store.add(window, _commit(second, [0, 1], crowd=25))
         await store.add(window, _commit(_tags(1), [0, 1], crowd=90))
         await store.add(window, _commit([], [], duplicates=3, crowd=0))  # counts nothing
-        assert await store.crowd(window) == 25
+        assert await crowd(store, window) == 25
         await store.add(window, _commit(second, [0, 1], crowd=7))  # seen: changes nothing
-        assert await store.crowd(window) == 25
+        assert await crowd(store, window) == 25
 
     check(body)

@@ -20,6 +20,7 @@ from hubbub.serving import RedisServer, Window, connect_redis
 from hubbub.shuffler.batch import Take
 from hubbub.shuffler.pool import Pool
 from tests.servers import redis_server
+from tests.stores import totals
 
 WINDOW = Window("theme", 7)
 Step = Callable[[RedisServer], Coroutine[Any, Any, None]]
@@ -103,7 +104,7 @@ def test_a_torn_commit_is_made_whole_when_the_batch_comes_again(
 
     async def between(server: RedisServer) -> None:
         store = RedisStore(server)
-        assert (await store.read(WINDOW)).reports == 3, "nothing of it yet"
+        assert (await totals(store, WINDOW)).reports == 3, "nothing of it yet"
         assert (await store.add(WINDOW, _commit(other, tags[7:])))[0] is Outcome.APPLIED
 
     async def after(server: RedisServer) -> None:
@@ -112,7 +113,7 @@ def test_a_torn_commit_is_made_whole_when_the_batch_comes_again(
         assert (await store.add(WINDOW, _commit(torn, tags[3:7])))[0] is Outcome.ALREADY_APPLIED
         for batch_id in (first, other):
             assert (await store.add(WINDOW, _commit(batch_id, tags)))[0] is Outcome.ALREADY_APPLIED
-        assert await store.read(WINDOW) == Totals([9, 15], 9)
+        assert await totals(store, WINDOW) == Totals([9, 15], 9)
         assert (await store.law())[WINDOW] == {"counted": 9, "duplicate": 6}
         again = _commit(secrets.token_bytes(16), tags)
         assert await store.add(WINDOW, again) == (Outcome.SEEN, frozenset(tags))

@@ -17,10 +17,10 @@ import redis
 from hubbub.cli.demo import close_epochs
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.people import candidates, people
-from hubbub.cli.query_commands import balance
 from hubbub.cli.remote import law
 from hubbub.cli.up import demo_catalog
 from hubbub.client import Client, GrpcTransport, MemoryState
+from hubbub.serving import balances
 
 DEVICES = 1200
 
@@ -85,7 +85,9 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[byte
             deadline = time.monotonic() + 60
             while True:
                 windows = law(run.endpoints).values()
-                if sum(w["counted"] for w in windows) == 5 * DEVICES and all(map(balance, windows)):
+                if sum(w["counted"] for w in windows) == 5 * DEVICES and all(
+                    map(balances, windows)
+                ):
                     break
                 assert time.monotonic() < deadline
                 time.sleep(0.1)

@@ -18,11 +18,10 @@ from hubbub.catalog import Catalog
 from hubbub.cli.demo import close_epochs
 from hubbub.cli.embedded_redis import free_port
 from hubbub.cli.local_run import LocalRun, Ports
-from hubbub.cli.query_commands import balance
-from hubbub.cli.remote import law, whole
+from hubbub.cli.remote import law
 from hubbub.client import Client, GrpcTransport, MemoryState
 from hubbub.client.state import Waiting
-from hubbub.serving import TlsFolder, connect_redis
+from hubbub.serving import TlsFolder, balances, connect_redis, whole
 from hubbub.serving.server import LARGEST_MESSAGE_BYTES
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
 from hubbub.wire.v1.services_pb2_grpc import (
@@ -31,6 +30,7 @@ from hubbub.wire.v1.services_pb2_grpc import (
     add_IngestServicer_to_server,
 )
 from tests.conftest import Made
+from tests.stores import totals
 
 DEVICES = 120
 ANSWERS = {"theme": "dark", "crashed": "no", "editor": "vi", "homepage": "a.example"}
@@ -109,7 +109,7 @@ def _drained(run: LocalRun) -> dict[str, int]:
     deadline = time.monotonic() + 60
     while True:
         terms = whole(law(run.endpoints).values())
-        if terms["acknowledged"] and not terms["pooled"] + terms["in_flight"] and balance(terms):
+        if terms["acknowledged"] and not terms["pooled"] + terms["in_flight"] and balances(terms):
             return terms
         assert time.monotonic() < deadline, terms
         time.sleep(0.1)
@@ -119,7 +119,7 @@ def _totals(run: LocalRun) -> dict[Any, Any]:
     async def read() -> dict[Any, Any]:
         server = await connect_redis(run.aggregator_redis)
         store = RedisStore(server)
-        found = {window: await store.read(window) for window in await store.law()}
+        found = {window: await totals(store, window) for window in await store.law()}
         await server.close()
         return found
 

@@ -22,10 +22,10 @@ import redis
 from hubbub.catalog import Catalog, read_catalog
 from hubbub.cli.demo import close_epochs
 from hubbub.cli.local_run import LocalRun, Ports
-from hubbub.cli.query_commands import balance
-from hubbub.cli.remote import law, whole
+from hubbub.cli.remote import law
 from hubbub.client import Client, FolderState, GrpcTransport
 from hubbub.client.state import SENT
+from hubbub.serving import balances, whole
 from tests.system import torture_app as app
 from tests.system.chaos.line import Line
 
@@ -189,7 +189,7 @@ def _drained(run: LocalRun) -> dict[str, int]:
     deadline = time.monotonic() + 60
     while True:
         terms = whole(law(run.endpoints).values())
-        if not terms["pooled"] and not terms["in_flight"] and balance(terms):
+        if not terms["pooled"] and not terms["in_flight"] and balances(terms):
             return terms
         assert time.monotonic() < deadline, terms
         time.sleep(0.2)

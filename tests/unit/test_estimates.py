@@ -218,7 +218,7 @@ def test_a_wave_answers_with_ranges() -> None:
     found = answer(mechanism, totals, None)
     assert (found.kind, len(found.values)) == ("ranges", 64)
     assert found.values[-1].value == "[0.984375, 1]"
-    assert math.isclose(sum(value.fitted or 0 for value in found.values), 200_000)
+    assert math.isclose(sum(value.consistent or 0 for value in found.values), 200_000)
     with pytest.raises(BatchTooSmall):
         answer(mechanism, Totals([0] * mechanism.layout.size, 0), None)
     two = build("wave", epsilon=1.0, low=0, high=1, buckets=2)

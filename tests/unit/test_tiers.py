@@ -142,7 +142,7 @@ def test_mechanisms_of_every_kind_combine(
     kept = next(v for v in alone.values if v.value == held.value)
     assert held.stderr / found.reports < kept.stderr / alone.reports or found.kind == "mean"
     if name == "wave":
-        assert held.fitted is not None
+        assert held.consistent is not None
 
 
 def test_nobody_at_any_tier_is_said() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.intake import Intake
+from hubbub.aggregator.law import Shuffler
 from hubbub.aggregator.opener import Opener
 from hubbub.aggregator.query import Query
 from hubbub.aggregator.record import RedisRecord
@@ -32,9 +33,10 @@ async def _serve(settings: Settings) -> None:
     store = RedisStore(server, settings.shards)
     opener = Opener(keys, settings.processes)
     intake = Intake(bundle, opener, store)
-    query = Query(bundle, store)
-    releases = Releases(bundle, query, RedisRecord(server))
-    loops = [_http(settings.http_listen, releases)] if settings.http_listen else []
+    beyond = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
+    query = Query(bundle, store, beyond)
+    releases = Releases(query.collected, RedisRecord(server))
+    loops = _loops(settings, query, releases)
     keeping = Housekeeping(settings.keys, bundle.keys, opener)
     shufflers = Server(
         settings.listen,
@@ -65,12 +67,26 @@ async def _serve(settings: Settings) -> None:
         await serve_until_signal([shufflers, people], [keeping.run(), *loops])
     finally:
         opener.close()
+        if beyond:
+            await beyond.close()
 
 
-def _http(address: str, releases: Releases) -> Coroutine[Any, Any, None]:
-    from hubbub.aggregator.http import HttpFace  # noqa: PLC0415 a web framework, if it is asked for
+def _loops(settings: Settings, query: Query, releases: Releases) -> list[Coroutine[Any, Any, None]]:
+    """What runs beside the gRPC servers, if it is asked for."""
+    loops: list[Coroutine[Any, Any, None]] = []
+    if settings.http_listen:
+        from hubbub.aggregator.web.face import HttpFace  # noqa: PLC0415 a web framework
 
-    return HttpFace(address, releases).run()
+        face = HttpFace(
+            settings.http_listen,
+            query,
+            releases,
+            tls=settings.http_tls,
+            tokens=settings.http_tokens,
+            rate=settings.http_rate,
+        )
+        loops.append(face.run())
+    return loops
 
 
 if __name__ == "__main__":

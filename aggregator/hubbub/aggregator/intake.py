@@ -134,6 +134,7 @@ class Intake:
                 seen_until=closing_time(window.epoch, metric.epoch) + EPOCH_SECONDS[metric.epoch],
                 shard=shard,
                 crowd=crowd,
+                at=int(self._clock()),
             )
             outcome, seen = await self._store.add(window, commit)
             if outcome is Outcome.ALREADY_APPLIED:

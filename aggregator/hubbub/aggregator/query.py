@@ -1,167 +1,204 @@
-"""Query: which epochs hold what, and estimates for a metric over some of them."""
+"""Query: what analysts ask, answered in one place for every face.
+
+Nothing is worked out twice while totals are what they were, and what takes long is done in threads:
+batches keep coming meanwhile.
+"""
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, Final, TypeVar
 
+from hubbub.aggregator.answers import (
+    Compared,
+    Estimated,
+    MetricDetail,
+    MetricLine,
+    Series,
+    Status,
+    TopList,
+    Trended,
+)
+from hubbub.aggregator.collected import Collected, Holding, Range
+from hubbub.aggregator.law import Beyond, Terms, status, still
+from hubbub.aggregator.overview import detail, iso_time, line, shown_epochs, shuffled
+from hubbub.aggregator.shelf import Once
 from hubbub.aggregator.store import TotalsStore
-from hubbub.analysis import Answer, Plausibility, answer_tiers, plausibility, together
-from hubbub.catalog import Bundle, Metric, closing_time, epoch_at
-from hubbub.errors import BadParameter, BatchTooSmall
-from hubbub.mechanisms import AnyMechanism, Totals
-from hubbub.privacy.amplification import Amplified, amplified_of
-from hubbub.serving import Window
+from hubbub.aggregator.trends import series
+from hubbub.aggregator.working import Asked, Worked, work
+from hubbub.analysis import changes, top
+from hubbub.catalog import EPOCH_SECONDS, Bundle, epoch_start
+from hubbub.errors import BadParameter
 
-__all__ = ["Queried", "Query"]
+__all__ = ["WHOLE", "Asked", "Page", "Query"]
+
+Row = TypeVar("Row")
+
+# Answers are kept up to so many values in all, about 100 MB; and of trends as many points.
+_MOST_VALUES: Final = 500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Queried:
-    """Estimates of one metric over the epochs that were added up.
+class Page:
+    """Which of the values: all from `first` on, or `number` of them; as listed or by rank."""
 
-    shuffled: of one report in the smallest batch that it came from, at the tier that hides least;
-        None if totals were begun before batches' sizes were kept.
-    """
+    first: int = 0
+    number: int | None = None
+    by_rank: bool = False
 
-    metric: Metric
-    epochs: tuple[int, ...]
-    answer: Answer
-    plausibility: Plausibility
-    shuffled: Amplified | None
+    def of(self, rows: Sequence[Row], rank: Callable[[Row], Any]) -> list[Row]:
+        """Those of the page."""
+        ordered = sorted(rows, key=rank) if self.by_rank else rows
+        end = None if self.number is None else self.first + self.number
+        return list(islice(ordered, self.first, end))
+
+
+WHOLE: Final = Page()
 
 
 class Query:
-    """Answers questions from the totals. Every method raises StoreUnavailable without Redis."""
+    """Answers questions from the totals. Every method raises StoreUnavailable without Redis.
+
+    Each that takes a metric's name, with all its tiers or of one alone ("theme/0.5"), raises
+    UnknownMetric; BadParameter for a range that is none, or candidates that do not fit;
+    BatchTooSmall for fewer reports than the metric's minimum batch.
+
+    beyond: where the shuffler's terms of the law come from; without, they are not known.
+    """
 
     def __init__(
-        self, bundle: Bundle, store: TotalsStore, clock: Callable[[], float] = time.time
+        self,
+        bundle: Bundle,
+        store: TotalsStore,
+        beyond: Beyond | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._bundle = bundle
+        self.collected = Collected(bundle, store, clock)
         self._store = store
-        self._clock = clock
+        self._beyond = beyond
+        self._answers: Once[Worked] = Once(_MOST_VALUES)
+        self._trends: Once[list[Series]] = Once(_MOST_VALUES)
 
-    async def metrics(self) -> list[tuple[Metric, list[int]]]:
-        """Every metric, with the epochs that hold a report."""
-        held = await self._held()
-        return [(metric, _epochs(metric, held)) for metric in self._bundle.metrics.values()]
+    async def metrics(self) -> list[MetricLine]:
+        """Every metric, with what is held of it."""
+        terms = await self._terms()
+        return [await line(self.collected, held, terms) for held in await self.collected.all()]
 
-    async def estimate(
-        self, name: str, *, epochs: Sequence[int], last: int, candidates: Sequence[str]
-    ) -> Queried:
-        """Estimates over `epochs`; or the `last` ones up to now; or, with neither, the newest held.
+    async def metric(self, name: str) -> MetricDetail:
+        """One metric, and what one person's report reveals."""
+        holding = await self.collected.find(name, Range(epochs="all"))
+        return await detail(self.collected, holding, await self._terms())
 
-        name: of a metric, with all its tiers; or of one tier alone, such as "theme/0.5".
+    async def estimate(self, name: str, asked: Asked, page: Page = WHOLE) -> Estimated:
+        """Estimates over the epochs that are meant, added up."""
+        holding = await self.collected.find(name, asked.range)
+        worked = await self._work(holding, asked)
+        metric, found = holding.metric, worked.answer
+        waiting, withheld = still(holding, await self._terms())
+        first, last = (epoch_start(holding.epochs[i], metric.epoch) for i in (0, -1))
+        return Estimated(
+            metric=metric.name,
+            description=metric.description,
+            epochs=list(holding.epochs),
+            since=iso_time(first),
+            until=iso_time(last + EPOCH_SECONDS[metric.epoch]),
+            final=all(self.collected.is_closed(metric, epoch) for epoch in holding.epochs),
+            updated=iso_time(worked.updated) if worked.updated else None,
+            reports=found.reports,
+            waiting=waiting,
+            withheld=withheld,
+            mechanism=metric.mechanism,
+            epsilon=metric.report_loss,
+            shuffled=shuffled(worked.shuffled) if worked.shuffled else None,
+            kind=found.kind,
+            confidence=found.confidence,
+            plausibility=worked.plausibility.p_value,
+            findings=list(worked.plausibility.findings),
+            mean=found.mean,
+            total=len(found.values),
+            values=page.of(found.values, lambda value: value.rank),
+        )
 
-        Raises:
-            UnknownMetric: the bundle does not have the metric.
-            BadParameter: epochs and last together, or candidates that do not fit.
-            BatchTooSmall: fewer reports than the metric's minimum batch.
-        """
-        metric = self._bundle.metric(name)
-        held = await self._held()
-        chosen = self._chosen(metric, held, epochs, last)
-        tiers, crowds = await self._read(metric, held, chosen)
-        # In a thread: decoding strings takes seconds, and batches keep coming meanwhile.
-        found = await asyncio.to_thread(answer_tiers, tiers, metric.values, candidates)
-        repeats = metric.limits.reports_per_epoch * len(chosen)
-        judged = await asyncio.to_thread(_judged, tiers, repeats)
-        shuffled = await asyncio.to_thread(_shuffled, crowds)
-        return Queried(metric, tuple(chosen), found, judged, shuffled)
+    async def top(self, name: str, asked: Asked, number: int) -> TopList:
+        """The most frequent values, and how sure their order is."""
+        holding = await self.collected.find(name, asked.range)
+        found = (await self._work(holding, asked)).answer
+        best = await asyncio.to_thread(top, found, number)
+        return TopList(
+            metric=holding.metric.name,
+            epochs=list(holding.epochs),
+            reports=found.reports,
+            confidence=found.confidence,
+            members=best.members,
+            order=best.order,
+            values=list(best.values),
+        )
 
-    async def closed(
-        self, metric: Metric, epochs: Sequence[int]
-    ) -> tuple[list[int], list[tuple[AnyMechanism, Totals]]]:
-        """Totals that change no more, with the epochs they are of: these, or the newest closed.
-
-        Raises:
-            BadParameter: an epoch that still takes reports, or holds none.
-            BatchTooSmall: fewer reports than the metric's minimum batch.
-        """
-        held = await self._held()
-        known = _epochs(metric, held)
-        over = [e for e in known if closing_time(e, metric.epoch) <= self._clock()]
-        chosen = sorted(set(epochs)) or over[-1:]
-        for epoch in chosen:
-            if epoch not in over:
-                closes = datetime.fromtimestamp(closing_time(epoch, metric.epoch), UTC)
-                raise BadParameter(
-                    f'metric "{metric.name}": epoch {epoch} has no final totals; an epoch with '
-                    f"reports has them once it takes no more, this one at {closes:%Y-%m-%d %H:%M} "
-                    "UTC"
-                )
-        tiers, _ = await self._read(metric, held, chosen)
-        return chosen, tiers
-
-    def _chosen(
-        self, metric: Metric, held: Mapping[str, set[int]], epochs: Sequence[int], last: int
-    ) -> list[int]:
-        """The epochs that are meant, of those that hold reports."""
-        known = _epochs(metric, held)
-        if epochs and last:
-            raise BadParameter("give epochs or last, not both")
-        if last:
-            newest = epoch_at(self._clock(), metric.epoch)
-            return [epoch for epoch in known if newest - last < epoch <= newest]
-        if epochs:
-            return sorted(set(epochs).intersection(known))
-        return known[-1:]
-
-    async def _read(
-        self, metric: Metric, held: Mapping[str, set[int]], chosen: Sequence[int]
-    ) -> tuple[list[tuple[AnyMechanism, Totals]], list[tuple[AnyMechanism, int]]]:
-        """Every tier's totals over these epochs, and the crowds of their batches.
-
-        Raises:
-            BatchTooSmall: fewer reports than the metric's minimum batch.
-        """
-        tiers = []
-        crowds: list[tuple[AnyMechanism, int]] = []
-        for stream in metric.streams:
-            mechanism = self._bundle.metric(stream).randomizer
-            totals = Totals([0] * mechanism.layout.size, 0)
-            for epoch in chosen:
-                if epoch in held[stream]:
-                    window = Window(stream, epoch)
-                    totals = _sum(totals, await self._store.read(window))
-                    crowds.append((mechanism, await self._store.crowd(window)))
-            tiers.append((mechanism, totals))
-        reports = sum(totals.reports for _, totals in tiers)
-        if reports < metric.min_batch:
-            raise BatchTooSmall(
-                f'metric "{metric.name}": {reports} reports in the epochs asked, below its minimum '
-                f"batch of {metric.min_batch}; ask for more epochs, or wait"
+    async def compare(self, name: str, asked: Asked, after: Range, page: Page = WHOLE) -> Compared:
+        """What differs between two ranges: the one of `asked`, before, and another, after."""
+        holdings = [await self.collected.find(name, one) for one in (asked.range, after)]
+        if shared := set(holdings[0].epochs) & set(holdings[1].epochs):
+            raise BadParameter(
+                f"both ranges hold epoch {min(shared)}: their errors would not be independent; "
+                "compare epochs that are in one of them alone"
             )
-        return tiers, crowds
+        old, new = [(await self._work(holding, asked)).answer for holding in holdings]
+        return Compared(
+            metric=holdings[0].metric.name,
+            kind=old.kind,
+            confidence=old.confidence,
+            before_epochs=list(holdings[0].epochs),
+            after_epochs=list(holdings[1].epochs),
+            before_reports=old.reports,
+            after_reports=new.reports,
+            total=len(old.values),
+            values=page.of(changes(old, new), lambda change: change.p_value),
+        )
 
-    async def _held(self) -> dict[str, set[int]]:
-        """Per stream, the epochs that hold a report."""
-        held: dict[str, set[int]] = {name: set() for name in self._bundle.streams}
-        for window, terms in (await self._store.law()).items():
-            if terms.get("counted") and window.stream in held:
-                held[window.stream].add(window.epoch)
-        return held
+    async def trend(
+        self, name: str, asked: Asked, values: Sequence[str] = (), number: int = 5
+    ) -> Trended:
+        """Epoch by epoch: these values, or the `number` most frequent ones of the whole range."""
+        holding = await self.collected.find(name, asked.range)
+        answer = (await self._work(holding, asked)).answer
 
+        async def make() -> tuple[list[Series], int]:
+            held = await self.collected.read(holding)
+            found = await asyncio.to_thread(
+                series,
+                *(self.collected, holding, held, answer),
+                values=values,
+                number=number,
+                candidates=asked.candidates,
+            )
+            return found, sum(len(one.points) for one in found)
 
-def _epochs(metric: Metric, held: Mapping[str, set[int]]) -> list[int]:
-    """The epochs that hold a report of the metric, of any tier, ascending."""
-    return sorted({epoch for stream in metric.streams for epoch in held[stream]})
+        key = (holding.metric.name, asked, tuple(values), number, holding.stamp)
+        return Trended(
+            metric=holding.metric.name,
+            kind=answer.kind,
+            confidence=answer.confidence,
+            min_batch=holding.metric.min_batch,
+            epochs=shown_epochs(self.collected, holding, holding.epochs),
+            series=await self._trends.get(key, make),
+        )
 
+    async def status(self) -> Status:
+        """Where every report is."""
+        return await status(self._store, self._beyond)
 
-def _judged(tiers: Sequence[tuple[AnyMechanism, Totals]], repeats: int) -> Plausibility:
-    return together([plausibility(*tier, repeats) for tier in tiers if tier[1].reports])
+    async def _terms(self) -> Terms | None:
+        return await self._beyond.terms() if self._beyond else None
 
+    async def _work(self, holding: Holding, asked: Asked) -> Worked:
+        """What the totals of these epochs say."""
 
-def _shuffled(crowds: Sequence[tuple[AnyMechanism, int]]) -> Amplified | None:
-    """The weakest central guarantee over all batches."""
-    if not all(crowd for _, crowd in crowds):
-        return None
-    found = [amplified_of(mechanism, crowd) for mechanism, crowd in set(crowds)]
-    return max(found, key=lambda one: one.epsilon, default=None)
+        async def make() -> tuple[Worked, int]:
+            held = await self.collected.read(holding)
+            worked = await asyncio.to_thread(work, self.collected, holding, held, asked)
+            return worked, len(worked.answer.values)
 
-
-def _sum(one: Totals, other: Totals) -> Totals:
-    """Totals of disjoint sets of reports under one definition simply add."""
-    cells = [a + b for a, b in zip(one.cells, other.cells, strict=True)]
-    return Totals(cells, one.reports + other.reports)
+        key = (holding.metric.name, asked.confidence, asked.candidates, holding.stamp)
+        return await self._answers.get(key, make)

@@ -4,7 +4,7 @@ Keys, for a window W = STREAM:EPOCH, behind the prefix "aggregator:":
 
     totals:{W}    hash: cells (packed little-endian int64), batches (first 8 bytes of the id of each
                   that is in them), law (JSON: counted, duplicate, rejected:REASON), crowd (of the
-                  smallest batch)
+                  smallest batch), at (when reports were last counted)
     seen:{W}      hash: tag -> the batch that it was counted in, until the window takes no more
     windows       hash: every W -> its number of shards
 
@@ -19,15 +19,13 @@ obstacle to it, since they are its own.
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from hubbub.aggregator.store import Commit, Outcome
+from hubbub.aggregator.store import Commit, Held, Outcome
 from hubbub.catalog import TAG_BYTES
-from hubbub.mechanisms import Totals
 from hubbub.serving import RedisServer, Window, awaited
 
 __all__ = ["RedisStore"]
@@ -37,13 +35,13 @@ _ID_BYTES: Final = 8
 # Beyond any batch.
 _NOBODY: Final = 1 << 40
 
-# KEYS: totals, seen. ARGV: batch id, tags end to end, cells, seen_until, crowd, then name and
+# KEYS: totals, seen. ARGV: batch id, tags end to end, cells, seen_until, crowd, at, then name and
 # amount of every term of the law. `unpack` fails past some thousands of arguments, so tags and
 # cells go in chunks. Lua's numbers are doubles: a cell is exact only below 2**53, so a sum past it
 # is refused before any write.
 _ADD: Final = """
 local id = ARGV[1]
-local old = redis.call('HMGET', KEYS[1], 'cells', 'batches', 'law', 'crowd')
+local old = redis.call('HMGET', KEYS[1], 'cells', 'batches', 'law', 'crowd', 'at')
 local ids, at = old[2] or '', 0
 repeat
   at = string.find(ids, id, at + 1, true)
@@ -85,14 +83,14 @@ elseif #more > 0 then
   cells = more
 end
 local law = old[3] and cjson.decode(old[3]) or {}
-for i = 6, #ARGV, 2 do law[ARGV[i]] = (law[ARGV[i]] or 0) + tonumber(ARGV[i + 1]) end
-local crowd = tonumber(old[4] or ARGV[5])
-if #tags > 0 then crowd = math.min(crowd, tonumber(ARGV[5])) end
+for i = 7, #ARGV, 2 do law[ARGV[i]] = (law[ARGV[i]] or 0) + tonumber(ARGV[i + 1]) end
+local crowd, at = tonumber(old[4] or ARGV[5]), old[5] or '0'
+if #tags > 0 then crowd, at = math.min(crowd, tonumber(ARGV[5])), ARGV[6] end
 
 for _, entry in ipairs(pairs_of) do redis.call('HSET', KEYS[2], unpack(entry)) end
 redis.call('EXPIREAT', KEYS[2], ARGV[4])
 redis.call('HSET', KEYS[1], 'cells', cells, 'batches', ids .. id, 'law', cjson.encode(law),
-           'crowd', string.format('%d', crowd))
+           'crowd', string.format('%d', crowd), 'at', at)
 return {'applied'}
 """
 
@@ -131,6 +129,7 @@ class RedisStore:
                 commit.seen_until,
                 # What counts nothing leaves the smallest crowd as it is.
                 commit.crowd if len(commit.tags) else _NOBODY,
+                commit.at,
                 *(part for item in terms.items() if item[1] for part in item),
             ],
             client=pipe,
@@ -138,37 +137,34 @@ class RedisStore:
         [[kind, *seen]] = await self._server.durable(pipe)
         return Outcome(kind.decode()), frozenset(seen)
 
-    async def read(self, window: Window) -> Totals:
-        """The totals of a window; no cells at all if nothing was counted."""
+    async def read(self, windows: Sequence[Window]) -> list[Held]:
+        """What each of these windows holds, in their order."""
         async with self._server.errors():
-            shards = int(await awaited(self._redis.hget("aggregator:windows", window.name)) or 0)
-            parts = [await self._read(window, shard) for shard in range(shards)]
-        cells = [cells for cells, _ in parts if len(cells)]
-        summed = np.sum(cells, axis=0).tolist() if cells else []
-        return Totals(summed, sum(counted for _, counted in parts))
+            known = await awaited(self._redis.hgetall("aggregator:windows")) if windows else {}
+            shards = [int(known.get(window.name.encode(), 0)) for window in windows]
+            pipe = self._redis.pipeline(transaction=False)
+            for window, number in zip(windows, shards, strict=True):
+                for shard in range(number):
+                    pipe.hmget(_key("totals", window, shard), ["cells", "law", "crowd", "at"])
+            parts = iter(await pipe.execute())
+        return [_held([next(parts) for _ in range(number)]) for number in shards]
 
-    async def _read(self, window: Window, shard: int) -> tuple[npt.NDArray[np.int64], int]:
-        key = _key("totals", window, shard)
-        packed, law = await awaited(self._redis.hmget(key, ["cells", "law"]))
-        return np.frombuffer(packed or b"", dtype="<i8"), _law(law).get("counted", 0)
-
-    async def crowd(self, window: Window) -> int:
-        """The smallest crowd of any batch that was counted; 0 if none is known."""
-        async with self._server.errors():
-            shards = int(await awaited(self._redis.hget("aggregator:windows", window.name)) or 0)
-            keys = [_key("totals", window, shard) for shard in range(shards)]
-            told = [await awaited(self._redis.hmget(key, ["law", "crowd"])) for key in keys]
-        # Totals of before crowds were kept have none: nothing is known of them.
-        known = [int(crowd or 0) for law, crowd in told if _law(law).get("counted")]
-        return min(known, default=0)
+    async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
+        """How many reports every window of these streams holds, where it holds any."""
+        found = (await self._laws(streams)).items()
+        return {window: terms["counted"] for window, terms in found if terms["counted"]}
 
     async def law(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
+        return await self._laws(None)
+
+    async def _laws(self, streams: Collection[str] | None) -> dict[Window, Counter[str]]:
         async with self._server.errors():
             known = await awaited(self._redis.hgetall("aggregator:windows"))
             shards = [
                 (window, shard)
                 for window, number in sorted((Window.parse(w), int(n)) for w, n in known.items())
+                if streams is None or window.stream in streams
                 for shard in range(number)
             ]
             pipe = self._redis.pipeline(transaction=False)
@@ -179,6 +175,17 @@ class RedisStore:
         for (window, _), law in zip(shards, answers, strict=True):
             terms.setdefault(window, Counter()).update(_law(law))
         return terms
+
+
+def _held(shards: Sequence[Sequence[bytes | None]]) -> Held:
+    """A window from cells, law, crowd and time of each of its shards."""
+    counts = [_law(law).get("counted", 0) for _, law, _, _ in shards]
+    cells = [np.frombuffer(packed, dtype="<i8") for packed, _, _, _ in shards if packed]
+    summed = np.stack(cells).sum(axis=0) if cells else np.zeros(0, dtype=np.int64)
+    # Totals of before crowds and times were kept have none: nothing is known of them.
+    crowds = [int(shard[2] or 0) for shard, counted in zip(shards, counts, strict=True) if counted]
+    times = [int(at or 0) for _, _, _, at in shards]
+    return Held(summed, sum(counts), min(crowds, default=0), max(times, default=0))
 
 
 def _law(text: bytes | None) -> dict[str, int]:

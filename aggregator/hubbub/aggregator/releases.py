@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
 
-from hubbub.aggregator.query import Query
+from hubbub.aggregator.collected import Collected
 from hubbub.aggregator.record import Entry, Record, spent
-from hubbub.catalog import Budget, Bundle, Metric
+from hubbub.catalog import Budget, Metric
 from hubbub.errors import BadParameter
 from hubbub.privacy.releases import QUERIES, release
 from hubbub.privacy.releases import Query as Asked
@@ -58,13 +58,12 @@ class Releases:
 
     def __init__(
         self,
-        bundle: Bundle,
-        query: Query,
+        collected: Collected,
         record: Record,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._bundle = bundle
-        self._query = query
+        self._bundle = collected.bundle
+        self._collected = collected
         self._record = record
         self._clock = clock
 
@@ -84,7 +83,9 @@ class Releases:
             raise BadParameter(
                 f'metric "{metric.name}" is not released: the catalog gives it no release'
             )
-        epochs, parts = await self._query.closed(metric, ask.epochs)
+        holding = await self._collected.closed(metric, ask.epochs)
+        held, epochs = await self._collected.read(holding), holding.epochs
+        parts = self._collected.tiers(metric, held, epochs)
         answer = await asyncio.to_thread(
             release,
             parts,

@@ -1,13 +1,19 @@
 """The aggregator's gRPC faces: Ingest for the shuffler, Query and Status for people."""
 
-from typing import Any, NoReturn
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import grpc
 import grpc.aio
 
+import hubbub.wire.v1.services_pb2 as wire
+from hubbub.aggregator.collected import Range
 from hubbub.aggregator.intake import Intake
-from hubbub.aggregator.query import Query
+from hubbub.aggregator.messages import message
+from hubbub.aggregator.query import Asked, Query
 from hubbub.aggregator.store import Outcome, TotalsStore
+from hubbub.analysis import CONFIDENCE
 from hubbub.errors import (
     BadParameter,
     BatchTooSmall,
@@ -16,27 +22,13 @@ from hubbub.errors import (
     StoreUnavailable,
     UnknownMetric,
 )
-from hubbub.privacy.amplification import ASSUMPTION, Amplified
 from hubbub.serving import Window
-from hubbub.wire.v1.services_pb2 import (
-    Batch,
-    BatchOutcome,
-    EstimateRequest,
-    EstimateResponse,
-    MetricsRequest,
-    MetricsResponse,
-    MetricSummary,
-    Shuffled,
-    StatusRequest,
-    StatusResponse,
-    ValueEstimate,
-    WindowStatus,
-)
 from hubbub.wire.v1.services_pb2_grpc import IngestServicer, OperatorServicer, QueryServicer
 
 __all__ = ["Context", "IngestService", "OperatorService", "QueryService", "abort"]
 
 Context = grpc.aio.ServicerContext[Any, Any]
+Answer = TypeVar("Answer")
 
 _BATCH_ID_BYTES = 16
 _STATUS = {
@@ -60,7 +52,7 @@ class IngestService(IngestServicer):
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
 
-    async def Apply(self, request: Batch, context: Context) -> BatchOutcome:  # noqa: N802 named by the proto
+    async def Apply(self, request: wire.Batch, context: Context) -> wire.BatchOutcome:  # noqa: N802 named by the proto
         """Count one batch; answered only once it is committed."""
         try:
             if len(request.batch_id) != _BATCH_ID_BYTES:
@@ -73,7 +65,7 @@ class IngestService(IngestServicer):
             )
         except HubbubError as error:
             await abort(context, error)
-        return BatchOutcome(already_applied=outcome is Outcome.ALREADY_APPLIED)
+        return wire.BatchOutcome(already_applied=outcome is Outcome.ALREADY_APPLIED)
 
 
 class OperatorService(OperatorServicer):
@@ -82,89 +74,84 @@ class OperatorService(OperatorServicer):
     def __init__(self, store: TotalsStore) -> None:
         self._store = store
 
-    async def Status(self, request: StatusRequest, context: Context) -> StatusResponse:  # noqa: N802 named by the proto
+    async def Status(self, request: wire.StatusRequest, context: Context) -> wire.StatusResponse:  # noqa: N802 named by the proto
         """Counts per window, and nothing else."""
         del request
         try:
             law = await self._store.law()
         except HubbubError as error:
             await abort(context, error)
-        return StatusResponse(
+        return wire.StatusResponse(
             windows=[
-                WindowStatus(stream=window.stream, epoch=window.epoch, terms=terms)
+                wire.WindowStatus(stream=window.stream, epoch=window.epoch, terms=terms)
                 for window, terms in law.items()
             ]
         )
 
 
 class QueryService(QueryServicer):
-    """Tells estimates, and which metrics there are."""
+    """Answers analysts' questions."""
 
     def __init__(self, query: Query) -> None:
         self._query = query
 
-    async def Metrics(self, request: MetricsRequest, context: Context) -> MetricsResponse:  # noqa: N802 named by the proto
+    async def Metrics(self, request: wire.MetricsRequest, context: Context) -> wire.MetricsResponse:  # noqa: N802 named by the proto
         """Every metric, with the epochs that hold a report."""
         del request
-        try:
-            metrics = await self._query.metrics()
-        except HubbubError as error:
-            await abort(context, error)
-        return MetricsResponse(
-            metrics=[
-                MetricSummary(
-                    name=metric.name,
-                    description=metric.description,
-                    mechanism=metric.mechanism,
-                    epsilon=metric.report_loss,
-                    epoch_length=metric.epoch,
-                    epochs=epochs,
-                )
-                for metric, epochs in metrics
-            ]
+        with_errors = _answered(context, self._query.metrics())
+        return wire.MetricsResponse(
+            metrics=[message(wire.MetricLine, line) for line in await with_errors]
         )
 
-    async def Estimate(self, request: EstimateRequest, context: Context) -> EstimateResponse:  # noqa: N802 named by the proto
+    async def Describe(self, request: wire.DescribeRequest, context: Context) -> wire.MetricDetail:  # noqa: N802 named by the proto
+        """One metric, and what one person's report reveals."""
+        return message(
+            wire.MetricDetail, await _answered(context, self._query.metric(request.metric))
+        )
+
+    async def Estimate(self, request: wire.EstimateRequest, context: Context) -> wire.Estimated:  # noqa: N802 named by the proto
         """Estimates with their intervals."""
-        try:
-            queried = await self._query.estimate(
-                request.metric,
-                epochs=list(request.epochs),
-                last=request.last,
-                candidates=list(request.candidates),
-            )
-        except HubbubError as error:
-            await abort(context, error)
-        return EstimateResponse(
-            metric=queried.metric.name,
-            epochs=queried.epochs,
-            reports=queried.answer.reports,
-            mechanism=queried.metric.mechanism,
-            epsilon=queried.metric.report_loss,
-            confidence=queried.answer.confidence,
-            kind=queried.answer.kind,
-            plausibility=queried.plausibility.p_value,
-            findings=queried.plausibility.findings,
-            shuffled=_shuffled(queried.shuffled),
-            values=[
-                ValueEstimate(
-                    value=value.value,
-                    estimate=value.estimate,
-                    stderr=value.stderr,
-                    low=value.low,
-                    high=value.high,
-                    share=value.share,
-                    detected=value.detected,
-                    fitted=value.fitted,
-                )
-                for value in queried.answer.values
-            ],
-        )
+        asked = _asked(request.range, request.confidence, request.candidates)
+        found = await _answered(context, self._query.estimate(request.metric, asked))
+        # In a thread: a million values take seconds.
+        return await asyncio.to_thread(message, wire.Estimated, found)
+
+    async def Top(self, request: wire.TopRequest, context: Context) -> wire.TopList:  # noqa: N802 named by the proto
+        """The most frequent values, and how sure their order is."""
+        asked = _asked(request.range, request.confidence, request.candidates)
+        found = await _answered(context, self._query.top(request.metric, asked, request.number))
+        return message(wire.TopList, found)
+
+    async def Compare(self, request: wire.CompareRequest, context: Context) -> wire.Compared:  # noqa: N802 named by the proto
+        """What differs between two ranges."""
+        asked = _asked(request.before, request.confidence, request.candidates)
+        after = _range(request.after)
+        found = await _answered(context, self._query.compare(request.metric, asked, after))
+        return await asyncio.to_thread(message, wire.Compared, found)
+
+    async def Trend(self, request: wire.TrendRequest, context: Context) -> wire.Trended:  # noqa: N802 named by the proto
+        """Some values epoch by epoch."""
+        asked = _asked(request.range, request.confidence, request.candidates)
+        found = self._query.trend(request.metric, asked, list(request.values), request.number)
+        return message(wire.Trended, await _answered(context, found))
+
+    async def Law(self, request: wire.LawRequest, context: Context) -> wire.Status:  # noqa: N802 named by the proto
+        """The conservation law."""
+        del request
+        return message(wire.Status, await _answered(context, self._query.status()))
 
 
-def _shuffled(found: Amplified | None) -> Shuffled | None:
-    if found is None:
-        return None
-    return Shuffled(
-        epsilon=found.epsilon, delta=found.delta, reports=found.reports, assumption=ASSUMPTION
-    )
+def _range(given: wire.Range) -> Range:
+    return Range(given.last, given.epochs)
+
+
+def _asked(given: wire.Range, confidence: float, candidates: Sequence[str]) -> Asked:
+    return Asked(_range(given), confidence or CONFIDENCE, tuple(candidates))
+
+
+async def _answered(context: Context, question: Awaitable[Answer]) -> Answer:
+    """The answer, or the call's end with the status of what was wrong."""
+    try:
+        return await question
+    except HubbubError as error:
+        await abort(context, error)

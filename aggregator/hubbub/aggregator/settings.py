@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hubbub.serving import Common, add_common, check_range, common
+from hubbub.serving import Common, TlsFolder, add_common, check_range, common
 
 __all__ = ["Settings", "parse"]
 
@@ -20,6 +20,10 @@ class Settings:
     listen: str
     query_listen: str
     http_listen: str
+    http_tokens: Path | None
+    http_tls: TlsFolder | None
+    http_rate: float
+    shuffler_status: str
     common: Common
     processes: int
     shards: int
@@ -45,7 +49,28 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     parser.add_argument(
         "--http-listen",
         default="",
-        help="for releases over HTTP, on this machine alone; off without it",
+        help="for the web page, HTTP/JSON and exports; off without it",
+    )
+    parser.add_argument(
+        "--http-tokens",
+        type=Path,
+        help="file of who may ask over HTTP, of hubbub keys token; without it, everyone on this "
+        "machine, and on no other",
+    )
+    parser.add_argument(
+        "--http-tls", type=Path, help="folder of certificates for HTTPS; plain HTTP without it"
+    )
+    parser.add_argument(
+        "--http-rate",
+        type=float,
+        default=50.0,
+        help="requests a second and caller, on average; 0 for no limit (%(default)s)",
+    )
+    parser.add_argument(
+        "--shuffler-status",
+        default="",
+        help="HOST:PORT of the shuffler's status, for counts of what still waits there; without "
+        "it, the conservation law cannot be told",
     )
     add_common(parser, metrics_listen="127.0.0.1:7075")
     parser.add_argument(
@@ -62,6 +87,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         "the nodes of a Redis Cluster; decided when an epoch begins (%(default)s)",
     )
     given = parser.parse_args(arguments)
+    check_range(given, "http_rate", 0, 1e6)
     check_range(given, "processes", 1, 256)  # beyond any machine this runs on
     check_range(given, "shards", 1, 256)  # a tag's first byte chooses
     return Settings(
@@ -70,6 +96,10 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         listen=given.listen,
         query_listen=given.query_listen,
         http_listen=given.http_listen,
+        http_tokens=given.http_tokens,
+        http_tls=TlsFolder(given.http_tls, "aggregator") if given.http_tls else None,
+        http_rate=given.http_rate,
+        shuffler_status=given.shuffler_status,
         common=common(given, "aggregator"),
         processes=given.processes,
         shards=given.shards,

@@ -1,7 +1,7 @@
 """Where totals live: the contract, and its fake in memory. redis_store.py is the real one."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -12,7 +12,9 @@ import numpy.typing as npt
 from hubbub.mechanisms import Totals
 from hubbub.serving import Window
 
-__all__ = ["Commit", "MemoryStore", "Outcome", "TotalsStore"]
+__all__ = ["Commit", "Held", "Integers", "MemoryStore", "Outcome", "TotalsStore"]
+
+Integers = npt.NDArray[np.int64]
 
 
 class Outcome(Enum):
@@ -38,16 +40,38 @@ class Commit:
     crowd: how many reports of the whole batch are counted, at most as many as truly are; 0 if
         that is not known: they are what each of them hides among.
     seen_until: when tags may be forgotten, in seconds since 1970.
+    at: when this is, in whole seconds since 1970; 0 if it is not known.
     """
 
     batch_id: bytes
     tags: Sequence[bytes]
-    cells: npt.NDArray[np.int64]
+    cells: Integers
     duplicates: int
     rejected: Mapping[str, int]
     seen_until: int
     shard: int = 0
     crowd: int = 0
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a window holds.
+
+    cells: shape (layout.size,), or empty if nothing was counted. counted: how many reports they sum
+    up; it grows with every change of the cells. crowd: of the smallest batch, 0 if it is not known.
+    at: when the last reports were counted, in seconds since 1970; 0 if it is not known.
+    """
+
+    cells: Integers
+    counted: int
+    crowd: int
+    at: int
+
+    @property
+    def totals(self) -> Totals:
+        """As mechanisms take them."""
+        return Totals(self.cells.tolist(), self.counted)
 
 
 class TotalsStore(Protocol):
@@ -61,12 +85,12 @@ class TotalsStore(Protocol):
         """Apply a commit whole or not at all; with SEEN, the tags that were counted before."""
         ...
 
-    async def read(self, window: Window) -> Totals:
-        """The totals of a window; no cells at all if nothing was counted."""
+    async def read(self, windows: Sequence[Window]) -> list[Held]:
+        """What each of these windows holds, in their order."""
         ...
 
-    async def crowd(self, window: Window) -> int:
-        """The smallest crowd of any batch that was counted; 0 if none is known."""
+    async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
+        """How many reports every window of these streams holds, where it holds any."""
         ...
 
     async def law(self) -> Mapping[Window, Mapping[str, int]]:
@@ -76,11 +100,12 @@ class TotalsStore(Protocol):
 
 @dataclass(slots=True)
 class _Sums:
-    cells: npt.NDArray[np.int64] | None = None
+    cells: Integers | None = None
     tags: set[bytes] = field(default_factory=set)
     batches: set[bytes] = field(default_factory=set)
     terms: dict[str, int] = field(default_factory=dict)
     crowds: list[int] = field(default_factory=list)
+    at: int = 0
 
 
 class MemoryStore:
@@ -108,23 +133,29 @@ class MemoryStore:
         if len(commit.tags):
             sums.cells = commit.cells.copy() if sums.cells is None else sums.cells + commit.cells
             sums.crowds.append(commit.crowd)
+            sums.at = commit.at
         changes = {"counted": len(commit.tags), "duplicate": commit.duplicates}
         changes |= {f"rejected:{reason}": number for reason, number in commit.rejected.items()}
         for term, number in changes.items():
             sums.terms[term] = sums.terms.get(term, 0) + number
         return Outcome.APPLIED, frozenset()
 
-    async def read(self, window: Window) -> Totals:
-        """The totals of a window; no cells at all if nothing was counted."""
-        shards = self._windows.get(window, [])
-        parts = [sums.cells for sums in shards if sums.cells is not None]
-        cells = np.sum(parts, axis=0).tolist() if parts else []
-        return Totals(cells, sum(sums.terms.get("counted", 0) for sums in shards))
+    async def read(self, windows: Sequence[Window]) -> list[Held]:
+        """What each of these windows holds, in their order."""
+        return [self._held(self._windows.get(window, [])) for window in windows]
 
-    async def crowd(self, window: Window) -> int:
-        """The smallest crowd of any batch that was counted; 0 if none is known."""
-        shards = self._windows.get(window, [])
-        return min((crowd for sums in shards for crowd in sums.crowds), default=0)
+    def _held(self, shards: Sequence[_Sums]) -> Held:
+        parts = [sums.cells for sums in shards if sums.cells is not None]
+        cells = np.sum(parts, axis=0) if parts else np.zeros(0, dtype=np.int64)
+        counted = sum(sums.terms.get("counted", 0) for sums in shards)
+        crowd = min((crowd for sums in shards for crowd in sums.crowds), default=0)
+        return Held(cells, counted, crowd, max((sums.at for sums in shards), default=0))
+
+    async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
+        """How many reports every window of these streams holds, where it holds any."""
+        law = (await self.law()).items()
+        found = {window: terms["counted"] for window, terms in law if window.stream in streams}
+        return {window: number for window, number in found.items() if number}
 
     async def law(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""

@@ -1,24 +1,33 @@
 """Floor 2. From totals to answers, pure: no network, no store. numpy allowed."""
 
-from hubbub.analysis.answer import Answer, ValueAnswer, answer, answer_tiers
+from hubbub.analysis.answer import CONFIDENCE, Answer, Mean, ValueAnswer, answer, answer_tiers
+from hubbub.analysis.change import Change, changes
 from hubbub.analysis.consistency import base_cut, norm_sub, simplex
 from hubbub.analysis.decode import Decoded, decode, decode_counts
 from hubbub.analysis.design import Collection
 from hubbub.analysis.estimate import estimate
 from hubbub.analysis.intervals import discoveries, interval, p_values
+from hubbub.analysis.order import Top, TopValue, top
 from hubbub.analysis.plausible import Plausibility, plausibility, together
 from hubbub.analysis.poisoning import Attack, maximal_gain
+from hubbub.analysis.trend import shares
 
 __all__ = [
+    "CONFIDENCE",
     "Answer",
     "Attack",
+    "Change",
     "Collection",
     "Decoded",
+    "Mean",
     "Plausibility",
+    "Top",
+    "TopValue",
     "ValueAnswer",
     "answer",
     "answer_tiers",
     "base_cut",
+    "changes",
     "decode",
     "decode_counts",
     "discoveries",
@@ -28,6 +37,8 @@ __all__ = [
     "norm_sub",
     "p_values",
     "plausibility",
+    "shares",
     "simplex",
     "together",
+    "top",
 ]

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import sqrt
 from typing import Final, Literal
 
 import numpy as np
 
+from hubbub.analysis.consistency import simplex
 from hubbub.analysis.decode import decode
-from hubbub.analysis.distribution import smooth, unbiased
-from hubbub.analysis.estimate import estimate
+from hubbub.analysis.figures import Figures, correlation, figures, merged
 from hubbub.analysis.intervals import (
     Floats,
     Mask,
@@ -20,7 +19,6 @@ from hubbub.analysis.intervals import (
     p_values,
     selected,
 )
-from hubbub.analysis.sketch import count
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Rappor, Totals
 from hubbub.mechanisms.buckets import BucketFlips
@@ -30,7 +28,18 @@ from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.wave import SquareWave
 
-__all__ = ["Answer", "AnswerKind", "ValueAnswer", "answer", "answer_tiers", "range_labels"]
+__all__ = [
+    "CONFIDENCE",
+    "FALSE_DISCOVERY_RATE",
+    "Answer",
+    "AnswerKind",
+    "Mean",
+    "ValueAnswer",
+    "answer",
+    "answer_tiers",
+    "mean_of",
+    "range_labels",
+]
 
 AnswerKind = Literal["values", "ranges", "mean"]
 
@@ -43,8 +52,10 @@ class ValueAnswer:
     """One value: estimate, standard error and interval in reports; its share of all reports.
 
     Of a mean: in the metric's own unit; share is its place in the range, 0 at low and 1 at high.
-    fitted: where there is one, the post-processed estimate: of strings the non-negative fit of what
-        was detected, of a distribution the smooth one. Better as a picture, biased.
+    rank: 1 for the largest estimate; of ranges and a mean too.
+    consistent: the post-processed estimate, never below 0 and never more than all reports together:
+        of strings the non-negative fit of what was detected, of a distribution the smooth one, else
+        the nearest histogram. Better as a picture, biased. None for a mean.
     """
 
     value: str
@@ -53,8 +64,19 @@ class ValueAnswer:
     low: float
     high: float
     share: float
+    rank: int
     detected: bool
-    fitted: float | None = None
+    consistent: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean of numbers, in the metric's own unit, with its interval."""
+
+    estimate: float
+    stderr: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +84,16 @@ class Answer:
     """All values of one metric, with the confidence of their intervals.
 
     kind: how many reports hold each of some values, or fall in each of some ranges; or a mean.
+    correlation: the most that two estimates vary against each other, in [0, 1].
+    mean: of ranges, the mean of the numbers in them, each taken for its range's middle.
     """
 
     kind: AnswerKind
     reports: int
     confidence: float
     values: tuple[ValueAnswer, ...]
+    correlation: float
+    mean: Mean | None = None
 
 
 def answer(
@@ -92,11 +118,14 @@ def answer_tiers(
     values: Sequence[str] | None,
     candidates: Sequence[str] = (),
     confidence: float = CONFIDENCE,
+    repeats: int = 1,
 ) -> Answer:
     """As `answer`, from people who report at different epsilons, each a mechanism with totals.
 
     Shares are weighted by inverse variance: the best there is if which epsilon a person chose has
     nothing to do with the value; otherwise the answer leans to those who chose the larger one.
+    repeats: how many of the reports one device may have made; see `figures`. A decode of RAPPOR
+        strings reads its noise off what it cannot explain, repeated lies included.
     """
     heard = [tier for tier in tiers if tier[1].reports] or tiers[:1]
     mechanism, totals = heard[0]
@@ -107,16 +136,19 @@ def answer_tiers(
     if isinstance(mechanism, Rappor):  # has no tiers: it has no epsilon to scale
         return _decoded(mechanism, totals, candidates, confidence)
     reports = [tier_totals.reports for _, tier_totals in heard]
-    figures = _merged([_figures(*tier, candidates) for tier in heard], reports)
+    found = merged([figures(*tier, candidates, repeats) for tier in heard], reports)
+    against = max(correlation(tier_mechanism) for tier_mechanism, _ in heard)
     match mechanism:
         case CountMeanSketch() | HadamardSketch():
-            p = p_values(figures.estimates / figures.absent)
+            p = p_values(found.estimates / found.absent)
             level = critical(p, FALSE_DISCOVERY_RATE)
-            low, high = selected(figures.estimates, figures.stderrs, p, level, confidence)
-            columns = figures.estimates, figures.stderrs, low, high, p <= level
-            return _tell("values", candidates, sum(reports), confidence, columns)
+            low, high = selected(found.estimates, found.stderrs, p, level, confidence)
+            columns = found.estimates, found.stderrs, low, high, p <= level
+            consistent = _nearest(found, sum(reports), others=True)
+            rows = _told(candidates, sum(reports), columns, consistent)
+            return Answer("values", sum(reports), confidence, rows, against)
         case OneBitMean() | PiecewiseMean():
-            return _mean(mechanism, figures, sum(reports), confidence)
+            return _mean(mechanism, found, sum(reports), confidence)
         case SquareWave() | BucketFlips():
             kind: AnswerKind = "ranges"
             values = range_labels(mechanism)
@@ -124,56 +156,10 @@ def answer_tiers(
             kind = "values"
     if values is None:
         raise BadParameter(f"{mechanism.NAME} answers listed values, and there are none")
-    columns = _columns(figures, confidence)
-    fitted = None if figures.fitted is None else figures.fitted.tolist()
-    return _tell(kind, values, sum(reports), confidence, columns, fitted)
-
-
-@dataclass(frozen=True, slots=True)
-class _Figures:
-    """Of each value, in reports: estimate, its standard error, and that if nobody held the value.
-
-    absent: a value is judged by these. fitted: a post-processed estimate, where there is one.
-    """
-
-    estimates: Floats
-    stderrs: Floats
-    absent: Floats
-    fitted: Floats | None = None
-
-
-def _figures(mechanism: AnyMechanism, totals: Totals, candidates: Sequence[str]) -> _Figures:
-    match mechanism:
-        case CountMeanSketch() | HadamardSketch():
-            return _Figures(*count(mechanism, totals, candidates))
-        case SquareWave():
-            estimates, stderrs = unbiased(mechanism, totals)
-            return _Figures(estimates, stderrs, stderrs, smooth(mechanism, totals))
-        case OneBitMean() | PiecewiseMean():
-            given = mechanism.estimate(totals)
-            absent = mechanism.variance(totals.reports / 2, totals.reports)  # there is no absence
-        case _:
-            given = estimate(mechanism, totals)
-            absent = mechanism.variance(0, totals.reports)
-    stderrs = np.sqrt(np.array(given.variances))
-    return _Figures(np.array(given.values), stderrs, np.full_like(stderrs, sqrt(absent)))
-
-
-def _merged(figures: Sequence[_Figures], reports: Sequence[int]) -> _Figures:
-    """One set of figures for all reports, from tiers with so many each."""
-    if len(figures) == 1:
-        return figures[0]
-    # A weight that does not look at the estimates pulls them nowhere.
-    numbers = np.array(reports, dtype=np.float64)
-    precise = numbers**2 / np.array([(tier.absent**2).mean() for tier in figures])
-    scales = precise / precise.sum() * numbers.sum() / numbers
-    fits = [tier.fitted for tier in figures if tier.fitted is not None]
-    return _Figures(
-        scales @ np.array([tier.estimates for tier in figures]),
-        np.sqrt(scales**2 @ np.array([tier.stderrs for tier in figures]) ** 2),
-        np.sqrt(scales**2 @ np.array([tier.absent for tier in figures]) ** 2),
-        scales @ np.array(fits) if fits else None,
-    )
+    consistent = _nearest(found, sum(reports)) if found.smooth is None else found.smooth
+    told = _told(values, sum(reports), _columns(found, confidence), consistent)
+    mean = mean_of(mechanism, found, sum(reports), confidence)
+    return Answer(kind, sum(reports), confidence, told, against, mean)
 
 
 def _decoded(
@@ -181,53 +167,81 @@ def _decoded(
 ) -> Answer:
     found = decode(mechanism, totals, candidates, FALSE_DISCOVERY_RATE, confidence)
     columns = found.estimates, found.stderrs, found.low, found.high, found.detected
-    return _tell("values", candidates, totals.reports, confidence, columns, found.fitted.tolist())
+    values = _told(candidates, totals.reports, columns, found.fitted)
+    return Answer("values", totals.reports, confidence, values, correlation(mechanism))
 
 
 Columns = tuple[Floats, Floats, Floats, Floats, Mask]
 
 
-def _tell(  # noqa: PLR0917 an answer's parts, in its own order
-    kind: AnswerKind,
-    names: Sequence[str],
-    reports: int,
-    confidence: float,
-    columns: Columns,
-    fitted: Sequence[float | None] | None = None,
-) -> Answer:
-    shares = (columns[0] / max(reports, 1)).tolist()
-    lists = (column.tolist() for column in columns)
-    rows = zip(names, *lists, shares, fitted or [None] * len(shares), strict=True)
-    return Answer(
-        kind,
-        reports,
-        confidence,
-        tuple(
-            ValueAnswer(name, value, stderr, low, high, share, detected, fit)
-            for name, value, stderr, low, high, detected, share, fit in rows
-        ),
-    )
+def _told(
+    names: Sequence[str], reports: int, columns: Columns, consistent: Floats
+) -> tuple[ValueAnswer, ...]:
+    estimates = columns[0]
+    ranks = np.empty(len(estimates), dtype=np.int64)
+    ranks[np.argsort(-estimates, kind="stable")] = np.arange(1, len(estimates) + 1)
+    shares = estimates / max(reports, 1)
+    parts = (*columns[:4], shares, ranks, columns[4], consistent)
+    rows = zip(names, *(part.tolist() for part in parts), strict=True)
+    return tuple(ValueAnswer(*row) for row in rows)
 
 
-def _columns(figures: _Figures, confidence: float) -> Columns:
-    estimates, stderrs, absent = figures.estimates, figures.stderrs, figures.absent
+def _columns(found: Figures, confidence: float) -> Columns:
+    estimates, stderrs, absent = found.estimates, found.stderrs, found.absent
     scores = np.divide(estimates, absent, out=np.zeros_like(absent), where=absent > 0)
     detected = discoveries(p_values(scores), FALSE_DISCOVERY_RATE)
     return estimates, stderrs, *interval(estimates, stderrs, confidence), detected
 
 
-def _mean(
-    mechanism: OneBitMean | PiecewiseMean, figures: _Figures, reports: int, confidence: float
-) -> Answer:
-    wide = mechanism.high - mechanism.low
-    place = float(figures.estimates[0]) / max(reports, 1)
-    stderr = wide * float(figures.stderrs[0]) / max(reports, 1)
-    value = np.array([mechanism.low + wide * place])
-    low, high = interval(value, np.array([stderr]), confidence)
-    mean = ValueAnswer(
-        "mean", float(value[0]), stderr, float(low[0]), float(high[0]), place, detected=True
+def _nearest(found: Figures, reports: int, *, others: bool = False) -> Floats:
+    """The histogram nearest to the estimates; `others`: what is left over is other strings'."""
+    estimates, variances = found.estimates, np.maximum(found.stderrs, 1e-9) ** 2
+    if others:
+        estimates = np.append(estimates, reports - estimates.sum())
+        variances = np.append(variances, variances.sum())
+    return simplex(estimates, variances, reports)[: len(found.estimates)]
+
+
+def _mean(mechanism: AnyMechanism, found: Figures, reports: int, confidence: float) -> Answer:
+    mean = mean_of(mechanism, found, reports, confidence)
+    if mean is None:
+        raise BadParameter(f"{mechanism.NAME} has no mean")
+    value = ValueAnswer(
+        "mean",
+        mean.estimate,
+        mean.stderr,
+        mean.low,
+        mean.high,
+        share=float(found.estimates[0]) / max(reports, 1),
+        rank=1,
+        detected=True,
     )
-    return Answer("mean", reports, confidence, (mean,))
+    return Answer("mean", reports, confidence, (value,), correlation=0.0)
+
+
+def mean_of(
+    mechanism: AnyMechanism, found: Figures, reports: int, confidence: float
+) -> Mean | None:
+    """The mean of numbers, from their figures; None where no numbers are asked for."""
+    match mechanism:
+        case OneBitMean() | PiecewiseMean():
+            place = float(found.estimates[0]), float(found.stderrs[0])
+            return _in_unit(mechanism.low, mechanism.high, place, reports, confidence)
+        case SquareWave() | BucketFlips():
+            low, high = mechanism.edges()[0], mechanism.edges()[-1]
+            return found.place and _in_unit(low, high, found.place, reports, confidence)
+        case _:
+            return None
+
+
+def _in_unit(
+    low: float, high: float, place: tuple[float, float], reports: int, confidence: float
+) -> Mean:
+    """A sum of places in [low, high] and its standard error, as a mean in the metric's own unit."""
+    value = low + (high - low) * place[0] / max(reports, 1)
+    stderr = (high - low) * place[1] / max(reports, 1)
+    least, most = interval(np.array([value]), np.array([stderr]), confidence)
+    return Mean(value, stderr, float(least[0]), float(most[0]))
 
 
 def range_labels(mechanism: BucketFlips | SquareWave) -> list[str]:

@@ -9,6 +9,7 @@ of a smooth distribution, and a wrong one of a sharp peak, which it flattens. It
 Source: Li et al. (SIGMOD 2020), section 5.5, EMS; docs/decisions/0010-discrete-forms.md.
 """
 
+from math import sqrt
 from typing import Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.wave import MAX_WAVE_BUCKETS, SquareWave
 
-__all__ = ["smooth", "unbiased"]
+__all__ = ["placed", "smooth", "unbiased"]
 
 _ROUNDS: Final = 5000
 # The largest change of a share in a round at which the fixed point is taken as reached.
@@ -35,15 +36,24 @@ def unbiased(mechanism: SquareWave, totals: Totals) -> tuple[Floats, Floats]:
         BatchTooSmall: not a single report.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
-    seen = _seen(mechanism, totals)
-    chances = _chances(mechanism)
-    weights = 1 / np.sqrt(chances.mean(axis=1))
-    basis, triangle = np.linalg.qr(chances * weights[:, None])
-    inverse = np.linalg.solve(triangle, basis.T * weights)
+    seen, inverse = _seen(mechanism, totals), _inverse(mechanism)
     estimates: Floats = inverse @ seen
     # Of a report in bucket i: its place's contribution squared, less the square of its mean, 1.
     variances = (inverse**2) @ seen - np.clip(estimates, 0, totals.reports)
     return estimates, np.sqrt(np.maximum(variances, 0.0))
+
+
+def placed(mechanism: SquareWave, totals: Totals) -> tuple[float, float]:
+    """The sum of the numbers' places in the range, each its bucket's middle, and its stderr.
+
+    Linear in the totals as `unbiased` is. Raises as `unbiased`.
+    """
+    seen, inverse = _seen(mechanism, totals), _inverse(mechanism)
+    middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
+    worth = middles @ inverse  # what a report at each place of the line says on average
+    held = np.clip(inverse @ seen, 0, totals.reports)
+    variance = (worth**2) @ seen - middles**2 @ held
+    return float(worth @ seen), sqrt(max(float(variance), 0.0))
 
 
 def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
@@ -90,6 +100,15 @@ def _seen(mechanism: SquareWave, totals: Totals) -> Floats:
     if not totals.reports:
         raise BatchTooSmall("no report at all: there is nothing to estimate")
     return np.array(totals.cells, dtype=np.float64)
+
+
+def _inverse(mechanism: SquareWave) -> Floats:
+    """From places to buckets: shape (buckets, places)."""
+    chances = _chances(mechanism)
+    weights = 1 / np.sqrt(chances.mean(axis=1))
+    basis, triangle = np.linalg.qr(chances * weights[:, None])
+    inverse: Floats = np.linalg.solve(triangle, basis.T * weights)
+    return inverse
 
 
 def _chances(mechanism: SquareWave) -> Floats:

@@ -12,7 +12,7 @@ from hubbub.catalog import SPANS, Catalog, Metric, exposure, unchanged_exposure
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified_of
 from hubbub.privacy.composition import sampled
 
-__all__ = ["Card", "MetricCard", "card", "meaning", "most_certain", "most_moved"]
+__all__ = ["Card", "MetricCard", "card", "meaning", "metric_card", "most_certain", "most_moved"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
         for span, total in together.items()
     )
     return Card(
-        metrics=tuple(_metric(metric, delta) for metric in metrics),
+        metrics=tuple(metric_card(metric, delta) for metric in metrics),
         together=together,
         unchanged=unchanged,
         caps={span: catalog.caps.of(span) for span in SPANS},
@@ -112,7 +112,8 @@ def meaning(epsilon: float) -> str:
     )
 
 
-def _metric(metric: Metric, delta: float) -> MetricCard:
+def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
+    """The line of one metric."""
     shuffled = amplified_of(metric.randomizer, metric.min_batch, delta)
     per_epoch = min(
         metric.limits.reports_per_epoch * metric.report_loss, metric.limits.lifetime_epsilon

@@ -14,14 +14,13 @@ from hubbub.catalog import Metric
 from hubbub.cli.devices import Sent, send_everyone
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.people import Person, candidates, people, true_counts
-from hubbub.cli.query_commands import balance
-from hubbub.cli.remote import LAW, estimate, law, whole
+from hubbub.cli.remote import ask, law
 from hubbub.cli.show import progress, say, table
-from hubbub.cli.up import demo_catalog
+from hubbub.cli.up import demo_catalog, until_interrupted
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
-from hubbub.serving import connect_redis
+from hubbub.serving import LAW, balances, connect_redis, whole
 from hubbub.shuffler.pool import Pool
-from hubbub.wire.v1.services_pb2 import EstimateResponse
+from hubbub.wire.v1.services_pb2 import Estimated, EstimateRequest
 
 __all__ = ["add", "close_epochs"]
 
@@ -37,7 +36,7 @@ class _Metric:
     """One metric's answer beside the truth."""
 
     metric: Metric
-    found: EstimateResponse | None
+    found: Estimated | None
     rows: list[dict[str, Any]]
     problem: str = ""
 
@@ -51,6 +50,15 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add `demo` to the command line."""
     demo = commands.add_parser("demo", help="30,162 real people's answers, from SDK to estimates")
     demo.add_argument("--people", type=int, default=_PEOPLE, help="how many devices (%(default)s)")
+    demo.add_argument(
+        "--keep",
+        nargs="?",
+        type=Path,
+        const=Path(".hubbub-demo"),
+        metavar="FOLDER",
+        help="leave it running afterwards, with its page, until Ctrl-C; its state stays in FOLDER "
+        "(%(const)s)",
+    )
     demo.add_argument("--json", type=Path, metavar="FILE", help="write all results there as well")
     demo.set_defaults(run=_demo)
 
@@ -60,37 +68,56 @@ def _demo(given: argparse.Namespace) -> int:
         raise BadParameter(f"--people {given.people} is outside [1, {_MOST_PEOPLE}]")
     if given.json and not given.json.absolute().parent.is_dir():
         raise BadParameter(f"--json {given.json}: there is no such folder; make it first")
+    if given.keep:
+        if given.keep.exists():
+            raise BadParameter(
+                f"--keep {given.keep} is there already: delete it, or go on with it by: "
+                f"hubbub up --home {given.keep}"
+            )
+        return _run(given.keep.absolute(), given.people, given.json, keep=True)
     with tempfile.TemporaryDirectory(prefix="hubbub-demo-") as home:
-        return _run(Path(home), given.people, given.json)
+        return _run(Path(home), given.people, given.json, keep=False)
 
 
-def _run(home: Path, number: int, json_file: Path | None) -> int:
+def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:
     seconds: dict[str, float] = {}
     started = time.monotonic()
     everyone = people(number)
     catalog = demo_catalog()
     say(f"{number:,} people, {len(catalog.metrics)} questions each; every device lies a little.")
-    with LocalRun(home, catalog, Ports.free()) as run, progress() as bars:
+    with LocalRun(home, catalog, Ports.free()) as run:
         seconds["start"] = _lap(started)
+        sent, terms = _send(run, everyone, seconds)
         mark = time.monotonic()
-        bar = bars.add_task("devices", total=number)
+        answers = [_ask(run, metric, everyone) for metric in run.bundle.metrics.values()]
+        seconds["query"] = _lap(mark)
+        seconds["total"] = _lap(started)
+        for answered in answers:
+            _show(answered)
+        balanced = balances(terms) and terms["acknowledged"] == sent.acknowledged
+        _show_summary(answers, sent, terms, seconds, balanced=balanced)
+        if json_file:
+            _write(json_file, answers, terms, seconds, balanced=balanced)
+        if keep:
+            say(f"Look at it: {run.endpoints.page}   (Ctrl-C ends it; state in {home})")
+            until_interrupted(run)
+    return 0 if balanced else 1
+
+
+def _send(
+    run: LocalRun, everyone: Sequence[Person], seconds: dict[str, float]
+) -> tuple[Sent, dict[str, int]]:
+    """Every person's answers, through to the totals: what was sent, and where it is."""
+    with progress() as bars:
+        mark = time.monotonic()
+        bar = bars.add_task("devices", total=len(everyone))
         sent = send_everyone(everyone, run.bundle_path, lambda done: bars.advance(bar, done))
         seconds["devices"] = _lap(mark)
         mark = time.monotonic()
         close_epochs(run.shuffler_redis)
         terms = _drain(run, bars.add_task("mixed and counted", total=sent.acknowledged), bars)
         seconds["drain"] = _lap(mark)
-        mark = time.monotonic()
-        answers = [_ask(run, metric, everyone) for metric in run.bundle.metrics.values()]
-        seconds["query"] = _lap(mark)
-    seconds["total"] = _lap(started)
-    for answered in answers:
-        _show(answered)
-    balanced = balance(terms) and terms["acknowledged"] == sent.acknowledged
-    _show_summary(answers, sent, terms, seconds, balanced=balanced)
-    if json_file:
-        _write(json_file, answers, terms, seconds, balanced=balanced)
-    return 0 if balanced else 1
+    return sent, terms
 
 
 def close_epochs(redis_url: str) -> None:
@@ -111,7 +138,7 @@ def _drain(run: LocalRun, bar: Any, bars: Any) -> dict[str, int]:  # noqa: ANN40
         run.check()
         terms = whole(law(run.endpoints).values())
         bars.update(bar, completed=sum(terms[term] for term in LAW[3:]))
-        if not terms["pooled"] and not terms["in_flight"] and balance(terms):
+        if not terms["pooled"] and not terms["in_flight"] and balances(terms):
             return terms
         if time.monotonic() > deadline:
             raise ServiceUnavailable(f"reports are still on their way after minutes: {terms}")
@@ -120,9 +147,9 @@ def _drain(run: LocalRun, bar: Any, bars: Any) -> dict[str, int]:  # noqa: ANN40
 
 def _ask(run: LocalRun, metric: Metric, everyone: Sequence[Person]) -> _Metric:
     try:
-        found = estimate(
-            run.endpoints, metric.name, [], 0, candidates() if metric.values is None else []
-        )
+        strings = candidates() if metric.values is None else []
+        request = EstimateRequest(metric=metric.name, candidates=strings)
+        found: Estimated = ask(run.endpoints, "Estimate", request)
     except HubbubError as error:
         return _Metric(metric, None, [], str(error))
     truth = true_counts(everyone, metric.name)

@@ -1,4 +1,4 @@
-"""`hubbub keys new`, `hubbub keys rotate` and `hubbub keys tls`."""
+"""`hubbub keys new`, `rotate`, `tls` and `token`."""
 
 import argparse
 import time
@@ -9,6 +9,7 @@ from hubbub.catalog import EPOCH_SECONDS, write_new_keys
 from hubbub.catalog.rotation import rotate_keys
 from hubbub.cli.certificates import write_certificates
 from hubbub.cli.show import say
+from hubbub.cli.token_commands import add_action
 from hubbub.errors import BadParameter
 
 __all__ = ["add", "make_keys"]
@@ -52,6 +53,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="name or address the services are dialled by, beside localhost (repeat)",
     )
     tls.set_defaults(run=_tls)
+    add_action(actions)
 
 
 def make_keys(folder: Path, days: int = _DEFAULT_DAYS, periods: int = _DEFAULT_PERIODS) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.cli.query_commands import read_candidates
+from hubbub.cli.asking import read_candidates
 from hubbub.cli.show import say, table
 from hubbub.client.database import FILE_NAME
 from hubbub.client.peek import peek

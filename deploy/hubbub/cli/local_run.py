@@ -42,15 +42,16 @@ class Ports:
     operator: int
     shuffler_metrics: int
     aggregator_metrics: int
+    page: int
 
     @classmethod
     def from_base(cls, base: int) -> Self:
-        """Six in a row, the first for devices."""
+        """Seven in a row, the first for devices."""
         return cls(*range(base, base + len(fields(cls))))
 
     @classmethod
     def free(cls) -> Self:
-        """Six that nothing listens on now."""
+        """Seven that nothing listens on now."""
         return cls(*(free_port() for _ in fields(cls)))
 
 
@@ -72,6 +73,7 @@ class LocalRun:
             query=f"127.0.0.1:{ports.query}",
             shuffler_status=f"127.0.0.1:{ports.operator}",
             tls=str(home / "tls"),
+            page=f"http://127.0.0.1:{ports.page}/",
         )
         self._catalog = replace(catalog, shuffler=f"127.0.0.1:{ports.shuffler}")
         self._ports = ports
@@ -173,6 +175,8 @@ class LocalRun:
             *("--listen", local(self._ports.ingest)),
             *("--query-listen", self.endpoints.query),
             *("--metrics-listen", local(self._ports.aggregator_metrics)),
+            *("--http-listen", local(self._ports.page)),
+            *("--shuffler-status", self.endpoints.shuffler_status),
             *tls,
             redis_url=self.aggregator_redis,
         )

@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 from hubbub.errors import HubbubError
 
-__all__ = ["main"]
+__all__ = ["main", "whole_parser"]
 
 # Only the module of the command that was asked for is imported: starting takes half as long.
 _COMMANDS: Final = {
@@ -23,10 +23,17 @@ _COMMANDS: Final = {
     "privacy": "privacy_commands",
     "audit": "audit_commands",
     "query": "query_commands",
+    "top": "query_commands",
+    "compare": "query_commands",
+    "trend": "query_commands",
+    "export": "export_commands",
+    "metrics": "status_commands",
+    "status": "status_commands",
+    "watch": "status_commands",
     "release": "release_commands",
-    "status": "query_commands",
     "rappor": "rappor_commands",
     "ledger": "ledger_commands",
+    "completion": "completion",
 }
 _SERVICES: Final = {
     "shuffler": "run the shuffler: takes sealed reports, mixes, passes on",
@@ -65,6 +72,11 @@ def main(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """Knows every command."""
+    return _parser(())
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

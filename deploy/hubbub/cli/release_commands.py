@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from hubbub.cli.query_commands import add_where, where
+from hubbub.cli.asking import add_where, document, where
 from hubbub.cli.remote import release, releases
 from hubbub.cli.show import say, table
 from hubbub.errors import BadParameter
@@ -108,12 +108,12 @@ def _show(made: ReleaseResponse) -> None:
 def _show_record(found: RecordResponse, given: argparse.Namespace) -> None:
     together = _together(found.records, given.delta) if found.records else None
     if given.format == "json":
-        document = {
-            "records": [_record_json(record) for record in found.records],
-            "purposes": [_fields(purpose) for purpose in found.purposes],
+        told = {
+            "records": [document(record) for record in found.records],
+            "purposes": [document(purpose) for purpose in found.purposes],
             "together": together,
         }
-        say(json.dumps(document, indent=1, ensure_ascii=False))
+        say(json.dumps(told, indent=1, ensure_ascii=False))
         return
     table(
         "What was released",
@@ -166,23 +166,15 @@ def _day(record: ReleaseRecord) -> str:
     return f"{datetime.fromtimestamp(record.at, UTC):%Y-%m-%d}"
 
 
-def _fields(message: Any) -> dict[str, Any]:  # noqa: ANN401 any message of plain fields
-    return {field.name: getattr(message, field.name) for field in message.DESCRIPTOR.fields}
-
-
-def _record_json(record: ReleaseRecord) -> dict[str, Any]:
-    return {**_fields(record), "epochs": list(record.epochs)}
-
-
 def _value_json(value: ReleasedValue) -> dict[str, Any]:
     if not value.HasField("estimate"):
         return {"value": value.value}
-    return _fields(value)
+    return document(value)
 
 
 def _made_json(made: ReleaseResponse) -> dict[str, Any]:
     return {
-        **_record_json(made.record),
+        **document(made.record),
         "values": [_value_json(value) for value in made.values],
         "again": made.again,
         "epsilon_left": made.epsilon_left,

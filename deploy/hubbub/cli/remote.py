@@ -1,22 +1,19 @@
 """Asking running services: one call each, with errors that say what to do."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import grpc
+from google.protobuf.message import Message
 
 from hubbub.errors import HubbubError, ServiceUnavailable
-from hubbub.serving import TlsFolder
+from hubbub.serving import LAW, TlsFolder
 from hubbub.serving.server import LARGEST_MESSAGE_BYTES
 from hubbub.serving.tls import check_plain
 from hubbub.wire.v1.services_pb2 import (
-    EstimateRequest,
-    EstimateResponse,
-    MetricsRequest,
-    MetricsResponse,
     RecordRequest,
     RecordResponse,
     ReleaseRequest,
@@ -26,40 +23,30 @@ from hubbub.wire.v1.services_pb2 import (
 from hubbub.wire.v1.services_pb2_grpc import OperatorStub, QueryStub, ReleasesStub
 
 __all__ = [
-    "LAW",
     "Endpoints",
-    "estimate",
+    "ask",
     "law",
-    "metrics",
     "read_endpoints",
     "release",
     "releases",
-    "whole",
 ]
 
 _CALL_SECONDS: Final = 60.0
 _FILE: Final = "endpoints.json"
 _Answer = TypeVar("_Answer")
 
-LAW: Final = (
-    "acknowledged",
-    "pooled",
-    "in_flight",
-    "counted",
-    "duplicate",
-    "rejected",
-    "withheld",
-)
-"""The terms of the conservation law: the first is the sum of the others."""
-
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where the query and the shuffler's status are served; `tls`: folder, or None for plain."""
+    """Where the query and the shuffler's status are served; `tls`: folder, or None for plain.
+
+    page: the address of the web page and of HTTP/JSON.
+    """
 
     query: str
     shuffler_status: str
     tls: str | None
+    page: str = ""
 
     def write(self, home: Path) -> None:
         """Keep them where `read_endpoints` looks."""
@@ -81,12 +68,13 @@ def read_endpoints(home: Path) -> Endpoints:
         ) from error
 
 
-def estimate(
-    where: Endpoints, metric: str, epochs: Sequence[int], last: int, candidates: Sequence[str]
-) -> EstimateResponse:
-    """One metric's estimates."""
-    request = EstimateRequest(metric=metric, epochs=epochs, last=last, candidates=candidates)
-    return _ask(where.query, where, lambda c: QueryStub(c).Estimate(request, timeout=_CALL_SECONDS))
+def ask(where: Endpoints, question: str, request: Message) -> Any:  # noqa: ANN401 each question's own
+    """The answer to one question of the Query service."""
+    return _ask(
+        where.query,
+        where,
+        lambda c: getattr(QueryStub(c), question)(request, timeout=_CALL_SECONDS),
+    )
 
 
 def release(where: Endpoints, request: ReleaseRequest) -> ReleaseResponse:
@@ -105,15 +93,6 @@ def releases(where: Endpoints) -> RecordResponse:
     )
 
 
-def metrics(where: Endpoints) -> MetricsResponse:
-    """Every metric, with the epochs that hold reports."""
-    return _ask(
-        where.query,
-        where,
-        lambda c: QueryStub(c).Metrics(MetricsRequest(), timeout=_CALL_SECONDS),
-    )
-
-
 def law(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:
     """Per stream and epoch, the terms of the conservation law from both services."""
     terms: dict[tuple[str, int], dict[str, int]] = {}
@@ -129,15 +108,6 @@ def law(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:
             for term, number in window.terms.items():
                 entry[term.partition(":")[0]] += number
     return dict(sorted(terms.items()))
-
-
-def whole(windows: Iterable[dict[str, int]]) -> dict[str, int]:
-    """The terms of the law over all these windows."""
-    terms = dict.fromkeys(LAW, 0)
-    for window in windows:
-        for term in LAW:
-            terms[term] += window[term]
-    return terms
 
 
 def _ask(address: str, where: Endpoints, call: Callable[[grpc.Channel], _Answer]) -> _Answer:

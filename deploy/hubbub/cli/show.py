@@ -1,7 +1,8 @@
 """What a person sees: tables, lines, and progress on a terminal that is silent in a pipe."""
 
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -16,9 +17,10 @@ from rich.progress import (
 )
 from rich.table import Table
 
-__all__ = ["progress", "say", "table"]
+__all__ = ["live", "progress", "say", "table"]
 
 _PIPE_WIDTH = 160
+_LONGEST = 200
 
 
 def say(line: str) -> None:
@@ -32,15 +34,21 @@ def table(
     rows: Sequence[Sequence[str]],
     *,
     text_columns: int = 1,
+    pictures: bool = False,
 ) -> None:
-    """A table to standard output; the first columns are text, the others figures."""
+    """A table to standard output; the first columns are text, the others figures.
+
+    pictures: the last column is one of bars, which is not cut.
+    """
     console = Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
     console.print(escape(title), style="bold", highlight=False)
     drawn = Table(box=SIMPLE_HEAD)
     for index, name in enumerate(header):
-        drawn.add_column(name, justify="left" if index < text_columns else "right")
+        picture = pictures and index == len(header) - 1
+        left = picture or index < text_columns
+        drawn.add_column(name, justify="left" if left else "right", no_wrap=picture)
     for row in rows:
-        drawn.add_row(*(escape(_visible(cell)) for cell in row))
+        drawn.add_row(*(escape(_visible(cell)) for cell in row))  # never markup of a value's own
     console.print(drawn)
 
 
@@ -58,6 +66,25 @@ def progress() -> Progress:
     )
 
 
+def live(look: Callable[[], tuple[object, Callable[[], None]]], every_seconds: float) -> None:
+    """Look again and again, until Ctrl-C: on a terminal in place, in a pipe where it changed.
+
+    look: what is seen, and how to show it.
+    """
+    before: object = None
+    while True:
+        seen, show = look()
+        if sys.stdout.isatty():
+            print("\x1b[H\x1b[2J", end="")  # noqa: T201 to the corner, and clear
+            show()
+        elif seen != before:
+            show()
+        before = seen
+        time.sleep(every_seconds)
+
+
 def _visible(text: str) -> str:
-    """Control characters shown, not obeyed: a value must not move the cursor."""
+    """Control characters shown, not obeyed: a value must not move the cursor, nor fill pages."""
+    if len(text) > _LONGEST:
+        text = text[:_LONGEST] + "..."
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

@@ -11,10 +11,10 @@ from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.show import say
 from hubbub.errors import BadParameter
 
-__all__ = ["add", "demo_catalog"]
+__all__ = ["add", "demo_catalog", "until_interrupted"]
 
 _BASE_PORT: Final = 7070
-_LAST_BASE: Final = 65_530
+_LAST_BASE: Final = 65_529
 _WATCH_SECONDS: Final = 1.0
 
 
@@ -33,7 +33,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--port",
         type=int,
         default=_BASE_PORT,
-        help="for devices; the next five are for the services (%(default)s)",
+        help="for devices; the next six are for the services (%(default)s)",
     )
     up.set_defaults(run=_up)
 
@@ -54,14 +54,20 @@ def _up(given: argparse.Namespace) -> int:
     with LocalRun(home, catalog, Ports.from_base(given.port)) as run:
         say(f"hubbub is up, with {path or 'the catalog of the demo'}; state in {given.home}")
         say(f"  devices report to   127.0.0.1:{given.port} with {given.home / 'app.hubbub'}")
+        say(f"  see what was found  {run.endpoints.page}")
         say(f"  ask for estimates   hubbub query METRIC --home {given.home}")
         say(f"  see every report    hubbub status --home {given.home}")
         say(f"  logs                {given.home / 'log'}")
         say("Ctrl-C ends it; the next start goes on from here.")
-        try:
-            while True:
-                run.check()
-                time.sleep(_WATCH_SECONDS)
-        except KeyboardInterrupt:
-            say("Ending.")
+        until_interrupted(run)
     return 0
+
+
+def until_interrupted(run: LocalRun) -> None:
+    """Go on until Ctrl-C. Raises ServiceUnavailable if a process ends by itself."""
+    try:
+        while True:
+            run.check()
+            time.sleep(_WATCH_SECONDS)
+    except KeyboardInterrupt:
+        say("Ending.")

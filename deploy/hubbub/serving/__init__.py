@@ -3,6 +3,7 @@
 It knows no metric and no mechanism, so the blind shuffler may stand on it.
 """
 
+from hubbub.serving.law import LAW, balances, whole
 from hubbub.serving.limiter import Limiter, network
 from hubbub.serving.metrics import Metrics
 from hubbub.serving.process import (
@@ -21,6 +22,7 @@ from hubbub.serving.tls import TlsFolder
 from hubbub.serving.window import Window
 
 __all__ = [
+    "LAW",
     "Common",
     "Limiter",
     "Metrics",
@@ -30,6 +32,7 @@ __all__ = [
     "Window",
     "add_common",
     "awaited",
+    "balances",
     "channel",
     "check_range",
     "come_back",
@@ -39,4 +42,5 @@ __all__ = [
     "network",
     "run_service",
     "serve_until_signal",
+    "whole",
 ]

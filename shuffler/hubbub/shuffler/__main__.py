@@ -53,7 +53,7 @@ async def _serve(settings: Settings) -> None:
         settings.operator_listen,
         [lambda server: add_OperatorServicer_to_server(OperatorService(pool), server)],
         tls=tls,
-        callers=("analyst",),
+        callers=("analyst", "aggregator"),
     )
     metrics = Metrics(
         pool.law,

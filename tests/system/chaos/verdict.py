@@ -11,12 +11,12 @@ import redis
 
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.cli.demo import close_epochs
-from hubbub.cli.query_commands import balance
-from hubbub.cli.remote import law, whole
+from hubbub.cli.remote import law
 from hubbub.client.state import SENT
 from hubbub.errors import ServiceUnavailable
 from hubbub.mechanisms import tally
-from hubbub.serving import Window, connect_redis
+from hubbub.serving import Window, balances, connect_redis, whole
+from tests.stores import totals
 from tests.system.chaos.device import open_client
 from tests.system.chaos.house import DEVICES, House
 
@@ -61,7 +61,7 @@ def drain(house: House, tell: Callable[[str], None]) -> dict[tuple[str, str, int
         terms = whole(windows.values())
         tell(f"draining: {terms}")
         quiet = not terms["pooled"] and not terms["in_flight"]
-        if windows and quiet and all(map(balance, windows.values())):
+        if windows and quiet and all(map(balances, windows.values())):
             return records
         assert time.monotonic() < deadline, f"it does not drain: {windows}"
         time.sleep(0.2)
@@ -73,7 +73,7 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
     wrong = [
         f"{name}: the law does not balance: {terms}"
         for name, terms in windows.items()
-        if not balance(terms)
+        if not balances(terms)
     ]
     fates: Counter[str] = Counter()
     sent = 0
@@ -89,9 +89,9 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
             wrong.append(f"{stream}: {payloads.total()} acknowledged, {terms}")
         layout = house.bundle.metric(stream).randomizer.layout
         expected = tally(layout, payloads.elements())
-        totals = asyncio.run(_totals(house.redis[1].url, Window(stream, epoch)))
-        if not np.array_equal(totals, expected.cells):
-            off = np.array(totals) - np.array(expected.cells)
+        counted = asyncio.run(_totals(house.redis[1].url, Window(stream, epoch)))
+        if not np.array_equal(counted, expected.cells):
+            off = np.array(counted) - np.array(expected.cells)
             wrong.append(f"{stream}: {np.count_nonzero(off)} cells differ, by {off.sum()} in all")
     terms = whole(windows.values())
     return Verdict(sent, terms["counted"], terms["duplicate"], fates, wrong, terms)
@@ -99,9 +99,9 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
 
 async def _totals(url: str, window: Window) -> list[int]:
     server = await connect_redis(url)
-    totals = await RedisStore(server).read(window)
+    found = await totals(RedisStore(server), window)
     await server.close()
-    return list(totals.cells)
+    return list(found.cells)
 
 
 def redis_bytes(house: House) -> list[int]:

@@ -530,11 +530,11 @@ class MetricsResponse(_message.Message):
 
     METRICS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def metrics(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetricSummary]: ...
+    def metrics(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetricLine]: ...
     def __init__(
         self,
         *,
-        metrics: _abc.Iterable[Global___MetricSummary] | None = ...,
+        metrics: _abc.Iterable[Global___MetricLine] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -545,144 +545,204 @@ class MetricsResponse(_message.Message):
 Global___MetricsResponse: _TypeAlias = MetricsResponse  # noqa: Y015
 
 @_typing.final
-class MetricSummary(_message.Message):
+class MetricLine(_message.Message):
+    """A metric, and what of it is held."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
     DESCRIPTION_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    EXPIRES_FIELD_NUMBER: _builtins.int
     MECHANISM_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
     EPSILON_FIELD_NUMBER: _builtins.int
+    TIERS_FIELD_NUMBER: _builtins.int
     EPOCH_LENGTH_FIELD_NUMBER: _builtins.int
+    MIN_BATCH_FIELD_NUMBER: _builtins.int
+    TOTAL_VALUES_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    WITHHELD_FIELD_NUMBER: _builtins.int
+    UPDATED_FIELD_NUMBER: _builtins.int
     EPOCHS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     description: _builtins.str
+    owner: _builtins.str
+    expires: _builtins.str
+    """A date."""
     mechanism: _builtins.str
+    kind: _builtins.str
+    """"values" (listed), "strings", "ranges" or "mean"."""
     epsilon: _builtins.float
     """Nats per report, as proven of the mechanism (rounded up)."""
     epoch_length: _builtins.str
     """"hour", "day" or "week"."""
+    min_batch: _builtins.int
+    total_values: _builtins.int
+    """How many values are listed."""
+    reports: _builtins.int
+    waiting: _builtins.int
+    """Reports still with the shuffler, and those that it will not pass on."""
+    withheld: _builtins.int
+    updated: _builtins.str
+    """When the last report was counted."""
     @_builtins.property
-    def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The epochs that hold any report, ascending."""
+    def tiers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Smaller ones that a person may choose."""
+
+    @_builtins.property
+    def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Epoch]:
+        """The newest 60, ascending."""
 
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         description: _builtins.str = ...,
+        owner: _builtins.str = ...,
+        expires: _builtins.str = ...,
         mechanism: _builtins.str = ...,
+        kind: _builtins.str = ...,
         epsilon: _builtins.float = ...,
+        tiers: _abc.Iterable[_builtins.float] | None = ...,
         epoch_length: _builtins.str = ...,
-        epochs: _abc.Iterable[_builtins.int] | None = ...,
+        min_batch: _builtins.int = ...,
+        total_values: _builtins.int | None = ...,
+        reports: _builtins.int = ...,
+        waiting: _builtins.int | None = ...,
+        withheld: _builtins.int | None = ...,
+        updated: _builtins.str | None = ...,
+        epochs: _abc.Iterable[Global___Epoch] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "total_values", b"total_values", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "description", b"description", "epoch_length", b"epoch_length", "epochs", b"epochs", "epsilon", b"epsilon", "expires", b"expires", "kind", b"kind", "mechanism", b"mechanism", "min_batch", b"min_batch", "name", b"name", "owner", b"owner", "reports", b"reports", "tiers", b"tiers", "total_values", b"total_values", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__total_values: _TypeAlias = _typing.Literal["total_values"]  # noqa: Y015
+    _WhichOneofArgType__total_values: _TypeAlias = _typing.Literal["_total_values", b"_total_values"]  # noqa: Y015
+    _WhichOneofReturnType__updated: _TypeAlias = _typing.Literal["updated"]  # noqa: Y015
+    _WhichOneofArgType__updated: _TypeAlias = _typing.Literal["_updated", b"_updated"]  # noqa: Y015
+    _WhichOneofReturnType__waiting: _TypeAlias = _typing.Literal["waiting"]  # noqa: Y015
+    _WhichOneofArgType__waiting: _TypeAlias = _typing.Literal["_waiting", b"_waiting"]  # noqa: Y015
+    _WhichOneofReturnType__withheld: _TypeAlias = _typing.Literal["withheld"]  # noqa: Y015
+    _WhichOneofArgType__withheld: _TypeAlias = _typing.Literal["_withheld", b"_withheld"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__total_values) -> _WhichOneofReturnType__total_values | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__updated) -> _WhichOneofReturnType__updated | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__waiting) -> _WhichOneofReturnType__waiting | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__withheld) -> _WhichOneofReturnType__withheld | None: ...
+
+Global___MetricLine: _TypeAlias = MetricLine  # noqa: Y015
+
+@_typing.final
+class Epoch(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EPOCH_FIELD_NUMBER: _builtins.int
+    BEGINS_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
+    CLOSED_FIELD_NUMBER: _builtins.int
+    epoch: _builtins.int
+    begins: _builtins.str
+    reports: _builtins.int
+    closed: _builtins.bool
+    """It takes no more."""
+    def __init__(
+        self,
+        *,
+        epoch: _builtins.int = ...,
+        begins: _builtins.str = ...,
+        reports: _builtins.int = ...,
+        closed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "epoch_length", b"epoch_length", "epochs", b"epochs", "epsilon", b"epsilon", "mechanism", b"mechanism", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begins", b"begins", "closed", b"closed", "epoch", b"epoch", "reports", b"reports"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___MetricSummary: _TypeAlias = MetricSummary  # noqa: Y015
+Global___Epoch: _TypeAlias = Epoch  # noqa: Y015
 
 @_typing.final
-class EstimateRequest(_message.Message):
+class DescribeRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     METRIC_FIELD_NUMBER: _builtins.int
-    EPOCHS_FIELD_NUMBER: _builtins.int
-    LAST_FIELD_NUMBER: _builtins.int
-    CANDIDATES_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
-    last: _builtins.int
-    """Or the newest `last` epochs, counted back from the current one."""
-    @_builtins.property
-    def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The epochs to add up. Empty: the newest that holds a report."""
-
-    @_builtins.property
-    def candidates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """For metrics over strings: the strings to look for. Others must leave it empty."""
-
     def __init__(
         self,
         *,
         metric: _builtins.str = ...,
-        epochs: _abc.Iterable[_builtins.int] | None = ...,
-        last: _builtins.int = ...,
-        candidates: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "epochs", b"epochs", "last", b"last", "metric", b"metric"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___EstimateRequest: _TypeAlias = EstimateRequest  # noqa: Y015
+Global___DescribeRequest: _TypeAlias = DescribeRequest  # noqa: Y015
 
 @_typing.final
-class EstimateResponse(_message.Message):
+class MetricDetail(_message.Message):
+    """Epsilons in nats."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     METRIC_FIELD_NUMBER: _builtins.int
-    EPOCHS_FIELD_NUMBER: _builtins.int
-    REPORTS_FIELD_NUMBER: _builtins.int
-    MECHANISM_FIELD_NUMBER: _builtins.int
-    EPSILON_FIELD_NUMBER: _builtins.int
-    CONFIDENCE_FIELD_NUMBER: _builtins.int
-    VALUES_FIELD_NUMBER: _builtins.int
-    KIND_FIELD_NUMBER: _builtins.int
-    PLAUSIBILITY_FIELD_NUMBER: _builtins.int
-    FINDINGS_FIELD_NUMBER: _builtins.int
+    PER_REPORT_FIELD_NUMBER: _builtins.int
+    REPORTS_PER_EPOCH_FIELD_NUMBER: _builtins.int
+    PER_EPOCH_FIELD_NUMBER: _builtins.int
+    UNCHANGED_FIELD_NUMBER: _builtins.int
+    FOR_LIFE_FIELD_NUMBER: _builtins.int
+    MOST_CERTAIN_FIELD_NUMBER: _builtins.int
+    SENTENCE_FIELD_NUMBER: _builtins.int
     SHUFFLED_FIELD_NUMBER: _builtins.int
-    metric: _builtins.str
-    reports: _builtins.int
-    mechanism: _builtins.str
-    epsilon: _builtins.float
-    confidence: _builtins.float
-    """The level of `low` and `high`, e.g. 0.95."""
-    kind: _builtins.str
-    """What is estimated: reports per value ("values") or per range ("ranges"), or a number's "mean"."""
-    plausibility: _builtins.float
-    """An upper bound on the chance that honest reports alone lie so far from what they can be; 1 is
-    unremarkable. And what is off, where that is below one in a million.
-    """
+    per_report: _builtins.float
+    reports_per_epoch: _builtins.int
+    per_epoch: _builtins.float
+    unchanged: _builtins.float
+    """Of all reports ever of one value that does not change."""
+    for_life: _builtins.float
+    most_certain: _builtins.float
+    """Who thought it even odds is this sure at most after one report."""
+    sentence: _builtins.str
+    """All of that in words."""
     @_builtins.property
-    def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
-    @_builtins.property
-    def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValueEstimate]: ...
-    @_builtins.property
-    def findings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def metric(self) -> Global___MetricLine: ...
     @_builtins.property
     def shuffled(self) -> Global___Shuffled:
-        """What one report says to who sees shuffled batches alone; not set where it is not known."""
+        """Of one report at the smallest batch."""
 
     def __init__(
         self,
         *,
-        metric: _builtins.str = ...,
-        epochs: _abc.Iterable[_builtins.int] | None = ...,
-        reports: _builtins.int = ...,
-        mechanism: _builtins.str = ...,
-        epsilon: _builtins.float = ...,
-        confidence: _builtins.float = ...,
-        values: _abc.Iterable[Global___ValueEstimate] | None = ...,
-        kind: _builtins.str = ...,
-        plausibility: _builtins.float = ...,
-        findings: _abc.Iterable[_builtins.str] | None = ...,
+        metric: Global___MetricLine | None = ...,
+        per_report: _builtins.float = ...,
+        reports_per_epoch: _builtins.int = ...,
+        per_epoch: _builtins.float = ...,
+        unchanged: _builtins.float | None = ...,
+        for_life: _builtins.float = ...,
+        most_certain: _builtins.float = ...,
+        sentence: _builtins.str = ...,
         shuffled: Global___Shuffled | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_shuffled", b"_shuffled", "shuffled", b"shuffled"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_unchanged", b"_unchanged", "metric", b"metric", "shuffled", b"shuffled", "unchanged", b"unchanged"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_shuffled", b"_shuffled", "confidence", b"confidence", "epochs", b"epochs", "epsilon", b"epsilon", "findings", b"findings", "kind", b"kind", "mechanism", b"mechanism", "metric", b"metric", "plausibility", b"plausibility", "reports", b"reports", "shuffled", b"shuffled", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_unchanged", b"_unchanged", "for_life", b"for_life", "metric", b"metric", "most_certain", b"most_certain", "per_epoch", b"per_epoch", "per_report", b"per_report", "reports_per_epoch", b"reports_per_epoch", "sentence", b"sentence", "shuffled", b"shuffled", "unchanged", b"unchanged"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__shuffled: _TypeAlias = _typing.Literal["shuffled"]  # noqa: Y015
-    _WhichOneofArgType__shuffled: _TypeAlias = _typing.Literal["_shuffled", b"_shuffled"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__shuffled) -> _WhichOneofReturnType__shuffled | None: ...
+    _WhichOneofReturnType__unchanged: _TypeAlias = _typing.Literal["unchanged"]  # noqa: Y015
+    _WhichOneofArgType__unchanged: _TypeAlias = _typing.Literal["_unchanged", b"_unchanged"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__unchanged) -> _WhichOneofReturnType__unchanged | None: ...
 
-Global___EstimateResponse: _TypeAlias = EstimateResponse  # noqa: Y015
+Global___MetricDetail: _TypeAlias = MetricDetail  # noqa: Y015
 
 @_typing.final
 class Shuffled(_message.Message):
-    """(epsilon, delta) of one report in the smallest shuffled batch that an estimate came from."""
+    """(epsilon, delta) of one report in the smallest shuffled batch that an answer came from."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -714,7 +774,205 @@ class Shuffled(_message.Message):
 Global___Shuffled: _TypeAlias = Shuffled  # noqa: Y015
 
 @_typing.final
-class ValueEstimate(_message.Message):
+class Range(_message.Message):
+    """Which epochs are meant, of those that hold reports; neither: the newest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LAST_FIELD_NUMBER: _builtins.int
+    EPOCHS_FIELD_NUMBER: _builtins.int
+    last: _builtins.str
+    """Counted back from now: "7" epochs, "12h", "7d", "4w"."""
+    epochs: _builtins.str
+    """"newest", "closed" (the newest that takes no more), "all", a number, a day, "A..B", "A,B"."""
+    def __init__(
+        self,
+        *,
+        last: _builtins.str = ...,
+        epochs: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs", "last", b"last"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Range: _TypeAlias = Range  # noqa: Y015
+
+@_typing.final
+class EstimateRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    RANGE_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    confidence: _builtins.float
+    """The level of the intervals, in (0, 1); 0 stands for 0.95."""
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """For metrics over strings: the strings to look for. Others must leave it empty."""
+
+    @_builtins.property
+    def range(self) -> Global___Range: ...
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+        candidates: _abc.Iterable[_builtins.str] | None = ...,
+        range: Global___Range | None = ...,
+        confidence: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["range", b"range"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "confidence", b"confidence", "metric", b"metric", "range", b"range"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EstimateRequest: _TypeAlias = EstimateRequest  # noqa: Y015
+
+@_typing.final
+class Estimated(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    EPOCHS_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    FINAL_FIELD_NUMBER: _builtins.int
+    UPDATED_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    WITHHELD_FIELD_NUMBER: _builtins.int
+    MECHANISM_FIELD_NUMBER: _builtins.int
+    EPSILON_FIELD_NUMBER: _builtins.int
+    SHUFFLED_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    PLAUSIBILITY_FIELD_NUMBER: _builtins.int
+    FINDINGS_FIELD_NUMBER: _builtins.int
+    MEAN_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    description: _builtins.str
+    since: _builtins.str
+    """When the first of them begins, and the last ends."""
+    until: _builtins.str
+    final: _builtins.bool
+    """All of them take no more reports."""
+    updated: _builtins.str
+    reports: _builtins.int
+    waiting: _builtins.int
+    withheld: _builtins.int
+    mechanism: _builtins.str
+    epsilon: _builtins.float
+    kind: _builtins.str
+    """What is estimated: reports per value ("values") or per range ("ranges"), or a number's "mean"."""
+    confidence: _builtins.float
+    """The level of `low` and `high`, e.g. 0.95."""
+    plausibility: _builtins.float
+    """An upper bound on the chance that honest reports alone lie so far from what they can be; 1 is
+    unremarkable. And what is off, where that is below one in a million.
+    """
+    total: _builtins.int
+    @_builtins.property
+    def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def shuffled(self) -> Global___Shuffled:
+        """What one report says to who sees shuffled batches alone."""
+
+    @_builtins.property
+    def findings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def mean(self) -> Global___Mean:
+        """Of ranges: the mean of the numbers, each taken for its range's middle."""
+
+    @_builtins.property
+    def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValueAnswer]: ...
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+        description: _builtins.str = ...,
+        epochs: _abc.Iterable[_builtins.int] | None = ...,
+        since: _builtins.str = ...,
+        until: _builtins.str = ...,
+        final: _builtins.bool = ...,
+        updated: _builtins.str | None = ...,
+        reports: _builtins.int = ...,
+        waiting: _builtins.int | None = ...,
+        withheld: _builtins.int | None = ...,
+        mechanism: _builtins.str = ...,
+        epsilon: _builtins.float = ...,
+        shuffled: Global___Shuffled | None = ...,
+        kind: _builtins.str = ...,
+        confidence: _builtins.float = ...,
+        plausibility: _builtins.float = ...,
+        findings: _abc.Iterable[_builtins.str] | None = ...,
+        mean: Global___Mean | None = ...,
+        total: _builtins.int = ...,
+        values: _abc.Iterable[Global___ValueAnswer] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_mean", b"_mean", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "mean", b"mean", "shuffled", b"shuffled", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_mean", b"_mean", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "confidence", b"confidence", "description", b"description", "epochs", b"epochs", "epsilon", b"epsilon", "final", b"final", "findings", b"findings", "kind", b"kind", "mean", b"mean", "mechanism", b"mechanism", "metric", b"metric", "plausibility", b"plausibility", "reports", b"reports", "shuffled", b"shuffled", "since", b"since", "total", b"total", "until", b"until", "updated", b"updated", "values", b"values", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__mean: _TypeAlias = _typing.Literal["mean"]  # noqa: Y015
+    _WhichOneofArgType__mean: _TypeAlias = _typing.Literal["_mean", b"_mean"]  # noqa: Y015
+    _WhichOneofReturnType__shuffled: _TypeAlias = _typing.Literal["shuffled"]  # noqa: Y015
+    _WhichOneofArgType__shuffled: _TypeAlias = _typing.Literal["_shuffled", b"_shuffled"]  # noqa: Y015
+    _WhichOneofReturnType__updated: _TypeAlias = _typing.Literal["updated"]  # noqa: Y015
+    _WhichOneofArgType__updated: _TypeAlias = _typing.Literal["_updated", b"_updated"]  # noqa: Y015
+    _WhichOneofReturnType__waiting: _TypeAlias = _typing.Literal["waiting"]  # noqa: Y015
+    _WhichOneofArgType__waiting: _TypeAlias = _typing.Literal["_waiting", b"_waiting"]  # noqa: Y015
+    _WhichOneofReturnType__withheld: _TypeAlias = _typing.Literal["withheld"]  # noqa: Y015
+    _WhichOneofArgType__withheld: _TypeAlias = _typing.Literal["_withheld", b"_withheld"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mean) -> _WhichOneofReturnType__mean | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__shuffled) -> _WhichOneofReturnType__shuffled | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__updated) -> _WhichOneofReturnType__updated | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__waiting) -> _WhichOneofReturnType__waiting | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__withheld) -> _WhichOneofReturnType__withheld | None: ...
+
+Global___Estimated: _TypeAlias = Estimated  # noqa: Y015
+
+@_typing.final
+class Mean(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ESTIMATE_FIELD_NUMBER: _builtins.int
+    STDERR_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    estimate: _builtins.float
+    stderr: _builtins.float
+    low: _builtins.float
+    high: _builtins.float
+    def __init__(
+        self,
+        *,
+        estimate: _builtins.float = ...,
+        stderr: _builtins.float = ...,
+        low: _builtins.float = ...,
+        high: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["estimate", b"estimate", "high", b"high", "low", b"low", "stderr", b"stderr"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Mean: _TypeAlias = Mean  # noqa: Y015
+
+@_typing.final
+class ValueAnswer(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     VALUE_FIELD_NUMBER: _builtins.int
@@ -723,8 +981,9 @@ class ValueEstimate(_message.Message):
     LOW_FIELD_NUMBER: _builtins.int
     HIGH_FIELD_NUMBER: _builtins.int
     SHARE_FIELD_NUMBER: _builtins.int
+    RANK_FIELD_NUMBER: _builtins.int
     DETECTED_FIELD_NUMBER: _builtins.int
-    FITTED_FIELD_NUMBER: _builtins.int
+    CONSISTENT_FIELD_NUMBER: _builtins.int
     value: _builtins.str
     estimate: _builtins.float
     """All in reports, unbiased and hence possibly negative; of a mean, in the metric's own unit."""
@@ -733,10 +992,12 @@ class ValueEstimate(_message.Message):
     high: _builtins.float
     share: _builtins.float
     """estimate / reports; of a mean, its place in the metric's range, 0 at low and 1 at high."""
+    rank: _builtins.int
+    """1 is the largest."""
     detected: _builtins.bool
     """Whether the value stands out from zero at a false discovery rate of 5% over all values asked."""
-    fitted: _builtins.float
-    """Post-processed, where there is something: better as a picture, biased for a single value."""
+    consistent: _builtins.float
+    """Post-processed, never below zero: better as a picture, biased for a single value."""
     def __init__(
         self,
         *,
@@ -746,15 +1007,469 @@ class ValueEstimate(_message.Message):
         low: _builtins.float = ...,
         high: _builtins.float = ...,
         share: _builtins.float = ...,
+        rank: _builtins.int = ...,
         detected: _builtins.bool = ...,
-        fitted: _builtins.float | None = ...,
+        consistent: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_fitted", b"_fitted", "fitted", b"fitted"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_consistent", b"_consistent", "consistent", b"consistent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fitted", b"_fitted", "detected", b"detected", "estimate", b"estimate", "fitted", b"fitted", "high", b"high", "low", b"low", "share", b"share", "stderr", b"stderr", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_consistent", b"_consistent", "consistent", b"consistent", "detected", b"detected", "estimate", b"estimate", "high", b"high", "low", b"low", "rank", b"rank", "share", b"share", "stderr", b"stderr", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__fitted: _TypeAlias = _typing.Literal["fitted"]  # noqa: Y015
-    _WhichOneofArgType__fitted: _TypeAlias = _typing.Literal["_fitted", b"_fitted"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__fitted) -> _WhichOneofReturnType__fitted | None: ...
+    _WhichOneofReturnType__consistent: _TypeAlias = _typing.Literal["consistent"]  # noqa: Y015
+    _WhichOneofArgType__consistent: _TypeAlias = _typing.Literal["_consistent", b"_consistent"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__consistent) -> _WhichOneofReturnType__consistent | None: ...
 
-Global___ValueEstimate: _TypeAlias = ValueEstimate  # noqa: Y015
+Global___ValueAnswer: _TypeAlias = ValueAnswer  # noqa: Y015
+
+@_typing.final
+class TopRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    RANGE_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    confidence: _builtins.float
+    number: _builtins.int
+    @_builtins.property
+    def range(self) -> Global___Range: ...
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+        range: Global___Range | None = ...,
+        confidence: _builtins.float = ...,
+        candidates: _abc.Iterable[_builtins.str] | None = ...,
+        number: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["range", b"range"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "confidence", b"confidence", "metric", b"metric", "number", b"number", "range", b"range"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TopRequest: _TypeAlias = TopRequest  # noqa: Y015
+
+@_typing.final
+class TopList(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    EPOCHS_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    reports: _builtins.int
+    confidence: _builtins.float
+    members: _builtins.float
+    """How sure that it is these and no others, and that it is these in this order; at least so."""
+    order: _builtins.float
+    @_builtins.property
+    def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopValue]: ...
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+        epochs: _abc.Iterable[_builtins.int] | None = ...,
+        reports: _builtins.int = ...,
+        confidence: _builtins.float = ...,
+        members: _builtins.float = ...,
+        order: _builtins.float = ...,
+        values: _abc.Iterable[Global___TopValue] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "members", b"members", "metric", b"metric", "order", b"order", "reports", b"reports", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TopList: _TypeAlias = TopList  # noqa: Y015
+
+@_typing.final
+class TopValue(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    AHEAD_FIELD_NUMBER: _builtins.int
+    ahead: _builtins.float
+    """How sure that it is ahead of the next one, at least."""
+    @_builtins.property
+    def value(self) -> Global___ValueAnswer: ...
+    def __init__(
+        self,
+        *,
+        value: Global___ValueAnswer | None = ...,
+        ahead: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ahead", b"_ahead", "ahead", b"ahead", "value", b"value"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ahead", b"_ahead", "ahead", b"ahead", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__ahead: _TypeAlias = _typing.Literal["ahead"]  # noqa: Y015
+    _WhichOneofArgType__ahead: _TypeAlias = _typing.Literal["_ahead", b"_ahead"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ahead) -> _WhichOneofReturnType__ahead | None: ...
+
+Global___TopValue: _TypeAlias = TopValue  # noqa: Y015
+
+@_typing.final
+class CompareRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    confidence: _builtins.float
+    @_builtins.property
+    def before(self) -> Global___Range: ...
+    @_builtins.property
+    def after(self) -> Global___Range: ...
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+        before: Global___Range | None = ...,
+        after: Global___Range | None = ...,
+        confidence: _builtins.float = ...,
+        candidates: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "candidates", b"candidates", "confidence", b"confidence", "metric", b"metric"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CompareRequest: _TypeAlias = CompareRequest  # noqa: Y015
+
+@_typing.final
+class Compared(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    BEFORE_EPOCHS_FIELD_NUMBER: _builtins.int
+    AFTER_EPOCHS_FIELD_NUMBER: _builtins.int
+    BEFORE_REPORTS_FIELD_NUMBER: _builtins.int
+    AFTER_REPORTS_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    kind: _builtins.str
+    confidence: _builtins.float
+    before_reports: _builtins.int
+    after_reports: _builtins.int
+    total: _builtins.int
+    @_builtins.property
+    def before_epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def after_epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___Change]: ...
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        confidence: _builtins.float = ...,
+        before_epochs: _abc.Iterable[_builtins.int] | None = ...,
+        after_epochs: _abc.Iterable[_builtins.int] | None = ...,
+        before_reports: _builtins.int = ...,
+        after_reports: _builtins.int = ...,
+        total: _builtins.int = ...,
+        values: _abc.Iterable[Global___Change] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_epochs", b"after_epochs", "after_reports", b"after_reports", "before_epochs", b"before_epochs", "before_reports", b"before_reports", "confidence", b"confidence", "kind", b"kind", "metric", b"metric", "total", b"total", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Compared: _TypeAlias = Compared  # noqa: Y015
+
+@_typing.final
+class Change(_message.Message):
+    """A value's shares; of a mean, the numbers themselves."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    DIFFERENCE_FIELD_NUMBER: _builtins.int
+    STDERR_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    P_VALUE_FIELD_NUMBER: _builtins.int
+    CHANGED_FIELD_NUMBER: _builtins.int
+    value: _builtins.str
+    before: _builtins.float
+    after: _builtins.float
+    difference: _builtins.float
+    stderr: _builtins.float
+    low: _builtins.float
+    high: _builtins.float
+    p_value: _builtins.float
+    """Two-sided."""
+    changed: _builtins.bool
+    """It stands out at a false discovery rate of 5% over all values."""
+    def __init__(
+        self,
+        *,
+        value: _builtins.str = ...,
+        before: _builtins.float = ...,
+        after: _builtins.float = ...,
+        difference: _builtins.float = ...,
+        stderr: _builtins.float = ...,
+        low: _builtins.float = ...,
+        high: _builtins.float = ...,
+        p_value: _builtins.float = ...,
+        changed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "changed", b"changed", "difference", b"difference", "high", b"high", "low", b"low", "p_value", b"p_value", "stderr", b"stderr", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Change: _TypeAlias = Change  # noqa: Y015
+
+@_typing.final
+class TrendRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    RANGE_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    confidence: _builtins.float
+    number: _builtins.int
+    @_builtins.property
+    def range(self) -> Global___Range: ...
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The values to follow; none: the `number` most frequent."""
+
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+        range: Global___Range | None = ...,
+        confidence: _builtins.float = ...,
+        candidates: _abc.Iterable[_builtins.str] | None = ...,
+        values: _abc.Iterable[_builtins.str] | None = ...,
+        number: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["range", b"range"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "confidence", b"confidence", "metric", b"metric", "number", b"number", "range", b"range", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TrendRequest: _TypeAlias = TrendRequest  # noqa: Y015
+
+@_typing.final
+class Trended(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    MIN_BATCH_FIELD_NUMBER: _builtins.int
+    EPOCHS_FIELD_NUMBER: _builtins.int
+    SERIES_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    kind: _builtins.str
+    confidence: _builtins.float
+    min_batch: _builtins.int
+    @_builtins.property
+    def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Epoch]:
+        """All that were asked; those below the minimum batch have no points."""
+
+    @_builtins.property
+    def series(self) -> _containers.RepeatedCompositeFieldContainer[Global___Series]: ...
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        confidence: _builtins.float = ...,
+        min_batch: _builtins.int = ...,
+        epochs: _abc.Iterable[Global___Epoch] | None = ...,
+        series: _abc.Iterable[Global___Series] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "kind", b"kind", "metric", b"metric", "min_batch", b"min_batch", "series", b"series"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Trended: _TypeAlias = Trended  # noqa: Y015
+
+@_typing.final
+class Series(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    POINTS_FIELD_NUMBER: _builtins.int
+    value: _builtins.str
+    @_builtins.property
+    def points(self) -> _containers.RepeatedCompositeFieldContainer[Global___Point]: ...
+    def __init__(
+        self,
+        *,
+        value: _builtins.str = ...,
+        points: _abc.Iterable[Global___Point] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["points", b"points", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Series: _TypeAlias = Series  # noqa: Y015
+
+@_typing.final
+class Point(_message.Message):
+    """A share, or a mean in the metric's own unit."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EPOCH_FIELD_NUMBER: _builtins.int
+    SHARE_FIELD_NUMBER: _builtins.int
+    STDERR_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    epoch: _builtins.int
+    share: _builtins.float
+    stderr: _builtins.float
+    low: _builtins.float
+    high: _builtins.float
+    def __init__(
+        self,
+        *,
+        epoch: _builtins.int = ...,
+        share: _builtins.float = ...,
+        stderr: _builtins.float = ...,
+        low: _builtins.float = ...,
+        high: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "high", b"high", "low", b"low", "share", b"share", "stderr", b"stderr"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Point: _TypeAlias = Point  # noqa: Y015
+
+@_typing.final
+class LawRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LawRequest: _TypeAlias = LawRequest  # noqa: Y015
+
+@_typing.final
+class Status(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMPLETE_FIELD_NUMBER: _builtins.int
+    BALANCED_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    WINDOWS_FIELD_NUMBER: _builtins.int
+    complete: _builtins.bool
+    """Whether the shuffler told its terms; the law cannot be checked without."""
+    balanced: _builtins.bool
+    @_builtins.property
+    def total(self) -> Global___LawLine: ...
+    @_builtins.property
+    def windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___LawLine]: ...
+    def __init__(
+        self,
+        *,
+        complete: _builtins.bool = ...,
+        balanced: _builtins.bool | None = ...,
+        total: Global___LawLine | None = ...,
+        windows: _abc.Iterable[Global___LawLine] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_balanced", b"_balanced", "balanced", b"balanced", "total", b"total"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_balanced", b"_balanced", "balanced", b"balanced", "complete", b"complete", "total", b"total", "windows", b"windows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__balanced: _TypeAlias = _typing.Literal["balanced"]  # noqa: Y015
+    _WhichOneofArgType__balanced: _TypeAlias = _typing.Literal["_balanced", b"_balanced"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__balanced) -> _WhichOneofReturnType__balanced | None: ...
+
+Global___Status: _TypeAlias = Status  # noqa: Y015
+
+@_typing.final
+class LawLine(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STREAM_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    ACKNOWLEDGED_FIELD_NUMBER: _builtins.int
+    POOLED_FIELD_NUMBER: _builtins.int
+    IN_FLIGHT_FIELD_NUMBER: _builtins.int
+    COUNTED_FIELD_NUMBER: _builtins.int
+    DUPLICATE_FIELD_NUMBER: _builtins.int
+    REJECTED_FIELD_NUMBER: _builtins.int
+    WITHHELD_FIELD_NUMBER: _builtins.int
+    BALANCED_FIELD_NUMBER: _builtins.int
+    stream: _builtins.str
+    epoch: _builtins.int
+    acknowledged: _builtins.int
+    pooled: _builtins.int
+    in_flight: _builtins.int
+    counted: _builtins.int
+    duplicate: _builtins.int
+    rejected: _builtins.int
+    withheld: _builtins.int
+    balanced: _builtins.bool
+    def __init__(
+        self,
+        *,
+        stream: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+        acknowledged: _builtins.int = ...,
+        pooled: _builtins.int = ...,
+        in_flight: _builtins.int = ...,
+        counted: _builtins.int = ...,
+        duplicate: _builtins.int = ...,
+        rejected: _builtins.int = ...,
+        withheld: _builtins.int = ...,
+        balanced: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledged", b"acknowledged", "balanced", b"balanced", "counted", b"counted", "duplicate", b"duplicate", "epoch", b"epoch", "in_flight", b"in_flight", "pooled", b"pooled", "rejected", b"rejected", "stream", b"stream", "withheld", b"withheld"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LawLine: _TypeAlias = LawLine  # noqa: Y015

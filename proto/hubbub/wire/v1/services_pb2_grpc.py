@@ -254,7 +254,9 @@ class Operator:
 
 
 class QueryStub:
-    """Served by the aggregator to analysts.
+    """Served by the aggregator to analysts. What is answered has the names and fields of the JSON that
+    is served over HTTP, and the same numbers. Times are ISO 8601, UTC; where a field is optional and
+    not set, it is not known or does not apply.
     """
 
     def __init__(self, channel):
@@ -268,15 +270,42 @@ class QueryStub:
                 request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.MetricsRequest.SerializeToString,
                 response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.MetricsResponse.FromString,
                 _registered_method=True)
+        self.Describe = channel.unary_unary(
+                '/hubbub.wire.v1.Query/Describe',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.DescribeRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.MetricDetail.FromString,
+                _registered_method=True)
         self.Estimate = channel.unary_unary(
                 '/hubbub.wire.v1.Query/Estimate',
                 request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.EstimateRequest.SerializeToString,
-                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.EstimateResponse.FromString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Estimated.FromString,
+                _registered_method=True)
+        self.Top = channel.unary_unary(
+                '/hubbub.wire.v1.Query/Top',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.TopRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.TopList.FromString,
+                _registered_method=True)
+        self.Compare = channel.unary_unary(
+                '/hubbub.wire.v1.Query/Compare',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.CompareRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Compared.FromString,
+                _registered_method=True)
+        self.Trend = channel.unary_unary(
+                '/hubbub.wire.v1.Query/Trend',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.TrendRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Trended.FromString,
+                _registered_method=True)
+        self.Law = channel.unary_unary(
+                '/hubbub.wire.v1.Query/Law',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.LawRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Status.FromString,
                 _registered_method=True)
 
 
 class QueryServicer:
-    """Served by the aggregator to analysts.
+    """Served by the aggregator to analysts. What is answered has the names and fields of the JSON that
+    is served over HTTP, and the same numbers. Times are ISO 8601, UTC; where a field is optional and
+    not set, it is not known or does not apply.
     """
 
     def Metrics(self, request, context):
@@ -285,8 +314,40 @@ class QueryServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Describe(self, request, context):
+        """One metric, and what one person's report reveals.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Estimate(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Top(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Compare(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Trend(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Law(self, request, context):
+        """The conservation law, with the shuffler's terms where the aggregator may ask it.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -299,10 +360,35 @@ def add_QueryServicer_to_server(servicer, server):
                     request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.MetricsRequest.FromString,
                     response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.MetricsResponse.SerializeToString,
             ),
+            'Describe': grpc.unary_unary_rpc_method_handler(
+                    servicer.Describe,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.DescribeRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.MetricDetail.SerializeToString,
+            ),
             'Estimate': grpc.unary_unary_rpc_method_handler(
                     servicer.Estimate,
                     request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.EstimateRequest.FromString,
-                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.EstimateResponse.SerializeToString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Estimated.SerializeToString,
+            ),
+            'Top': grpc.unary_unary_rpc_method_handler(
+                    servicer.Top,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.TopRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.TopList.SerializeToString,
+            ),
+            'Compare': grpc.unary_unary_rpc_method_handler(
+                    servicer.Compare,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.CompareRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Compared.SerializeToString,
+            ),
+            'Trend': grpc.unary_unary_rpc_method_handler(
+                    servicer.Trend,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.TrendRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Trended.SerializeToString,
+            ),
+            'Law': grpc.unary_unary_rpc_method_handler(
+                    servicer.Law,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.LawRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Status.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -313,7 +399,9 @@ def add_QueryServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Query:
-    """Served by the aggregator to analysts.
+    """Served by the aggregator to analysts. What is answered has the names and fields of the JSON that
+    is served over HTTP, and the same numbers. Times are ISO 8601, UTC; where a field is optional and
+    not set, it is not known or does not apply.
     """
 
     @staticmethod
@@ -344,6 +432,33 @@ class Query:
             _registered_method=True)
 
     @staticmethod
+    def Describe(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/Describe',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.DescribeRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.MetricDetail.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Estimate(request,
             target,
             options=(),
@@ -359,7 +474,115 @@ class Query:
             target,
             '/hubbub.wire.v1.Query/Estimate',
             hubbub_dot_wire_dot_v1_dot_services__pb2.EstimateRequest.SerializeToString,
-            hubbub_dot_wire_dot_v1_dot_services__pb2.EstimateResponse.FromString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.Estimated.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Top(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/Top',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.TopRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.TopList.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Compare(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/Compare',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.CompareRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.Compared.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Trend(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/Trend',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.TrendRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.Trended.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Law(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/Law',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.LawRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.Status.FromString,
             options,
             channel_credentials,
             insecure,

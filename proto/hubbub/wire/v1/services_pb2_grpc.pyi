@@ -123,25 +123,48 @@ class OperatorServicer(metaclass=_abc_1.ABCMeta):
 def add_OperatorServicer_to_server(servicer: OperatorServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class QueryStub:
-    """Served by the aggregator to analysts."""
+    """Served by the aggregator to analysts. What is answered has the names and fields of the JSON that
+    is served over HTTP, and the same numbers. Times are ISO 8601, UTC; where a field is optional and
+    not set, it is not known or does not apply.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> QueryAsyncStub: ...
     Metrics: _grpc.UnaryUnaryMultiCallable[_services_pb2.MetricsRequest, _services_pb2.MetricsResponse]
-    Estimate: _grpc.UnaryUnaryMultiCallable[_services_pb2.EstimateRequest, _services_pb2.EstimateResponse]
+    Describe: _grpc.UnaryUnaryMultiCallable[_services_pb2.DescribeRequest, _services_pb2.MetricDetail]
+    """One metric, and what one person's report reveals."""
+    Estimate: _grpc.UnaryUnaryMultiCallable[_services_pb2.EstimateRequest, _services_pb2.Estimated]
+    Top: _grpc.UnaryUnaryMultiCallable[_services_pb2.TopRequest, _services_pb2.TopList]
+    Compare: _grpc.UnaryUnaryMultiCallable[_services_pb2.CompareRequest, _services_pb2.Compared]
+    Trend: _grpc.UnaryUnaryMultiCallable[_services_pb2.TrendRequest, _services_pb2.Trended]
+    Law: _grpc.UnaryUnaryMultiCallable[_services_pb2.LawRequest, _services_pb2.Status]
+    """The conservation law, with the shuffler's terms where the aggregator may ask it."""
 
 @_typing.type_check_only
 class QueryAsyncStub(QueryStub):
-    """Served by the aggregator to analysts."""
+    """Served by the aggregator to analysts. What is answered has the names and fields of the JSON that
+    is served over HTTP, and the same numbers. Times are ISO 8601, UTC; where a field is optional and
+    not set, it is not known or does not apply.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Metrics: _aio.UnaryUnaryMultiCallable[_services_pb2.MetricsRequest, _services_pb2.MetricsResponse]  # type: ignore[assignment]
-    Estimate: _aio.UnaryUnaryMultiCallable[_services_pb2.EstimateRequest, _services_pb2.EstimateResponse]  # type: ignore[assignment]
+    Describe: _aio.UnaryUnaryMultiCallable[_services_pb2.DescribeRequest, _services_pb2.MetricDetail]  # type: ignore[assignment]
+    """One metric, and what one person's report reveals."""
+    Estimate: _aio.UnaryUnaryMultiCallable[_services_pb2.EstimateRequest, _services_pb2.Estimated]  # type: ignore[assignment]
+    Top: _aio.UnaryUnaryMultiCallable[_services_pb2.TopRequest, _services_pb2.TopList]  # type: ignore[assignment]
+    Compare: _aio.UnaryUnaryMultiCallable[_services_pb2.CompareRequest, _services_pb2.Compared]  # type: ignore[assignment]
+    Trend: _aio.UnaryUnaryMultiCallable[_services_pb2.TrendRequest, _services_pb2.Trended]  # type: ignore[assignment]
+    Law: _aio.UnaryUnaryMultiCallable[_services_pb2.LawRequest, _services_pb2.Status]  # type: ignore[assignment]
+    """The conservation law, with the shuffler's terms where the aggregator may ask it."""
 
 class QueryServicer(metaclass=_abc_1.ABCMeta):
-    """Served by the aggregator to analysts."""
+    """Served by the aggregator to analysts. What is answered has the names and fields of the JSON that
+    is served over HTTP, and the same numbers. Times are ISO 8601, UTC; where a field is optional and
+    not set, it is not known or does not apply.
+    """
 
     @_abc_1.abstractmethod
     def Metrics(
@@ -151,11 +174,48 @@ class QueryServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_services_pb2.MetricsResponse, _abc.Awaitable[_services_pb2.MetricsResponse]]: ...
 
     @_abc_1.abstractmethod
+    def Describe(
+        self,
+        request: _services_pb2.DescribeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.MetricDetail, _abc.Awaitable[_services_pb2.MetricDetail]]:
+        """One metric, and what one person's report reveals."""
+
+    @_abc_1.abstractmethod
     def Estimate(
         self,
         request: _services_pb2.EstimateRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_services_pb2.EstimateResponse, _abc.Awaitable[_services_pb2.EstimateResponse]]: ...
+    ) -> _typing.Union[_services_pb2.Estimated, _abc.Awaitable[_services_pb2.Estimated]]: ...
+
+    @_abc_1.abstractmethod
+    def Top(
+        self,
+        request: _services_pb2.TopRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.TopList, _abc.Awaitable[_services_pb2.TopList]]: ...
+
+    @_abc_1.abstractmethod
+    def Compare(
+        self,
+        request: _services_pb2.CompareRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.Compared, _abc.Awaitable[_services_pb2.Compared]]: ...
+
+    @_abc_1.abstractmethod
+    def Trend(
+        self,
+        request: _services_pb2.TrendRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.Trended, _abc.Awaitable[_services_pb2.Trended]]: ...
+
+    @_abc_1.abstractmethod
+    def Law(
+        self,
+        request: _services_pb2.LawRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.Status, _abc.Awaitable[_services_pb2.Status]]:
+        """The conservation law, with the shuffler's terms where the aggregator may ask it."""
 
 def add_QueryServicer_to_server(servicer: QueryServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 

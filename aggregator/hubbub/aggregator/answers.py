@@ -1,0 +1,227 @@
+"""Answers: their one shape, for every face. gRPC's messages have the same names and fields.
+
+What is said of a single value is analysis' own: ValueAnswer, Mean, TopValue, Change.
+
+Times are ISO 8601, UTC. None stands for what is not known or does not apply.
+"""
+
+from dataclasses import dataclass
+
+from hubbub.analysis import Change, Mean, TopValue, ValueAnswer
+
+__all__ = [
+    "Compared",
+    "Epoch",
+    "Estimated",
+    "LawLine",
+    "MetricDetail",
+    "MetricLine",
+    "Point",
+    "Series",
+    "Shuffled",
+    "Status",
+    "TopList",
+    "Trended",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One epoch of a metric, and how many reports it holds. closed: it takes no more."""
+
+    epoch: int
+    begins: str
+    reports: int
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MetricLine:
+    """A metric, and what of it is held.
+
+    kind: values (listed), strings, ranges or mean. total_values: how many are listed. epsilon: nats
+    a report, as proven, rounded up.
+    waiting, withheld: reports still with the shuffler, and those it may never pass on.
+    updated: when the last report was counted. epochs: the newest ones, ascending; all are counted
+    in `reports`.
+    """
+
+    name: str
+    description: str
+    owner: str
+    expires: str
+    mechanism: str
+    kind: str
+    epsilon: float
+    tiers: list[float]
+    epoch_length: str
+    min_batch: int
+    total_values: int | None
+    reports: int
+    waiting: int | None
+    withheld: int | None
+    updated: str | None
+    epochs: list[Epoch]
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffled:
+    """(epsilon, delta) of one report in the smallest shuffled batch that an answer came from.
+
+    reports: how many that batch had. assumption: what it rests on.
+    """
+
+    epsilon: float
+    delta: float
+    reports: int
+    assumption: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDetail:
+    """A metric, and what one person's report reveals; epsilons in nats.
+
+    per_report: of one report. per_epoch: of all in an epoch. unchanged: of all ever of one value
+    that does not change, where it has a permanent response. for_life: what the device stops at.
+    most_certain: who thought it even odds is this sure at most after one report. sentence: all of
+    that in words. shuffled: of one report at the smallest batch.
+    """
+
+    metric: MetricLine
+    per_report: float
+    reports_per_epoch: int
+    per_epoch: float
+    unchanged: float | None
+    for_life: float
+    most_certain: float
+    sentence: str
+    shuffled: Shuffled
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """Estimates of one metric over the epochs that were added up.
+
+    since, until: when the first of them begins and the last ends. final: all of them are closed.
+    updated: when the last report was counted. kind: values, ranges or mean.
+    plausibility: an upper bound on the chance that honest reports alone lie so far from what they
+    can be; 1 is unremarkable. findings: what is off, where that is below one in a million.
+    total: how many values there are; `values` may be a page of them.
+    """
+
+    metric: str
+    description: str
+    epochs: list[int]
+    since: str
+    until: str
+    final: bool
+    updated: str | None
+    reports: int
+    waiting: int | None
+    withheld: int | None
+    mechanism: str
+    epsilon: float
+    shuffled: Shuffled | None
+    kind: str
+    confidence: float
+    plausibility: float
+    findings: list[str]
+    mean: Mean | None
+    total: int
+    values: list[ValueAnswer]
+
+
+@dataclass(frozen=True, slots=True)
+class TopList:
+    """The most frequent values.
+
+    members: how sure that it is these and no others; order: that it is these in this order; both
+    at least so.
+    """
+
+    metric: str
+    epochs: list[int]
+    reports: int
+    confidence: float
+    members: float
+    order: float
+    values: list[TopValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two ranges of epochs of one metric."""
+
+    metric: str
+    kind: str
+    confidence: float
+    before_epochs: list[int]
+    after_epochs: list[int]
+    before_reports: int
+    after_reports: int
+    total: int
+    values: list[Change]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One value in one epoch: its share, or a mean, with its interval."""
+
+    epoch: int
+    share: float
+    stderr: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One value over the epochs that hold the minimum batch."""
+
+    value: str
+    points: list[Point]
+
+
+@dataclass(frozen=True, slots=True)
+class Trended:
+    """A metric epoch by epoch.
+
+    epochs: all that were asked; those below the minimum batch hold reports and have no points.
+    """
+
+    metric: str
+    kind: str
+    confidence: float
+    min_batch: int
+    epochs: list[Epoch]
+    series: list[Series]
+
+
+@dataclass(frozen=True, slots=True)
+class LawLine:
+    """One stream in one epoch: acknowledged = the sum of all others."""
+
+    stream: str
+    epoch: int
+    acknowledged: int
+    pooled: int
+    in_flight: int
+    counted: int
+    duplicate: int
+    rejected: int
+    withheld: int
+    balanced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The conservation law: where every report is.
+
+    complete: the shuffler told its terms too; without them the law cannot be checked, and
+    `balanced` is None.
+    """
+
+    complete: bool
+    balanced: bool | None
+    total: LawLine
+    windows: list[LawLine]

@@ -1,0 +1,101 @@
+"""The conservation law as the aggregator can tell it: its own terms, and the shuffler's too."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+import grpc
+import grpc.aio
+
+from hubbub.aggregator.answers import LawLine, Status
+from hubbub.aggregator.collected import Holding
+from hubbub.aggregator.store import TotalsStore
+from hubbub.serving import TlsFolder, Window, balances, channel, whole
+from hubbub.wire.v1.services_pb2 import StatusRequest
+from hubbub.wire.v1.services_pb2_grpc import OperatorStub
+
+__all__ = ["Beyond", "Shuffler", "Terms", "status", "still"]
+
+Terms = Mapping[Window, Mapping[str, int]]
+
+# Two services are asked one after the other: reports that move in between show up on no side.
+_TRIES: Final = 5
+_PAUSE_SECONDS: Final = 0.2
+_CALL_SECONDS: Final = 5.0
+_FRESH_SECONDS: Final = 1.0
+
+
+class Beyond(Protocol):
+    """What lies before the aggregator: the shuffler's terms of the law, None if it cannot tell."""
+
+    async def terms(self, *, fresh: bool = False) -> Terms | None:
+        """Per window; `fresh`: as of now, and not of a second ago."""
+        ...
+
+
+class Shuffler:
+    """The shuffler's Operator service, asked for counts and nothing else, once a second at most."""
+
+    def __init__(self, address: str, tls: TlsFolder | None) -> None:
+        self._channel = channel(address, tls=tls)
+        self._told: tuple[float, Terms | None] | None = None
+        self._asking = asyncio.Lock()
+
+    async def terms(self, *, fresh: bool = False) -> Terms | None:
+        """Per window, or None if it does not answer."""
+        async with self._asking:
+            now = asyncio.get_running_loop().time()
+            if not fresh and self._told and now - self._told[0] < _FRESH_SECONDS:
+                return self._told[1]
+            try:
+                found = await OperatorStub(self._channel).Status(
+                    StatusRequest(), timeout=_CALL_SECONDS
+                )
+            except grpc.RpcError:
+                terms = None
+            else:
+                terms = {Window(one.stream, one.epoch): dict(one.terms) for one in found.windows}
+            self._told = (now, terms)
+            return terms
+
+    async def close(self) -> None:
+        """Close the channel."""
+        await self._channel.close()
+
+
+async def status(store: TotalsStore, beyond: Beyond | None) -> Status:
+    """The law over every window, looked at again for a second if it seems not to balance."""
+    for _ in range(_TRIES):
+        # The aggregator first: what is counted in between shows as still in flight, not twice.
+        own = await store.law()
+        told = await beyond.terms(fresh=True) if beyond else None
+        lines = [_line(window, own, told) for window in sorted({*own, *(told or {})})]
+        if all(line.balanced for line in lines):
+            break
+        await asyncio.sleep(_PAUSE_SECONDS if told is not None else 0)
+    total = whole(terms for terms in (*own.values(), *(told or {}).values()))
+    all_of_it = LawLine(stream="all", epoch=0, **total, balanced=balances(total))
+    return Status(
+        complete=told is not None,
+        balanced=None if told is None else all(line.balanced for line in lines),
+        total=all_of_it,
+        windows=lines,
+    )
+
+
+def still(holding: Holding, terms: Terms | None) -> tuple[int | None, int | None]:
+    """Of a metric's epochs: reports that wait at the shuffler, and reports that it withholds."""
+    if terms is None:
+        return None, None
+    streams, epochs = set(holding.metric.streams), set(holding.epochs)
+    own = whole(
+        told
+        for window, told in terms.items()
+        if window.stream in streams and window.epoch in epochs
+    )
+    return own["pooled"] + own["in_flight"], own["withheld"]
+
+
+def _line(window: Window, own: Terms, told: Terms | None) -> LawLine:
+    terms = whole([own.get(window, {}), (told or {}).get(window, {})])
+    return LawLine(window.stream, window.epoch, **terms, balanced=balances(terms))

@@ -1,0 +1,99 @@
+"""Overview: the metrics there are, what is held of each, and what one person's report reveals."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from hubbub.aggregator.answers import Epoch, MetricDetail, MetricLine, Shuffled
+from hubbub.aggregator.collected import Collected, Holding
+from hubbub.aggregator.law import Terms, still
+from hubbub.catalog import Metric, epoch_start, family_of
+from hubbub.privacy.amplification import ASSUMPTION, Amplified
+from hubbub.privacy.card import metric_card, most_certain
+
+__all__ = ["detail", "iso_time", "line", "shown_epochs", "shuffled"]
+
+_SHOWN_EPOCHS: Final = 60
+_KINDS: Final = {"strings": "strings", "categories": "values"}
+
+
+async def line(collected: Collected, holding: Holding, terms: Terms | None) -> MetricLine:
+    """A metric with all that is held of it; of the epochs the newest 60."""
+    metric = holding.metric
+    # All that waits, in epochs of which nothing is counted yet too.
+    everything = {w.epoch for w in terms or {} if family_of(w.stream) == metric.family}
+    waiting, withheld = still(
+        Holding(metric, tuple(everything.union(holding.epochs)), holding.counted), terms
+    )
+    newest = Holding(
+        metric,
+        holding.epochs[-2:],
+        {w: number for w, number in holding.counted.items() if w.epoch in holding.epochs[-2:]},
+    )
+    updated = await collected.updated(newest)
+    return MetricLine(
+        name=metric.name,
+        description=metric.description,
+        owner=metric.owner,
+        expires=metric.expires.isoformat(),
+        mechanism=metric.mechanism,
+        kind=_kind(metric),
+        epsilon=metric.report_loss,
+        tiers=list(metric.tiers),
+        epoch_length=metric.epoch,
+        min_batch=metric.min_batch,
+        total_values=None if metric.values is None else len(metric.values),
+        reports=holding.reports,
+        waiting=waiting,
+        withheld=withheld,
+        updated=iso_time(updated) if updated else None,
+        epochs=shown_epochs(collected, holding, holding.epochs[-_SHOWN_EPOCHS:]),
+    )
+
+
+async def detail(collected: Collected, holding: Holding, terms: Terms | None) -> MetricDetail:
+    """The same with the privacy card's line."""
+    card = await asyncio.to_thread(metric_card, holding.metric)
+    return MetricDetail(
+        metric=await line(collected, holding, terms),
+        per_report=card.per_report,
+        reports_per_epoch=card.reports_per_epoch,
+        per_epoch=card.per_epoch,
+        unchanged=card.unchanged,
+        for_life=card.for_life,
+        most_certain=most_certain(card.per_report),
+        sentence=card.sentence,
+        shuffled=shuffled(card.shuffled),
+    )
+
+
+def shown_epochs(collected: Collected, holding: Holding, epochs: Sequence[int]) -> list[Epoch]:
+    """Epochs with what they hold."""
+    metric = holding.metric
+    return [
+        Epoch(
+            epoch=epoch,
+            begins=iso_time(epoch_start(epoch, metric.epoch)),
+            reports=holding.reports_in(epoch),
+            closed=collected.is_closed(metric, epoch),
+        )
+        for epoch in epochs
+    ]
+
+
+def shuffled(found: Amplified) -> Shuffled:
+    """A central guarantee with what it rests on."""
+    return Shuffled(found.epsilon, found.delta, found.reports, ASSUMPTION)
+
+
+def iso_time(seconds: float) -> str:
+    """ISO 8601 in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _kind(metric: Metric) -> str:
+    kind = _KINDS.get(metric.randomizer.VALUES)
+    if kind:
+        return kind
+    return "mean" if metric.mechanism.startswith("mean.") else "ranges"

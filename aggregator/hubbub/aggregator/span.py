@@ -1,0 +1,103 @@
+"""Span: which epochs are meant, in words. One grammar for every face.
+
+last:
+  N            the newest N epochs, counted back from the current one
+  12h 7d 4w    those that began within so many hours, days, weeks up to now
+epochs:
+  newest       the newest that holds a report; what is meant where nothing is said
+  closed       the newest that holds a report and takes no more
+  all          every one that holds a report
+  A            one, by its number, its day (2026-11-22) or its moment (2026-11-22T14:00)
+  A..B         from A through B, a day being all of its epochs
+  A,B,C..D     several
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from hubbub.catalog import closing_time, epoch_at
+from hubbub.errors import BadParameter
+
+__all__ = ["chosen"]
+
+_HOURS: Final = {"h": 1, "d": 24, "w": 168}
+_LAST: Final = re.compile(r"([0-9]{1,6})([hdw]?)")
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_LARGEST: Final = 2**32
+
+
+def chosen(last: str, epochs: str, *, held: Sequence[int], length: str, now: float) -> list[int]:
+    """Those of the epochs that hold reports which are meant, ascending.
+
+    held: ascending. length: of an epoch, "hour", "day" or "week". now: seconds since 1970.
+
+    Raises:
+        BadParameter: both at once, or what is not in the grammar; it says what would be.
+    """
+    if last and epochs:
+        raise BadParameter("give epochs or last, not both")
+    if last:
+        return _last(last, held, length, now)
+    match epochs.strip():
+        case "" | "newest":
+            return list(held[-1:])
+        case "closed":
+            return [epoch for epoch in held if closing_time(epoch, length) <= now][-1:]
+        case "all":
+            return list(held)
+        case text:
+            ranges = [_range(part, length) for part in text.split(",")]
+            return [epoch for epoch in held if any(first <= epoch <= end for first, end in ranges)]
+
+
+def _last(text: str, held: Iterable[int], length: str, now: float) -> list[int]:
+    found = _LAST.fullmatch(text.strip())
+    if not found or not int(found[1]):
+        raise BadParameter(
+            f'last "{_shown(text)}" is not a number of epochs, nor of hours, days or weeks: '
+            "write 7, 12h, 7d or 4w"
+        )
+    number, unit = int(found[1]), found[2]
+    newest = epoch_at(now, length)
+    if unit:
+        # Those that began within it; never none at all.
+        first = min(epoch_at(max(now - 3600 * number * _HOURS[unit], 0), length) + 1, newest)
+    else:
+        first = newest - number + 1
+    return [epoch for epoch in held if first <= epoch <= newest]
+
+
+def _range(text: str, length: str) -> tuple[int, int]:
+    begin, dots, end = text.strip().partition("..")
+    first, last = _ends(begin, length)
+    if dots:
+        last = _ends(end, length)[1]
+    if first > last:
+        raise BadParameter(f'epochs "{_shown(text)}" end before they begin')
+    return first, last
+
+
+def _ends(text: str, length: str) -> tuple[int, int]:
+    """The first and the last epoch of what one side names."""
+    text = text.strip()
+    if _NUMBER.fullmatch(text):
+        return int(text), int(text)
+    try:
+        begin = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadParameter(
+            f'epochs "{_shown(text)}": write newest, closed, all, a number, 2026-11-22, '
+            "2026-11-22T14:00, or a range such as 2026-11-01..2026-11-07"
+        ) from None
+    begin = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
+    end = begin + timedelta(days=1) if _DAY.fullmatch(text) else begin
+    seconds = (begin.timestamp(), max(end.timestamp() - 1, begin.timestamp()))
+    first, last = (epoch_at(max(moment, 0), length) for moment in seconds)
+    return first, min(last, _LARGEST)
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= 60 else text[:60] + "..."  # noqa: PLR2004 a line's worth

@@ -1,0 +1,66 @@
+"""Trends: a metric's values epoch by epoch."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from hubbub.aggregator.answers import Point, Series
+from hubbub.aggregator.collected import Collected, Holding
+from hubbub.aggregator.store import Held
+from hubbub.analysis import Answer, shares
+from hubbub.errors import BadParameter
+from hubbub.serving import Window
+
+__all__ = ["MOST_SERIES", "series"]
+
+MOST_SERIES: Final = 50
+_MOST_EPOCHS: Final = 1000
+
+
+def series(
+    collected: Collected,
+    holding: Holding,
+    held: Mapping[Window, Held],
+    answer: Answer,
+    *,
+    values: Sequence[str],
+    number: int,
+    candidates: Sequence[str],
+) -> list[Series]:
+    """Of these values, or of the `number` most frequent of `answer`, a point per epoch.
+
+    Epochs below the minimum batch have none. Of numbers there is one series, their mean.
+
+    Raises:
+        BadParameter: a value that the metric does not have; too many series or epochs.
+    """
+    metric = holding.metric
+    names = ["mean"] if answer.mean or answer.kind == "mean" else _names(answer, values, number)
+    if len(holding.epochs) > _MOST_EPOCHS:
+        raise BadParameter(f"a trend over more than {_MOST_EPOCHS} epochs: ask for fewer")
+    places = {value.value: place for place, value in enumerate(answer.values)}
+    if unknown := [name for name in names if name not in places and name != "mean"]:
+        raise BadParameter(
+            f'metric "{metric.name}" has no value "{unknown[0][:60]}" to follow; write one of its '
+            "own, as an estimate lists them"
+        )
+    wanted = [places.get(name, 0) for name in names]
+    points: list[list[Point]] = [[] for _ in names]
+    for epoch in holding.epochs:
+        if holding.reports_in(epoch) < metric.min_batch:
+            continue
+        tiers = collected.tiers(metric, held, [epoch])
+        found = shares(
+            tiers, wanted, candidates, answer.confidence, metric.limits.reports_per_epoch
+        )
+        for own, one in zip(points, found, strict=True):
+            own.append(Point(epoch, one.estimate, one.stderr, one.low, one.high))
+    return [Series(name, own) for name, own in zip(names, points, strict=True)]
+
+
+def _names(answer: Answer, values: Sequence[str], number: int) -> list[str]:
+    if not 1 <= max(number, len(values)) <= MOST_SERIES:
+        raise BadParameter(f"a trend follows 1 to {MOST_SERIES} values: ask for as many")
+    if values:
+        return list(dict.fromkeys(values))
+    ordered = sorted(answer.values, key=lambda value: value.rank)
+    return [value.value for value in ordered[:number]]

@@ -1,0 +1,1 @@
+"""The HTTP face: JSON, exports and pages, over one ASGI application."""

@@ -1,0 +1,139 @@
+"""Access: who may ask what over HTTP, by tokens whose hashes stand in a file.
+
+A viewer reads estimates; a publisher also makes releases; an admin also sees who has tokens. The
+file is written by `hubbub keys token` and read again when it has changed, so a token can be taken
+back while the service runs.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from hubbub.errors import BadParameter, KeysUnusable
+
+__all__ = ["ROLES", "Role", "Token", "Tokens", "add_token", "read_tokens", "remove_token"]
+
+Role = Literal["viewer", "publisher", "admin"]
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+"""Each may what the ones before it may."""
+
+_BYTES: Final = 32
+_PREFIX: Final = "hubbub_"
+_LOOK_SECONDS: Final = 1.0
+_DAY_SECONDS: Final = 86_400
+_LONGEST_NAME: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token, of which only the hash is kept. expires: seconds since 1970."""
+
+    name: str
+    role: Role
+    sha256: str
+    expires: int
+
+
+class Tokens:
+    """The tokens of a file, as it is now."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._clock = clock
+        self._looked = 0.0
+        self._stamp: tuple[int, int] | None = None
+        self._known: Mapping[str, Token] = {}
+        self._look()
+
+    def find(self, secret: str) -> Token | None:
+        """The token, if it is one and has not expired."""
+        if self._clock() - self._looked >= _LOOK_SECONDS:
+            self._look()
+        found = self._known.get(_hash(secret))
+        return found if found and found.expires > self._clock() else None
+
+    def all(self) -> list[Token]:
+        """Every token of the file, expired ones too."""
+        self._look()
+        return sorted(self._known.values(), key=lambda token: token.name)
+
+    def _look(self) -> None:
+        self._looked = self._clock()
+        try:
+            told = self._path.stat()
+        except OSError:
+            # A file that is gone lets nobody in; read_tokens said so when we started.
+            self._known, self._stamp = {}, None
+            return
+        stamp = (told.st_mtime_ns, told.st_ino)
+        if stamp != self._stamp:
+            self._known = {token.sha256: token for token in read_tokens(self._path)}
+            self._stamp = stamp
+
+
+def read_tokens(path: Path) -> list[Token]:
+    """The tokens of a file.
+
+    Raises:
+        KeysUnusable: it cannot be read, or is no such file.
+    """
+    try:
+        return [Token(**one) for one in json.loads(path.read_bytes())["tokens"]]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise KeysUnusable(
+            f"{path}: not a file of tokens; make one with: hubbub keys token {path} --name NAME"
+        ) from error
+
+
+def add_token(path: Path, name: str, role: Role, days: int, now: float) -> str:
+    """Make a token and put its hash into the file: the token, which is told this once.
+
+    Raises:
+        BadParameter: a name that is taken or none.
+        KeysUnusable: the file cannot be read or written.
+    """
+    tokens = read_tokens(path) if path.exists() else []
+    if not (name.strip() and name.isprintable() and len(name) <= _LONGEST_NAME):
+        raise BadParameter(f"a token's name is 1 to {_LONGEST_NAME} printable characters")
+    if any(token.name == name for token in tokens):
+        raise BadParameter(f'there is a token "{name}" already; take it back first, with --remove')
+    secret = _PREFIX + secrets.token_urlsafe(_BYTES)
+    tokens.append(Token(name, role, _hash(secret), int(now) + days * _DAY_SECONDS))
+    _write(path, tokens)
+    return secret
+
+
+def remove_token(path: Path, name: str) -> None:
+    """Take a token back: within a second nobody gets in by it.
+
+    Raises:
+        BadParameter: there is none of this name.
+        KeysUnusable: the file cannot be read or written.
+    """
+    tokens = read_tokens(path)
+    left = [token for token in tokens if token.name != name]
+    if len(left) == len(tokens):
+        raise BadParameter(f'there is no token "{name}" in {path}')
+    _write(path, left)
+
+
+def _write(path: Path, tokens: list[Token]) -> None:
+    text = json.dumps({"tokens": [asdict(token) for token in tokens]}, indent=1) + "\n"
+    part = path.with_name(path.name + ".part")
+    try:
+        part.touch(mode=0o600)
+        part.write_text(text)
+        os.replace(part, path)  # noqa: PTH105 atomic, over what was there
+    except OSError as error:
+        raise KeysUnusable(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _hash(secret: str) -> str:
+    # 32 random bytes need no slow hash: there is nothing to guess.
+    return hashlib.sha256(secret.encode()).hexdigest()

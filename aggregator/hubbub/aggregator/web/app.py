@@ -1,0 +1,110 @@
+"""The application: routes, errors, pages, put together."""
+
+from collections import Counter
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import FileResponse, PlainTextResponse, Response
+from fastapi.staticfiles import StaticFiles
+
+from hubbub.aggregator.query import Query
+from hubbub.aggregator.releases import Releases
+from hubbub.aggregator.web.access import Tokens
+from hubbub.aggregator.web.gauges import exposition
+from hubbub.aggregator.web.guard import App, Guard, Message, Receive, Scope, Send
+from hubbub.aggregator.web.parameters import needs
+from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
+from hubbub.aggregator.web.publishing import publishing
+from hubbub.aggregator.web.questions import questions
+from hubbub.serving import Limiter
+
+__all__ = ["make_app"]
+
+_PAGES: Final = {"/": "overview.html", "/metric": "metric.html", "/pipeline": "pipeline.html"}
+_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def make_app(query: Query, releases: Releases, tokens: Tokens | None, limiter: Limiter) -> App:
+    """The application, behind its guard.
+
+    tokens: None where everyone on this machine may ask. limiter: of requests, by caller.
+    """
+    app = FastAPI(
+        title="hubbub",
+        version="1",
+        summary="Usage statistics under local differential privacy",
+        docs_url=None,  # its page loads scripts from elsewhere; ours does not
+        redoc_url=None,
+    )
+    handle_problems(app)
+    app.include_router(questions(query))
+    app.include_router(publishing(releases, tokens))
+    requests: Counter[int] = Counter()
+
+    @app.get(
+        "/metrics",
+        response_class=PlainTextResponse,
+        dependencies=[needs("viewer")],
+        responses=PROBLEMS,
+    )
+    async def prometheus() -> Response:
+        """Estimates as gauges with the bounds of their intervals, for Prometheus."""
+        return Response(await exposition(query, requests), media_type=_TEXT)
+
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        """Whether this process serves."""
+        return {"status": "serving"}
+
+    @app.get("/ready", responses={503: PROBLEMS[503]})
+    async def ready() -> dict[str, str]:
+        """Whether it can answer: Redis does."""
+        await query.collected.check()
+        return {"status": "ready"}
+
+    _serve_pages(app)
+    app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way
+    return Guard(_counted(app, requests), tokens, limiter)
+
+
+def _serve_pages(app: FastAPI) -> None:
+    pages = Path(str(files("hubbub.aggregator.web") / "pages"))
+    app.mount("/static", StaticFiles(directory=pages))
+    for path, page in _PAGES.items():
+        app.add_api_route(
+            path,
+            lambda page=page: FileResponse(pages / page),
+            response_class=FileResponse,
+            include_in_schema=False,
+        )
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, with our problem in place of FastAPI's own validation error."""
+    if not app.openapi_schema:
+        found = get_openapi(
+            title=app.title, version=app.version, summary=app.summary, routes=app.routes
+        )
+        schemas = found["components"]["schemas"]
+        for name in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(name, None)
+        schemas["Problem"] = Problem.model_json_schema()
+        app.openapi_schema = found
+    return app.openapi_schema
+
+
+def _counted(app: App, requests: Counter[int]) -> App:
+    """Counts answers by status."""
+
+    async def counting(scope: Scope, receive: Receive, send: Send) -> None:
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                requests[message["status"]] += 1
+            await send(message)
+
+        await app(scope, receive, sending)
+
+    return counting

@@ -1,0 +1,95 @@
+"""The HTTP face's server, run beside the gRPC servers of the same process."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from hubbub.aggregator.query import Query
+from hubbub.aggregator.releases import Releases
+from hubbub.aggregator.web.access import Tokens
+from hubbub.aggregator.web.app import make_app
+from hubbub.errors import ServiceUnavailable
+from hubbub.serving import Limiter, TlsFolder
+from hubbub.serving.tls import is_loopback
+
+__all__ = ["HttpFace"]
+
+# What is open and idle costs a file and some memory; past this, connections wait.
+_MOST_CONNECTIONS = 2000
+
+
+class HttpFace:
+    """The application on an address: on this machine plain, elsewhere with TLS and tokens.
+
+    tls: the folder whose certificate the service shows; browsers need none of their own. tokens:
+    the file of who may ask; None for everyone on this machine. rate: requests a second and caller,
+    0 for no limit.
+
+    Raises:
+        ServiceUnavailable: away from this machine without TLS or without tokens.
+        KeysUnusable: the tokens or certificates cannot be read.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        query: Query,
+        releases: Releases,
+        *,
+        tls: TlsFolder | None = None,
+        tokens: Path | None = None,
+        rate: float = 0,
+    ) -> None:
+        if not is_loopback(address) and (tls is None or tokens is None):
+            raise ServiceUnavailable(
+                f"{address} is not on this machine: give --http-tls FOLDER with certificates and "
+                "--http-tokens FILE with who may ask, or listen on 127.0.0.1"
+            )
+        host, _, port = address.rpartition(":")
+        app = make_app(
+            query,
+            releases,
+            Tokens(tokens) if tokens else None,
+            Limiter(rate, max(1, round(20 * rate))),
+        )
+        files = tls.files() if tls else {}
+        config = uvicorn.Config(
+            app,
+            host=host.strip("[]"),
+            port=int(port),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=_MOST_CONNECTIONS,
+            ssl_certfile=files.get("certfile"),
+            ssl_keyfile=files.get("keyfile"),
+        )
+        self._address = address
+        self._server = _Unsignalled(config)
+
+    async def run(self) -> None:
+        """Serve until cancelled.
+
+        Raises:
+            ServiceUnavailable: the address is taken.
+        """
+        try:
+            await self._server.serve()
+        except SystemExit as error:  # how uvicorn says that it cannot listen
+            raise ServiceUnavailable(
+                f"cannot listen on {self._address}: it is in use or not ours; choose another"
+            ) from error
+        except asyncio.CancelledError:
+            self._server.should_exit = True
+            raise
+
+
+class _Unsignalled(uvicorn.Server):
+    """Leaves signals to the process, which stops everything in order."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield

@@ -1,0 +1,97 @@
+"""Gauges: estimates for Prometheus, with the bounds of their intervals; and what was asked of us.
+
+Of every metric the newest epoch that holds a minimum batch, and of its values the most frequent.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from hubbub.aggregator.answers import Estimated, MetricLine
+from hubbub.aggregator.collected import Range
+from hubbub.aggregator.query import Page, Query
+from hubbub.aggregator.working import Asked
+from hubbub.errors import BatchTooSmall
+
+__all__ = ["exposition"]
+
+_MOST_VALUES: Final = 50
+_LONGEST: Final = 200  # of a label; what is longer would only fill a dashboard
+
+
+async def exposition(query: Query, requests: Mapping[int, int]) -> bytes:
+    """The text that Prometheus reads. requests: how many were answered with each status."""
+    found = [(line, await _newest(query, line)) for line in await query.metrics()]
+    registry = CollectorRegistry()
+    registry.register(_Estimates(found, Counter(requests)))
+    return generate_latest(registry)
+
+
+async def _newest(query: Query, line: MetricLine) -> Estimated | None:
+    """Of the newest epoch that can be told; strings are not, without candidates."""
+    large = [one.epoch for one in line.epochs if one.reports >= line.min_batch]
+    if line.kind == "strings" or not large:
+        return None
+    asked = Asked(Range(epochs=str(large[-1])))
+    try:
+        return await query.estimate(line.name, asked, Page(0, _MOST_VALUES, by_rank=True))
+    except BatchTooSmall:  # gone since we looked
+        return None
+
+
+class _Estimates(Collector):
+    def __init__(
+        self, found: list[tuple[MetricLine, Estimated | None]], requests: Counter[int]
+    ) -> None:
+        self._found = found
+        self._requests = requests
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing: registering asks for nothing."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """Everything."""
+        held = _family("metric_reports", "Reports counted of a metric, over all epochs", ["metric"])
+        waiting = _family("metric_waiting_reports", "Reports that the shuffler holds", ["metric"])
+        epoch = _family("estimate_epoch", "The epoch that estimates are of", ["metric"])
+        of = _family("estimate_epoch_reports", "Reports of that epoch", ["metric"])
+        odd = _family(
+            "estimate_plausibility",
+            "Upper bound on the chance that honest reports lie so far off",
+            ["metric"],
+        )
+        labels = ["metric", "value"]
+        unit = "in reports; of a mean, in the metric's own unit"
+        columns = {
+            "estimate": _family("estimate", f"Unbiased estimate, {unit}", labels),
+            "low": _family("estimate_low", f"Lower end of its 95% interval, {unit}", labels),
+            "high": _family("estimate_high", f"Upper end of its 95% interval, {unit}", labels),
+            "share": _family("estimate_share", "Estimate as a share of the reports", labels),
+        }
+        for line, found in self._found:
+            held.add_metric([line.name], line.reports)
+            if line.waiting is not None:
+                waiting.add_metric([line.name], line.waiting)
+            if found is None:
+                continue
+            epoch.add_metric([line.name], found.epochs[-1])
+            of.add_metric([line.name], found.reports)
+            odd.add_metric([line.name], found.plausibility)
+            for value in found.values:
+                for name, family in columns.items():
+                    family.add_metric([line.name, value.value[:_LONGEST]], getattr(value, name))
+        yield from (held, waiting, epoch, of, odd, *columns.values())
+        answered = CounterMetricFamily("hubbub_http_requests", "Answered requests", labels=["code"])
+        for status, number in sorted(self._requests.items()):
+            answered.add_metric([str(status)], number)
+        yield answered
+
+
+def _family(name: str, said: str, labels: list[str]) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"hubbub_{name}", said, labels=labels)

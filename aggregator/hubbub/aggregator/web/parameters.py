@@ -1,0 +1,137 @@
+"""Parameters: what a request may say, typed, as the OpenAPI document tells it."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, HTTPException, Path, Query, Request, Response
+from fastapi.security import HTTPBearer
+from pydantic import BaseModel, ConfigDict, Field
+
+from hubbub.aggregator.collected import Range
+from hubbub.aggregator.query import Page
+from hubbub.aggregator.web.access import Role
+from hubbub.aggregator.web.guard import allowed
+from hubbub.aggregator.working import Asked
+from hubbub.analysis import CONFIDENCE
+
+__all__ = [
+    "Candidates",
+    "Epochs",
+    "Last",
+    "Metric",
+    "Paged",
+    "Paging",
+    "Put",
+    "listed",
+    "needs",
+    "strings",
+]
+
+_LAST = r"^[0-9]{1,6}[hdw]?$"
+_EPOCHS = r"^(newest|closed|all|[0-9TZ:+., -]{1,400})$"
+_LONGEST = 200
+_MOST_ROWS = 10_000
+
+Text = Annotated[str, Field(max_length=4096)]
+Metric = Annotated[str, Path(max_length=_LONGEST, description="its name in the catalog")]
+Last = Annotated[
+    str | None,
+    Query(pattern=_LAST, description="counted back from now: 7 epochs, or 12h, 7d, 4w"),
+]
+Epochs = Annotated[
+    str | None,
+    Query(
+        pattern=_EPOCHS,
+        description="newest, closed, all, a number, a day, 2026-11-01..2026-11-07, or several",
+    ),
+]
+
+
+class Candidates(BaseModel):
+    """For metrics over strings: the strings to look for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    candidates: Annotated[list[Text], Field(min_length=1, max_length=1_000_000)]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which tier, which epochs, how sure the intervals."""
+
+    last: Last = None
+    epochs: Epochs = None
+    confidence: Annotated[float, Query(gt=0, lt=1, description="of the intervals")] = CONFIDENCE
+    tier: Annotated[
+        str | None, Query(pattern=r"^[0-9.]{1,20}$", description="one tier alone, by its epsilon")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A question as the query has it. name: the metric with all its tiers, or one of them."""
+
+    name: str
+    asked: Asked
+
+
+def listed(metric: Metric, question: Annotated[Question, Depends()]) -> Put:
+    """A question about listed values, or numbers."""
+    return _put(metric, question, ())
+
+
+def strings(metric: Metric, question: Annotated[Question, Depends()], body: Candidates) -> Put:
+    """A question about strings, decoded against candidates."""
+    return _put(metric, question, tuple(dict.fromkeys(body.candidates)))
+
+
+def _put(metric: str, question: Question, candidates: tuple[str, ...]) -> Put:
+    name = f"{metric}/{question.tier}" if question.tier else metric
+    epochs = Range(question.last or "", question.epochs or "")
+    return Put(name, Asked(epochs, question.confidence, candidates))
+
+
+@dataclass(frozen=True, slots=True)
+class Paged:
+    """Which rows: `number` of them from `first` on."""
+
+    first: Annotated[int, Query(ge=0, le=10_000_000)] = 0
+    number: Annotated[int, Query(ge=1, le=_MOST_ROWS)] = 100
+    order: Annotated[
+        Literal["rank", "listed"], Query(description="the largest first, or as the catalog has it")
+    ] = "rank"
+
+    @property
+    def page(self) -> Page:
+        """As the query has it."""
+        return Page(self.first, self.number, by_rank=self.order == "rank")
+
+
+class Paging:
+    """Tells where the next page is (RFC 8288)."""
+
+    def __init__(self, request: Request, response: Response) -> None:
+        self._url = request.url
+        self._headers = response.headers
+
+    def link(self, first: int, number: int, total: int) -> None:
+        """Of `total` rows, `number` were asked for from `first` on."""
+        if first + number < total:
+            url = self._url.include_query_params(first=first + number, number=number)
+            self._headers["link"] = f'<{url.path}?{url.query}>; rel="next"'
+
+
+_bearer = HTTPBearer(auto_error=False, description="a token of `hubbub keys token`, if asked for")
+
+
+Bearer = Annotated[object, Depends(_bearer)]
+
+
+def needs(role: Role) -> Any:  # noqa: ANN401 FastAPI's own kind of marker
+    """A dependency: who asks has this role or more."""
+
+    async def check(request: Request, _shown: Bearer) -> None:
+        if not allowed(role, request.scope["state"].get("token")):
+            raise HTTPException(403, f"this takes a token of the role {role}")
+
+    return Depends(check)

@@ -1,0 +1,85 @@
+"""Problems: errors over HTTP, as RFC 9457 has them. What was sent is never told back."""
+
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from hubbub.errors import (
+    BadParameter,
+    BatchTooSmall,
+    BudgetExhausted,
+    HubbubError,
+    StoreUnavailable,
+    UnknownMetric,
+)
+
+__all__ = ["PROBLEMS", "Problem", "handle_problems", "problem"]
+
+_TYPE: Final = "application/problem+json"
+_STATUS: Final = {
+    UnknownMetric: 404,
+    BadParameter: 400,
+    BatchTooSmall: 409,
+    BudgetExhausted: 409,
+    StoreUnavailable: 503,
+}
+
+
+class Problem(BaseModel):
+    """What is wrong, and the remedy. title: the kind of error, for programs to tell them apart."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+
+
+_SAID: Final = {
+    400: "A parameter that is none, such as a range of epochs outside the grammar.",
+    401: "No token, or one that is not known or has expired.",
+    403: "The token's role may not.",
+    404: "No such metric.",
+    409: "Too few reports to tell anything, or a budget that is exhausted.",
+    422: "Malformed.",
+    429: "Too many requests; Retry-After says when to come back.",
+    503: "Redis is away.",
+}
+PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
+    status: {
+        "description": said,
+        "content": {_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+    for status, said in _SAID.items()
+}
+"""For the OpenAPI document: every question may end in one of them."""
+
+
+def problem(
+    status: int, title: str, detail: str, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    """An error's answer."""
+    body = Problem(title=title, status=status, detail=detail).model_dump()
+    return JSONResponse(body, status_code=status, media_type=_TYPE, headers=headers)
+
+
+def handle_problems(app: FastAPI) -> None:
+    """Make every error of this application a problem."""
+
+    @app.exception_handler(HubbubError)
+    async def refused(_request: Request, error: HubbubError) -> JSONResponse:
+        status = next((s for kind, s in _STATUS.items() if isinstance(error, kind)), 500)
+        return problem(status, type(error).__name__, str(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(_request: Request, error: RequestValidationError) -> JSONResponse:
+        wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+        return problem(422, "Malformed", "; ".join(wrong))
+
+    @app.exception_handler(HTTPException)
+    async def unknown(_request: Request, error: HTTPException) -> JSONResponse:
+        headers = dict(error.headers or {})
+        return problem(error.status_code, "NotServed", str(error.detail), headers)

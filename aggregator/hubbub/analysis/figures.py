@@ -1,0 +1,138 @@
+"""Figures: of every value, what totals say and how sure, before anything is judged by it.
+
+The columns that all answers begin with; tiers and repeated reports are put together here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+
+from hubbub.analysis.distribution import placed, smooth, unbiased
+from hubbub.analysis.estimate import estimate
+from hubbub.analysis.intervals import Floats
+from hubbub.analysis.sketch import count
+from hubbub.mechanisms import AnyMechanism, BitVector, Memoized, Samples, Totals
+from hubbub.mechanisms.buckets import BucketFlips
+from hubbub.mechanisms.cms import CountMeanSketch
+from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
+from hubbub.mechanisms.hcms import HadamardSketch
+from hubbub.mechanisms.long_grr import LongitudinalGrr
+from hubbub.mechanisms.mean_one_bit import OneBitMean
+from hubbub.mechanisms.mean_piecewise import PiecewiseMean
+from hubbub.mechanisms.rr import RandomizedResponse
+from hubbub.mechanisms.wave import SquareWave
+
+__all__ = ["Figures", "correlation", "figures", "merged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of each value, in reports: estimate, its standard error, and that if nobody held the value.
+
+    absent: a value is judged by these. smooth: a likelier shape, where there is one.
+    place: of numbers in ranges, the sum of their places, 0 at low and 1 at high, and its standard
+        error.
+    """
+
+    estimates: Floats
+    stderrs: Floats
+    absent: Floats
+    smooth: Floats | None = None
+    place: tuple[float, float] | None = None
+
+
+def figures(
+    mechanism: AnyMechanism, totals: Totals, candidates: Sequence[str], repeats: int = 1
+) -> Figures:
+    """The figures of one mechanism's totals; of `candidates` if it is over strings.
+
+    repeats: how many of the reports one device may have made. With a permanent response they share
+        their lies, so that n of them err as one does: at most sqrt(n) times the error of n fresh
+        ones. The errors are widened by that.
+
+    Raises:
+        BatchTooSmall: not a single report.
+        ShapeMismatch: totals of another shape than the mechanism's.
+    """
+    found = _figures(mechanism, totals, candidates)
+    if repeats > 1 and isinstance(mechanism, Memoized):
+        wider = sqrt(repeats)
+        place = found.place and (found.place[0], wider * found.place[1])
+        return replace(
+            found, stderrs=wider * found.stderrs, absent=wider * found.absent, place=place
+        )
+    return found
+
+
+def _figures(mechanism: AnyMechanism, totals: Totals, candidates: Sequence[str]) -> Figures:
+    match mechanism:
+        case CountMeanSketch() | HadamardSketch():
+            return Figures(*count(mechanism, totals, candidates))
+        case SquareWave():
+            estimates, stderrs = unbiased(mechanism, totals)
+            shape, sums = smooth(mechanism, totals), placed(mechanism, totals)
+            return Figures(estimates, stderrs, stderrs, shape, sums)
+        case OneBitMean() | PiecewiseMean():
+            given = mechanism.estimate(totals)
+            absent = mechanism.variance(totals.reports / 2, totals.reports)  # there is no absence
+        case _:
+            given = estimate(mechanism, totals)
+            absent = mechanism.variance(0, totals.reports)
+    estimates, stderrs = np.array(given.values), np.sqrt(np.array(given.variances))
+    place: tuple[float, float] | None = None
+    if isinstance(mechanism, BucketFlips):
+        # Given a report's number, its answers about two buckets do not vary together: the mean of
+        # one of them at least is 0.
+        middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
+        off = (middles - 0.5) * stderrs
+        centre = totals.reports / 2 + float((middles - 0.5) @ estimates)
+        place = centre, float(np.sqrt(off @ off))
+    return Figures(estimates, stderrs, np.full_like(stderrs, sqrt(absent)), place=place)
+
+
+def merged(parts: Sequence[Figures], reports: Sequence[int]) -> Figures:
+    """One set of figures for all reports, from tiers with so many each, by inverse variance."""
+    if len(parts) == 1:
+        return parts[0]
+    # A weight that does not look at the estimates pulls them nowhere.
+    numbers = np.array(reports, dtype=np.float64)
+    precise = numbers**2 / np.array([(tier.absent**2).mean() for tier in parts])
+    scales = precise / precise.sum() * numbers.sum() / numbers
+    shapes = [tier.smooth for tier in parts if tier.smooth is not None]
+    places = np.array([tier.place for tier in parts if tier.place is not None])
+    place = None
+    if len(places):
+        place = float(scales @ places[:, 0]), float(np.sqrt(scales**2 @ places[:, 1] ** 2))
+    return Figures(
+        scales @ np.array([tier.estimates for tier in parts]),
+        np.sqrt(scales**2 @ np.array([tier.stderrs for tier in parts]) ** 2),
+        np.sqrt(scales**2 @ np.array([tier.absent for tier in parts]) ** 2),
+        scales @ np.array(shapes) if shapes else None,
+        place,
+    )
+
+
+def correlation(mechanism: AnyMechanism) -> float:
+    """The most that two of the estimates can vary against each other, in [0, 1], as a correlation.
+
+    The difference of two estimates with standard errors s and t then has a variance of at most
+    s^2 + t^2 + 2 c s t. Bits are drawn independently: 0. A report that names one value cannot name
+    another: of a report from x, that it names i and that it names j have covariance -P(i) P(j),
+    whose correlation is largest where x is one of the two; over many reports no pair passes the
+    largest of one (Cauchy, Schwarz). Of anything else nothing is assumed: 1.
+    """
+    match mechanism:
+        case GeneralizedRandomizedResponse() | RandomizedResponse() | LongitudinalGrr():
+            p, q = mechanism.channel.p, mechanism.channel.q
+            return _root(p * q / ((1 - p) * (1 - q)))
+        case _ if isinstance(mechanism.layout, BitVector | Samples):
+            return 0.0
+        case _:
+            return 1.0
+
+
+def _root(square: Fraction) -> float:
+    return min(sqrt(square), 1.0)

@@ -1,0 +1,91 @@
+"""Order: how sure it is that of two estimates the larger one is of the larger truth.
+
+Of two values the difference of their estimates is normal around that of their truths; what is told
+is the confidence that the first is truly ahead, one-sided: 0.5 if nothing is known, near 1 if the
+order is as good as certain. Over several pairs what is left of each is added up (Boole), so what is
+said of a whole list is never more than holds.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.analysis.answer import Answer, ValueAnswer
+from hubbub.analysis.intervals import Floats, p_values
+from hubbub.errors import BadParameter
+
+__all__ = ["Top", "TopValue", "top"]
+
+
+@dataclass(frozen=True, slots=True)
+class TopValue:
+    """One of the most frequent values. ahead: how sure that it is ahead of the next one, or more.
+
+    None where there is no next one.
+    """
+
+    value: ValueAnswer
+    ahead: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """The most frequent values, in order.
+
+    members: how sure that these and no others are the most frequent; order: that they are so in
+    this order. Both at least so, in [0, 1].
+    """
+
+    values: tuple[TopValue, ...]
+    members: float
+    order: float
+
+
+def top(answer: Answer, number: int) -> Top:
+    """The `number` most frequent values of an answer.
+
+    Raises:
+        BadParameter: a number below 1, or a mean, which has no values to order.
+    """
+    if not number >= 1:
+        raise BadParameter(f"a top list of {number} values: ask for 1 or more")
+    if answer.kind == "mean":
+        raise BadParameter("a mean has no most frequent values")
+    ordered = sorted(answer.values, key=lambda value: value.rank)
+    estimates = np.array([value.estimate for value in ordered])
+    stderrs = np.array([value.stderr for value in ordered])
+    number = min(number, len(ordered))
+    behind = _behind(estimates[:-1], stderrs[:-1], estimates[1:], stderrs[1:], answer.correlation)
+    ahead: list[float | None] = [1 - doubt for doubt in behind[:number].tolist()]
+    ahead += [None] * (number - len(ahead))
+    last, rest = number - 1, slice(number, None)
+    past = _behind(
+        estimates[last], stderrs[last], estimates[rest], stderrs[rest], answer.correlation
+    )
+    order = max(0.0, 1 - float(behind[:last].sum() + past.sum()))
+    members = max(order, _apart(estimates, stderrs, number))
+    values = tuple(TopValue(*pair) for pair in zip(ordered[:number], ahead, strict=True))
+    return Top(values, members, order)
+
+
+def _apart(estimates: Floats, stderrs: Floats, number: int) -> float:
+    """How sure that the truths of the first `number` are above one cut, and all others below."""
+    if number == len(estimates):
+        return 1.0
+    edge = slice(number - 1, number + 1)
+    (last, next_), (near, far) = estimates[edge].tolist(), stderrs[edge].tolist()
+    # Between the last member and the first that is none, nearer to the surer one.
+    cut = (last * far + next_ * near) / (near + far) if near + far else (last + next_) / 2
+    gaps = np.abs(estimates - cut)
+    scores = np.divide(gaps, stderrs, out=np.full_like(gaps, np.inf), where=stderrs > 0)
+    return max(0.0, 1 - float(p_values(scores).sum()))
+
+
+def _behind(
+    ones: Floats, stderrs: Floats, others: Floats, other_stderrs: Floats, correlation: float
+) -> Floats:
+    """How unsure that each of some is ahead of another one."""
+    both = stderrs * other_stderrs
+    spread = np.sqrt(stderrs**2 + other_stderrs**2 + 2 * correlation * both)
+    gaps = ones - others
+    return p_values(np.divide(gaps, spread, out=np.full_like(gaps, np.inf), where=spread > 0))

@@ -1,0 +1,153 @@
+"""What commands that ask a running hubbub share: where it is, which epochs, candidates, formats."""
+
+import argparse
+import gzip
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from google.protobuf.message import Message
+
+from hubbub.aggregator.tables import rows, to_csv, to_parquet
+from hubbub.cli.remote import Endpoints, read_endpoints
+from hubbub.cli.show import say
+from hubbub.errors import BadParameter
+from hubbub.wire.v1.services_pb2 import Range
+
+__all__ = [
+    "add_format",
+    "add_question",
+    "add_range",
+    "add_where",
+    "asked_range",
+    "candidates",
+    "document",
+    "read_candidates",
+    "where",
+    "write",
+]
+
+_FORMATS: Final = ("table", "json", "csv", "parquet")
+
+
+def add_where(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where the services are."""
+    parser.add_argument(
+        "--home", type=Path, default=Path(".hubbub"), help="folder of `hubbub up` (%(default)s)"
+    )
+    parser.add_argument("--query", help="HOST:PORT of the aggregator's queries, without --home")
+    parser.add_argument("--shuffler-status", help="HOST:PORT of the shuffler's status")
+    parser.add_argument("--tls", help="folder of certificates; plain text without it")
+
+
+def where(given: argparse.Namespace) -> Endpoints:
+    """Where they are, as chosen."""
+    if given.query or given.shuffler_status:
+        return Endpoints(given.query or "", given.shuffler_status or "", given.tls)
+    return read_endpoints(given.home)
+
+
+def add_question(parser: argparse.ArgumentParser) -> None:
+    """Add what every question about one metric has."""
+    parser.add_argument("metric", help="its name; NAME/EPSILON for one tier alone")
+    add_range(parser)
+    parser.add_argument("--candidates", type=Path, help="file of strings to look for, one a line")
+    parser.add_argument(
+        "--confidence", type=float, default=0.95, help="of the intervals (%(default)s)"
+    )
+    add_format(parser)
+    add_where(parser)
+
+
+def add_range(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which epochs are meant."""
+    when = parser.add_mutually_exclusive_group()
+    when.add_argument("--last", default="", help="7 (epochs), 12h, 7d or 4w, counted back from now")
+    when.add_argument(
+        "--epochs",
+        default="",
+        help="newest (without --last), closed, all, a number, a day, A..B, or several: A,B",
+    )
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how the answer is written, and where."""
+    parser.add_argument("--format", choices=_FORMATS, default="table")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write it there, not to the screen"
+    )
+
+
+def asked_range(given: argparse.Namespace) -> Range:
+    """Which epochs are meant."""
+    return Range(last=given.last, epochs=given.epochs)
+
+
+def candidates(given: argparse.Namespace) -> list[str]:
+    """The strings to look for, if any."""
+    return read_candidates(given.candidates) if given.candidates else []
+
+
+def read_candidates(path: Path) -> list[str]:
+    """The lines of a text file, plain or .gz, without repeats.
+
+    Raises:
+        BadParameter: it cannot be read as text, or holds nothing.
+    """
+    try:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise BadParameter(f"--candidates {path}: cannot be read as text: {error}") from error
+    lines = list(dict.fromkeys(line for line in text.splitlines() if line))
+    if not lines:
+        raise BadParameter(f"--candidates {path}: no line in it; write one string a line")
+    return lines
+
+
+def document(message: Message) -> dict[str, Any]:
+    """An answer as JSON-ready data: the same names and numbers as over HTTP."""
+    return {field.name: _told(message, field) for field in message.DESCRIPTOR.fields}
+
+
+def _told(message: Message, field: Any) -> Any:  # noqa: ANN401 any field of any message
+    given = getattr(message, field.name)
+    if field.is_repeated:
+        return [document(one) for one in given] if field.message_type else list(given)
+    if field.has_presence and not message.HasField(field.name):
+        return None
+    return document(given) if field.message_type else given
+
+
+def write(given: argparse.Namespace, question: str, answer: Mapping[str, Any]) -> bool:
+    """Write an answer as asked for; False if it is to be a table, which is the caller's to show.
+
+    Raises:
+        BadParameter: the file cannot be written, or the format needs one.
+    """
+    match given.format:
+        case "table":
+            if given.out:
+                raise BadParameter("--out takes --format json, csv or parquet")
+            return False
+        case "json":
+            made: str | bytes = json.dumps(answer, indent=1, ensure_ascii=False) + "\n"
+        case "csv":
+            made = to_csv(rows(question, answer))
+        case _:
+            made = to_parquet(rows(question, answer))
+            if not given.out and sys.stdout.isatty():
+                raise BadParameter("Parquet is not for a screen: give --out FILE")
+    raw = made.encode() if isinstance(made, str) else made
+    if not given.out:
+        sys.stdout.buffer.write(raw)
+        sys.stdout.flush()
+        return True
+    try:
+        given.out.write_bytes(raw)
+    except OSError as error:
+        raise BadParameter(f"--out {given.out}: cannot be written: {error.strerror}") from error
+    say(f"{given.out}: {len(raw):,} bytes")
+    return True

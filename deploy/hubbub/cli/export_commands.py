@@ -1,0 +1,59 @@
+"""`hubbub export`: a metric as a file, estimates or a trend, for spreadsheets and notebooks."""
+
+import argparse
+from pathlib import Path
+
+from hubbub.cli.asking import add_question, asked_range, candidates, document, where, write
+from hubbub.cli.remote import ask
+from hubbub.errors import BadParameter
+from hubbub.wire.v1.services_pb2 import EstimateRequest, Range, TrendRequest
+
+__all__ = ["add"]
+
+_MOST_SERIES = 50
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `export` to the command line."""
+    export = commands.add_parser(
+        "export",
+        help="a metric as a file: CSV, Parquet or JSON",
+        description="The format follows from the file's name, unless --format says it.",
+    )
+    add_question(export)
+    export.add_argument("--by-epoch", action="store_true", help="a row per epoch and value")
+    export.set_defaults(run=_export)
+
+
+def _export(given: argparse.Namespace) -> int:
+    if given.format == "table":
+        given.format = _by_name(given.out)
+    epochs, strings = asked_range(given), candidates(given)
+    if given.by_epoch:
+        request = TrendRequest(
+            metric=given.metric,
+            range=epochs if given.last or given.epochs else Range(epochs="all"),
+            confidence=given.confidence,
+            candidates=strings,
+            number=_MOST_SERIES,
+        )
+        write(given, "trend", document(ask(where(given), "Trend", request)))
+        return 0
+    asked = EstimateRequest(
+        metric=given.metric, range=epochs, confidence=given.confidence, candidates=strings
+    )
+    write(given, "estimates", document(ask(where(given), "Estimate", asked)))
+    return 0
+
+
+def _by_name(out: Path | None) -> str:
+    """The format that a file's name says; CSV where there is no file."""
+    if out is None:
+        return "csv"
+    known = {".csv": "csv", ".parquet": "parquet", ".json": "json"}
+    try:
+        return known[out.suffix]
+    except KeyError:
+        raise BadParameter(
+            f"--out {out}: name it .csv, .parquet or .json, or give --format"
+        ) from None

@@ -1,0 +1,178 @@
+"""Answers as tables for people: with bars and whiskers on a terminal, plain in a pipe."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hubbub.cli.bars import bars
+from hubbub.cli.show import say, table
+
+__all__ = ["Answer", "show_changes", "show_estimates", "show_top", "show_trend"]
+
+Answer = dict[str, Any]
+
+# More rows than this are for a file, not for eyes; the rest is in json, csv and parquet.
+_ROWS: Final = 50
+
+
+def show_estimates(found: Answer) -> None:
+    """Estimates as a table, with what makes them more or less to be trusted."""
+    values = found["values"]
+    if found["kind"] == "values":
+        values = sorted(values, key=lambda value: value["rank"])
+    shown = values[:_ROWS]
+    mean = found["kind"] == "mean"
+    digits = ",.5g" if mean else ",.0f"
+    pictures = [] if mean else _pictures([(v["estimate"], v["low"], v["high"]) for v in shown])
+    rows = [
+        (
+            value["value"],
+            f"{value['estimate']:{digits}}",
+            f"{value['stderr']:{digits}}",
+            f"{value['low']:{digits}} to {value['high']:{digits}}",
+            f"{value['share']:.1%}",
+            "yes" if value["detected"] else "",
+            *([] if mean else [f"{value['consistent']:{digits}}"]),
+            *pictures[place : place + 1],
+        )
+        for place, value in enumerate(shown)
+    ]
+    header = ["value", "estimate", "std. error", f"{_level(found)} interval", "share", "detected"]
+    table(
+        f"{found['metric']}: {found['reports']:,} reports, {found['mechanism']}, "
+        f"epsilon {found['epsilon']:.3f} per report, epochs {_spans(found['epochs'])}",
+        (*header, *([] if mean else ["consistent"]), *([""] if pictures else [])),
+        rows,
+        pictures=bool(pictures),
+    )
+    if found["mean"]:
+        mean_of = found["mean"]
+        say(f"mean {mean_of['estimate']:,.5g}, {mean_of['low']:,.5g} to {mean_of['high']:,.5g}")
+    if found["shuffled"]:
+        shuffled = found["shuffled"]
+        say(
+            f"shuffled: a report says epsilon {shuffled['epsilon']:.3g} at delta "
+            f"{shuffled['delta']:g}, among {shuffled['reports']:,} in its batch at least, "
+            f"{shuffled['assumption']}"
+        )
+    if not found["final"]:
+        waiting = found["waiting"]
+        more = "" if waiting is None else f"; {waiting:,} reports wait at the shuffler"
+        say(f"not final: reports of these epochs are still taken{more}")
+    for finding in found["findings"]:
+        say(f"NOT FROM HONEST REPORTS ALONE (p <= {found['plausibility']:.0e}): {finding}")
+    _say_more(len(values))
+
+
+def show_top(found: Answer) -> None:
+    """The most frequent values, and how sure their order is."""
+    values = [one["value"] for one in found["values"]]
+    pictures = _pictures([(v["estimate"], v["low"], v["high"]) for v in values])
+    rows = [
+        (
+            value["value"],
+            f"{value['rank']}",
+            f"{value['share']:.1%}",
+            f"{value['estimate']:,.0f}",
+            f"{value['low']:,.0f} to {value['high']:,.0f}",
+            "" if one["ahead"] is None else f"{one['ahead']:.1%}",
+            *pictures[place : place + 1],
+        )
+        for place, (one, value) in enumerate(zip(found["values"], values, strict=True))
+    ]
+    header = ("value", "rank", "share", "estimate", f"{_level(found)} interval")
+    table(
+        f"{found['metric']}: the most frequent of {found['reports']:,} reports",
+        (*header, "ahead of the next", *([""] if pictures else [])),
+        rows,
+        pictures=bool(pictures),
+    )
+    say(
+        f"these are the most frequent with a confidence of {found['members']:.1%} at least, "
+        f"in this order with {found['order']:.1%}"
+    )
+
+
+def show_changes(found: Answer) -> None:
+    """What differs between two ranges, the surest first."""
+    shown = sorted(found["values"], key=lambda change: change["p_value"])
+    digits = ",.5g" if found["kind"] == "mean" else ".2%"
+    table(
+        f"{found['metric']}: {found['before_reports']:,} reports of epochs "
+        f"{_spans(found['before_epochs'])}, then {found['after_reports']:,} of "
+        f"{_spans(found['after_epochs'])}",
+        (
+            *("value", "before", "after", "difference"),
+            *(f"{_level(found)} interval", "p-value", "changed"),
+        ),
+        [
+            (
+                one["value"],
+                f"{one['before']:{digits}}",
+                f"{one['after']:{digits}}",
+                f"{one['difference']:+{digits}}",
+                f"{one['low']:+{digits}} to {one['high']:+{digits}}",
+                f"{one['p_value']:.2g}",
+                "yes" if one["changed"] else "",
+            )
+            for one in shown[:_ROWS]
+        ],
+    )
+    _say_more(len(shown))
+
+
+def show_trend(found: Answer) -> None:
+    """Every series as a table of epochs."""
+    begins = {epoch["epoch"]: epoch for epoch in found["epochs"]}
+    numbers = found["series"] and found["series"][0]["value"] == "mean"
+    digits = ",.5g" if numbers else ".1%"
+    for one in found["series"]:
+        points = one["points"][-_ROWS:]
+        pictures = _pictures([(p["share"], p["low"], p["high"]) for p in points])
+        table(
+            f"{found['metric']}: {one['value']}",
+            (
+                *("epoch", "reports", "mean" if numbers else "share", f"{_level(found)} interval"),
+                *([""] if pictures else []),
+            ),
+            [
+                (
+                    begins[point["epoch"]]["begins"].removesuffix("T00:00:00Z"),
+                    f"{begins[point['epoch']]['reports']:,}",
+                    f"{point['share']:{digits}}",
+                    f"{point['low']:{digits}} to {point['high']:{digits}}",
+                    *pictures[place : place + 1],
+                )
+                for place, point in enumerate(points)
+            ],
+            pictures=bool(pictures),
+        )
+    small = sum(epoch["reports"] < found["min_batch"] for epoch in found["epochs"])
+    if small:
+        say(f"{small} epochs hold fewer than the minimum batch of {found['min_batch']:,}")
+
+
+def _level(found: Answer) -> str:
+    """95%, or 99.9%."""
+    return f"{100 * found['confidence']:.6g}%"
+
+
+def _pictures(rows: Sequence[tuple[float, float, float]]) -> list[str]:
+    """Bars on a terminal; none in a pipe."""
+    return bars(rows) if sys.stdout.isatty() else []
+
+
+def _say_more(number: int) -> None:
+    if number > _ROWS:
+        say(f"... and {number - _ROWS:,} more values: --format csv shows them all")
+
+
+def _spans(epochs: Sequence[int]) -> str:
+    """1-3, 5 for 1, 2, 3, 5."""
+    spans: list[list[int]] = []
+    for epoch in epochs:
+        if spans and epoch == spans[-1][-1] + 1:
+            spans[-1][1:] = [epoch]
+        else:
+            spans.append([epoch])
+    return ", ".join("-".join(map(str, span)) for span in spans)

@@ -1,0 +1,134 @@
+"""`hubbub metrics`, `status` and `watch`: what there is, where every report is, and as it comes."""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from typing import Final
+
+from hubbub.cli.asking import add_format, add_where, document, where, write
+from hubbub.cli.pictured import show_estimates
+from hubbub.cli.remote import ask, law
+from hubbub.cli.show import live, say, table
+from hubbub.errors import BadParameter, HubbubError
+from hubbub.serving import LAW, balances, whole
+from hubbub.wire.v1.services_pb2 import EstimateRequest, MetricsRequest
+
+__all__ = ["add"]
+
+# Two services are asked one after the other: reports that move in between show up on no side.
+_TRIES = 10
+_PAUSE_SECONDS = 0.3
+_SPARKS: Final = "▁▂▃▄▅▆▇█"
+_SHOWN_EPOCHS: Final = 30
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the three to the command line."""
+    metrics = commands.add_parser("metrics", help="the metrics there are, and what is held of each")
+    add_format(metrics)
+    add_where(metrics)
+    metrics.set_defaults(run=_metrics)
+    status = commands.add_parser("status", help="the conservation law: where every report is")
+    status.add_argument("--format", choices=("table", "json"), default="table")
+    add_where(status)
+    status.set_defaults(run=_status)
+    watch = commands.add_parser(
+        "watch",
+        help="the same as it changes, until Ctrl-C: the law, or a metric's estimates",
+        description="On a terminal the picture is renewed; in a pipe there is a line whenever "
+        "something changed.",
+    )
+    watch.add_argument("metric", nargs="?", help="its estimates; without, the law")
+    watch.add_argument("--every", type=float, default=2.0, help="seconds (%(default)s)")
+    add_where(watch)
+    watch.set_defaults(run=_watch)
+
+
+def _metrics(given: argparse.Namespace) -> int:
+    found = document(ask(where(given), "Metrics", MetricsRequest()))
+    if write(given, "metrics", found):
+        return 0
+    table(
+        f"{len(found['metrics'])} metrics",
+        ("metric", "asks for", "mechanism", "", "epsilon", "reports", "waiting", "last counted"),
+        [
+            (
+                metric["name"],
+                metric["kind"],
+                metric["mechanism"],
+                _spark([epoch["reports"] for epoch in metric["epochs"][-_SHOWN_EPOCHS:]]),
+                f"{metric['epsilon']:.3f}",
+                f"{metric['reports']:,}",
+                "?" if metric["waiting"] is None else f"{metric['waiting']:,}",
+                (metric["updated"] or "never").removesuffix("Z").replace("T", " "),
+            )
+            for metric in found["metrics"]
+        ],
+        text_columns=4,
+    )
+    return 0
+
+
+def _spark(numbers: list[int]) -> str:
+    """A line of blocks, the highest for the largest."""
+    most = max(numbers, default=0) or 1
+    return "".join(_SPARKS[(len(_SPARKS) - 1) * number // most] for number in numbers)
+
+
+def _status(given: argparse.Namespace) -> int:
+    asked = where(given)
+    if not (asked.query and asked.shuffler_status):
+        raise BadParameter("status asks both services: give --query and --shuffler-status")
+    for _ in range(_TRIES):
+        windows = law(asked)
+        if all(map(balances, windows.values())):
+            break
+        time.sleep(_PAUSE_SECONDS)
+    total = whole(windows.values())
+    if given.format == "json":
+        lines = [
+            {"stream": stream, "epoch": epoch, **terms, "balanced": balances(terms)}
+            for (stream, epoch), terms in windows.items()
+        ]
+        say(json.dumps({"windows": lines, **total, "balanced": balances(total)}, indent=1))
+    else:
+        _show_law(windows)
+    return 0 if all(map(balances, (*windows.values(), total))) else 1
+
+
+def _show_law(windows: dict[tuple[str, int], dict[str, int]]) -> None:
+    rows = [(stream, str(epoch), terms) for (stream, epoch), terms in windows.items()]
+    rows.append(("all", "", whole(windows.values())))
+    table(
+        "acknowledged = pooled + in flight + counted + duplicate + rejected + withheld",
+        ("stream", "epoch", *(term.replace("_", " ") for term in LAW), "balanced"),
+        [
+            (stream, epoch, *(f"{terms[t]:,}" for t in LAW), "yes" if balances(terms) else "NO")
+            for stream, epoch, terms in rows
+        ],
+        text_columns=2,
+    )
+
+
+def _watch(given: argparse.Namespace) -> int:
+    if not 0.1 <= given.every <= 3600:  # noqa: PLR2004 from ten a second to one an hour
+        raise BadParameter(f"--every {given.every:g} is outside [0.1, 3600] seconds")
+    asked = where(given)
+    if not given.metric and not (asked.query and asked.shuffler_status):
+        raise BadParameter("the law is both services': give --query and --shuffler-status")
+
+    def look() -> tuple[object, Callable[[], None]]:
+        if not given.metric:
+            windows = law(asked)
+            return windows, lambda: _show_law(windows)
+        request = EstimateRequest(metric=given.metric)
+        try:
+            found = document(ask(asked, "Estimate", request))
+        except HubbubError as error:  # too few yet, or a service that is coming back
+            said = str(error)
+            return said, lambda: say(said)
+        return found, lambda: show_estimates(found)
+
+    live(look, given.every)
+    return 0

@@ -1,0 +1,15 @@
+"""What a store holds in one window, as tests ask it."""
+
+from hubbub.aggregator.store import TotalsStore
+from hubbub.mechanisms import Totals
+from hubbub.serving import Window
+
+
+async def totals(store: TotalsStore, window: Window) -> Totals:
+    [held] = await store.read([window])
+    return held.totals
+
+
+async def crowd(store: TotalsStore, window: Window) -> int:
+    [held] = await store.read([window])
+    return held.crowd
