@@ -8,7 +8,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from hubbub.errors import BadParameter
+from hubbub.errors import PartMissing
 
 __all__ = ["FORMATS", "Row", "rows", "to_csv", "to_parquet"]
 
@@ -42,13 +42,13 @@ def to_parquet(table: Sequence[Row]) -> bytes:
     """As Apache Parquet has it.
 
     Raises:
-        BadParameter: pyarrow is not installed.
+        PartMissing: pyarrow is not installed.
     """
     try:
         import pyarrow as pa  # noqa: PLC0415 40 MB that few need
         from pyarrow import parquet  # noqa: PLC0415
     except ImportError as error:
-        raise BadParameter(
+        raise PartMissing(
             "Parquet needs pyarrow, which is not installed here: pip install 'hubbub[tables]'"
         ) from error
     out = io.BytesIO()

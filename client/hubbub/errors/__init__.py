@@ -15,7 +15,8 @@ HubbubError
 ├── ServiceUnavailable    a service cannot be reached, or cannot start
 ├── BatchTooSmall         fewer reports than the metric's minimum batch
 ├── BudgetExhausted       a release would spend more than its purpose has left
-└── ProofFailed           a mechanism does not keep what it promises
+├── ProofFailed           a mechanism does not keep what it promises
+└── PartMissing           a library that this takes is not installed
 
 A message names what, where and the remedy. It never holds a raw value.
 """
@@ -29,6 +30,7 @@ __all__ = [
     "CatalogInvalid",
     "HubbubError",
     "KeysUnusable",
+    "PartMissing",
     "ProofFailed",
     "ServiceUnavailable",
     "ShapeMismatch",
@@ -102,3 +104,7 @@ class BudgetExhausted(HubbubError):
 
 class ProofFailed(HubbubError):
     """A mechanism does not keep what it promises. The message says which promise."""
+
+
+class PartMissing(HubbubError):
+    """A library that is optional is not installed, and this cannot be done without."""

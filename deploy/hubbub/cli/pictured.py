@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from shutil import get_terminal_size
 from typing import Any, Final
 
 from hubbub.cli.bars import bars
@@ -10,9 +11,14 @@ from hubbub.cli.show import say, table
 __all__ = ["Answer", "show_changes", "show_estimates", "show_top", "show_trend"]
 
 Answer = dict[str, Any]
+Columns = dict[str, list[str]]
 
 # More rows than this are for a file, not for eyes; the rest is in json, csv and parquet.
 _ROWS: Final = 50
+_PICTURE: Final = " "
+_NARROWEST: Final = 16
+_WIDEST: Final = 44
+_SPARE: Final = ("consistent", "std. error", "rank", "detected", "share")
 
 
 def show_estimates(found: Answer) -> None:
@@ -23,27 +29,23 @@ def show_estimates(found: Answer) -> None:
     shown = values[:_ROWS]
     mean = found["kind"] == "mean"
     digits = ",.5g" if mean else ",.0f"
-    pictures = [] if mean else _pictures([(v["estimate"], v["low"], v["high"]) for v in shown])
-    rows = [
-        (
-            value["value"],
-            f"{value['estimate']:{digits}}",
-            f"{value['stderr']:{digits}}",
-            f"{value['low']:{digits}} to {value['high']:{digits}}",
-            f"{value['share']:.1%}",
-            "yes" if value["detected"] else "",
-            *([] if mean else [f"{value['consistent']:{digits}}"]),
-            *pictures[place : place + 1],
-        )
-        for place, value in enumerate(shown)
-    ]
-    header = ["value", "estimate", "std. error", f"{_level(found)} interval", "share", "detected"]
-    table(
+    columns = {
+        "value": [value["value"] for value in shown],
+        "estimate": [f"{value['estimate']:{digits}}" for value in shown],
+        "std. error": [f"{value['stderr']:{digits}}" for value in shown],
+        f"{_level(found)} interval": [
+            f"{value['low']:{digits}} to {value['high']:{digits}}" for value in shown
+        ],
+        "share": [f"{value['share']:.1%}" for value in shown],
+        "detected": ["yes" if value["detected"] else "" for value in shown],
+    }
+    if not mean:
+        columns["consistent"] = [f"{value['consistent']:{digits}}" for value in shown]
+        _draw(columns, [(v["estimate"], v["low"], v["high"]) for v in shown])
+    _columns(
         f"{found['metric']}: {found['reports']:,} reports, {found['mechanism']}, "
         f"epsilon {found['epsilon']:.3f} per report, epochs {_spans(found['epochs'])}",
-        (*header, *([] if mean else ["consistent"]), *([""] if pictures else [])),
-        rows,
-        pictures=bool(pictures),
+        columns,
     )
     if found["mean"]:
         mean_of = found["mean"]
@@ -67,26 +69,20 @@ def show_estimates(found: Answer) -> None:
 def show_top(found: Answer) -> None:
     """The most frequent values, and how sure their order is."""
     values = [one["value"] for one in found["values"]]
-    pictures = _pictures([(v["estimate"], v["low"], v["high"]) for v in values])
-    rows = [
-        (
-            value["value"],
-            f"{value['rank']}",
-            f"{value['share']:.1%}",
-            f"{value['estimate']:,.0f}",
-            f"{value['low']:,.0f} to {value['high']:,.0f}",
-            "" if one["ahead"] is None else f"{one['ahead']:.1%}",
-            *pictures[place : place + 1],
-        )
-        for place, (one, value) in enumerate(zip(found["values"], values, strict=True))
-    ]
-    header = ("value", "rank", "share", "estimate", f"{_level(found)} interval")
-    table(
-        f"{found['metric']}: the most frequent of {found['reports']:,} reports",
-        (*header, "ahead of the next", *([""] if pictures else [])),
-        rows,
-        pictures=bool(pictures),
-    )
+    columns = {
+        "value": [value["value"] for value in values],
+        "rank": [f"{value['rank']}" for value in values],
+        "share": [f"{value['share']:.1%}" for value in values],
+        "estimate": [f"{value['estimate']:,.0f}" for value in values],
+        f"{_level(found)} interval": [
+            f"{value['low']:,.0f} to {value['high']:,.0f}" for value in values
+        ],
+        "ahead of the next": [
+            "" if one["ahead"] is None else f"{one['ahead']:.1%}" for one in found["values"]
+        ],
+    }
+    _draw(columns, [(v["estimate"], v["low"], v["high"]) for v in values])
+    _columns(f"{found['metric']}: the most frequent of {found['reports']:,} reports", columns)
     say(
         f"these are the most frequent with a confidence of {found['members']:.1%} at least, "
         f"in this order with {found['order']:.1%}"
@@ -128,25 +124,17 @@ def show_trend(found: Answer) -> None:
     digits = ",.5g" if numbers else ".1%"
     for one in found["series"]:
         points = one["points"][-_ROWS:]
-        pictures = _pictures([(p["share"], p["low"], p["high"]) for p in points])
-        table(
-            f"{found['metric']}: {one['value']}",
-            (
-                *("epoch", "reports", "mean" if numbers else "share", f"{_level(found)} interval"),
-                *([""] if pictures else []),
-            ),
-            [
-                (
-                    begins[point["epoch"]]["begins"].removesuffix("T00:00:00Z"),
-                    f"{begins[point['epoch']]['reports']:,}",
-                    f"{point['share']:{digits}}",
-                    f"{point['low']:{digits}} to {point['high']:{digits}}",
-                    *pictures[place : place + 1],
-                )
-                for place, point in enumerate(points)
+        own = [begins[point["epoch"]] for point in points]
+        columns = {
+            "epoch": [epoch["begins"].removesuffix("T00:00:00Z") for epoch in own],
+            "reports": [f"{epoch['reports']:,}" for epoch in own],
+            "mean" if numbers else "share": [f"{point['share']:{digits}}" for point in points],
+            f"{_level(found)} interval": [
+                f"{point['low']:{digits}} to {point['high']:{digits}}" for point in points
             ],
-            pictures=bool(pictures),
-        )
+        }
+        _draw(columns, [(p["share"], p["low"], p["high"]) for p in points])
+        _columns(f"{found['metric']}: {one['value']}", columns)
     small = sum(epoch["reports"] < found["min_batch"] for epoch in found["epochs"])
     if small:
         say(f"{small} epochs hold fewer than the minimum batch of {found['min_batch']:,}")
@@ -157,9 +145,23 @@ def _level(found: Answer) -> str:
     return f"{100 * found['confidence']:.6g}%"
 
 
-def _pictures(rows: Sequence[tuple[float, float, float]]) -> list[str]:
-    """Bars on a terminal; none in a pipe."""
-    return bars(rows) if sys.stdout.isatty() else []
+def _draw(columns: Columns, rows: Sequence[tuple[float, float, float]]) -> None:
+    """Bars as a last column, on a terminal; in a narrow one in place of what can be spared."""
+    if not sys.stdout.isatty():
+        return
+    room = get_terminal_size().columns
+    for spare in (None, *_SPARE):
+        columns.pop(spare or "", None)
+        # A column has a space on either side, and one between it and the next.
+        left = room - sum(3 + max(map(len, (name, *own))) for name, own in columns.items()) - 4
+        if left >= _NARROWEST:
+            columns[_PICTURE] = bars(rows, min(left, _WIDEST))
+            return
+
+
+def _columns(title: str, columns: Columns) -> None:
+    rows = list(zip(*columns.values(), strict=True))
+    table(title, list(columns), rows, pictures=_PICTURE in columns)
 
 
 def _say_more(number: int) -> None:

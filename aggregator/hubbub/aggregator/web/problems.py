@@ -13,6 +13,7 @@ from hubbub.errors import (
     BatchTooSmall,
     BudgetExhausted,
     HubbubError,
+    PartMissing,
     StoreUnavailable,
     UnknownMetric,
 )
@@ -25,6 +26,7 @@ _STATUS: Final = {
     BadParameter: 400,
     BatchTooSmall: 409,
     BudgetExhausted: 409,
+    PartMissing: 501,
     StoreUnavailable: 503,
 }
 
@@ -46,6 +48,7 @@ _SAID: Final = {
     409: "Too few reports to tell anything, or a budget that is exhausted.",
     422: "Malformed.",
     429: "Too many requests; Retry-After says when to come back.",
+    501: "A library that this takes is not installed where the service runs.",
     503: "Redis is away.",
 }
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {

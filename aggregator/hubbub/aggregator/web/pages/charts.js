@@ -14,6 +14,12 @@ function canvas(place, height, label) {
   return { svg, width };
 }
 
+/** From the lowest low to the highest high, with zero in it. */
+function spread(points) {
+  const least = Math.min(0, d3.min(points, (d) => d.low)), most = Math.max(0, d3.max(points, (d) => d.high));
+  return least < most ? [least, most] : [0, 1];
+}
+
 const fits = (text, width) => shown(text, Math.max(8, Math.floor(width / 7.5)));
 
 /** Horizontal bars from zero, a whisker from low to high across each end.
@@ -23,7 +29,7 @@ export function bars(place, rows, label, format) {
   const { svg, width } = canvas(place, top + bottom + step * rows.length, label);
   const left = width === NARROW ? 130 : 250, right = 20;
   const x = d3.scaleLinear()
-    .domain([Math.min(0, d3.min(rows, (d) => d.low)), Math.max(0, d3.max(rows, (d) => d.high)) || 1])
+    .domain(spread(rows))
     .nice().range([left, width - right]);
   const axis = d3.axisBottom(x).ticks(width === NARROW ? 4 : 7).tickFormat(format).tickSizeOuter(0);
   svg.append("g").attr("transform", `translate(0,${top + step * rows.length})`).call(axis);
@@ -34,7 +40,7 @@ export function bars(place, rows, label, format) {
   line.append("rect").attr("class", (d) => (d.detected ? "bar" : "bar faint"))
     .attr("x", (d) => Math.min(x(0), x(d.estimate))).attr("y", 6)
     .attr("width", (d) => Math.abs(x(d.estimate) - x(0))).attr("height", step - 12).attr("rx", 2);
-  line.append("path").attr("class", "whisker").attr("data-low", (d) => d.low).attr("data-high", (d) => d.high)
+  line.filter((d) => d.low < d.high).append("path").attr("class", "whisker").attr("data-low", (d) => d.low).attr("data-high", (d) => d.high)
     .attr("d", (d) => `M${x(d.low)},${step / 2 - 5}v10m0,-5H${x(d.high)}m0,-5v10`);
   line.append("title").text((d) => `${shown(d.value)}: ${format(d.estimate)}, ${format(d.low)} to ${format(d.high)}`);
   svg.append("line").attr("class", "zero").attr("x1", x(0)).attr("x2", x(0))
@@ -48,11 +54,13 @@ export function lines(place, series, label, format) {
   const points = series.flatMap((one) => one.points);
   const times = d3.extent(points, (d) => d.time);
   if (+times[0] === +times[1]) times.splice(0, 2, d3.utcDay.offset(times[0], -1), d3.utcDay.offset(times[1], 1));
+  const few = [...new Set(points.map((d) => +d.time))].map((one) => new Date(one));
   const x = d3.scaleUtc().domain(times).range([left, width - right]);
-  const y = d3.scaleLinear().domain([Math.min(d3.min(points, (d) => d.low), 0), d3.max(points, (d) => d.high)])
+  const y = d3.scaleLinear().domain(spread(points))
     .nice().range([height - bottom, top]);
+  const time = d3.axisBottom(x).ticks(width === NARROW ? 4 : 8).tickSizeOuter(0);
   svg.append("g").attr("transform", `translate(0,${height - bottom})`)
-    .call(d3.axisBottom(x).ticks(width === NARROW ? 4 : 8).tickSizeOuter(0));
+    .call(few.length < 4 ? time.tickValues(few) : time);
   svg.append("g").attr("transform", `translate(${left},0)`).call(d3.axisLeft(y).ticks(5).tickFormat(format).tickSizeOuter(0));
   const band = d3.area().x((d) => x(d.time)).y0((d) => y(d.low)).y1((d) => y(d.high));
   const line = d3.line().x((d) => x(d.time)).y((d) => y(d.share));
@@ -80,6 +88,6 @@ export function spark(place, numbers, label) {
   const svg = d3.select(place).append("svg").attr("viewBox", `0 0 ${width} ${height}`)
     .attr("role", "img").attr("aria-label", label);
   svg.selectAll("rect").data(numbers).join("rect").attr("class", "spark")
-    .attr("x", (_, i) => width - step * (numbers.length - i)).attr("width", Math.max(step - 1.5, 0.8))
+    .attr("x", (_, i) => step * i).attr("width", Math.max(step - 1.5, 0.8))
     .attr("y", (d) => height - Math.max(1.5, (height * d) / most)).attr("height", (d) => Math.max(1.5, (height * d) / most));
 }

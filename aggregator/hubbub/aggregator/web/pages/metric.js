@@ -45,8 +45,9 @@ function showFlags(found) {
 function showEstimates(found) {
   const consistent = controls.shown.value === "consistent" && found.kind !== "mean";
   const format = unit(found.kind);
-  const range = found.since.slice(0, 10) === found.until.slice(0, 10) ? found.since.slice(0, 16).replace("T", " ")
-    : `${found.since.slice(0, 10)} to ${new Date(new Date(found.until) - 1).toISOString().slice(0, 10)}`;
+  const [first, last] = [found.since.slice(0, 10), new Date(new Date(found.until) - 1).toISOString().slice(0, 10)];
+  const hour = metric.epoch_length === "hour" && found.epochs.length === 1 ? ` ${found.since.slice(11, 16)}` : "";
+  const range = first === last ? first + hour : `${first} to ${last}`;
   $("answer").textContent = `${count(found.reports)} reports, ${range}; ` + (found.updated ? `last counted ${found.updated.replace("T", " ").replace("Z", " UTC")}` : "");
   const ordered = found.kind === "ranges" ? found.values : [...found.values].sort((a, b) => a.rank - b.rank);
   const drawn = ordered.slice(0, SHOWN).map((one) => ({ ...one, estimate: consistent ? one.consistent : one.estimate }));

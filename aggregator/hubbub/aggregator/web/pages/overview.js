@@ -40,7 +40,7 @@ try {
   const reports = metrics.reduce((sum, metric) => sum + metric.reports, 0);
   const updated = metrics.map((metric) => metric.updated).filter(Boolean).sort().at(-1);
   $("summary").textContent = `${metrics.length} metrics, ${count(reports)} reports counted` +
-    (updated ? `, the last one ${new Date(updated).toLocaleString("en", { timeZone: "UTC" })} UTC` : "");
+    (updated ? `, the last one ${updated.slice(0, 16).replace("T", " ")} UTC` : "");
   $("metrics").replaceChildren(...metrics.map(card));
 } catch (error) {
   tell($("summary"), error);

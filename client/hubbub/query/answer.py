@@ -1,0 +1,182 @@
+"""An answer as a small object: rows, a table that a notebook shows, frames and a picture."""
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
+from typing import Any, Final, Literal
+
+from hubbub.errors import PartMissing
+
+__all__ = ["Answer", "Question"]
+
+Question = Literal["estimates", "top", "compare", "trend", "metrics"]
+Row = dict[str, Any]
+
+_SHOWN: Final = 20
+_COLUMNS: Final[Mapping[Question, Sequence[str]]] = {
+    "estimates": ("value", "estimate", "stderr", "low", "high", "share", "rank", "detected"),
+    "top": ("value", "rank", "estimate", "low", "high", "share", "ahead"),
+    "compare": ("value", "before", "after", "difference", "low", "high", "p_value", "changed"),
+    "trend": ("value", "epoch", "begins", "reports", "share", "low", "high"),
+    "metrics": ("name", "kind", "mechanism", "epsilon", "reports", "waiting", "updated"),
+}
+
+
+class Answer(Sequence[Row]):
+    """The rows of an answer, one dict each. `document` is the whole of it, as the service said it.
+
+    Every method that needs a library raises PartMissing where it is not installed.
+    """
+
+    def __init__(self, question: Question, document: Mapping[str, Any]) -> None:
+        self.question: Question = question
+        self.document = document
+        self._rows = _rows(question, document)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 a row, or some of them
+        return self._rows[place]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<{self._title()}: {len(self)} rows>"
+
+    def _repr_html_(self) -> str:
+        columns = _COLUMNS[self.question]
+        head = "".join(f"<th>{column}</th>" for column in columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{_cell(row.get(column))}</td>" for column in columns) + "</tr>"
+            for row in self._rows[:_SHOWN]
+        )
+        more = len(self) - _SHOWN
+        rest = f"<p>... and {more:,} more rows</p>" if more > 0 else ""
+        notes = "".join(f"<p><strong>{escape(note)}</strong></p>" for note in self._notes())
+        title = escape(self._title())
+        return (
+            f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>{rest}{notes}"
+        )
+
+    def to_pandas(self) -> Any:  # noqa: ANN401 pandas' own
+        """A pandas DataFrame, a row per value."""
+        return _library("pandas").DataFrame(list(self._rows))
+
+    def to_polars(self) -> Any:  # noqa: ANN401 polars' own
+        """A polars DataFrame, a row per value."""
+        return _library("polars").DataFrame(list(self._rows), infer_schema_length=None)
+
+    def to_arrow(self) -> Any:  # noqa: ANN401 pyarrow's own
+        """A pyarrow Table, a row per value."""
+        return _library("pyarrow").Table.from_pylist(list(self._rows))
+
+    def plot(self, most: int = 20, axes: Any = None) -> Any:  # noqa: ANN401 matplotlib's own
+        """Matplotlib axes with every interval drawn: bars, or for a trend lines with bands.
+
+        most: values to draw. axes: where; new ones without.
+        """
+        pyplot = _library("matplotlib.pyplot", "matplotlib")
+        axes = pyplot.subplots()[1] if axes is None else axes
+        if self.question == "metrics":
+            raise TypeError("metrics have no estimates to plot: ask for estimates")
+        if self.question == "trend":
+            _lines(axes, self._rows, most)
+        else:
+            _bars(axes, self._rows[:most], self.question)
+        axes.set_title(self._title())
+        return axes
+
+    def _title(self) -> str:
+        found = self.document
+        match self.question:
+            case "metrics":
+                return f"{found['total']} metrics"
+            case "compare":
+                return (
+                    f"{found['metric']}: {found['before_reports']:,} reports, then "
+                    f"{found['after_reports']:,}"
+                )
+            case "trend":
+                return f"{found['metric']}: {len(found['epochs'])} epochs"
+            case _:
+                return f"{found['metric']}: {found['reports']:,} reports"
+
+    def _notes(self) -> list[str]:
+        """What an analyst should not miss."""
+        found = self.document
+        notes = [f"not from honest reports alone: {one}" for one in found.get("findings", ())]
+        if found.get("final") is False:
+            notes.append("not final: reports of these epochs are still taken")
+        return notes
+
+
+def _rows(question: Question, found: Mapping[str, Any]) -> list[Row]:
+    match question:
+        case "metrics":
+            return [dict(metric) for metric in found["metrics"]]
+        case "top":
+            return [{**one["value"], "ahead": one["ahead"]} for one in found["values"]]
+        case "trend":
+            epochs = {epoch["epoch"]: epoch for epoch in found["epochs"]}
+            return [
+                {
+                    "value": one["value"],
+                    "begins": epochs[point["epoch"]]["begins"],
+                    "reports": epochs[point["epoch"]]["reports"],
+                    **point,
+                }
+                for one in found["series"]
+                for point in one["points"]
+            ]
+        case _:
+            return [dict(value) for value in found["values"]]
+
+
+def _cell(cell: Any) -> str:  # noqa: ANN401 text, a number, yes or no, or nothing
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:,.5g}" if abs(cell) < 1000 else f"{cell:,.0f}"  # noqa: PLR2004 digits that say something
+    return escape(str(cell))
+
+
+def _bars(axes: Any, rows: Sequence[Row], question: Question) -> None:  # noqa: ANN401 matplotlib's own
+    number = "difference" if question == "compare" else "estimate"
+    middle = [row[number] for row in rows]
+    off = [
+        [row[number] - row["low"] for row in rows],
+        [row["high"] - row[number] for row in rows],
+    ]
+    names = [row["value"][:40] for row in rows]
+    axes.barh(range(len(rows)), middle, xerr=off, capsize=3)
+    # Names are what people said: nothing in them is a formula of matplotlib's.
+    axes.set_yticks(range(len(rows)), names, parse_math=False)
+    axes.invert_yaxis()
+    axes.set_xlabel("change of the share" if question == "compare" else number)
+
+
+def _lines(axes: Any, rows: Sequence[Row], most: int) -> None:  # noqa: ANN401 as above
+    for name in list(dict.fromkeys(row["value"] for row in rows))[:most]:
+        own = [row for row in rows if row["value"] == name]
+        times = [datetime.fromisoformat(row["begins"]).astimezone(UTC) for row in own]
+        [line] = axes.plot(times, [row["share"] for row in own], label=name[:40].lstrip("_"))
+        low, high = [row["low"] for row in own], [row["high"] for row in own]
+        axes.fill_between(times, low, high, alpha=0.2, color=line.get_color())
+    legend = axes.legend()
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    axes.set_ylabel("share")
+
+
+def _library(name: str, package: str = "") -> Any:  # noqa: ANN401 whatever library
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        missing = package or name
+        raise PartMissing(
+            f"{missing} is not installed here: pip install {missing}, or 'hubbub[notebook]'"
+        ) from error
