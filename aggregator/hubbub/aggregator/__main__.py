@@ -4,6 +4,7 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
+from hubbub.aggregator.drops import Drops, Folder, RedisTold, Taker, Webhook
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.intake import Intake
 from hubbub.aggregator.law import Shuffler
@@ -16,7 +17,14 @@ from hubbub.aggregator.releases import Releases
 from hubbub.aggregator.service import IngestService, OperatorService, QueryService
 from hubbub.aggregator.settings import Settings, parse
 from hubbub.catalog import read_bundle, read_opening_keys
-from hubbub.serving import Metrics, Server, connect_redis, run_service, serve_until_signal
+from hubbub.serving import (
+    Metrics,
+    RedisServer,
+    Server,
+    connect_redis,
+    run_service,
+    serve_until_signal,
+)
 from hubbub.wire.v1.services_pb2_grpc import (
     add_IngestServicer_to_server,
     add_OperatorServicer_to_server,
@@ -36,7 +44,7 @@ async def _serve(settings: Settings) -> None:
     beyond = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
     query = Query(bundle, store, beyond)
     releases = Releases(query.collected, RedisRecord(server))
-    loops = _loops(settings, query, releases)
+    loops = _loops(settings, query, releases, server)
     keeping = Housekeeping(settings.keys, bundle.keys, opener)
     shufflers = Server(
         settings.listen,
@@ -71,7 +79,9 @@ async def _serve(settings: Settings) -> None:
             await beyond.close()
 
 
-def _loops(settings: Settings, query: Query, releases: Releases) -> list[Coroutine[Any, Any, None]]:
+def _loops(
+    settings: Settings, query: Query, releases: Releases, server: RedisServer
+) -> list[Coroutine[Any, Any, None]]:
     """What runs beside the gRPC servers, if it is asked for."""
     loops: list[Coroutine[Any, Any, None]] = []
     if settings.http_listen:
@@ -86,6 +96,13 @@ def _loops(settings: Settings, query: Query, releases: Releases) -> list[Corouti
             rate=settings.http_rate,
         )
         loops.append(face.run())
+    takers: list[Taker] = []
+    if settings.drop:
+        takers.append(Folder(settings.drop))
+    if settings.webhook:
+        takers.append(Webhook(settings.webhook, settings.webhook_secret, RedisTold(server)))
+    if takers:
+        loops.append(Drops(query, takers).run())
     return loops
 
 

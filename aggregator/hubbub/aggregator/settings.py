@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hubbub.errors import BadParameter
 from hubbub.serving import Common, TlsFolder, add_common, check_range, common
 
 __all__ = ["Settings", "parse"]
@@ -24,6 +25,9 @@ class Settings:
     http_tls: TlsFolder | None
     http_rate: float
     shuffler_status: str
+    drop: Path | None
+    webhook: str
+    webhook_secret: bytes
     common: Common
     processes: int
     shards: int
@@ -72,6 +76,15 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         help="HOST:PORT of the shuffler's status, for counts of what still waits there; without "
         "it, the conservation law cannot be told",
     )
+    parser.add_argument(
+        "--drop", type=Path, help="folder for a JSON and a CSV file of every epoch that has closed"
+    )
+    parser.add_argument(
+        "--webhook", default="", help="address that is sent every epoch that has closed, as JSON"
+    )
+    parser.add_argument(
+        "--webhook-secret", type=Path, help="file of the secret that such a request is signed with"
+    )
     add_common(parser, metrics_listen="127.0.0.1:7075")
     parser.add_argument(
         "--processes",
@@ -100,7 +113,19 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         http_tls=TlsFolder(given.http_tls, "aggregator") if given.http_tls else None,
         http_rate=given.http_rate,
         shuffler_status=given.shuffler_status,
+        drop=given.drop,
+        webhook=given.webhook,
+        webhook_secret=_secret(given.webhook_secret),
         common=common(given, "aggregator"),
         processes=given.processes,
         shards=given.shards,
     )
+
+
+def _secret(path: Path | None) -> bytes:
+    if path is None:
+        return b""
+    try:
+        return path.read_bytes().strip()
+    except OSError as error:
+        raise BadParameter(f"--webhook-secret {path}: {error.strerror}") from error

@@ -45,19 +45,25 @@ class Figures:
 
 
 def figures(
-    mechanism: AnyMechanism, totals: Totals, candidates: Sequence[str], repeats: int = 1
+    mechanism: AnyMechanism,
+    totals: Totals,
+    candidates: Sequence[str],
+    repeats: int = 1,
+    *,
+    shape: bool = True,
 ) -> Figures:
     """The figures of one mechanism's totals; of `candidates` if it is over strings.
 
     repeats: how many of the reports one device may have made. With a permanent response they share
         their lies, so that n of them err as one does: at most sqrt(n) times the error of n fresh
         ones. The errors are widened by that.
+    shape: whether the smooth shape is wanted, which takes longest.
 
     Raises:
         BatchTooSmall: not a single report.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
-    found = _figures(mechanism, totals, candidates)
+    found = _figures(mechanism, totals, candidates, shape=shape)
     if repeats > 1 and isinstance(mechanism, Memoized):
         wider = sqrt(repeats)
         place = found.place and (found.place[0], wider * found.place[1])
@@ -67,14 +73,16 @@ def figures(
     return found
 
 
-def _figures(mechanism: AnyMechanism, totals: Totals, candidates: Sequence[str]) -> Figures:
+def _figures(
+    mechanism: AnyMechanism, totals: Totals, candidates: Sequence[str], *, shape: bool
+) -> Figures:
     match mechanism:
         case CountMeanSketch() | HadamardSketch():
             return Figures(*count(mechanism, totals, candidates))
         case SquareWave():
             estimates, stderrs = unbiased(mechanism, totals)
-            shape, sums = smooth(mechanism, totals), placed(mechanism, totals)
-            return Figures(estimates, stderrs, stderrs, shape, sums)
+            likeliest = smooth(mechanism, totals) if shape else None
+            return Figures(estimates, stderrs, stderrs, likeliest, placed(mechanism, totals))
         case OneBitMean() | PiecewiseMean():
             given = mechanism.estimate(totals)
             absent = mechanism.variance(totals.reports / 2, totals.reports)  # there is no absence

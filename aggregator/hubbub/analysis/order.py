@@ -52,8 +52,8 @@ def top(answer: Answer, number: int) -> Top:
     if answer.kind == "mean":
         raise BadParameter("a mean has no most frequent values")
     ordered = sorted(answer.values, key=lambda value: value.rank)
-    estimates = np.array([value.estimate for value in ordered])
-    stderrs = np.array([value.stderr for value in ordered])
+    estimates = np.array([value.estimate for value in ordered], dtype=np.float64)
+    stderrs = np.array([value.stderr for value in ordered], dtype=np.float64)
     number = min(number, len(ordered))
     behind = _behind(estimates[:-1], stderrs[:-1], estimates[1:], stderrs[1:], answer.correlation)
     ahead: list[float | None] = [1 - doubt for doubt in behind[:number].tolist()]

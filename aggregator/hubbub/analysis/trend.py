@@ -33,7 +33,9 @@ def shares(
         stderrs = np.array([values[place].stderr for place in places])
     else:
         numbers = [one.reports for _, one in heard]
-        found = merged([figures(*tier, candidates, repeats) for tier in heard], numbers)
+        found = merged(
+            [figures(*tier, candidates, repeats, shape=False) for tier in heard], numbers
+        )
         mean = mean_of(mechanism, found, reports, confidence)
         if mean:
             return [mean]

@@ -142,7 +142,7 @@ class Connection:
         confidence: float = 0.95,
         candidates: Sequence[str] = (),
     ) -> Answer:
-        """These values epoch by epoch, or the `number` most frequent; of all epochs if none is named."""
+        """These values epoch by epoch, or the `number` most frequent."""
         given = {
             "last": last,
             "epochs": epochs or ("" if last else "all"),

@@ -63,6 +63,7 @@ class HttpFace:
             log_level="warning",
             access_log=False,
             server_header=False,
+            lifespan="off",  # nothing of ours begins or ends with it
             limit_concurrency=_MOST_CONNECTIONS,
             ssl_certfile=files.get("certfile"),
             ssl_keyfile=files.get("keyfile"),

@@ -32,7 +32,7 @@ _EPOCHS = r"^(newest|closed|all|[0-9TZ:+., -]{1,400})$"
 _LONGEST = 200
 _MOST_ROWS = 10_000
 
-Text = Annotated[str, Field(max_length=4096)]
+Text = Annotated[str, Field(max_length=65_536)]
 Metric = Annotated[str, Path(max_length=_LONGEST, description="its name in the catalog")]
 Last = Annotated[
     str | None,

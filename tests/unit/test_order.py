@@ -1,0 +1,189 @@
+"""Top lists, comparisons and trends: what is said of an order or a change is no more than holds."""
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub.analysis import Answer, ValueAnswer, answer, answer_tiers, changes, shares, top
+from hubbub.analysis.figures import correlation
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import REGISTRY, AnyMechanism, Totals, build
+from hubbub.privacy.draws import draw
+from hubbub.privacy.replay import distribution
+
+SMALL: list[AnyMechanism] = [
+    build(name, **parameters)
+    for name, kind in REGISTRY.items()
+    for parameters in kind.SMALL
+    if kind.VALUES == "categories" or name in {"buckets", "wave"}
+]
+
+
+@pytest.mark.parametrize("mechanism", SMALL, ids=repr)
+def test_no_two_estimates_vary_against_each_other_more_than_is_said(
+    mechanism: AnyMechanism,
+) -> None:
+    """By exact enumeration of the shipping randomizer: of one report from each value."""
+    most = correlation(mechanism)
+    if most == 1:
+        return  # nothing is said
+    for value in mechanism.probes():
+        chances = distribution(partial(mechanism.randomize, value))
+        payloads = list(chances)
+        weights = np.array([float(chances[payload]) for payload in payloads])
+        rows = np.array([_one(mechanism, payload) for payload in payloads])
+        off = rows - weights @ rows
+        covariance = off.T @ (off * weights[:, None])
+        spread = np.sqrt(np.diag(covariance))
+        assert (covariance >= -most * np.outer(spread, spread) - 1e-9).all()
+
+
+def _one(mechanism: AnyMechanism, payload: bytes) -> list[float]:
+    cells = [0] * mechanism.layout.size
+    for cell, number in mechanism.layout.cells(payload).items():
+        cells[cell] += number
+    return list(mechanism.estimate(Totals(cells, 1)).values)
+
+
+def _answer(pairs: list[tuple[float, float]], against: float = 0.0) -> Answer:
+    order = sorted(range(len(pairs)), key=lambda i: -pairs[i][0])
+    values = tuple(
+        ValueAnswer(
+            f"v{i}", e, s, e - 2 * s, e + 2 * s, e / 1000, order.index(i) + 1, detected=True
+        )
+        for i, (e, s) in enumerate(pairs)
+    )
+    return Answer("values", 1000, 0.95, values, against)
+
+
+def test_two_far_apart_are_surely_in_order_and_two_alike_are_not() -> None:
+    sure = top(_answer([(500, 10), (300, 10), (100, 10)]), 2)
+    assert [one.value.value for one in sure.values] == ["v0", "v1"]
+    assert sure.order == pytest.approx(1, abs=1e-12)
+    alike = top(_answer([(300, 10), (300, 10)]), 1)
+    assert alike.values[0].ahead == 0.5
+    # 28.28 apart at standard errors of 10: two of the difference's own.
+    some = top(_answer([(300, 10), (300 - 20 * math.sqrt(2), 10)]), 1)
+    assert some.values[0].ahead == pytest.approx(0.977250, abs=1e-6)
+    worse = top(_answer([(300, 10), (300 - 20 * math.sqrt(2), 10)], 1.0), 1)
+    assert worse.values[0].ahead == pytest.approx(0.921350, abs=1e-6)
+
+
+def test_members_may_be_sure_where_their_order_is_not() -> None:
+    found = top(_answer([(500, 10), (499, 10), (100, 10), (90, 10)]), 2)
+    assert found.members > 0.999
+    assert 0.5 < found.order < 0.6
+    everything = top(_answer([(5, 1), (4, 1)]), 10)
+    assert (len(everything.values), everything.members, everything.values[1].ahead) == (2, 1, None)
+
+
+def test_an_order_holds_as_often_as_is_said() -> None:
+    """2,000 drawings of six values close to each other; 5 standard errors: 3e-7, one-sided."""
+    mechanism = build("grr", epsilon=1.0, categories=6)
+    counts = [3000, 2700, 2500, 1000, 500, 300]
+    chance = np.random.default_rng(3)
+    names = [str(i) for i in range(6)]
+    said, right, said_ahead, ahead = [], 0, [], 0
+    for _ in range(2000):
+        found = top(answer(mechanism, draw(mechanism, range(6), counts, chance), names), 3)
+        held = [counts[int(one.value.value)] for one in found.values]
+        right += held == counts[:3]
+        said.append(found.order)
+        first = found.values[0]
+        after = found.values[1].value.value
+        assert first.ahead is not None
+        said_ahead.append(first.ahead)
+        ahead += counts[int(first.value.value)] > counts[int(after)]
+    for claimed, times in ((said, right), (said_ahead, ahead)):
+        assert times / 2000 >= np.mean(claimed) - 5 * math.sqrt(0.25 / 2000)
+
+
+def test_a_top_list_needs_a_number_and_values() -> None:
+    with pytest.raises(BadParameter, match="ask for 1 or more"):
+        top(_answer([(1, 1)]), 0)
+    mean = build("mean.one_bit", epsilon=1.0, low=0, high=1)
+    found = answer(mean, draw(mean, [0.5], [1000], np.random.default_rng(1)), None)
+    with pytest.raises(BadParameter, match="a mean has no most frequent values"):
+        top(found, 3)
+
+
+def test_a_change_is_found_as_often_as_its_interval_says() -> None:
+    """Of nothing changed, 95% of intervals hold 0: within 5 standard errors over 3,000."""
+    mechanism = build("unary.oue", epsilon=2.0, categories=3)
+    chance = np.random.default_rng(4)
+    names = ["a", "b", "c"]
+    held = alarms = 0
+    for _ in range(1000):
+        before = answer(mechanism, draw(mechanism, range(3), [500, 300, 200], chance), names)
+        after = answer(mechanism, draw(mechanism, range(3), [1000, 600, 400], chance), names)
+        found = changes(before, after)
+        held += sum(one.low <= 0 <= one.high for one in found)
+        alarms += any(one.changed for one in found)
+    assert abs(held / 3000 - 0.95) < 5 * math.sqrt(0.95 * 0.05 / 3000)
+    assert alarms / 1000 <= 0.05 + 5 * math.sqrt(0.05 * 0.95 / 1000)
+
+
+def test_a_mean_changes_in_its_own_unit_and_other_questions_are_not_compared() -> None:
+    mechanism = build("mean.piecewise", epsilon=2.0, low=0, high=600)
+    chance = np.random.default_rng(5)
+    before, after = (
+        answer(mechanism, draw(mechanism, [number], [50_000], chance), None)
+        for number in (100.0, 160.0)
+    )
+    [change] = changes(before, after)
+    assert abs(change.difference - 60) < 6 * change.stderr
+    assert change.changed
+    with pytest.raises(BadParameter, match="different questions"):
+        changes(before, _answer([(1, 1)]))
+
+
+@pytest.mark.parametrize("name", ["wave", "buckets"])
+def test_the_mean_of_ranges_is_unbiased_with_the_error_it_states(name: str) -> None:
+    """400 drawings; numbers at their ranges' middles. 6 standard errors, and 30% of the error."""
+    given: dict[str, Any] = {"epsilon": 2.0, "low": 0, "high": 24, "buckets": 12}
+    given |= {"sampled": 3} if name == "buckets" else {}
+    mechanism = build(name, **given)
+    chance = np.random.default_rng(6)
+    errors, stderrs = [], []
+    for _ in range(400):
+        totals = draw(mechanism, [1.0, 7.0, 21.0], [1200, 600, 200], chance)
+        [mean] = shares([(mechanism, totals)], [])
+        errors.append(mean.estimate - (0.6 * 1 + 0.3 * 7 + 0.1 * 21))
+        stderrs.append(mean.stderr)
+    assert answer(mechanism, totals, None).mean == mean
+    rms = math.sqrt(np.mean(np.square(errors)))
+    assert abs(np.mean(errors)) < 6 * rms / math.sqrt(400)
+    assert rms == pytest.approx(np.mean(stderrs), rel=0.3)
+
+
+def test_permanent_lies_that_are_repeated_widen_the_interval() -> None:
+    mechanism = build("long.grr", epsilon=1.0, permanent_epsilon=2.0, categories=3)
+    totals = draw(mechanism, range(3), [500, 300, 200], np.random.default_rng(7))
+    names = ["a", "b", "c"]
+    once, often = (answer_tiers([(mechanism, totals)], names, repeats=n) for n in (1, 9))
+    for one, other in zip(once.values, often.values, strict=True):
+        assert other.estimate == one.estimate
+        assert other.stderr == pytest.approx(3 * one.stderr)
+    fresh = build("grr", epsilon=1.0, categories=3)
+    assert answer_tiers([(fresh, totals)], names, repeats=9) == answer(fresh, totals, names)
+
+
+def test_shares_of_a_trend_are_those_of_the_answer() -> None:
+    mechanism = build("grr", epsilon=1.0, categories=3)
+    totals = draw(mechanism, range(3), [500, 300, 200], np.random.default_rng(8))
+    found = answer(mechanism, totals, ["a", "b", "c"])
+    for one, place in zip(shares([(mechanism, totals)], [2, 0]), (2, 0), strict=True):
+        value = found.values[place]
+        assert one.estimate == value.share
+        assert (one.low, one.high) == pytest.approx((value.low / 1000, value.high / 1000))
+    sketch = build("cms", epsilon=2.0, hashes=4, width=16)
+    drawn = draw(sketch, ["x", "y"], [700, 300], np.random.default_rng(9))
+    [first] = shares([(sketch, drawn)], [1], ["y", "x"])
+    assert first.estimate == answer(sketch, drawn, None, ["y", "x"]).values[1].share
+    bloom = build("rappor", bits=16, hashes=1, cohorts=2, f=0.25, p=0.2, q=0.8)
+    counted = draw(bloom, ["x", "y"], [700, 300], np.random.default_rng(9))
+    [second] = shares([(bloom, counted)], [0], ["x", "y"])
+    assert second.estimate == answer(bloom, counted, None, ["x", "y"]).values[0].share

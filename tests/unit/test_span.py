@@ -1,0 +1,80 @@
+"""Which epochs are meant, in words."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from hubbub.aggregator.span import chosen
+from hubbub.errors import BadParameter
+
+NOW = datetime(2026, 11, 22, 14, 30, tzinfo=UTC).timestamp()
+TODAY = int(NOW) // 86_400
+DAYS = [TODAY - 40, TODAY - 7, TODAY - 6, TODAY - 2, TODAY - 1, TODAY]
+
+
+def _days(last: str = "", epochs: str = "") -> list[int]:
+    found = chosen(last, epochs, held=DAYS, length="day", now=NOW)
+    return [TODAY - epoch for epoch in found]
+
+
+@pytest.mark.parametrize(
+    ("last", "epochs", "ago"),
+    [
+        ("", "", [0]),
+        ("", "newest", [0]),
+        ("", "all", [40, 7, 6, 2, 1, 0]),
+        ("", "closed", [6]),
+        ("1", "", [0]),
+        ("3", "", [2, 1, 0]),
+        ("7d", "", [6, 2, 1, 0]),
+        ("1w", "", [6, 2, 1, 0]),
+        ("24h", "", [0]),
+        ("1h", "", [0]),
+        ("999999w", "", [40, 7, 6, 2, 1, 0]),
+        ("", f"{TODAY}", [0]),
+        ("", f"{TODAY - 6}..{TODAY - 1}", [6, 2, 1]),
+        ("", f"{TODAY - 40},{TODAY}", [40, 0]),
+        ("", "2026-11-22", [0]),
+        ("", "2026-11-15..2026-11-20", [7, 6, 2]),
+        ("", " 2026-11-15 .. 2026-11-20 , 2026-11-22", [7, 6, 2, 0]),
+        ("", "5", []),
+    ],
+)
+def test_epochs_are_named_in_words(last: str, epochs: str, ago: list[int]) -> None:
+    assert _days(last, epochs) == ago
+
+
+def test_a_day_of_an_hourly_metric_is_all_its_hours() -> None:
+    hours = [24 * TODAY + hour for hour in (-1, 0, 13, 14)]
+    for epochs, held in (
+        ("2026-11-22", hours[1:]),
+        ("2026-11-22T13:00", [hours[2]]),
+        ("2026-11-21T23:00..2026-11-22T00:30", hours[:2]),
+    ):
+        assert chosen("", epochs, held=hours, length="hour", now=NOW) == held
+    assert chosen("2h", "", held=hours, length="hour", now=NOW) == hours[2:]
+    assert chosen("1d", "", held=hours, length="hour", now=NOW) == hours
+
+
+def test_nothing_held_is_nothing_meant() -> None:
+    for last, epochs in (("", ""), ("7d", ""), ("", "all"), ("", "closed")):
+        assert chosen(last, epochs, held=[], length="week", now=NOW) == []
+
+
+@pytest.mark.parametrize(
+    ("last", "epochs", "said"),
+    [
+        ("7d", "all", "not both"),
+        ("0", "", "write 7, 12h, 7d or 4w"),
+        ("7y", "", "write 7, 12h, 7d or 4w"),
+        ("-1", "", "write 7, 12h, 7d or 4w"),
+        ("1" * 9, "", "write 7, 12h, 7d or 4w"),
+        ("", "yesterday", "2026-11-01..2026-11-07"),
+        ("", "9..1", "end before they begin"),
+        ("", "1..", "write newest, closed, all"),
+        ("", "x" * 5000, "xxx..."),
+    ],
+)
+def test_what_is_no_range_is_refused_with_what_is_one(last: str, epochs: str, said: str) -> None:
+    with pytest.raises(BadParameter, match=said):
+        _days(last, epochs)
