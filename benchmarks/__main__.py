@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import mechanisms
+from benchmarks.answers import answering
 from benchmarks.device import randomize, sealing
 from benchmarks.host import latency, memory, report
 from benchmarks.measure import Row
@@ -20,7 +21,7 @@ from benchmarks.services import folding, path, storing
 
 STAGES = (
     *(randomize, report, memory, latency, sealing, folding),
-    *(storing, estimating, decoding, path, overload),
+    *(storing, estimating, decoding, answering, path, overload),
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 _PEERS = (

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,7 +152,8 @@ def house(folder: Path, *options: str, secure: Path | None = None) -> Iterator[H
     signed = make_signed(folder, CATALOG, start=(today - 21) * DAY)
     with redis_server(folder / "redis") as port:
         url = f"redis://127.0.0.1:{port}/0"
-        asyncio.run(_fill(signed, url, today))
+        with ThreadPoolExecutor(1) as apart:  # Playwright has a loop in this thread
+            apart.submit(asyncio.run, _fill(signed, url, today)).result()
         names = ("--listen", "--query-listen", "--metrics-listen", "--http-listen")
         listen = [f"127.0.0.1:{free_port()}" for _ in names]
         chosen = [part for pair in zip(names, listen, strict=True) for part in pair]

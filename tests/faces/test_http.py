@@ -288,6 +288,8 @@ def test_strings_are_asked_for_by_post(home: House) -> None:
     assert top["values"][0]["value"]["value"] == "often.example"
     trend = httpx2.post(f"{url}/trend", json=body, params={"epochs": "all", "number": 2}).json()
     assert [len(one["points"]) for one in trend["series"]] == [DAYS, DAYS]
+    longest = httpx2.post(f"{url}/estimates", json={"candidates": ["x" * 10_000]})
+    assert (longest.status_code, "4096 bytes" in longest.json()["detail"]) == (400, True)
     listed = httpx2.post(f"{home.page}/v1/metrics/theme/estimates", json=body)
     assert (listed.status_code, "leave candidates out" in listed.text) == (400, True)
     assert httpx2.post(f"{url}/estimates", json={"candidates": []}).status_code == 422

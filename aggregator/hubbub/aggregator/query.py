@@ -24,11 +24,11 @@ from hubbub.aggregator.answers import (
 from hubbub.aggregator.collected import Collected, Holding, Range
 from hubbub.aggregator.law import Beyond, Terms, status, still
 from hubbub.aggregator.overview import detail, iso_time, line, shown_epochs, shuffled
-from hubbub.aggregator.shelf import Once
+from hubbub.aggregator.shelf import Fresh, Once
 from hubbub.aggregator.store import TotalsStore
 from hubbub.aggregator.trends import series
 from hubbub.aggregator.working import Asked, Worked, work
-from hubbub.analysis import changes, top
+from hubbub.analysis import Top, changes, top
 from hubbub.catalog import EPOCH_SECONDS, Bundle, epoch_start
 from hubbub.errors import BadParameter
 
@@ -76,10 +76,11 @@ class Query:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.collected = Collected(bundle, store, clock)
-        self._store = store
         self._beyond = beyond
         self._answers: Once[Worked] = Once(_MOST_VALUES)
         self._trends: Once[list[Series]] = Once(_MOST_VALUES)
+        self._tops: Once[Top] = Once(_MOST_VALUES)
+        self._law = Fresh(lambda: status(store, beyond))
 
     async def metrics(self) -> list[MetricLine]:
         """Every metric, with what is held of it."""
@@ -125,7 +126,11 @@ class Query:
         """The most frequent values, and how sure their order is."""
         holding = await self.collected.find(name, asked.range)
         found = (await self._work(holding, asked)).answer
-        best = await asyncio.to_thread(top, found, number)
+
+        async def make() -> tuple[Top, int]:
+            return await asyncio.to_thread(top, found, number), number
+
+        best = await self._tops.get((holding.metric.name, asked, number, holding.stamp), make)
         return TopList(
             metric=holding.metric.name,
             epochs=list(holding.epochs),
@@ -187,7 +192,7 @@ class Query:
 
     async def status(self) -> Status:
         """Where every report is."""
-        return await status(self._store, self._beyond)
+        return await self._law.get()
 
     async def _terms(self) -> Terms | None:
         return await self._beyond.terms() if self._beyond else None

@@ -21,6 +21,7 @@ from hubbub.errors import (
     HubbubError,
     StoreUnavailable,
     UnknownMetric,
+    ValueOutOfDomain,
 )
 from hubbub.serving import Window
 from hubbub.wire.v1.services_pb2_grpc import IngestServicer, OperatorServicer, QueryServicer
@@ -37,6 +38,7 @@ _STATUS = {
     BatchTooSmall: grpc.StatusCode.FAILED_PRECONDITION,
     BudgetExhausted: grpc.StatusCode.FAILED_PRECONDITION,
     StoreUnavailable: grpc.StatusCode.UNAVAILABLE,
+    ValueOutOfDomain: grpc.StatusCode.INVALID_ARGUMENT,
 }
 
 

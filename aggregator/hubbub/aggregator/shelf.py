@@ -16,7 +16,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.serving import Window
 
-__all__ = ["Once", "Recent", "Shelf", "added"]
+__all__ = ["Fresh", "Once", "Recent", "Shelf", "added"]
 
 # 365 epochs of 100,000 values, or a few thousand of small metrics.
 _MOST_BYTES: Final = 256 << 20
@@ -84,16 +84,41 @@ class Once(Generic[Kept]):
             del self._working[key]
 
 
+class Fresh(Generic[Kept]):
+    """One reading for all who ask meanwhile, begun after each of them asked: never out of date."""
+
+    def __init__(self, read: Callable[[], Awaitable[Kept]]) -> None:
+        self._read = read
+        self._under_way: asyncio.Task[Kept] | None = None
+        self._next: asyncio.Task[Kept] | None = None
+
+    async def get(self) -> Kept:
+        """What is read once the reading that is under way is done."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._after(self._under_way))
+        return await asyncio.shield(self._next)
+
+    async def _after(self, before: "asyncio.Task[Kept] | None") -> Kept:
+        if before:
+            await asyncio.wait([before])
+        self._under_way, self._next = self._next, None
+        return await self._read()
+
+
 class Shelf:
     """Reads windows of a store. Every method raises StoreUnavailable without Redis."""
 
     def __init__(self, store: TotalsStore, most_bytes: int = _MOST_BYTES) -> None:
         self._store = store
         self._recent: Recent[Window, Held] = Recent(most_bytes)
+        self._counting: dict[frozenset[str], Fresh[Mapping[Window, int]]] = {}
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
         """How many reports every window of these streams holds, where it holds any."""
-        return await self._store.counted(streams)
+        key = frozenset(streams)
+        if key not in self._counting:
+            self._counting[key] = Fresh(lambda: self._store.counted(key))
+        return await self._counting[key].get()
 
     async def read(self, windows: Sequence[Window], counted: Mapping[Window, int]) -> list[Held]:
         """What these windows hold; `counted`: how many reports, as just told."""

@@ -27,7 +27,7 @@ __all__ = [
     "strings",
 ]
 
-_LAST = r"^[0-9]{1,6}[hdw]?$"
+_LAST = r"^[1-9][0-9]{0,5}[hdw]?$"
 _EPOCHS = r"^(newest|closed|all|[0-9TZ:+., -]{1,400})$"
 _LONGEST = 200
 _MOST_ROWS = 10_000

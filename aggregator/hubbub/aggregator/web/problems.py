@@ -16,6 +16,7 @@ from hubbub.errors import (
     PartMissing,
     StoreUnavailable,
     UnknownMetric,
+    ValueOutOfDomain,
 )
 
 __all__ = ["PROBLEMS", "Problem", "handle_problems", "problem"]
@@ -28,6 +29,7 @@ _STATUS: Final = {
     BudgetExhausted: 409,
     PartMissing: 501,
     StoreUnavailable: 503,
+    ValueOutOfDomain: 400,
 }
 
 
@@ -83,6 +85,27 @@ def handle_problems(app: FastAPI) -> None:
         return problem(422, "Malformed", "; ".join(wrong))
 
     @app.exception_handler(HTTPException)
-    async def unknown(_request: Request, error: HTTPException) -> JSONResponse:
+    async def unknown(request: Request, error: HTTPException) -> JSONResponse:
         headers = dict(error.headers or {})
+        if error.status_code == 405:  # noqa: PLR2004 method not allowed
+            # The framework names the methods of one route; a path may have several.
+            headers["allow"] = ", ".join(sorted(_methods(app, request)))
         return problem(error.status_code, "NotServed", str(error.detail), headers)
+
+
+def _methods(app: FastAPI, request: Request) -> set[str]:
+    """All that this path can be asked by."""
+    paths: dict[str, Any] = app.openapi()["paths"]
+    asked = request.url.path.split("/")
+    return {
+        method.upper()
+        for path, methods in paths.items()
+        if _fits(path.split("/"), asked)
+        for method in methods
+    }
+
+
+def _fits(path: list[str], asked: list[str]) -> bool:
+    return len(path) == len(asked) and all(
+        one == other or one.startswith("{") for one, other in zip(path, asked, strict=True)
+    )

@@ -1,0 +1,194 @@
+"""The stages of an answer: a year of ten thousand values, and many who look at once."""
+
+import asyncio
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import httpx2
+import numpy as np
+
+from benchmarks.measure import Row
+from hubbub.aggregator.redis_store import RedisStore
+from hubbub.aggregator.store import Commit
+from hubbub.cli.embedded_redis import EmbeddedRedis, free_port
+from hubbub.serving import Window, connect_redis
+from tests.unit.bundles import DAY, make_signed
+
+__all__ = ["answering"]
+
+EPOCHS: Final = 365
+VALUES: Final = 10_000
+VIEWERS: Final = 200
+SECONDS: Final = 30.0
+CATALOG = f"""
+shuffler = "127.0.0.1:7070"
+[metrics.wide]
+description = "One of ten thousand"
+owner = "bench@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "unary.oue"
+epsilon = 1.0
+min_batch = 1000
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+values = {json.dumps([f"value {n}" for n in range(VALUES)])}
+"""
+
+
+def answering() -> Iterator[Row]:
+    """Asked over HTTP of an aggregator's own process; its limit is reading the totals alone."""
+    with tempfile.TemporaryDirectory() as folder, _aggregator(Path(folder)) as (page, url, process):
+        ask = f"{page}/v1/metrics/wide/estimates"
+        limit = asyncio.run(_reading(url))
+        with httpx2.Client(timeout=60) as client:
+
+            def timed(**parameters: str) -> float:
+                start = time.perf_counter()
+                found = client.get(ask, params={"epochs": "all", "number": "10000", **parameters})
+                assert found.json()["total"] == VALUES
+                return time.perf_counter() - start
+
+            cold = timed()
+            warm = median(timed() for _ in range(9))
+            other = median(timed(confidence=f"0.9{n}") for n in range(9))
+            asyncio.run(_add(url, EPOCHS - 1, np.random.default_rng(2)))
+            renewed = timed()
+        for what, seconds, reach in (
+            ("the same question again", warm, "<= 300 ms"),
+            ("another question of the same totals", other, "<= 300 ms"),
+            ("after one more batch", renewed, ""),
+            ("the first time", cold, ""),
+        ):
+            yield Row(
+                f"answer, 365 epochs x 10,000 values, {what}",
+                f"{1000 * seconds:.0f} ms",
+                f"reading them from Redis {1000 * limit:.0f} ms",
+                seconds / limit,
+                reach,
+            )
+        yield asyncio.run(_viewers(page, process))
+
+
+async def _viewers(page: str, process: int) -> Row:
+    """Each asks, reads, and asks again; what they see is what the page asks for."""
+    paths = ["/v1/metrics", "/v1/metrics/wide", "/v1/metrics/wide/estimates?last=30d", "/"]
+    paths += ["/v1/metrics/wide/top?epochs=all", "/v1/status"]
+    seconds: list[float] = []
+    wrong = 0
+
+    async def view(client: httpx2.AsyncClient, number: int, until: float) -> None:
+        nonlocal wrong
+        while time.monotonic() < until:
+            start = time.perf_counter()
+            found = await client.get(page + paths[(number + len(seconds)) % len(paths)])
+            seconds.append(time.perf_counter() - start)
+            wrong += found.status_code != 200  # noqa: PLR2004 OK
+
+    limits = httpx2.Limits(max_connections=VIEWERS, max_keepalive_connections=VIEWERS)
+    async with httpx2.AsyncClient(limits=limits, timeout=60) as client:
+        await asyncio.gather(*(view(client, n, time.monotonic() + 3) for n in range(VIEWERS)))
+        before, began = _rss(process), len(seconds)
+        until = time.monotonic() + SECONDS
+        await asyncio.gather(*(view(client, n, until) for n in range(VIEWERS)))
+    after = _rss(process)
+    done = sorted(seconds[began:])
+    return Row(
+        f"{VIEWERS} viewers for {SECONDS:.0f} s",
+        f"{len(done) / SECONDS:,.0f} answers/s, p99 {1000 * done[int(0.99 * len(done))]:.0f} ms, "
+        f"{wrong} errors, RSS {before >> 20} to {after >> 20} MB",
+        f"no error; RSS before {before >> 20} MB",
+        after / before,
+        "<= 1.05, 0 errors",
+    )
+
+
+def _rss(process: int) -> int:
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+async def _reading(url: str) -> float:
+    server = await connect_redis(url)
+    store = RedisStore(server)
+    windows = [Window("wide", _first() + n) for n in range(EPOCHS)]
+    await store.read(windows)
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        await store.read(windows)
+        seconds.append(time.perf_counter() - start)
+    await server.close()
+    return median(seconds)
+
+
+def _first() -> int:
+    return int(time.time()) // DAY - EPOCHS + 1
+
+
+async def _add(url: str, number: int, chance: np.random.Generator) -> None:
+    server = await connect_redis(url)
+    await _commit(RedisStore(server), number, chance)
+    await server.close()
+
+
+async def _commit(store: RedisStore, number: int, chance: np.random.Generator) -> None:
+    """A batch of 5,000 in one epoch."""
+    window = Window("wide", _first() + number)
+    tags = [secrets.token_bytes(16) for _ in range(5000)]
+    cells = chance.binomial(5000, 0.27, VALUES)
+    await store.shards(window)
+    until = int(time.time()) + DAY
+    batch = Commit(secrets.token_bytes(16), tags, cells, 0, {}, until, crowd=5000)
+    await store.add(window, batch)
+
+
+@contextmanager
+def _aggregator(folder: Path) -> Iterator[tuple[str, str, int]]:
+    """Its page, its Redis, its process id."""
+    signed = make_signed(folder, CATALOG, start=(int(time.time()) // DAY - 21) * DAY)
+    redis = EmbeddedRedis(folder / "redis")
+
+    async def fill() -> None:
+        server, chance = await connect_redis(redis.url), np.random.default_rng(1)
+        for number in range(EPOCHS):
+            await _commit(RedisStore(server), number, chance)
+        await server.close()
+
+    asyncio.run(fill())
+    listen = [f"127.0.0.1:{free_port()}" for _ in range(4)]
+    names = ("--listen", "--query-listen", "--metrics-listen", "--http-listen")
+    options = [part for pair in zip(names, listen, strict=True) for part in pair]
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "hubbub.aggregator", "--bundle", str(signed.path)),
+            *("--keys", str(signed.keys / "opening.keys.json"), "--processes", "1"),
+            *(*options, "--http-rate", "0", "--insecure"),
+        ],
+        env={**os.environ, "HUBBUB_REDIS_URL": redis.url},
+    )
+    page = f"http://{listen[3]}"
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                if httpx2.get(f"{page}/ready").status_code == 200:  # noqa: PLR2004 OK
+                    break
+            except httpx2.TransportError:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+        yield page, redis.url, process.pid
+    finally:
+        process.terminate()
+        process.wait()
+        redis.stop()
