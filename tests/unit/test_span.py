@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from hubbub.aggregator.span import chosen
 from hubbub.errors import BadParameter
@@ -78,3 +80,20 @@ def test_nothing_held_is_nothing_meant() -> None:
 def test_what_is_no_range_is_refused_with_what_is_one(last: str, epochs: str, said: str) -> None:
     with pytest.raises(BadParameter, match=said):
         _days(last, epochs)
+
+
+@given(
+    st.one_of(st.just(""), st.text(max_size=20)),
+    st.one_of(st.text(max_size=30), st.from_regex(r"[0-9T:.,Z+-]{0,30}", fullmatch=True)),
+)
+@example("", "9999-12-31")
+@example("", "0001-01-01..9999-12-31")
+@example("", "٣")
+def test_any_words_name_epochs_or_are_refused(last: str, epochs: str) -> None:
+    try:
+        found = chosen(last, epochs, held=DAYS, length="day", now=NOW)
+    except BadParameter as error:
+        assert len(str(error)) < 400
+    else:
+        assert set(found) <= set(DAYS)
+        assert found == sorted(found)

@@ -14,7 +14,7 @@ epochs:
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 from hubbub.catalog import closing_time, epoch_at
@@ -26,7 +26,7 @@ _HOURS: Final = {"h": 1, "d": 24, "w": 168}
 _LAST: Final = re.compile(r"([0-9]{1,6})([hdw]?)")
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_LARGEST: Final = 2**32
+_DAY_SECONDS: Final = 86_400
 
 
 def chosen(last: str, epochs: str, *, held: Sequence[int], length: str, now: float) -> list[int]:
@@ -87,16 +87,15 @@ def _ends(text: str, length: str) -> tuple[int, int]:
         return int(text), int(text)
     try:
         begin = datetime.fromisoformat(text)
-    except ValueError:
+        begin = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
+        first = begin.timestamp()
+    except (ValueError, OverflowError):
         raise BadParameter(
             f'epochs "{_shown(text)}": write newest, closed, all, a number, 2026-11-22, '
             "2026-11-22T14:00, or a range such as 2026-11-01..2026-11-07"
         ) from None
-    begin = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
-    end = begin + timedelta(days=1) if _DAY.fullmatch(text) else begin
-    seconds = (begin.timestamp(), max(end.timestamp() - 1, begin.timestamp()))
-    first, last = (epoch_at(max(moment, 0), length) for moment in seconds)
-    return first, min(last, _LARGEST)
+    last = first + (_DAY_SECONDS - 1 if _DAY.fullmatch(text) else 0)
+    return epoch_at(max(first, 0), length), epoch_at(max(last, 0), length)
 
 
 def _shown(text: str) -> str:
