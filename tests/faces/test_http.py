@@ -134,6 +134,21 @@ def test_pages_of_others_may_not_ask(home: House) -> None:
     assert "access-control-allow-origin" not in asked.headers
 
 
+def test_pages_of_a_named_origin_may_ask(guarded: tuple[House, Path]) -> None:
+    home, path = guarded
+    secret = add_token(path, "page", "viewer", 1, time.time())
+    time.sleep(1.1)
+    url = f"{home.page}/v1/metrics/homepage/estimates"
+    asks = {"access-control-request-method": "POST"}
+    for origin, may in (("https://board.example", True), ("https://evil.example", False)):
+        flight = httpx2.options(url, headers={"origin": origin, **asks})
+        assert (flight.headers.get("access-control-allow-origin") == origin) is may
+        headers = {"origin": origin, "authorization": f"Bearer {secret}"}
+        posted = httpx2.post(url, json={"candidates": STRINGS}, headers=headers)
+        assert posted.status_code == (200 if may else 403)
+        assert (posted.headers.get("access-control-allow-origin") == origin) is may
+
+
 def test_large_and_endless_requests_are_refused_unread(home: House) -> None:
     connection = http.client.HTTPConnection(home.page.removeprefix("http://"), timeout=10)
     connection.putrequest("POST", "/v1/metrics/homepage/estimates")
@@ -165,7 +180,7 @@ def test_the_law_is_told_as_far_as_it_is_known(home: House) -> None:
     assert found["total"]["counted"] == DAYS * (4 * 20_000 + 22_000)
 
 
-TLS_OPTIONS = ("--http-rate", "40")
+OPTIONS = ("--http-rate", "40", "--http-origin", "https://board.example")
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +189,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, P
     folder = tmp_path_factory.mktemp("guarded")
     path = folder / "tokens.json"
     add_token(path, "somebody else", "viewer", 1, time.time())
-    with house(folder / "house", "--http-tokens", str(path), *TLS_OPTIONS) as running:
+    with house(folder / "house", "--http-tokens", str(path), *OPTIONS) as running:
         yield running, path
 
 
@@ -284,6 +299,7 @@ def test_strings_are_asked_for_by_post(home: House) -> None:
     body = {"candidates": [*STRINGS, STRINGS[0]]}
     found = httpx2.post(f"{url}/estimates", json=body).json()
     assert sorted(value["value"] for value in found["values"]) == sorted(STRINGS)
+    assert abs(found["others"]["estimate"] - 2000) < 6 * found["others"]["stderr"]
     top = httpx2.post(f"{url}/top", json=body, params={"number": 1}).json()
     assert top["values"][0]["value"]["value"] == "often.example"
     trend = httpx2.post(f"{url}/trend", json=body, params={"epochs": "all", "number": 2}).json()

@@ -94,6 +94,7 @@ def _loops(
             tls=settings.http_tls,
             tokens=settings.http_tokens,
             rate=settings.http_rate,
+            origins=settings.http_origins,
         )
         loops.append(face.run())
     takers: list[Taker] = []

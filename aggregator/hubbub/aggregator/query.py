@@ -118,6 +118,8 @@ class Query:
             plausibility=worked.plausibility.p_value,
             findings=list(worked.plausibility.findings),
             mean=found.mean,
+            others=found.others,
+            misfit=found.misfit,
             total=len(found.values),
             values=page.of(found.values, lambda value: value.rank),
         )

@@ -24,6 +24,7 @@ class Settings:
     http_tokens: Path | None
     http_tls: TlsFolder | None
     http_rate: float
+    http_origins: tuple[str, ...]
     shuffler_status: str
     drop: Path | None
     webhook: str
@@ -71,6 +72,13 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         help="requests a second and caller, on average; 0 for no limit (%(default)s)",
     )
     parser.add_argument(
+        "--http-origin",
+        action="append",
+        default=[],
+        metavar="https://HOST",
+        help="whose pages may ask too (CORS; repeat); none without it",
+    )
+    parser.add_argument(
         "--shuffler-status",
         default="",
         help="HOST:PORT of the shuffler's status, for counts of what still waits there; without "
@@ -112,6 +120,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         http_tokens=given.http_tokens,
         http_tls=TlsFolder(given.http_tls, "aggregator") if given.http_tls else None,
         http_rate=given.http_rate,
+        http_origins=tuple(given.http_origin),
         shuffler_status=given.shuffler_status,
         drop=given.drop,
         webhook=given.webhook,

@@ -1,12 +1,13 @@
 """Floor 2. From totals to answers, pure: no network, no store. numpy allowed."""
 
-from hubbub.analysis.answer import CONFIDENCE, Answer, Mean, ValueAnswer, answer, answer_tiers
+from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer, answer, answer_tiers
 from hubbub.analysis.change import Change, changes
 from hubbub.analysis.consistency import base_cut, norm_sub, simplex
 from hubbub.analysis.decode import Decoded, decode, decode_counts
 from hubbub.analysis.design import Collection
 from hubbub.analysis.estimate import estimate
 from hubbub.analysis.intervals import discoveries, interval, p_values
+from hubbub.analysis.mean import Mean
 from hubbub.analysis.order import Top, TopValue, top
 from hubbub.analysis.plausible import Plausibility, plausibility, together
 from hubbub.analysis.poisoning import Attack, maximal_gain

@@ -19,6 +19,7 @@ from hubbub.analysis.intervals import (
     p_values,
     selected,
 )
+from hubbub.analysis.mean import Mean, mean_of, within
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Rappor, Totals
 from hubbub.mechanisms.buckets import BucketFlips
@@ -33,11 +34,9 @@ __all__ = [
     "FALSE_DISCOVERY_RATE",
     "Answer",
     "AnswerKind",
-    "Mean",
     "ValueAnswer",
     "answer",
     "answer_tiers",
-    "mean_of",
     "range_labels",
 ]
 
@@ -70,22 +69,14 @@ class ValueAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
-    """The mean of numbers, in the metric's own unit, with its interval."""
-
-    estimate: float
-    stderr: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """All values of one metric, with the confidence of their intervals.
 
     kind: how many reports hold each of some values, or fall in each of some ranges; or a mean.
     correlation: the most that two estimates vary against each other, in [0, 1].
     mean: of ranges, the mean of the numbers in them, each taken for its range's middle.
+    others: of strings, how many reports hold one that is no candidate.
+    misfit: of RAPPOR strings, the chance that totals lie so far from what was fitted, if it is so.
     """
 
     kind: AnswerKind
@@ -94,6 +85,8 @@ class Answer:
     values: tuple[ValueAnswer, ...]
     correlation: float
     mean: Mean | None = None
+    others: Mean | None = None
+    misfit: float | None = None
 
 
 def answer(
@@ -146,7 +139,9 @@ def answer_tiers(
             columns = found.estimates, found.stderrs, low, high, p <= level
             consistent = _nearest(found, sum(reports), others=True)
             rows = _told(candidates, sum(reports), columns, consistent)
-            return Answer("values", sum(reports), confidence, rows, against)
+            left = sum(reports) - float(found.estimates.sum())
+            others = within(left, float(np.sqrt(found.stderrs @ found.stderrs)), confidence)
+            return Answer("values", sum(reports), confidence, rows, against, others=others)
         case OneBitMean() | PiecewiseMean():
             return _mean(mechanism, found, sum(reports), confidence)
         case SquareWave() | BucketFlips():
@@ -168,7 +163,15 @@ def _decoded(
     found = decode(mechanism, totals, candidates, FALSE_DISCOVERY_RATE, confidence)
     columns = found.estimates, found.stderrs, found.low, found.high, found.detected
     values = _told(candidates, totals.reports, columns, found.fitted)
-    return Answer("values", totals.reports, confidence, values, correlation(mechanism))
+    return Answer(
+        "values",
+        totals.reports,
+        confidence,
+        values,
+        correlation(mechanism),
+        others=within(*found.others, confidence),
+        misfit=float(found.misfit[1]),
+    )
 
 
 Columns = tuple[Floats, Floats, Floats, Floats, Mask]
@@ -217,31 +220,6 @@ def _mean(mechanism: AnyMechanism, found: Figures, reports: int, confidence: flo
         detected=True,
     )
     return Answer("mean", reports, confidence, (value,), correlation=0.0)
-
-
-def mean_of(
-    mechanism: AnyMechanism, found: Figures, reports: int, confidence: float
-) -> Mean | None:
-    """The mean of numbers, from their figures; None where no numbers are asked for."""
-    match mechanism:
-        case OneBitMean() | PiecewiseMean():
-            place = float(found.estimates[0]), float(found.stderrs[0])
-            return _in_unit(mechanism.low, mechanism.high, place, reports, confidence)
-        case SquareWave() | BucketFlips():
-            low, high = mechanism.edges()[0], mechanism.edges()[-1]
-            return found.place and _in_unit(low, high, found.place, reports, confidence)
-        case _:
-            return None
-
-
-def _in_unit(
-    low: float, high: float, place: tuple[float, float], reports: int, confidence: float
-) -> Mean:
-    """A sum of places in [low, high] and its standard error, as a mean in the metric's own unit."""
-    value = low + (high - low) * place[0] / max(reports, 1)
-    stderr = (high - low) * place[1] / max(reports, 1)
-    least, most = interval(np.array([value]), np.array([stderr]), confidence)
-    return Mean(value, stderr, float(least[0]), float(most[0]))
 
 
 def range_labels(mechanism: BucketFlips | SquareWave) -> list[str]:

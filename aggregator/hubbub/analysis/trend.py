@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hubbub.analysis.answer import CONFIDENCE, Mean, answer_tiers, mean_of
+from hubbub.analysis.answer import CONFIDENCE, answer_tiers
 from hubbub.analysis.figures import figures, merged
 from hubbub.analysis.intervals import interval
+from hubbub.analysis.mean import Mean, mean_of
 from hubbub.mechanisms import AnyMechanism, Rappor, Totals
 
 __all__ = ["shares"]

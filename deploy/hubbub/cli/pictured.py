@@ -16,6 +16,7 @@ Columns = dict[str, list[str]]
 # More rows than this are for a file, not for eyes; the rest is in json, csv and parquet.
 _ROWS: Final = 50
 _PICTURE: Final = " "
+_DOUBT: Final = 1e-3
 _NARROWEST: Final = 16
 _WIDEST: Final = 44
 _SPARE: Final = ("consistent", "std. error", "rank", "detected", "share")
@@ -50,6 +51,14 @@ def show_estimates(found: Answer) -> None:
     if found["mean"]:
         mean_of = found["mean"]
         say(f"mean {mean_of['estimate']:,.5g}, {mean_of['low']:,.5g} to {mean_of['high']:,.5g}")
+    if found["others"]:
+        others = found["others"]
+        say(
+            f"other strings {others['estimate']:,.0f}, {others['low']:,.0f} to "
+            f"{others['high']:,.0f} reports"
+        )
+    if found["misfit"] is not None and found["misfit"] < _DOUBT:
+        say(f"the strings asked for do not explain the totals (p = {found['misfit']:.0e})")
     if found["shuffled"]:
         shuffled = found["shuffled"]
         say(

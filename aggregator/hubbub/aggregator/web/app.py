@@ -1,6 +1,7 @@
 """The application: routes, errors, pages, put together."""
 
 from collections import Counter
+from collections.abc import Collection
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,7 @@ from hubbub.aggregator.query import Query
 from hubbub.aggregator.releases import Releases
 from hubbub.aggregator.web.access import Tokens
 from hubbub.aggregator.web.gauges import exposition
-from hubbub.aggregator.web.guard import App, Guard, Message, Receive, Scope, Send
+from hubbub.aggregator.web.guard import App, Guard, Message, Receive, Scope, Send, shared
 from hubbub.aggregator.web.parameters import needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
 from hubbub.aggregator.web.publishing import publishing
@@ -27,10 +28,17 @@ _PAGES: Final = {"/": "overview.html", "/metric": "metric.html", "/pipeline": "p
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def make_app(query: Query, releases: Releases, tokens: Tokens | None, limiter: Limiter) -> App:
+def make_app(
+    query: Query,
+    releases: Releases,
+    tokens: Tokens | None,
+    limiter: Limiter,
+    origins: Collection[str] = (),
+) -> App:
     """The application, behind its guard.
 
-    tokens: None where everyone on this machine may ask. limiter: of requests, by caller.
+    tokens: None where everyone on this machine may ask. limiter: of requests, by caller. origins:
+        of other pages that may ask.
     """
     app = FastAPI(
         title="hubbub",
@@ -67,7 +75,8 @@ def make_app(query: Query, releases: Releases, tokens: Tokens | None, limiter: L
 
     _serve_pages(app)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way
-    return Guard(_counted(app, requests), tokens, limiter)
+    guarded = Guard(_counted(app, requests), tokens, limiter, origins)
+    return shared(guarded, origins) if origins else guarded
 
 
 def _serve_pages(app: FastAPI) -> None:

@@ -1,7 +1,7 @@
 """The HTTP face's server, run beside the gRPC servers of the same process."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,7 +26,7 @@ class HttpFace:
 
     tls: the folder whose certificate the service shows; browsers need none of their own. tokens:
     the file of who may ask; None for everyone on this machine. rate: requests a second and caller,
-    0 for no limit.
+    0 for no limit. origins: of other pages that may ask.
 
     Raises:
         ServiceUnavailable: away from this machine without TLS or without tokens.
@@ -42,6 +42,7 @@ class HttpFace:
         tls: TlsFolder | None = None,
         tokens: Path | None = None,
         rate: float = 0,
+        origins: Collection[str] = (),
     ) -> None:
         if not is_loopback(address) and (tls is None or tokens is None):
             raise ServiceUnavailable(
@@ -54,6 +55,7 @@ class HttpFace:
             releases,
             Tokens(tokens) if tokens else None,
             Limiter(rate, max(1, round(20 * rate))),
+            origins,
         )
         files = tls.files() if tls else {}
         config = uvicorn.Config(

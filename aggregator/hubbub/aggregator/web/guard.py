@@ -6,17 +6,18 @@ means this machine (DNS rebinding).
 """
 
 import hashlib
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any, Final
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
 
 from hubbub.aggregator.web.access import ROLES, Role, Token, Tokens
 from hubbub.aggregator.web.problems import problem
 from hubbub.serving import Limiter, network
 from hubbub.serving.tls import is_loopback
 
-__all__ = ["EVERYONE", "Guard", "allowed"]
+__all__ = ["EVERYONE", "Guard", "allowed", "shared"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -50,11 +51,15 @@ _LARGEST_BODY: Final = 32 << 20
 class Guard:
     """An ASGI application around another.
 
-    tokens: None where everyone on this machine may ask. limiter: of requests.
+    tokens: None where everyone on this machine may ask. limiter: of requests. origins: whose pages
+        may ask too; their browsers are told so by `shared`.
     """
 
-    def __init__(self, app: App, tokens: Tokens | None, limiter: Limiter) -> None:
+    def __init__(
+        self, app: App, tokens: Tokens | None, limiter: Limiter, origins: Collection[str] = ()
+    ) -> None:
         self._app = app
+        self._origins = origins
         self._tokens = tokens
         self._limiter = limiter
 
@@ -77,7 +82,7 @@ class Guard:
     def _misplaced(self, scope: Scope, headers: Headers) -> App | None:
         if self._tokens is None and not is_loopback(headers.get("host", "") or "?"):
             return problem(403, "WrongHost", "ask under a name of this machine: 127.0.0.1")
-        if scope["method"] not in {"GET", "HEAD"} and _from_elsewhere(headers):
+        if scope["method"] not in {"GET", "HEAD"} and _from_elsewhere(headers, self._origins):
             return problem(403, "OtherOrigin", "pages of other origins may not ask")
         if "transfer-encoding" in headers:
             return problem(411, "LengthRequired", "send a Content-Length, not chunks")
@@ -108,9 +113,22 @@ def allowed(role: Role, token: Token | None) -> bool:
     return token is not None and ROLES.index(token.role) >= ROLES.index(role)
 
 
-def _from_elsewhere(headers: Headers) -> bool:
+def shared(app: App, origins: Collection[str]) -> App:
+    """The application, telling browsers that pages of these origins may read its answers (CORS)."""
+    return CORSMiddleware(
+        app,
+        allow_origins=list(origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=["authorization", "content-type"],
+        expose_headers=["etag", "link", "retry-after"],
+    )
+
+
+def _from_elsewhere(headers: Headers, origins: Collection[str]) -> bool:
     site = headers.get("sec-fetch-site", "same-origin")
     origin = headers.get("origin")
+    if origin in origins:
+        return False
     own = origin is None or origin.partition("://")[2] == headers.get("host")
     return site not in {"same-origin", "none"} or not own
 
@@ -128,6 +146,8 @@ def _with_headers(send: Send, scope: Scope) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
+            if "access-control-allow-origin" in headers:
+                headers["cross-origin-resource-policy"] = "cross-origin"
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("cache-control", "no-cache")

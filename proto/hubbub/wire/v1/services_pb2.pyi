@@ -854,6 +854,8 @@ class Estimated(_message.Message):
     PLAUSIBILITY_FIELD_NUMBER: _builtins.int
     FINDINGS_FIELD_NUMBER: _builtins.int
     MEAN_FIELD_NUMBER: _builtins.int
+    OTHERS_FIELD_NUMBER: _builtins.int
+    MISFIT_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
@@ -877,6 +879,7 @@ class Estimated(_message.Message):
     """An upper bound on the chance that honest reports alone lie so far from what they can be; 1 is
     unremarkable. And what is off, where that is below one in a million.
     """
+    misfit: _builtins.float
     total: _builtins.int
     @_builtins.property
     def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
@@ -889,6 +892,12 @@ class Estimated(_message.Message):
     @_builtins.property
     def mean(self) -> Global___Mean:
         """Of ranges: the mean of the numbers, each taken for its range's middle."""
+
+    @_builtins.property
+    def others(self) -> Global___Mean:
+        """Of strings: how many reports hold one that is no candidate; and the chance that totals lie so far
+        from the fit if it is right.
+        """
 
     @_builtins.property
     def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValueAnswer]: ...
@@ -913,15 +922,21 @@ class Estimated(_message.Message):
         plausibility: _builtins.float = ...,
         findings: _abc.Iterable[_builtins.str] | None = ...,
         mean: Global___Mean | None = ...,
+        others: Global___Mean | None = ...,
+        misfit: _builtins.float | None = ...,
         total: _builtins.int = ...,
         values: _abc.Iterable[Global___ValueAnswer] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_mean", b"_mean", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "mean", b"mean", "shuffled", b"shuffled", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_mean", b"_mean", "_misfit", b"_misfit", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "mean", b"mean", "misfit", b"misfit", "others", b"others", "shuffled", b"shuffled", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_mean", b"_mean", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "confidence", b"confidence", "description", b"description", "epochs", b"epochs", "epsilon", b"epsilon", "final", b"final", "findings", b"findings", "kind", b"kind", "mean", b"mean", "mechanism", b"mechanism", "metric", b"metric", "plausibility", b"plausibility", "reports", b"reports", "shuffled", b"shuffled", "since", b"since", "total", b"total", "until", b"until", "updated", b"updated", "values", b"values", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_mean", b"_mean", "_misfit", b"_misfit", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "confidence", b"confidence", "description", b"description", "epochs", b"epochs", "epsilon", b"epsilon", "final", b"final", "findings", b"findings", "kind", b"kind", "mean", b"mean", "mechanism", b"mechanism", "metric", b"metric", "misfit", b"misfit", "others", b"others", "plausibility", b"plausibility", "reports", b"reports", "shuffled", b"shuffled", "since", b"since", "total", b"total", "until", b"until", "updated", b"updated", "values", b"values", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__mean: _TypeAlias = _typing.Literal["mean"]  # noqa: Y015
     _WhichOneofArgType__mean: _TypeAlias = _typing.Literal["_mean", b"_mean"]  # noqa: Y015
+    _WhichOneofReturnType__misfit: _TypeAlias = _typing.Literal["misfit"]  # noqa: Y015
+    _WhichOneofArgType__misfit: _TypeAlias = _typing.Literal["_misfit", b"_misfit"]  # noqa: Y015
+    _WhichOneofReturnType__others: _TypeAlias = _typing.Literal["others"]  # noqa: Y015
+    _WhichOneofArgType__others: _TypeAlias = _typing.Literal["_others", b"_others"]  # noqa: Y015
     _WhichOneofReturnType__shuffled: _TypeAlias = _typing.Literal["shuffled"]  # noqa: Y015
     _WhichOneofArgType__shuffled: _TypeAlias = _typing.Literal["_shuffled", b"_shuffled"]  # noqa: Y015
     _WhichOneofReturnType__updated: _TypeAlias = _typing.Literal["updated"]  # noqa: Y015
@@ -932,6 +947,10 @@ class Estimated(_message.Message):
     _WhichOneofArgType__withheld: _TypeAlias = _typing.Literal["_withheld", b"_withheld"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__mean) -> _WhichOneofReturnType__mean | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__misfit) -> _WhichOneofReturnType__misfit | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__others) -> _WhichOneofReturnType__others | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__shuffled) -> _WhichOneofReturnType__shuffled | None: ...
     @_typing.overload
@@ -945,6 +964,8 @@ Global___Estimated: _TypeAlias = Estimated  # noqa: Y015
 
 @_typing.final
 class Mean(_message.Message):
+    """A mean in the metric's own unit, or a count of reports."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     ESTIMATE_FIELD_NUMBER: _builtins.int

@@ -36,6 +36,10 @@ function showFlags(found) {
   flags.push(found.final ? h("p", { class: "note good" }, "Final: these epochs take no more reports.")
     : h("p", { class: "note" }, "Not final: reports of these epochs are still taken." + waiting));
   if (found.withheld) flags.push(h("p", { class: "note" }, `${count(found.withheld)} reports were withheld: too few to hide in a crowd.`));
+  if (found.others) flags.push(h("p", { class: "note" }, `Strings that you did not list: ${count(found.others.estimate)} reports, ${count(found.others.low)} to ${count(found.others.high)}.`));
+  if (found.misfit !== null && found.misfit < 1e-3) {
+    flags.push(h("p", { class: "note bad" }, `The strings asked for do not explain the totals (p = ${found.misfit.toExponential(0)}): list more of them.`));
+  }
   if (found.kind !== "mean" && !found.values.some((one) => one.detected)) {
     flags.push(h("p", { class: "note" }, "Nothing stands out from zero: ask for more epochs, or wait for more reports."));
   }
