@@ -50,6 +50,11 @@ def test_a_method_answers_or_refuses_whatever_the_request(tmp_path: Path) -> Non
         "Ingest/Apply",
         "Query/Metrics",
         "Query/Estimate",
+        "Query/Describe",
+        "Query/Top",
+        "Query/Compare",
+        "Query/Trend",
+        "Query/Law",
         "Releases/Release",
         "Releases/Record",
     }
