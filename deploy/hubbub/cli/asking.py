@@ -80,9 +80,9 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def asked_range(given: argparse.Namespace) -> Range:
-    """Which epochs are meant."""
-    return Range(last=given.last, epochs=given.epochs)
+def asked_range(given: argparse.Namespace, otherwise: str = "") -> Range:
+    """Which epochs are meant, or `otherwise` if none was named."""
+    return Range(last=given.last, epochs=given.epochs or ("" if given.last else otherwise))
 
 
 def candidates(given: argparse.Namespace) -> list[str]:

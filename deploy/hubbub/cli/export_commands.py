@@ -6,7 +6,7 @@ from pathlib import Path
 from hubbub.cli.asking import add_question, asked_range, candidates, document, where, write
 from hubbub.cli.remote import ask
 from hubbub.errors import BadParameter
-from hubbub.wire.v1.services_pb2 import EstimateRequest, Range, TrendRequest
+from hubbub.wire.v1.services_pb2 import EstimateRequest, TrendRequest
 
 __all__ = ["add"]
 
@@ -28,11 +28,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def _export(given: argparse.Namespace) -> int:
     if given.format == "table":
         given.format = _by_name(given.out)
-    epochs, strings = asked_range(given), candidates(given)
+    strings = candidates(given)
     if given.by_epoch:
         request = TrendRequest(
             metric=given.metric,
-            range=epochs if given.last or given.epochs else Range(epochs="all"),
+            range=asked_range(given, "all"),
             confidence=given.confidence,
             candidates=strings,
             number=_MOST_SERIES,
@@ -40,7 +40,10 @@ def _export(given: argparse.Namespace) -> int:
         write(given, "trend", document(ask(where(given), "Trend", request)))
         return 0
     asked = EstimateRequest(
-        metric=given.metric, range=epochs, confidence=given.confidence, candidates=strings
+        metric=given.metric,
+        range=asked_range(given),
+        confidence=given.confidence,
+        candidates=strings,
     )
     write(given, "estimates", document(ask(where(given), "Estimate", asked)))
     return 0

@@ -1,6 +1,10 @@
 """`hubbub query`, `top`, `compare` and `trend`: answers, each with its interval and its picture."""
 
 import argparse
+from collections.abc import Callable
+from typing import Any
+
+from google.protobuf.message import Message
 
 from hubbub.cli.asking import (
     add_question,
@@ -50,60 +54,50 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _query(given: argparse.Namespace) -> int:
-    request = EstimateRequest(
-        metric=given.metric,
-        range=asked_range(given),
-        confidence=given.confidence,
-        candidates=candidates(given),
-    )
-    found = document(ask(where(given), "Estimate", request))
-    if not write(given, "estimates", found):
-        show_estimates(found)
-    return 0
+    request = EstimateRequest(metric=given.metric, range=asked_range(given), **_more(given))
+    return _tell(given, ("Estimate", "estimates"), request, show_estimates)
 
 
 def _top(given: argparse.Namespace) -> int:
+    number = max(given.number, 0)  # what is too few the service says
     request = TopRequest(
-        metric=given.metric,
-        range=asked_range(given),
-        confidence=given.confidence,
-        candidates=candidates(given),
-        number=max(given.number, 0),
+        metric=given.metric, range=asked_range(given), number=number, **_more(given)
     )
-    found = document(ask(where(given), "Top", request))
-    if write(given, "top", found):
-        return 0
-    show_top(found)
-    return 0
+    return _tell(given, ("Top", "top"), request, show_top)
 
 
 def _compare(given: argparse.Namespace) -> int:
+    after = Range(last=given.to_last, epochs=given.to)
     request = CompareRequest(
-        metric=given.metric,
-        before=asked_range(given),
-        after=Range(last=given.to_last, epochs=given.to),
-        confidence=given.confidence,
-        candidates=candidates(given),
+        metric=given.metric, before=asked_range(given), after=after, **_more(given)
     )
-    found = document(ask(where(given), "Compare", request))
-    if write(given, "compare", found):
-        return 0
-    show_changes(found)
-    return 0
+    return _tell(given, ("Compare", "compare"), request, show_changes)
 
 
 def _trend(given: argparse.Namespace) -> int:
-    epochs = asked_range(given)
     request = TrendRequest(
         metric=given.metric,
-        range=epochs if given.last or given.epochs else Range(epochs="all"),
-        confidence=given.confidence,
-        candidates=candidates(given),
+        range=asked_range(given, "all"),
         values=given.value,
         number=max(given.number, 0),
+        **_more(given),
     )
-    found = document(ask(where(given), "Trend", request))
-    if write(given, "trend", found):
-        return 0
-    show_trend(found)
+    return _tell(given, ("Trend", "trend"), request, show_trend)
+
+
+def _more(given: argparse.Namespace) -> dict[str, Any]:
+    """What every question has besides its metric and its epochs."""
+    return {"confidence": given.confidence, "candidates": candidates(given)}
+
+
+def _tell(
+    given: argparse.Namespace,
+    names: tuple[str, str],
+    request: Message,
+    show: Callable[[dict[str, Any]], None],
+) -> int:
+    """Ask, and write or show the answer. names: of the call, and of what its rows are."""
+    found = document(ask(where(given), names[0], request))
+    if not write(given, names[1], found):
+        show(found)
     return 0
