@@ -8,24 +8,50 @@ const SHOWN = 15;
 /** Fill the two choices with the epochs that hold enough; `go` is called when they were made. */
 export function offerComparison(metric, go) {
   const large = metric.epochs.filter((one) => one.reports >= metric.min_batch);
-  const label = (one) => `${one.begins.slice(0, metric.epoch_length === "hour" ? 16 : 10).replace("T", " ")} (${count(one.reports)})`;
+  const label = (one) =>
+    `${one.begins.slice(0, metric.epoch_length === "hour" ? 16 : 10).replace("T", " ")} (${count(one.reports)})`;
   const form = $("comparing");
   if (large.length < 2) {
     form.hidden = true;
-    $("compared").replaceChildren(h("p", { class: "muted" }, "There is one epoch with enough reports; from the second on, two can be compared."));
+    $("compared").replaceChildren(
+      h(
+        "p",
+        { class: "muted" },
+        "There is one epoch with enough reports; from the second on, two can be compared.",
+      ),
+    );
     return;
   }
-  for (const [place, which] of [[-2, "before"], [-1, "after"]]) {
-    form.elements[which].replaceChildren(...large.map((one) => h("option", { value: one.epoch, selected: one === large.at(place) ? "" : null }, label(one))));
+  for (const [place, which] of [
+    [-2, "before"],
+    [-1, "after"],
+  ]) {
+    form.elements[which].replaceChildren(
+      ...large.map((one) =>
+        h(
+          "option",
+          { value: one.epoch, selected: one === large.at(place) ? "" : null },
+          label(one),
+        ),
+      ),
+    );
   }
-  form.addEventListener("submit", (event) => { event.preventDefault(); go(); });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    go();
+  });
 }
 
 /** Ask and show. */
 export async function compare(path, { asked, body }) {
   const form = $("comparing").elements;
   try {
-    const given = { confidence: asked.confidence, epochs: form.before.value, to_epochs: form.after.value, number: 100 };
+    const given = {
+      confidence: asked.confidence,
+      epochs: form.before.value,
+      to_epochs: form.after.value,
+      number: 100,
+    };
     show(await ask(`${path}/compare`, given, body));
   } catch (error) {
     tell($("compared"), error);
@@ -36,15 +62,42 @@ function show(found) {
   const mean = found.kind === "mean";
   const format = mean ? (number) => figure(number) : (number) => percent(number, 2);
   const signed = (number) => (number > 0 ? "+" : "") + format(number);
-  const drawing = h("div"), table = h("table");
+  const drawing = h("div"),
+    table = h("table");
   const changed = found.values.filter((one) => one.changed).length;
   $("compared").replaceChildren(
-    h("p", {}, `${count(found.before_reports)} reports before, ${count(found.after_reports)} after: ` +
-      (changed ? `${changed} of ${count(found.total)} changed, beyond what chance explains.` : "no change beyond what chance explains.")),
-    h("figure", {}, drawing), h("div", { class: "wide" }, table));
-  const drawn = found.values.slice(0, SHOWN).map((one) => ({ ...one, estimate: one.difference, detected: one.changed }));
-  bars(drawing, drawn, "Differences with their intervals; the table has the same numbers", mean ? d3.format("~g") : d3.format("+.1%"));
-  fill(table, "Sorted by p-value", ["value", "before", "after", "difference", "interval", "p-value", "changed"], found.values.map((one) => [
-    named(one.value, 200), format(one.before), format(one.after), signed(one.difference), `${signed(one.low)} to ${signed(one.high)}`,
-    one.p_value.toPrecision(2), h("td", { class: one.changed ? "yes" : "" }, one.changed ? "yes" : "")]));
+    h(
+      "p",
+      {},
+      `${count(found.before_reports)} reports before, ${count(found.after_reports)} after: ` +
+        (changed
+          ? `${changed} of ${count(found.total)} changed, beyond what chance explains.`
+          : "no change beyond what chance explains."),
+    ),
+    h("figure", {}, drawing),
+    h("div", { class: "wide" }, table),
+  );
+  const drawn = found.values
+    .slice(0, SHOWN)
+    .map((one) => ({ ...one, estimate: one.difference, detected: one.changed }));
+  bars(
+    drawing,
+    drawn,
+    "Differences with their intervals; the table has the same numbers",
+    mean ? d3.format("~g") : d3.format("+.1%"),
+  );
+  fill(
+    table,
+    "Sorted by p-value",
+    ["value", "before", "after", "difference", "interval", "p-value", "changed"],
+    found.values.map((one) => [
+      named(one.value, 200),
+      format(one.before),
+      format(one.after),
+      signed(one.difference),
+      `${signed(one.low)} to ${signed(one.high)}`,
+      one.p_value.toPrecision(2),
+      h("td", { class: one.changed ? "yes" : "" }, one.changed ? "yes" : ""),
+    ]),
+  );
 }

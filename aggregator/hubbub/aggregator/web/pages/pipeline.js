@@ -5,29 +5,66 @@ import { bars, lines } from "./charts.js";
 
 const EVERY = 2000;
 const TERMS = ["pooled", "in_flight", "counted", "duplicate", "rejected", "withheld"];
-const NAMES = { pooled: "pooled", in_flight: "in flight", counted: "counted", duplicate: "duplicate", rejected: "rejected", withheld: "withheld" };
+const NAMES = {
+  pooled: "pooled",
+  in_flight: "in flight",
+  counted: "counted",
+  duplicate: "duplicate",
+  rejected: "rejected",
+  withheld: "withheld",
+};
 const MEANINGS = {
-  pooled: "wait at the shuffler for a crowd", in_flight: "on their way in a batch", counted: "in the totals",
-  duplicate: "sent again, counted once", rejected: "refused by the aggregator, with a reason", withheld: "too few to hide in a crowd; deleted",
+  pooled: "wait at the shuffler for a crowd",
+  in_flight: "on their way in a batch",
+  counted: "in the totals",
+  duplicate: "sent again, counted once",
+  rejected: "refused by the aggregator, with a reason",
+  withheld: "too few to hide in a crowd; deleted",
 };
 const seen = [];
 
 function showLaw(status) {
   const law = $("law");
-  const said = !status.complete ? "The shuffler cannot be asked from here: only the aggregator’s terms are shown."
-    : status.balanced ? "The law balances: nothing is lost, nothing is counted twice."
-    : "The law does not balance. Reports move while we look; if this stays, something is wrong.";
+  const said = !status.complete
+    ? "The shuffler cannot be asked from here: only the aggregator’s terms are shown."
+    : status.balanced
+      ? "The law balances: nothing is lost, nothing is counted twice."
+      : "The law does not balance. Reports move while we look; if this stays, something is wrong.";
   if (law.textContent !== said) law.textContent = said;
   law.className = `note ${status.complete ? (status.balanced ? "good" : "bad") : ""}`;
   const total = status.total;
-  const part = (name, number) => h("div", { title: MEANINGS[name] ?? "taken over by the shuffler" }, h("span", { class: "muted" }, NAMES[name] ?? name), h("b", {}, count(number)));
-  $("equation").replaceChildren(part("acknowledged", total.acknowledged), h("i", {}, "="),
-    ...TERMS.flatMap((name, place) => [place ? h("i", {}, "+") : null, part(name, total[name])]).filter(Boolean));
+  const part = (name, number) =>
+    h(
+      "div",
+      { title: MEANINGS[name] ?? "taken over by the shuffler" },
+      h("span", { class: "muted" }, NAMES[name] ?? name),
+      h("b", {}, count(number)),
+    );
+  $("equation").replaceChildren(
+    part("acknowledged", total.acknowledged),
+    h("i", {}, "="),
+    ...TERMS.flatMap((name, place) => [
+      place ? h("i", {}, "+") : null,
+      part(name, total[name]),
+    ]).filter(Boolean),
+  );
 }
 
 function showFlow(total) {
-  const rows = TERMS.map((name) => ({ value: NAMES[name], estimate: total[name], low: total[name], high: total[name], detected: true }));
-  bars($("flow"), rows, "Reports by where they are: " + TERMS.map((name) => `${NAMES[name]} ${count(total[name])}`).join(", "), d3.format("~s"));
+  const rows = TERMS.map((name) => ({
+    value: NAMES[name],
+    estimate: total[name],
+    low: total[name],
+    high: total[name],
+    detected: true,
+  }));
+  bars(
+    $("flow"),
+    rows,
+    "Reports by where they are: " +
+      TERMS.map((name) => `${NAMES[name]} ${count(total[name])}`).join(", "),
+    d3.format("~s"),
+  );
 }
 
 function showRate() {
@@ -37,14 +74,28 @@ function showRate() {
     return { time: now.time, share: rate, low: rate, high: rate };
   });
   const last = points.at(-1).share;
-  lines($("rate"), [{ value: "counted a second", points }], `Counted a second, now ${count(last)}`, d3.format("~s"));
+  lines(
+    $("rate"),
+    [{ value: "counted a second", points }],
+    `Counted a second, now ${count(last)}`,
+    d3.format("~s"),
+  );
 }
 
 function showWindows(windows) {
-  const rows = windows.map((one) => [named(one.stream), String(one.epoch), count(one.acknowledged),
+  const rows = windows.map((one) => [
+    named(one.stream),
+    String(one.epoch),
+    count(one.acknowledged),
     ...TERMS.map((name) => count(one[name])),
-    h("td", { class: one.balanced ? "yes" : "no" }, one.balanced ? "yes" : "no")]);
-  fill($("windows"), `${windows.length} streams and epochs`, ["stream", "epoch", "acknowledged", ...TERMS.map((name) => NAMES[name]), "balanced"], rows);
+    h("td", { class: one.balanced ? "yes" : "no" }, one.balanced ? "yes" : "no"),
+  ]);
+  fill(
+    $("windows"),
+    `${windows.length} streams and epochs`,
+    ["stream", "epoch", "acknowledged", ...TERMS.map((name) => NAMES[name]), "balanced"],
+    rows,
+  );
 }
 
 async function look() {

@@ -4,14 +4,33 @@ import { figure, h, percent, shown } from "./shell.js";
 export function privacyCard(place, detail) {
   const facts = [
     ["One report", `ε ${figure(detail.per_report, 4)}`],
-    [`All of one person in ${detail.metric.epoch_length === "hour" ? "an hour" : `a ${detail.metric.epoch_length}`}`, `ε ${figure(detail.per_epoch, 4)}`],
+    [
+      `All of one person in ${detail.metric.epoch_length === "hour" ? "an hour" : `a ${detail.metric.epoch_length}`}`,
+      `ε ${figure(detail.per_epoch, 4)}`,
+    ],
     ["All ever, at most", `ε ${figure(detail.for_life, 4)}`],
     ["Who thought it even odds is at most this sure", percent(detail.most_certain)],
-    [`After the shuffler, among ${detail.shuffled.reports.toLocaleString("en")}`, `ε ${figure(detail.shuffled.epsilon, 3)}, δ ${detail.shuffled.delta}`],
+    [
+      `After the shuffler, among ${detail.shuffled.reports.toLocaleString("en")}`,
+      `ε ${figure(detail.shuffled.epsilon, 3)}, δ ${detail.shuffled.delta}`,
+    ],
   ];
-  if (detail.unchanged !== null) facts.splice(2, 0, ["All ever of one answer that does not change", `ε ${figure(detail.unchanged, 4)}`]);
+  if (detail.unchanged !== null)
+    facts.splice(2, 0, [
+      "All ever of one answer that does not change",
+      `ε ${figure(detail.unchanged, 4)}`,
+    ]);
   place.replaceChildren(
     h("p", {}, shown(detail.sentence, 2000)),
-    h("dl", {}, facts.map(([what, much]) => h("div", {}, h("dt", {}, what), h("dd", {}, much)))),
-    h("p", { class: "muted" }, `After the shuffler: ${shown(detail.shuffled.assumption, 400)}. The rest assumes nothing: devices lie before anything is sent.`));
+    h(
+      "dl",
+      {},
+      facts.map(([what, much]) => h("div", {}, h("dt", {}, what), h("dd", {}, much))),
+    ),
+    h(
+      "p",
+      { class: "muted" },
+      `After the shuffler: ${shown(detail.shuffled.assumption, 400)}. The rest assumes nothing: devices lie before anything is sent.`,
+    ),
+  );
 }

@@ -14,8 +14,11 @@ export const $ = (id) => document.getElementById(id);
 
 /** A value as it may be shown: cut, and with characters that are not seen written out. */
 export function shown(value, longest = 80) {
-  const text = [...value].slice(0, longest + 1).map((c) =>
-    /[\p{C}\p{Zl}\p{Zp}]/u.test(c) ? `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}` : c);
+  const text = [...value]
+    .slice(0, longest + 1)
+    .map((c) =>
+      /[\p{C}\p{Zl}\p{Zp}]/u.test(c) ? `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}` : c,
+    );
   return text.length > longest ? text.slice(0, longest).join("") + "…" : text.join("");
 }
 
@@ -47,17 +50,22 @@ export async function ask(path, parameters = {}, body = null) {
 async function request(path, parameters, body) {
   const url = new URL(path, location.origin);
   for (const [name, value] of Object.entries(parameters)) {
-    for (const one of [value].flat()) if (one !== "" && one !== null) url.searchParams.append(name, one);
+    for (const one of [value].flat())
+      if (one !== "" && one !== null) url.searchParams.append(name, one);
   }
   const headers = {};
   const token = sessionStorage.getItem("token");
   if (token) headers.Authorization = `Bearer ${token}`;
   if (body) headers["Content-Type"] = "application/json";
   const answer = await fetch(url, {
-    method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body),
+    method: body ? "POST" : "GET",
+    headers,
+    body: body && JSON.stringify(body),
   });
   if (!answer.ok && answer.status !== 401) {
-    throw new Refused(await answer.json().catch(() => ({ title: answer.statusText, status: answer.status })));
+    throw new Refused(
+      await answer.json().catch(() => ({ title: answer.statusText, status: answer.status })),
+    );
   }
   return answer;
 }
@@ -74,12 +82,24 @@ let asking = null;
 
 function askForToken() {
   asking ??= new Promise((resolve) => {
-    const input = h("input", { type: "password", name: "token", autocomplete: "off", required: "" });
-    const dialog = h("dialog", { "aria-labelledby": "token-title" },
+    const input = h("input", {
+      type: "password",
+      name: "token",
+      autocomplete: "off",
+      required: "",
+    });
+    const dialog = h(
+      "dialog",
+      { "aria-labelledby": "token-title" },
       h("h2", { id: "token-title" }, "A token, please"),
       h("p", {}, "This service answers to who has a token. It is kept until this tab is closed."),
-      h("form", { method: "dialog", class: "controls" },
-        h("label", {}, "Token", input), h("button", {}, "Go on")));
+      h(
+        "form",
+        { method: "dialog", class: "controls" },
+        h("label", {}, "Token", input),
+        h("button", {}, "Go on"),
+      ),
+    );
     document.body.append(dialog);
     dialog.addEventListener("close", () => {
       sessionStorage.setItem("token", input.value.trim());
@@ -98,14 +118,28 @@ export function tell(place, error) {
 }
 
 export function row(cells, tag = "td") {
-  return h("tr", {}, cells.map((cell, place) =>
-    cell instanceof HTMLTableCellElement ? cell : h(tag, tag === "th" ? { scope: "col" } : place ? {} : {}, cell)));
+  return h(
+    "tr",
+    {},
+    cells.map((cell, place) =>
+      cell instanceof HTMLTableCellElement
+        ? cell
+        : h(tag, tag === "th" ? { scope: "col" } : place ? {} : {}, cell),
+    ),
+  );
 }
 
 /** A table's whole content. */
 export function fill(table, caption, header, rows) {
   table.replaceChildren(
-    h("caption", {}, caption), h("thead", {}, row(header, "th")), h("tbody", {}, rows.map((one) => row(one))));
+    h("caption", {}, caption),
+    h("thead", {}, row(header, "th")),
+    h(
+      "tbody",
+      {},
+      rows.map((one) => row(one)),
+    ),
+  );
 }
 
 export function ready() {

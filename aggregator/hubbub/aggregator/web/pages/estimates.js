@@ -1,0 +1,137 @@
+// The answer to a question: what makes it more or less to be trusted, its picture, its table.
+/* global d3 */
+import { $, count, figure, fill, h, named, percent } from "./shell.js";
+import { bars } from "./charts.js";
+
+const SHOWN = 25;
+// At this chance the strings asked for are no explanation of the totals.
+const DOUBT = 1e-3;
+
+const note = (text, kind = "") => h("p", { class: `note ${kind}` }, text);
+const span = (one) => `${count(one.low)} to ${count(one.high)}`;
+
+/** What an analyst should not miss. */
+export function showFlags(found, first) {
+  const flags = [];
+  if (found.findings.length) {
+    const chance = found.plausibility.toExponential(0);
+    flags.push(
+      note(`Not from honest reports alone (p ≤ ${chance}): ${found.findings.join("; ")}`, "bad"),
+    );
+  }
+  const waiting = found.waiting ? ` ${count(found.waiting)} reports wait at the shuffler.` : "";
+  flags.push(
+    found.final
+      ? note("Final: these epochs take no more reports.", "good")
+      : note(`Not final: reports of these epochs are still taken.${waiting}`),
+  );
+  if (found.withheld) {
+    flags.push(note(`${count(found.withheld)} reports were withheld: too few to hide in a crowd.`));
+  }
+  if (found.others) {
+    const { estimate } = found.others;
+    flags.push(
+      note(`Strings that you did not list: ${count(estimate)} reports, ${span(found.others)}.`),
+    );
+  }
+  if (found.misfit !== null && found.misfit < DOUBT) {
+    const chance = found.misfit.toExponential(0);
+    flags.push(
+      note(`The strings asked for do not explain the totals (p = ${chance}): list more.`, "bad"),
+    );
+  }
+  if (found.kind !== "mean" && first === 0 && !found.values.some((one) => one.detected)) {
+    flags.push(
+      note("Nothing stands out from zero: ask for more epochs, or wait for more reports."),
+    );
+  }
+  $("flags").replaceChildren(...flags);
+}
+
+/** Bars with whiskers, and the table of the same numbers. */
+export function showEstimates(found, { first, hourly, consistent }) {
+  const mean = found.kind === "mean",
+    ranges = found.kind === "ranges";
+  const updated = found.updated?.replace("T", " ").replace("Z", " UTC");
+  $("answer").textContent =
+    `${count(found.reports)} reports, ${period(found, hourly)}` +
+    (updated ? `; last counted ${updated}` : "");
+  const rows = ranges ? found.values : [...found.values].sort((a, b) => a.rank - b.rank);
+  const drawn = rows
+    .slice(0, ranges ? rows.length : SHOWN)
+    .map((one) => ({ ...one, estimate: consistent ? one.consistent : one.estimate }));
+  const level = percent(found.confidence, 0);
+  const what = mean ? "The mean" : "Reports of each value";
+  bars(
+    $("bars"),
+    drawn,
+    `${what} with ${level} intervals; the table has the same numbers`,
+    mean ? d3.format("~g") : d3.format("~s"),
+  );
+  const said = [`Whiskers are ${level} intervals; pale bars do not stand out from zero.`];
+  if (consistent) {
+    said.unshift(
+      "Consistent: post-processed, never below zero, a better picture and biased for a single value.",
+      "The intervals are those of the unbiased estimates.",
+    );
+  }
+  if (!first && found.total > drawn.length) {
+    said.push(`The ${drawn.length} largest of ${count(found.total)}.`);
+  }
+  if (found.mean) {
+    const { estimate, low, high } = found.mean;
+    said.push(`Mean ${figure(estimate)}, ${figure(low)} to ${figure(high)}.`);
+  }
+  $("bars-said").textContent = said.join(" ");
+  showTable(found, rows, level);
+}
+
+function showTable(found, rows, level) {
+  const mean = found.kind === "mean";
+  const format = (number) => (mean ? figure(number) : count(number));
+  const header = [
+    "value",
+    "estimate",
+    "std. error",
+    `${level} interval`,
+    "share",
+    "rank",
+    "detected",
+  ];
+  fill(
+    $("table"),
+    `All numbers in ${mean ? "the metric’s own unit" : "reports"}`,
+    mean ? header : [...header, "consistent"],
+    rows.map((one) => [
+      named(one.value, 200),
+      format(one.estimate),
+      format(one.stderr),
+      `${format(one.low)} to ${format(one.high)}`,
+      percent(one.share),
+      String(one.rank),
+      h("td", { class: one.detected ? "yes" : "" }, one.detected ? "yes" : ""),
+      ...(one.consistent === null ? [] : [format(one.consistent)]),
+    ]),
+  );
+}
+
+/** Buttons for the rows before and after; `go` asks for the page that begins at a row. */
+export function showPages(found, first, number, go) {
+  const button = (label, to) => {
+    const made = h("button", { type: "button", class: "quiet" }, label);
+    made.addEventListener("click", () => go(to));
+    return made;
+  };
+  const last = first + found.values.length;
+  const parts = [`${count(first + 1)} to ${count(last)} of ${count(found.total)}`];
+  if (first > 0) parts.push(button("Before", Math.max(0, first - number)));
+  if (last < found.total) parts.push(button("More", first + number));
+  $("pages").replaceChildren(...(found.total > found.values.length ? parts : []));
+}
+
+function period(found, hourly) {
+  const first = found.since.slice(0, 10);
+  const last = new Date(new Date(found.until) - 1).toISOString().slice(0, 10);
+  const hour = hourly && found.epochs.length === 1 ? ` ${found.since.slice(11, 16)}` : "";
+  return first === last ? first + hour : `${first} to ${last}`;
+}
