@@ -178,6 +178,8 @@ def test_the_law_is_told_as_far_as_it_is_known(home: House) -> None:
     found = _get(home, "/v1/status").json()
     assert (found["complete"], found["balanced"]) == (False, None)
     assert found["total"]["counted"] == DAYS * (4 * 20_000 + 22_000)
+    for line in (found["total"], *found["windows"]):
+        assert (line["acknowledged"], line["withheld"], line["balanced"]) == (None, None, None)
 
 
 OPTIONS = ("--http-rate", "40", "--http-origin", "https://board.example")

@@ -148,6 +148,16 @@ def test_the_pipeline_page_shows_the_law_as_it_runs(browser: Browser, demo: str)
         page.wait_for_selector("#rate svg", timeout=20_000)
 
 
+def test_what_the_shuffler_did_not_tell_is_not_made_up(browser: Browser, home: House) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{home.page}/pipeline")
+        assert "cannot be asked from here" in page.inner_text("#law")
+        counted = f"{_json(home.page, '/v1/status')['total']['counted']:,}"
+        shown = page.locator("#equation b").all_inner_texts()
+        assert shown == ["?", "?", "?", counted, "0", "0", "?"]
+        assert page.locator("#windows tbody td").last.inner_text() == "?"
+
+
 def test_trends_and_comparisons_are_those_of_the_api(browser: Browser, home: House) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=theme")

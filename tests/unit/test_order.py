@@ -140,23 +140,27 @@ def test_a_mean_changes_in_its_own_unit_and_other_questions_are_not_compared() -
         changes(before, _answer([(1, 1)]))
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 1.5, 3.0])
 @pytest.mark.parametrize("name", ["wave", "buckets"])
-def test_the_mean_of_ranges_is_unbiased_with_the_error_it_states(name: str) -> None:
-    """400 drawings; numbers at their ranges' middles. 6 standard errors, and 30% of the error."""
-    given: dict[str, Any] = {"epsilon": 2.0, "low": 0, "high": 24, "buckets": 12}
+def test_the_mean_of_ranges_is_unbiased_with_the_error_it_states(name: str, epsilon: float) -> None:
+    """400 drawings; a number counts as its range's middle: 1, 7, 21.
+
+    6 standard errors; and an error within 18%, five times what 400 drawings leave open.
+    """
+    given: dict[str, Any] = {"epsilon": epsilon, "low": 0, "high": 24, "buckets": 12}
     given |= {"sampled": 3} if name == "buckets" else {}
     mechanism = build(name, **given)
     chance = np.random.default_rng(6)
     errors, stderrs = [], []
     for _ in range(400):
-        totals = draw(mechanism, [1.0, 7.0, 21.0], [1200, 600, 200], chance)
+        totals = draw(mechanism, [0.0, 7.9, 20.5], [1200, 600, 200], chance)
         [mean] = shares([(mechanism, totals)], [])
         errors.append(mean.estimate - (0.6 * 1 + 0.3 * 7 + 0.1 * 21))
         stderrs.append(mean.stderr)
     assert answer(mechanism, totals, None).mean == mean
     rms = math.sqrt(np.mean(np.square(errors)))
     assert abs(np.mean(errors)) < 6 * rms / math.sqrt(400)
-    assert rms == pytest.approx(np.mean(stderrs), rel=0.3)
+    assert rms == pytest.approx(np.mean(stderrs), rel=0.18)
 
 
 def test_permanent_lies_that_are_repeated_widen_the_interval() -> None:

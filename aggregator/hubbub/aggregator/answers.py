@@ -203,18 +203,22 @@ class Trended:
 
 @dataclass(frozen=True, slots=True)
 class LawLine:
-    """One stream in one epoch: acknowledged = the sum of all others."""
+    """One stream in one epoch: acknowledged = the sum of all others.
+
+    acknowledged, pooled, in_flight, withheld: the shuffler's terms, None if it did not tell them;
+    then whether they balance is not known either.
+    """
 
     stream: str
     epoch: int
-    acknowledged: int
-    pooled: int
-    in_flight: int
+    acknowledged: int | None
+    pooled: int | None
+    in_flight: int | None
     counted: int
     duplicate: int
     rejected: int
-    withheld: int
-    balanced: bool
+    withheld: int | None
+    balanced: bool | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,6 +141,13 @@ class RedisTold:
             await awaited(self._server.client.hset("aggregator:told", name, "told"))
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows none: a POST that was redirected would arrive as a GET without its body."""
+
+    def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 as its base has it
+        return None
+
+
 class Webhook:
     """An HTTP POST of the JSON, signed where there is a secret: X-Hubbub-Signature, HMAC-SHA-256.
 
@@ -154,6 +161,7 @@ class Webhook:
         self._url = url
         self._secret = secret
         self._told = told
+        self._opener = urllib.request.build_opener(_NoRedirect())
 
     async def wants(self, metric: str, epoch: int) -> bool:
         """Whether it is ours to tell now."""
@@ -171,7 +179,7 @@ class Webhook:
             signed = hmac.new(self._secret, body, hashlib.sha256).hexdigest()
             headers["X-Hubbub-Signature"] = f"sha256={signed}"
         request = urllib.request.Request(self._url, body, headers)  # noqa: S310 http or https, as checked
-        with urllib.request.urlopen(request, timeout=_CALL_SECONDS):  # noqa: S310 as above
+        with self._opener.open(request, timeout=_CALL_SECONDS):
             pass
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import grpc
 import grpc.aio
@@ -23,6 +23,8 @@ _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 0.2
 _CALL_SECONDS: Final = 5.0
 _FRESH_SECONDS: Final = 1.0
+# What the shuffler alone knows.
+_BEYOND: Final = ("acknowledged", "pooled", "in_flight", "withheld")
 
 
 class Beyond(Protocol):
@@ -69,16 +71,19 @@ async def status(store: TotalsStore, beyond: Beyond | None) -> Status:
         # The aggregator first: what is counted in between shows as still in flight, not twice.
         own = await store.law()
         told = await beyond.terms(fresh=True) if beyond else None
-        lines = [_line(window, own, told) for window in sorted({*own, *(told or {})})]
-        if all(line.balanced for line in lines):
+        windows = sorted({*own, *(told or {})})
+        lines = [
+            _line(*window, own.get(window, {}), None if told is None else told.get(window, {}))
+            for window in windows
+        ]
+        if told is None or all(line.balanced for line in lines):
             break
-        await asyncio.sleep(_PAUSE_SECONDS if told is not None else 0)
-    total = whole(terms for terms in (*own.values(), *(told or {}).values()))
-    all_of_it = LawLine(stream="all", epoch=0, **total, balanced=balances(total))
+        await asyncio.sleep(_PAUSE_SECONDS)
+    beyond_all = None if told is None else whole(told.values())
     return Status(
         complete=told is not None,
         balanced=None if told is None else all(line.balanced for line in lines),
-        total=all_of_it,
+        total=_line("all", 0, whole(own.values()), beyond_all),
         windows=lines,
     )
 
@@ -96,6 +101,10 @@ def still(holding: Holding, terms: Terms | None) -> tuple[int | None, int | None
     return own["pooled"] + own["in_flight"], own["withheld"]
 
 
-def _line(window: Window, own: Terms, told: Terms | None) -> LawLine:
-    terms = whole([own.get(window, {}), (told or {}).get(window, {})])
-    return LawLine(window.stream, window.epoch, **terms, balanced=balances(terms))
+def _line(
+    stream: str, epoch: int, own: Mapping[str, int], told: Mapping[str, int] | None
+) -> LawLine:
+    terms: dict[str, Any] = whole([own, told or {}])
+    if told is None:
+        return LawLine(stream, epoch, **terms | dict.fromkeys(_BEYOND), balanced=None)
+    return LawLine(stream, epoch, **terms, balanced=balances(terms))

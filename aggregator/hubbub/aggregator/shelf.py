@@ -6,8 +6,16 @@ has as many still has the same totals: nothing here is ever out of date, and not
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
-from typing import Final, Generic, TypeVar
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Hashable,
+    Mapping,
+    Sequence,
+)
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -72,7 +80,7 @@ class Once(Generic[Kept]):
         if kept is not None:
             return kept
         if key not in self._working:
-            self._working[key] = asyncio.create_task(self._make(key, make))
+            self._working[key] = _begun(self._make(key, make))
         return await asyncio.shield(self._working[key])
 
     async def _make(self, key: Hashable, make: Callable[[], Awaitable[tuple[Kept, int]]]) -> Kept:
@@ -95,7 +103,7 @@ class Fresh(Generic[Kept]):
     async def get(self) -> Kept:
         """What is read once the reading that is under way is done."""
         if self._next is None:
-            self._next = asyncio.create_task(self._after(self._under_way))
+            self._next = _begun(self._after(self._under_way))
         return await asyncio.shield(self._next)
 
     async def _after(self, before: "asyncio.Task[Kept] | None") -> Kept:
@@ -103,6 +111,13 @@ class Fresh(Generic[Kept]):
             await asyncio.wait([before])
         self._under_way, self._next = self._next, None
         return await self._read()
+
+
+def _begun(work: Coroutine[Any, Any, Kept]) -> "asyncio.Task[Kept]":
+    """A task whose failure is for who waits, and for nobody's log if all of them have left."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
 
 
 class Shelf:

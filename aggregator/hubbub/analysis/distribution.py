@@ -51,9 +51,10 @@ def placed(mechanism: SquareWave, totals: Totals) -> tuple[float, float]:
     seen, inverse = _seen(mechanism, totals), _inverse(mechanism)
     middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
     worth = middles @ inverse  # what a report at each place of the line says on average
-    held = np.clip(inverse @ seen, 0, totals.reports)
-    variance = (worth**2) @ seen - middles**2 @ held
-    return float(worth @ seen), sqrt(max(float(variance), 0.0))
+    # Of a report in bucket i: what its place says, squared, less the square of its mean. Estimates
+    # below 0 count as they are: cut off, they would make the rest too many.
+    variance = float(worth**2 @ seen - middles**2 @ inverse @ seen)
+    return float(worth @ seen), sqrt(max(variance, 0.0))
 
 
 def smooth(mechanism: SquareWave, totals: Totals) -> Floats:

@@ -1466,6 +1466,7 @@ class LawLine(_message.Message):
     stream: _builtins.str
     epoch: _builtins.int
     acknowledged: _builtins.int
+    """The shuffler's own: not set if it did not tell them."""
     pooled: _builtins.int
     in_flight: _builtins.int
     counted: _builtins.int
@@ -1478,19 +1479,38 @@ class LawLine(_message.Message):
         *,
         stream: _builtins.str = ...,
         epoch: _builtins.int = ...,
-        acknowledged: _builtins.int = ...,
-        pooled: _builtins.int = ...,
-        in_flight: _builtins.int = ...,
+        acknowledged: _builtins.int | None = ...,
+        pooled: _builtins.int | None = ...,
+        in_flight: _builtins.int | None = ...,
         counted: _builtins.int = ...,
         duplicate: _builtins.int = ...,
         rejected: _builtins.int = ...,
-        withheld: _builtins.int = ...,
-        balanced: _builtins.bool = ...,
+        withheld: _builtins.int | None = ...,
+        balanced: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged", "_balanced", b"_balanced", "_in_flight", b"_in_flight", "_pooled", b"_pooled", "_withheld", b"_withheld", "acknowledged", b"acknowledged", "balanced", b"balanced", "in_flight", b"in_flight", "pooled", b"pooled", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledged", b"acknowledged", "balanced", b"balanced", "counted", b"counted", "duplicate", b"duplicate", "epoch", b"epoch", "in_flight", b"in_flight", "pooled", b"pooled", "rejected", b"rejected", "stream", b"stream", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged", "_balanced", b"_balanced", "_in_flight", b"_in_flight", "_pooled", b"_pooled", "_withheld", b"_withheld", "acknowledged", b"acknowledged", "balanced", b"balanced", "counted", b"counted", "duplicate", b"duplicate", "epoch", b"epoch", "in_flight", b"in_flight", "pooled", b"pooled", "rejected", b"rejected", "stream", b"stream", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__acknowledged: _TypeAlias = _typing.Literal["acknowledged"]  # noqa: Y015
+    _WhichOneofArgType__acknowledged: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged"]  # noqa: Y015
+    _WhichOneofReturnType__balanced: _TypeAlias = _typing.Literal["balanced"]  # noqa: Y015
+    _WhichOneofArgType__balanced: _TypeAlias = _typing.Literal["_balanced", b"_balanced"]  # noqa: Y015
+    _WhichOneofReturnType__in_flight: _TypeAlias = _typing.Literal["in_flight"]  # noqa: Y015
+    _WhichOneofArgType__in_flight: _TypeAlias = _typing.Literal["_in_flight", b"_in_flight"]  # noqa: Y015
+    _WhichOneofReturnType__pooled: _TypeAlias = _typing.Literal["pooled"]  # noqa: Y015
+    _WhichOneofArgType__pooled: _TypeAlias = _typing.Literal["_pooled", b"_pooled"]  # noqa: Y015
+    _WhichOneofReturnType__withheld: _TypeAlias = _typing.Literal["withheld"]  # noqa: Y015
+    _WhichOneofArgType__withheld: _TypeAlias = _typing.Literal["_withheld", b"_withheld"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__acknowledged) -> _WhichOneofReturnType__acknowledged | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__balanced) -> _WhichOneofReturnType__balanced | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__in_flight) -> _WhichOneofReturnType__in_flight | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__pooled) -> _WhichOneofReturnType__pooled | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__withheld) -> _WhichOneofReturnType__withheld | None: ...
 
 Global___LawLine: _TypeAlias = LawLine  # noqa: Y015

@@ -4,15 +4,6 @@ import { $, ask, count, fill, h, named, ready, tell } from "./shell.js";
 import { bars, lines } from "./charts.js";
 
 const EVERY = 2000;
-const TERMS = ["pooled", "in_flight", "counted", "duplicate", "rejected", "withheld"];
-const NAMES = {
-  pooled: "pooled",
-  in_flight: "in flight",
-  counted: "counted",
-  duplicate: "duplicate",
-  rejected: "rejected",
-  withheld: "withheld",
-};
 const MEANINGS = {
   pooled: "wait at the shuffler for a crowd",
   in_flight: "on their way in a batch",
@@ -21,6 +12,11 @@ const MEANINGS = {
   rejected: "refused by the aggregator, with a reason",
   withheld: "too few to hide in a crowd; deleted",
 };
+const TERMS = Object.keys(MEANINGS);
+const worded = (name) => name.replace("_", " ");
+/** A term, which is not known where the shuffler did not tell it. */
+const term = (number) => (number === null ? "?" : count(number));
+const MOST_WINDOWS = 200;
 const seen = [];
 
 function showLaw(status) {
@@ -37,8 +33,8 @@ function showLaw(status) {
     h(
       "div",
       { title: MEANINGS[name] ?? "taken over by the shuffler" },
-      h("span", { class: "muted" }, NAMES[name] ?? name),
-      h("b", {}, count(number)),
+      h("span", { class: "muted" }, worded(name)),
+      h("b", {}, term(number)),
     );
   $("equation").replaceChildren(
     part("acknowledged", total.acknowledged),
@@ -51,8 +47,9 @@ function showLaw(status) {
 }
 
 function showFlow(total) {
-  const rows = TERMS.map((name) => ({
-    value: NAMES[name],
+  const told = TERMS.filter((name) => total[name] !== null);
+  const rows = told.map((name) => ({
+    value: worded(name),
     estimate: total[name],
     low: total[name],
     high: total[name],
@@ -62,7 +59,7 @@ function showFlow(total) {
     $("flow"),
     rows,
     "Reports by where they are: " +
-      TERMS.map((name) => `${NAMES[name]} ${count(total[name])}`).join(", "),
+      told.map((name) => `${worded(name)} ${count(total[name])}`).join(", "),
     d3.format("~s"),
   );
 }
@@ -83,17 +80,19 @@ function showRate() {
 }
 
 function showWindows(windows) {
-  const rows = windows.map((one) => [
+  const newest = [...windows].sort((a, b) => b.epoch - a.epoch).slice(0, MOST_WINDOWS);
+  const balance = { true: "yes", false: "no", null: "?" };
+  const rows = newest.map((one) => [
     named(one.stream),
     String(one.epoch),
-    count(one.acknowledged),
-    ...TERMS.map((name) => count(one[name])),
-    h("td", { class: one.balanced ? "yes" : "no" }, one.balanced ? "yes" : "no"),
+    term(one.acknowledged),
+    ...TERMS.map((name) => term(one[name])),
+    h("td", { class: balance[one.balanced] }, balance[one.balanced]),
   ]);
   fill(
     $("windows"),
-    `${windows.length} streams and epochs`,
-    ["stream", "epoch", "acknowledged", ...TERMS.map((name) => NAMES[name]), "balanced"],
+    `${newest.length} of ${windows.length} streams and epochs`,
+    ["stream", "epoch", "acknowledged", ...TERMS.map(worded), "balanced"],
     rows,
   );
 }
@@ -107,7 +106,7 @@ async function look() {
     showLaw(status);
     showFlow(status.total);
     showRate();
-    showWindows(status.windows.slice(-200).reverse());
+    showWindows(status.windows);
   } catch (error) {
     tell($("law"), error);
   }

@@ -1,0 +1,124 @@
+"""What is kept at hand: bounded, never out of date, made once for all who ask."""
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from hubbub.aggregator.shelf import Fresh, Once, Recent, Shelf, added
+from hubbub.aggregator.store import Commit, Held, MemoryStore
+from hubbub.errors import BadParameter
+from hubbub.serving import Window
+
+
+def test_what_was_used_longest_ago_goes_first_and_what_is_too_much_is_not_kept() -> None:
+    recent: Recent[str, str] = Recent(10)
+    for key, size in (("a", 4), ("b", 4)):
+        recent.keep(key, key, size)
+    assert recent.get("a") == "a"
+    recent.keep("c", "c", 4)
+    assert [recent.get(key) for key in "abc"] == ["a", None, "c"]
+    assert recent.size == 8
+    recent.keep("d", "d", 11)
+    assert (recent.get("d"), recent.size) == (None, 8)
+    recent.keep("a", "new", 6)
+    assert (recent.get("a"), recent.size) == ("new", 10)
+
+
+def test_an_answer_is_made_once_for_all_who_ask_and_again_after_a_failure() -> None:
+    async def body() -> None:
+        made = 0
+        gate = asyncio.Event()
+
+        async def make() -> tuple[str, int]:
+            nonlocal made
+            made += 1
+            await gate.wait()
+            if made == 2:
+                raise BadParameter("no")
+            return "answer", 1
+
+        once: Once[str] = Once(10)
+        asked = [asyncio.create_task(once.get("key", make)) for _ in range(50)]
+        await asyncio.sleep(0)
+        asked[0].cancel()  # one who leaves does not take it from the others
+        gate.set()
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        assert found[1:] == ["answer"] * 49
+        assert await once.get("key", make) == "answer"
+        assert made == 1
+        with pytest.raises(BadParameter):
+            await once.get("other", make)
+        assert await once.get("other", make) == "answer"
+
+    asyncio.run(body())
+
+
+def test_a_reading_begins_after_all_asked_who_get_it() -> None:
+    async def body() -> None:
+        now, read = 0, 0
+
+        async def look() -> int:
+            nonlocal read
+            read += 1
+            seen = now
+            await asyncio.sleep(0.01)
+            return seen
+
+        fresh = Fresh(look)
+
+        async def ask() -> None:
+            asked = now
+            assert await fresh.get() >= asked
+
+        asking = []
+        for _ in range(200):
+            asking += [asyncio.create_task(ask()) for _ in range(5)]
+            await asyncio.sleep(0.0005)
+            now += 1
+        await asyncio.gather(*asking)
+        assert 2 <= read < 200, "1,000 who ask share few readings"
+
+    asyncio.run(body())
+
+
+def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> None:
+    class Counting(MemoryStore):
+        asked = 0
+
+        async def read(self, windows: Sequence[Window]) -> list[Held]:
+            self.asked += len(windows)
+            return await super().read(windows)
+
+    async def body() -> None:
+        store = Counting()
+        shelf = Shelf(store)
+        window = Window("theme", 7)
+
+        async def add(number: int) -> None:
+            tags = [bytes([number]) * 16]
+            await store.add(window, Commit(bytes([number]), tags, np.array([1, 2]), 0, {}, 0))
+
+        async def look() -> list[int]:
+            counted = await shelf.counted(["theme"])
+            [held] = await shelf.read([window], counted)
+            cells: list[int] = held.cells.tolist()
+            return cells
+
+        await add(1)
+        assert await look() == await look() == [1, 2]
+        assert store.asked == 1
+        await add(2)
+        assert await look() == [2, 4]
+        assert store.asked == 2
+
+    asyncio.run(body())
+
+
+def test_sums_past_64_bits_are_refused() -> None:
+    large = Held(np.array([2**61]), 1, 1, 0)
+    assert added([large], 1).cells == [2**61]
+    with pytest.raises(BadParameter, match="pass 64 bits"):
+        added([large, large], 1)
+    assert added([Held(np.zeros(0, dtype=np.int64), 0, 0, 0)], 2).cells == [0, 0]
