@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from hubbub.cli.devices import send_everyone
@@ -170,7 +171,7 @@ def test_a_taken_port_and_plain_text_abroad_are_refused(
 
 def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path: Path) -> None:
     """The real command, a real Ctrl-C; the second start still has what the first took over."""
-    port = _four_free_ports()
+    port = _seven_free_ports()
     for expected in (1, 2):
         up = subprocess.Popen(
             [sys.executable, "-m", "hubbub.cli", "up", "--port", str(port)],
@@ -182,9 +183,11 @@ def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path:
             text=True,
         )
         assert up.stdout
-        said = [up.stdout.readline() for _ in range(6)]
+        said = [up.stdout.readline() for _ in range(7)]
         assert "hubbub is up, with the catalog of the demo; state in .hubbub" in said[0]
         assert f"127.0.0.1:{port} with .hubbub/app.hubbub" in said[1]
+        page = said[2].split()[-1]
+        assert httpx2.get(f"{page}v1/status").json()["complete"] is True
         _fails(hubbub("up", "--port", str(port)), ".hubbub is in use by another hubbub")
         reported = subprocess.run(
             [
@@ -206,12 +209,12 @@ def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path:
         assert (up.returncode, out, err) == (0, "Ending.\n", "")
 
 
-def _four_free_ports() -> int:
-    """A port of 127.0.0.1 with three more behind it that nothing listens on now."""
+def _seven_free_ports() -> int:
+    """A port of 127.0.0.1 with six more behind it that nothing listens on now."""
     while True:
         first = free_port()
         try:
-            for port in range(first, first + 4):
+            for port in range(first, first + 7):
                 with socket.socket() as probe:
                     probe.bind(("127.0.0.1", port))
         except (OSError, OverflowError):

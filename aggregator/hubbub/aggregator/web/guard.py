@@ -68,11 +68,8 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = self._refusal(scope)
-        if answer is not None:
-            await answer(scope, receive, _with_headers(send, scope))
-            return
-        await self._app(scope, receive, _with_headers(send, scope))
+        answer = self._refusal(scope) or self._app
+        await answer(scope, receive, _with_headers(send, scope))
 
     def _refusal(self, scope: Scope) -> App | None:
         """What is answered to who may not ask; None to who may."""
