@@ -30,21 +30,21 @@ EMBED_REDIS = if [ "$$(uname -sm)" = "Linux x86_64" ] && $(BIN)/python -c 'impor
 demo: .venv/ready
 	@$(BIN)/hubbub demo $(ARGS)
 
-# Two lanes at once, each through: the proofs and the figures take longest of what computes, and
-# what starts services mostly waits for them. SLOW starts programs of its own and waits longest.
+# Three lanes at once: the proofs and the figures compute, what starts services mostly waits for them,
+# and SLOW starts programs of its own and waits longest.
 SLOW := tests/system/test_torture.py tests/system/test_bare_install.py tests/system/test_chaos.py
+COVERED := $(BIN)/coverage run --parallel-mode -m pytest
+PYTEST := $(BIN)/python -m pytest
 test: lint
 	@$(BIN)/coverage erase
-	@( $(BIN)/coverage run --parallel-mode -m pytest tests/contract tests/vectors $(ARGS) && \
-	    $(BIN)/python -m pytest tests/figures $(ARGS) ) & proofs=$$!; \
-	  $(BIN)/coverage run --parallel-mode -m pytest tests/property tests/unit $(ARGS); others=$$?; \
-	  wait $$proofs && exit $$others
+	@( $(COVERED) tests/contract tests/vectors $(ARGS) && \
+	    $(PYTEST) tests/figures tests/faces $(ARGS) ) & first=$$!; \
+	  ( $(COVERED) tests/property tests/unit $(ARGS) && \
+	    $(PYTEST) tests/system tests/architecture $(addprefix --ignore=,$(SLOW)) $(ARGS) ) & \
+	  second=$$!; $(PYTEST) tests/integration $(SLOW) $(ARGS); third=$$?; \
+	  wait $$first; first=$$?; wait $$second; second=$$?; exit $$((first | second | third))
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
-	@$(BIN)/python -m pytest tests/integration $(SLOW) $(ARGS) & slow=$$!; \
-	  $(BIN)/python -m pytest tests/faces tests/system tests/architecture \
-	    $(addprefix --ignore=,$(SLOW)) $(ARGS); others=$$?; \
-	  wait $$slow && exit $$others
 
 lint: .venv/ready check-protos
 	@$(BIN)/ruff check .
