@@ -117,15 +117,13 @@ export function tell(place, error) {
   place.replaceChildren(h("p", { class: "note bad" }, shown(error.message, 400)));
 }
 
-export function row(cells, tag = "td") {
+/** A table's row; a cell may be a text, an element, or a cell of its own. */
+function row(cells, tag = "td") {
+  const attributes = tag === "th" ? { scope: "col" } : {};
   return h(
     "tr",
     {},
-    cells.map((cell, place) =>
-      cell instanceof HTMLTableCellElement
-        ? cell
-        : h(tag, tag === "th" ? { scope: "col" } : place ? {} : {}, cell),
-    ),
+    cells.map((cell) => (cell instanceof HTMLTableCellElement ? cell : h(tag, attributes, cell))),
   );
 }
 
