@@ -21,7 +21,7 @@ Terms = Mapping[Window, Mapping[str, int]]
 # Two services are asked one after the other: reports that move in between show up on no side.
 _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 0.2
-_CALL_SECONDS: Final = 5.0
+_CALL_SECONDS: Final = 2.0
 _FRESH_SECONDS: Final = 1.0
 # What the shuffler alone knows.
 _BEYOND: Final = ("acknowledged", "pooled", "in_flight", "withheld")
@@ -36,7 +36,10 @@ class Beyond(Protocol):
 
 
 class Shuffler:
-    """The shuffler's Operator service, asked for counts and nothing else, once a second at most."""
+    """The shuffler's Operator service, asked for counts and nothing else, once a second at most.
+
+    While it is slow to answer, who need not know what is so now gets what was told last.
+    """
 
     def __init__(self, address: str, tls: TlsFolder | None) -> None:
         self._channel = channel(address, tls=tls)
@@ -45,6 +48,8 @@ class Shuffler:
 
     async def terms(self, *, fresh: bool = False) -> Terms | None:
         """Per window, or None if it does not answer."""
+        if not fresh and self._told and self._asking.locked():
+            return self._told[1]
         async with self._asking:
             now = asyncio.get_running_loop().time()
             if not fresh and self._told and now - self._told[0] < _FRESH_SECONDS:
@@ -57,7 +62,7 @@ class Shuffler:
                 terms = None
             else:
                 terms = {Window(one.stream, one.epoch): dict(one.terms) for one in found.windows}
-            self._told = (now, terms)
+            self._told = (asyncio.get_running_loop().time(), terms)
             return terms
 
     async def close(self) -> None:

@@ -1,0 +1,73 @@
+"""The law as the aggregator tells it, with a shuffler that answers, is away, or hangs."""
+
+import asyncio
+import socket
+
+import numpy as np
+
+from hubbub.aggregator.law import Shuffler, Terms, status
+from hubbub.aggregator.store import Commit, MemoryStore
+from hubbub.serving import Window
+
+WINDOW = Window("theme", 7)
+
+
+class Told:
+    """A shuffler's terms, as it tells them."""
+
+    def __init__(self, terms: Terms | None) -> None:
+        self._terms = terms
+
+    async def terms(self, *, fresh: bool = False) -> Terms | None:
+        assert fresh, "the law is of now"
+        return self._terms
+
+
+async def _store() -> MemoryStore:
+    store = MemoryStore()
+    commit = Commit(bytes(16), [bytes(16)], np.array([1]), 2, {"expired": 3}, 0)
+    await store.add(WINDOW, commit)
+    return store
+
+
+def test_the_terms_of_both_are_one_law() -> None:
+    async def body() -> None:
+        told = {WINDOW: {"acknowledged": 7, "pooled": 1}, Window("new", 8): {"acknowledged": 5}}
+        found = await status(await _store(), Told(told))
+        assert (found.complete, found.balanced) == (True, False), "5 of another window are lost"
+        theme = next(line for line in found.windows if line.stream == "theme")
+        assert (theme.counted, theme.duplicate, theme.rejected, theme.pooled) == (1, 2, 3, 1)
+        assert theme.balanced is True
+        assert (found.total.acknowledged, found.total.balanced) == (12, False)
+
+    asyncio.run(body())
+
+
+def test_without_the_shuffler_nothing_is_said_of_its_terms() -> None:
+    async def body() -> None:
+        for beyond in (None, Told(None)):
+            found = await status(await _store(), beyond)
+            assert (found.complete, found.balanced, found.total.balanced) == (False, None, None)
+            assert found.total.pooled is None
+            assert found.total.counted == 1
+
+    asyncio.run(body())
+
+
+def test_a_shuffler_that_hangs_or_is_away_is_not_waited_for() -> None:
+    """Its terms are not known; and while somebody asks, others get what was told last."""
+
+    async def body() -> None:
+        with socket.socket() as deaf:
+            deaf.bind(("127.0.0.1", 0))
+            deaf.listen()
+            shuffler = Shuffler(f"127.0.0.1:{deaf.getsockname()[1]}", None)
+            assert await shuffler.terms() is None
+            asking = asyncio.create_task(shuffler.terms(fresh=True))
+            await asyncio.sleep(0.05)
+            assert await shuffler.terms() is None
+            assert not asking.done(), "who did not need to wait did not"
+            assert await asking is None
+            await shuffler.close()
+
+    asyncio.run(body())
