@@ -23,7 +23,7 @@ import httpx2
 import numpy as np
 import pytest
 
-from hubbub.aggregator.collected import Collected
+from hubbub.aggregator.query.collected import Collected
 from hubbub.aggregator.record import Entry, MemoryRecord, Record, RedisRecord
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.releases import Ask, Releases

@@ -5,7 +5,7 @@ import socket
 
 import numpy as np
 
-from hubbub.aggregator.law import Shuffler, Terms, status
+from hubbub.aggregator.query.law import Shuffler, Terms, status
 from hubbub.aggregator.store import Commit, MemoryStore
 from hubbub.serving import Window
 

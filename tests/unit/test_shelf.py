@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from hubbub.aggregator.shelf import Fresh, Once, Recent, Shelf, added
+from hubbub.aggregator.query.shelf import Fresh, Once, Recent, Shelf, added
 from hubbub.aggregator.store import Commit, Held, MemoryStore
 from hubbub.errors import BadParameter
 from hubbub.serving import Window

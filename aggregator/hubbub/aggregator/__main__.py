@@ -7,9 +7,9 @@ from typing import Any
 from hubbub.aggregator.drops import Drops, Folder, RedisTold, Taker, Webhook
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.intake import Intake
-from hubbub.aggregator.law import Shuffler
 from hubbub.aggregator.opener import Opener
 from hubbub.aggregator.query import Query
+from hubbub.aggregator.query.law import Shuffler
 from hubbub.aggregator.record import RedisRecord
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.release_service import ReleasesService

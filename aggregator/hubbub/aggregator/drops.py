@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from hubbub.aggregator.collected import Holding, Range
 from hubbub.aggregator.query import Query
+from hubbub.aggregator.query.collected import Holding, Range
+from hubbub.aggregator.query.working import Asked
 from hubbub.aggregator.tables import rows, to_csv
-from hubbub.aggregator.working import Asked
 from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable
 from hubbub.serving import RedisServer, awaited
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
 
-from hubbub.aggregator.collected import Collected
+from hubbub.aggregator.query.collected import Collected
 from hubbub.aggregator.record import Entry, Record, spent
 from hubbub.catalog import Budget, Metric
 from hubbub.errors import BadParameter

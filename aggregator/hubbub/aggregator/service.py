@@ -8,10 +8,10 @@ import grpc
 import grpc.aio
 
 import hubbub.wire.v1.services_pb2 as wire
-from hubbub.aggregator.collected import Range
 from hubbub.aggregator.intake import Intake
-from hubbub.aggregator.messages import message
 from hubbub.aggregator.query import Asked, Query
+from hubbub.aggregator.query.collected import Range
+from hubbub.aggregator.query.messages import message
 from hubbub.aggregator.store import Outcome, TotalsStore
 from hubbub.analysis import CONFIDENCE
 from hubbub.errors import (

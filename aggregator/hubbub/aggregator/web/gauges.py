@@ -12,10 +12,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from hubbub.aggregator.answers import Estimated, MetricLine
-from hubbub.aggregator.collected import Range
 from hubbub.aggregator.query import Page, Query
-from hubbub.aggregator.working import Asked
+from hubbub.aggregator.query.answers import Estimated, MetricLine
+from hubbub.aggregator.query.collected import Range
+from hubbub.aggregator.query.working import Asked
 from hubbub.errors import BatchTooSmall
 
 __all__ = ["exposition"]

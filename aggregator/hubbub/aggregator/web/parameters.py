@@ -7,11 +7,11 @@ from fastapi import Depends, HTTPException, Path, Query, Request, Response
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 
-from hubbub.aggregator.collected import Range
 from hubbub.aggregator.query import Page
+from hubbub.aggregator.query.collected import Range
+from hubbub.aggregator.query.working import Asked
 from hubbub.aggregator.web.access import Role
 from hubbub.aggregator.web.guard import allowed
-from hubbub.aggregator.working import Asked
 from hubbub.analysis import CONFIDENCE
 
 __all__ = [

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Depends, Query, Response
 from starlette.concurrency import run_in_threadpool
 
-from hubbub.aggregator.answers import (
+from hubbub.aggregator.query import Query as Asking
+from hubbub.aggregator.query.answers import (
     Compared,
     Estimated,
     MetricDetail,
@@ -19,10 +20,9 @@ from hubbub.aggregator.answers import (
     TopList,
     Trended,
 )
-from hubbub.aggregator.collected import Range
-from hubbub.aggregator.query import Query as Asking
+from hubbub.aggregator.query.collected import Range
+from hubbub.aggregator.query.trends import MOST_SERIES
 from hubbub.aggregator.tables import rows, to_csv, to_parquet
-from hubbub.aggregator.trends import MOST_SERIES
 from hubbub.aggregator.web.parameters import (
     Epochs,
     Last,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from hubbub.aggregator.answers import (
+from hubbub.aggregator.query.answers import (
     Compared,
     Estimated,
     MetricDetail,
@@ -21,13 +21,13 @@ from hubbub.aggregator.answers import (
     TopList,
     Trended,
 )
-from hubbub.aggregator.collected import Collected, Holding, Range
-from hubbub.aggregator.law import Beyond, Terms, status, still
-from hubbub.aggregator.overview import detail, iso_time, line, shown_epochs, shuffled
-from hubbub.aggregator.shelf import Fresh, Once
+from hubbub.aggregator.query.collected import Collected, Holding, Range
+from hubbub.aggregator.query.law import Beyond, Terms, status, still
+from hubbub.aggregator.query.overview import detail, iso_time, line, shown_epochs, shuffled
+from hubbub.aggregator.query.shelf import Fresh, Once
+from hubbub.aggregator.query.trends import series
+from hubbub.aggregator.query.working import Asked, Worked, work
 from hubbub.aggregator.store import TotalsStore
-from hubbub.aggregator.trends import series
-from hubbub.aggregator.working import Asked, Worked, work
 from hubbub.analysis import Top, changes, top
 from hubbub.catalog import EPOCH_SECONDS, Bundle, epoch_start
 from hubbub.errors import BadParameter

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from hubbub.aggregator.answers import Epoch, MetricDetail, MetricLine, Shuffled
-from hubbub.aggregator.collected import Collected, Holding
-from hubbub.aggregator.law import Terms, still
+from hubbub.aggregator.query.answers import Epoch, MetricDetail, MetricLine, Shuffled
+from hubbub.aggregator.query.collected import Collected, Holding
+from hubbub.aggregator.query.law import Terms, still
 from hubbub.catalog import Metric, epoch_start, family_of
 from hubbub.privacy.amplification import ASSUMPTION, Amplified
 from hubbub.privacy.card import metric_card, most_certain

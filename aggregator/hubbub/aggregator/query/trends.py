@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hubbub.aggregator.answers import Point, Series
-from hubbub.aggregator.collected import Collected, Holding
+from hubbub.aggregator.query.answers import Point, Series
+from hubbub.aggregator.query.collected import Collected, Holding
 from hubbub.aggregator.store import Held
 from hubbub.analysis import Answer, shares
 from hubbub.errors import BadParameter

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hubbub.aggregator.collected import NEWEST, Collected, Holding, Range
+from hubbub.aggregator.query.collected import NEWEST, Collected, Holding, Range
 from hubbub.aggregator.store import Held
 from hubbub.analysis import (
     CONFIDENCE,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from hubbub.aggregator.shelf import Shelf, added
-from hubbub.aggregator.span import chosen
+from hubbub.aggregator.query.shelf import Shelf, added
+from hubbub.aggregator.query.span import chosen
 from hubbub.aggregator.store import Held, TotalsStore
 from hubbub.catalog import Bundle, Metric, closing_time
 from hubbub.errors import BadParameter, BatchTooSmall

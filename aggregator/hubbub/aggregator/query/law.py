@@ -7,8 +7,8 @@ from typing import Any, Final, Protocol
 import grpc
 import grpc.aio
 
-from hubbub.aggregator.answers import LawLine, Status
-from hubbub.aggregator.collected import Holding
+from hubbub.aggregator.query.answers import LawLine, Status
+from hubbub.aggregator.query.collected import Holding
 from hubbub.aggregator.store import TotalsStore
 from hubbub.serving import TlsFolder, Window, balances, channel, whole
 from hubbub.wire.v1.services_pb2 import StatusRequest

@@ -1,0 +1,11 @@
+"""The query core: what analysts ask, answered in one place for every face.
+
+span says which epochs are meant; collected and shelf read their totals; working, trends and law say
+what follows; answers has the shape of it all; query puts it together.
+"""
+
+from hubbub.aggregator.query.collected import NEWEST, Collected, Range
+from hubbub.aggregator.query.query import WHOLE, Page, Query
+from hubbub.aggregator.query.working import Asked
+
+__all__ = ["NEWEST", "WHOLE", "Asked", "Collected", "Page", "Query", "Range"]
