@@ -18,7 +18,7 @@ from hubbub.client.device import DeviceMemo
 from hubbub.errors import ProofFailed
 from hubbub.mechanisms import BitSource, KeyedBits, Memo, Probability, SystemBits, build
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
-from hubbub.privacy.audit import Check, audit_coins, audit_metric, audit_proofs
+from hubbub.privacy.audit import NOT_WALKED, Check, audit_coins, audit_metric, audit_proofs
 from hubbub.privacy.coins import prove_coins
 from hubbub.privacy.proofs import SMALL
 from tests.conftest import CATALOG
@@ -258,3 +258,13 @@ def test_the_command_tells_and_fails_as_it_should(
     monkeypatch.chdir(tmp_path / "..")
     assert main(["audit", "--no-proofs"]) == 2
     assert "leaves nothing to do" in capsys.readouterr().err
+
+
+def test_what_was_not_walked_is_not_said_to_have_held() -> None:
+    from hubbub.cli.audit_commands import _found
+
+    told = {
+        kind: _found(Check("theme", kind, held=held, said=""))
+        for kind, held in ((NOT_WALKED, True), ("one report", True), ("a second report", False))
+    }
+    assert list(told.values()) == ["not tried", "held", "FAILED"]

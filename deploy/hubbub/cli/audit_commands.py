@@ -133,7 +133,11 @@ def _tell(checks: list[Check], given: argparse.Namespace, path: Path | None) -> 
 
 
 def _table(title: str, checks: list[Check]) -> Table:
-    rows = [
-        (check.what, check.kind, "held" if check.held else "FAILED", check.said) for check in checks
-    ]
+    rows = [(check.what, check.kind, _found(check), check.said) for check in checks]
     return Table(title, ("what", "checked", "", "found"), rows, text_columns=4)
+
+
+def _found(check: Check) -> str:
+    if check.kind == NOT_WALKED:
+        return "not tried"
+    return "held" if check.held else "FAILED"
