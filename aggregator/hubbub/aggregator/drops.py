@@ -10,7 +10,6 @@ import hashlib
 import hmac
 import json
 import logging
-import os
 import time
 import urllib.error
 import urllib.request
@@ -25,7 +24,7 @@ from hubbub.aggregator.query.collected import Holding, Range
 from hubbub.aggregator.query.working import Asked
 from hubbub.aggregator.tables import rows, to_csv
 from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable
-from hubbub.serving import RedisServer, awaited
+from hubbub.serving import RedisServer, awaited, replace_file
 
 __all__ = ["Drops", "Folder", "MemoryTold", "RedisTold", "Taker", "Told", "Webhook"]
 
@@ -85,8 +84,8 @@ class Folder:
         own.mkdir(exist_ok=True)
         if "values" in closed.document:
             table = to_csv(rows("estimates", closed.document)).encode()
-            _replace(own / f"{closed.epoch}.csv", table)
-        _replace(own / f"{closed.epoch}.json", closed.json())
+            replace_file(own / f"{closed.epoch}.csv", table)
+        replace_file(own / f"{closed.epoch}.json", closed.json())
 
 
 class Told(Protocol):
@@ -222,7 +221,7 @@ class Drops:
                     yield holding, epoch
 
     async def _told(self, holding: Holding, epoch: int) -> Closed:
-        name, reports = holding.metric.name, holding.reports_in(epoch)
+        name, reports = holding.metric.name, holding.by_epoch()[epoch]
         head: dict[str, Any] = {"id": f"{name}:{epoch}", "metric": name, "epoch": epoch}
         if holding.metric.randomizer.VALUES == "strings":
             # Nobody listed its values: they are asked for with candidates.
@@ -234,9 +233,3 @@ class Drops:
             except BatchTooSmall as error:
                 document = {**head, "reports": reports, "refused": str(error)}
         return Closed(head["id"], name, epoch, document)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(content)
-    os.replace(part, path)  # noqa: PTH105 atomic, over what was there

@@ -22,7 +22,7 @@ __all__ = [
     "add_range",
     "add_where",
     "asked_range",
-    "candidates",
+    "details",
     "document",
     "read_candidates",
     "where",
@@ -85,9 +85,10 @@ def asked_range(given: argparse.Namespace, otherwise: str = "") -> Range:
     return Range(last=given.last, epochs=given.epochs or ("" if given.last else otherwise))
 
 
-def candidates(given: argparse.Namespace) -> list[str]:
-    """The strings to look for, if any."""
-    return read_candidates(given.candidates) if given.candidates else []
+def details(given: argparse.Namespace) -> dict[str, Any]:
+    """What every question has besides its metric and its epochs."""
+    strings = read_candidates(given.candidates) if given.candidates else []
+    return {"confidence": given.confidence, "candidates": strings}
 
 
 def read_candidates(path: Path) -> list[str]:

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from hubbub.cli.asking import add_question, asked_range, candidates, document, where, write
+from hubbub.cli.asking import add_question, asked_range, details, document, where, write
 from hubbub.cli.remote import ask
 from hubbub.errors import BadParameter
 from hubbub.wire.v1.services_pb2 import EstimateRequest, TrendRequest
@@ -28,23 +28,16 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def _export(given: argparse.Namespace) -> int:
     if given.format == "table":
         given.format = _by_name(given.out)
-    strings = candidates(given)
     if given.by_epoch:
         request = TrendRequest(
             metric=given.metric,
             range=asked_range(given, "all"),
-            confidence=given.confidence,
-            candidates=strings,
             number=_MOST_SERIES,
+            **details(given),
         )
         write(given, "trend", document(ask(where(given), "Trend", request)))
         return 0
-    asked = EstimateRequest(
-        metric=given.metric,
-        range=asked_range(given),
-        confidence=given.confidence,
-        candidates=strings,
-    )
+    asked = EstimateRequest(metric=given.metric, range=asked_range(given), **details(given))
     write(given, "estimates", document(ask(where(given), "Estimate", asked)))
     return 0
 

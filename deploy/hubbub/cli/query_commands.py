@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 from hubbub.cli.asking import (
     add_question,
     asked_range,
-    candidates,
+    details,
     document,
     where,
     write,
@@ -54,14 +54,14 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _query(given: argparse.Namespace) -> int:
-    request = EstimateRequest(metric=given.metric, range=asked_range(given), **_more(given))
+    request = EstimateRequest(metric=given.metric, range=asked_range(given), **details(given))
     return _tell(given, ("Estimate", "estimates"), request, show_estimates)
 
 
 def _top(given: argparse.Namespace) -> int:
     number = max(given.number, 0)  # what is too few the service says
     request = TopRequest(
-        metric=given.metric, range=asked_range(given), number=number, **_more(given)
+        metric=given.metric, range=asked_range(given), number=number, **details(given)
     )
     return _tell(given, ("Top", "top"), request, show_top)
 
@@ -69,7 +69,7 @@ def _top(given: argparse.Namespace) -> int:
 def _compare(given: argparse.Namespace) -> int:
     after = Range(last=given.to_last, epochs=given.to)
     request = CompareRequest(
-        metric=given.metric, before=asked_range(given), after=after, **_more(given)
+        metric=given.metric, before=asked_range(given), after=after, **details(given)
     )
     return _tell(given, ("Compare", "compare"), request, show_changes)
 
@@ -80,14 +80,9 @@ def _trend(given: argparse.Namespace) -> int:
         range=asked_range(given, "all"),
         values=given.value,
         number=max(given.number, 0),
-        **_more(given),
+        **details(given),
     )
     return _tell(given, ("Trend", "trend"), request, show_trend)
-
-
-def _more(given: argparse.Namespace) -> dict[str, Any]:
-    """What every question has besides its metric and its epochs."""
-    return {"confidence": given.confidence, "candidates": candidates(given)}
 
 
 def _tell(

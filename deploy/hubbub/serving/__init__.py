@@ -3,6 +3,7 @@
 It knows no metric and no mechanism, so the blind shuffler may stand on it.
 """
 
+from hubbub.serving.files import replace_file
 from hubbub.serving.law import LAW, balances, whole
 from hubbub.serving.limiter import Limiter, network
 from hubbub.serving.metrics import Metrics
@@ -40,6 +41,7 @@ __all__ = [
     "connect_redis",
     "end_with_parent",
     "network",
+    "replace_file",
     "run_service",
     "serve_until_signal",
     "whole",

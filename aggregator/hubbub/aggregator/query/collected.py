@@ -1,6 +1,7 @@
 """Collected: what is held of a metric, and its totals over some epochs. Small cells are refused."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,9 +42,18 @@ class Holding:
         """How many in all."""
         return sum(self.counted.values())
 
-    def reports_in(self, epoch: int) -> int:
-        """How many in one epoch."""
-        return sum(number for window, number in self.counted.items() if window.epoch == epoch)
+    def by_epoch(self) -> Mapping[int, int]:
+        """How many in each epoch; 0 in any other."""
+        reports: Counter[int] = Counter()
+        for window, number in self.counted.items():
+            reports[window.epoch] += number
+        return reports
+
+    def only(self, epochs: Sequence[int]) -> "Holding":
+        """The part of it in some epochs."""
+        wanted = set(epochs)
+        own = {window: number for window, number in self.counted.items() if window.epoch in wanted}
+        return Holding(self.metric, tuple(epochs), own)
 
     @property
     def stamp(self) -> tuple[tuple[Window, int], ...]:
@@ -92,7 +102,7 @@ class Collected:
         epochs = chosen(
             asked.last, asked.epochs, held=every.epochs, length=metric.epoch, now=self._clock()
         )
-        return _only(every, epochs)
+        return every.only(epochs)
 
     async def closed(self, metric: Metric, epochs: Sequence[int]) -> Holding:
         """These epochs, if none of them takes reports any more; or the newest of those.
@@ -111,7 +121,7 @@ class Collected:
                     f"reports has them once it takes no more, this one at {closes:%Y-%m-%d %H:%M} "
                     "UTC"
                 )
-        return _only(every, wanted)
+        return every.only(wanted)
 
     async def read(self, holding: Holding) -> dict[Window, Held]:
         """What all its windows hold.
@@ -152,10 +162,3 @@ def _holding(metric: Metric, counted: Mapping[Window, int]) -> Holding:
     streams = set(metric.streams)
     own = {window: number for window, number in counted.items() if window.stream in streams}
     return Holding(metric, tuple(sorted({window.epoch for window in own})), own)
-
-
-def _only(holding: Holding, epochs: Sequence[int]) -> Holding:
-    """The part of it in some epochs."""
-    wanted = set(epochs)
-    own = {window: number for window, number in holding.counted.items() if window.epoch in wanted}
-    return Holding(holding.metric, tuple(epochs), own)

@@ -26,12 +26,7 @@ async def line(collected: Collected, holding: Holding, terms: Terms | None) -> M
     waiting, withheld = still(
         Holding(metric, tuple(everything.union(holding.epochs)), holding.counted), terms
     )
-    newest = Holding(
-        metric,
-        holding.epochs[-2:],
-        {w: number for w, number in holding.counted.items() if w.epoch in holding.epochs[-2:]},
-    )
-    updated = await collected.updated(newest)
+    updated = await collected.updated(holding.only(holding.epochs[-2:]))
     return MetricLine(
         name=metric.name,
         description=metric.description,
@@ -70,12 +65,12 @@ async def detail(collected: Collected, holding: Holding, terms: Terms | None) ->
 
 def shown_epochs(collected: Collected, holding: Holding, epochs: Sequence[int]) -> list[Epoch]:
     """Epochs with what they hold."""
-    metric = holding.metric
+    metric, reports = holding.metric, holding.by_epoch()
     return [
         Epoch(
             epoch=epoch,
             begins=iso_time(epoch_start(epoch, metric.epoch)),
-            reports=holding.reports_in(epoch),
+            reports=reports[epoch],
             closed=collected.is_closed(metric, epoch),
         )
         for epoch in epochs

@@ -45,8 +45,9 @@ def series(
         )
     wanted = [places.get(name, 0) for name in names]
     points: list[list[Point]] = [[] for _ in names]
+    reports = holding.by_epoch()
     for epoch in holding.epochs:
-        if holding.reports_in(epoch) < metric.min_batch:
+        if reports[epoch] < metric.min_batch:
             continue
         tiers = collected.tiers(metric, held, [epoch])
         found = shares(

@@ -7,7 +7,6 @@ back while the service runs.
 
 import hashlib
 import json
-import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.serving import replace_file
 
 __all__ = ["ROLES", "Role", "Token", "Tokens", "add_token", "read_tokens", "remove_token"]
 
@@ -125,11 +125,8 @@ def remove_token(path: Path, name: str) -> None:
 
 def _write(path: Path, tokens: list[Token]) -> None:
     text = json.dumps({"tokens": [asdict(token) for token in tokens]}, indent=1) + "\n"
-    part = path.with_name(path.name + ".part")
     try:
-        part.touch(mode=0o600)
-        part.write_text(text)
-        os.replace(part, path)  # noqa: PTH105 atomic, over what was there
+        replace_file(path, text.encode(), mode=0o600)
     except OSError as error:
         raise KeysUnusable(f"{path}: cannot be written: {error.strerror}") from error
 

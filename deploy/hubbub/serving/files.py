@@ -1,0 +1,16 @@
+"""A file that others read is replaced whole: they see what was there, or what is."""
+
+from pathlib import Path
+
+__all__ = ["replace_file"]
+
+
+def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """Write it beside its place, and move it there. Raises OSError; then the old one stands.
+
+    mode: of a new file, less the process' umask.
+    """
+    part = path.with_name(path.name + ".part")
+    part.touch(mode=mode)
+    part.write_bytes(content)
+    part.replace(path)
