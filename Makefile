@@ -38,7 +38,7 @@ test: lint
 
 # Three at once: the proofs and the figures compute; what starts services mostly waits for them; and
 # SLOW starts programs of its own and waits longest.
-SLOW := tests/system/test_torture.py tests/system/test_bare_install.py tests/system/test_chaos.py
+SLOW := $(addprefix tests/system/,test_torture.py test_bare_install.py test_chaos.py test_cluster.py)
 COVERED := $(BIN)/coverage run --parallel-mode -m pytest
 PYTEST := $(BIN)/python -m pytest
 proofs:

@@ -101,3 +101,11 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = EmbeddedRedis(tmp_path_factory.mktemp("redis"))
     yield server.url
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    from tests.cluster import redis_cluster
+
+    with redis_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster.url

@@ -156,7 +156,7 @@ def test_a_pool_that_is_full_refuses_unread_until_it_drains(made: Made, redis_ur
 def test_a_redis_near_its_limit_refuses_before_it_is_full(made: Made, redis_url: str) -> None:
     async def body() -> None:
         async with _front(made, redis_url, most_memory=0.5) as front:
-            client = front.pool._redis
+            client = front.pool._server.client
             used = int((await client.info("memory"))["used_memory"])
             await client.config_set("maxmemory", int(used * 1.8))
             await front.pressure.look()
@@ -173,11 +173,11 @@ def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
 ) -> None:
     async def body() -> None:
         async with _front(made, redis_url) as front:
-            await front.pool._redis.config_set("maxmemory", 1)
+            await front.pool._server.client.config_set("maxmemory", 1)
             assert await _hint(front.send(front.request(3))) >= 1
             assert front.service.turned_away == {"store_full": 1}
             assert front.pressure.wait_seconds > 0, "the next ones are refused unread"
-            await front.pool._redis.config_set("maxmemory", 0)
+            await front.pool._server.client.config_set("maxmemory", 0)
             await front.pressure.look()
             await front.send(front.request(3))
             assert (await front.pool.law()).popitem()[1]["acknowledged"] == 3

@@ -14,14 +14,19 @@ from hubbub.shuffler.batch import Take
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.pool import Pool
 
-Body = Callable[[Pool, redis.asyncio.Redis, Window], Awaitable[None]]
+Client = Any  # one server's of redis-py, or a Cluster's: both have the same commands
+Body = Callable[[Pool, Client, Window], Awaitable[None]]
 
 
-@pytest.fixture
-def check(redis_url: str) -> Callable[[Body], None]:
+@pytest.fixture(params=["one server", "a Cluster"])
+def check(request: pytest.FixtureRequest) -> Callable[[Body], None]:
+    cluster = request.param == "a Cluster"
+    url = request.getfixturevalue("cluster_url" if cluster else "redis_url")
+
     def run(body: Body) -> None:
         async def everything() -> None:
-            server = await connect_redis(redis_url)
+            # Of a Cluster every write waits for its replica, too.
+            server = await connect_redis(url, replicas=int(cluster))
             await server.client.flushdb()
             await body(Pool(server), server.client, Window(f"s-{secrets.token_hex(4)}", 3))
             await server.close()
@@ -40,7 +45,7 @@ async def _terms(pool: Pool, window: Window) -> tuple[int, ...]:
 
 
 def test_a_resent_report_is_the_same_member(check: Callable[[Body], None]) -> None:
-    async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
         reports = _reports(30)
         await pool.add({window: reports})
         await pool.add({window: reports[:10] + _reports(1)})
@@ -51,7 +56,7 @@ def test_a_resent_report_is_the_same_member(check: Callable[[Body], None]) -> No
 
 
 def test_a_batch_in_flight_is_kept_until_delivered(check: Callable[[Body], None]) -> None:
-    async def body(pool: Pool, client: redis.asyncio.Redis, window: Window) -> None:
+    async def body(pool: Pool, client: Client, window: Window) -> None:
         reports = _reports(9000)
         await pool.add({window: reports})
         batch_id = await pool.take(window, Take(8500, needs=8600), await pool.level(window))
@@ -72,7 +77,7 @@ def test_a_batch_in_flight_is_kept_until_delivered(check: Callable[[Body], None]
 
 
 def test_a_batch_is_sent_by_one_process_until_that_dies(check: Callable[[Body], None]) -> None:
-    async def body(pool: Pool, client: redis.asyncio.Redis, window: Window) -> None:
+    async def body(pool: Pool, client: Client, window: Window) -> None:
         other = Pool(RedisServer(client, ""))
         await pool.live()
         await pool.add({window: _reports(30)})
@@ -92,44 +97,50 @@ def test_a_batch_is_sent_by_one_process_until_that_dies(check: Callable[[Body], 
     check(body)
 
 
-def test_what_may_have_happened_may_be_asked_again(check: Callable[[Body], None]) -> None:
+def test_what_may_have_happened_may_be_asked_again(
+    check: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A script that Redis ran, and whose answer was lost, is run once more."""
 
-    async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
         await pool.add({window: _reports(40)})
-        run = pool._take
+        run, level = pool._server.execute, await pool.level(window)
         answers = []
 
-        async def twice(**asked: Any) -> Any:
-            answers.extend([await run(**asked), await run(**asked)])
+        async def twice(commands: Any) -> Any:
+            answers.extend([await run(commands), await run(commands)])
             return answers[-1]
 
-        pool._take = twice  # type: ignore[assignment]
-        assert await pool.take(window, Take(20, 20), await pool.level(window)) is not None
-        assert answers == [20, 20]
+        monkeypatch.setattr(pool._server, "execute", twice)
+        assert await pool.take(window, Take(20, 20), level) is not None
+        monkeypatch.undo()
+        assert answers == [[20], [20]]
         assert await _terms(pool, window) == (40, 20, 20, 0)
 
     check(body)
 
 
-def test_a_take_that_arrives_late_takes_nothing(check: Callable[[Body], None]) -> None:
+def test_a_take_that_arrives_late_takes_nothing(
+    check: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It waited in a connection long given up, while its batch was taken, counted and forgotten."""
 
-    async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
         await pool.add({window: _reports(100)})
-        run, asked = pool._take, list[Any]()
+        run, asked = pool._server.execute, list[Any]()
 
-        async def kept(**ask: Any) -> Any:
-            asked.append(ask)
-            return await run(**ask)
+        async def kept(commands: Any) -> Any:
+            asked.append(commands)
+            return await run(commands)
 
-        pool._take = kept  # type: ignore[assignment]
         level = await pool.level(window)
+        monkeypatch.setattr(pool._server, "execute", kept)
         taken = await pool.take(window, Take(20, 20), level)
+        monkeypatch.undo()
         assert taken is not None
         assert await pool.take(window, Take(20, 20), level) is None, "somebody took since"
         await pool.delivered(window, taken)
-        assert await run(**asked[0]) == 0
+        assert await run(asked[0]) == [0]
         assert await _terms(pool, window) == (100, 80, 0, 0)
 
     check(body)
@@ -138,7 +149,7 @@ def test_a_take_that_arrives_late_takes_nothing(check: Callable[[Body], None]) -
 def test_a_window_that_was_laid_aside_too_early_comes_back(
     check: Callable[[Body], None],
 ) -> None:
-    async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
         empty = Window("empty", 1)
         await pool.add({window: _reports(30), empty: _reports(2)})
         await pool.withhold(empty, 10)
@@ -152,29 +163,28 @@ def test_a_window_that_was_laid_aside_too_early_comes_back(
 
 
 def test_a_window_laid_aside_while_a_report_arrives_is_listed_again(
-    check: Callable[[Body], None],
+    check: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def body(pool: Pool, client: redis.asyncio.Redis, window: Window) -> None:
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
         await pool.add({window: _reports(30)})
-        pipeline = client.pipeline
+        durable = pool._server.durable
 
-        def meanwhile(**how: Any) -> Any:
-            pipe = pipeline(**how)
-            pipe.sadd("shuffler:windows", window.name)
-            pipe.smove("shuffler:windows", "shuffler:over", window.name)
-            return pipe
+        async def meanwhile(commands: Any) -> Any:
+            aside = [("SADD", "shuffler:over", window.name)]
+            aside += [("SREM", "shuffler:windows", window.name)]
+            return await durable([commands[0], *aside, *commands[1:]])
 
         await pool.lay_aside(window)
-        client.pipeline = meanwhile  # type: ignore[method-assign, assignment]
+        monkeypatch.setattr(pool._server, "durable", meanwhile)
         await pool.add({window: _reports(2)})
-        client.pipeline = pipeline  # type: ignore[method-assign]
+        monkeypatch.undo()
         assert await pool.windows() == [window]
 
     check(body)
 
 
 def test_what_is_held_and_the_memory_used_are_known(check: Callable[[Body], None]) -> None:
-    async def body(pool: Pool, client: redis.asyncio.Redis, window: Window) -> None:
+    async def body(pool: Pool, client: Client, window: Window) -> None:
         await pool.add({window: _reports(50), Window("more", 1): _reports(7)})
         await pool.take(window, Take(20, 20), await pool.level(window))
         assert await pool.held() == 57
@@ -190,7 +200,7 @@ def test_what_is_held_and_the_memory_used_are_known(check: Callable[[Body], None
 
 
 def test_nothing_is_taken_from_a_pool_that_has_shrunk(check: Callable[[Body], None]) -> None:
-    async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
         await pool.add({window: _reports(30)})
         assert await pool.take(window, Take(20, needs=31), await pool.level(window)) is None
         assert await _terms(pool, window) == (30, 30, 0, 0)
@@ -199,7 +209,7 @@ def test_nothing_is_taken_from_a_pool_that_has_shrunk(check: Callable[[Body], No
 
 
 def test_too_few_are_withheld_and_counted(check: Callable[[Body], None]) -> None:
-    async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
         await pool.add({window: _reports(19)})
         assert await pool.withhold(window, 19) == 0
         assert await pool.withhold(window, 20) == 19
@@ -212,7 +222,7 @@ def test_too_few_are_withheld_and_counted(check: Callable[[Body], None]) -> None
 
 
 def test_a_window_laid_aside_is_forgotten_with_its_counters(check: Callable[[Body], None]) -> None:
-    async def body(pool: Pool, client: redis.asyncio.Redis, window: Window) -> None:
+    async def body(pool: Pool, client: Client, window: Window) -> None:
         await pool.add({window: _reports(3)})
         assert await pool.close_windows() == [window]
         assert await pool.closed() == {window}
@@ -228,7 +238,7 @@ def test_a_window_laid_aside_is_forgotten_with_its_counters(check: Callable[[Bod
 
 
 def test_many_submissions_share_a_trip_and_each_is_answered(check: Callable[[Body], None]) -> None:
-    async def body(pool: Pool, _client: redis.asyncio.Redis, window: Window) -> None:
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
         trips = 0
         add = pool.add
 

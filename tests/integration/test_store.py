@@ -36,15 +36,18 @@ def _tags(number: int) -> list[bytes]:
     return [secrets.token_bytes(16) for _ in range(number)]
 
 
-@pytest.fixture(params=["memory", "redis", "sharded redis"])
-def check(request: pytest.FixtureRequest, redis_url: str) -> Callable[[Body], None]:
+@pytest.fixture(params=["memory", "redis", "sharded redis", "sharded cluster"])
+def check(request: pytest.FixtureRequest) -> Callable[[Body], None]:
+    cluster = request.param == "sharded cluster"
+    url = request.getfixturevalue("cluster_url" if cluster else "redis_url")
+
     @asynccontextmanager
     async def store() -> AsyncIterator[TotalsStore]:
         if request.param == "memory":
             yield MemoryStore()
             return
-        server = await connect_redis(redis_url)
-        yield RedisStore(server, 3 if request.param == "sharded redis" else 1)
+        server = await connect_redis(url, replicas=int(cluster))
+        yield RedisStore(server, 3 if request.param.startswith("sharded") else 1)
         await server.close()
 
     def run(body: Body) -> None:

@@ -24,7 +24,7 @@ from hubbub.aggregator.query.collected import Holding, Range
 from hubbub.aggregator.query.working import Asked
 from hubbub.aggregator.tables import rows, to_csv
 from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable
-from hubbub.serving import RedisServer, awaited, replace_file
+from hubbub.serving import RedisServer, replace_file
 
 __all__ = ["Drops", "Folder", "MemoryTold", "RedisTold", "Taker", "Told", "Webhook"]
 
@@ -124,20 +124,18 @@ class RedisTold:
 
     async def claim(self, name: str) -> bool:
         """Whether it is ours to tell now. Raises StoreUnavailable."""
-        redis, now = self._server.client, str(int(self._clock()))
-        async with self._server.errors():
-            if await awaited(redis.hsetnx("aggregator:told", name, now)):
-                return True
-            held = await awaited(redis.hget("aggregator:told", name))
-            if held == b"told" or int(held or 0) > self._clock() - _CLAIM_SECONDS:
-                return False
-            await awaited(redis.hset("aggregator:told", name, now))
+        ask, now = self._server.ask, str(int(self._clock()))
+        if await ask("HSETNX", "aggregator:told", name, now):
+            return True
+        held = await ask("HGET", "aggregator:told", name)
+        if held == b"told" or int(held or 0) > self._clock() - _CLAIM_SECONDS:
+            return False
+        await ask("HSET", "aggregator:told", name, now)
         return True
 
     async def done(self, name: str) -> None:
         """It was told. Raises StoreUnavailable."""
-        async with self._server.errors():
-            await awaited(self._server.client.hset("aggregator:told", name, "told"))
+        await self._server.ask("HSET", "aggregator:told", name, "told")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

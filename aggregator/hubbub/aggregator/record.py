@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from hubbub.errors import BudgetExhausted
 from hubbub.privacy.releases import Released
-from hubbub.serving import RedisServer, awaited
+from hubbub.serving import RedisServer, script
 
 __all__ = ["Entry", "MemoryRecord", "Record", "RedisRecord", "spent"]
 
@@ -137,30 +137,16 @@ class RedisRecord:
 
     def __init__(self, server: RedisServer) -> None:
         self._server = server
-        self._spend = server.client.register_script(_SPEND)
 
     async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
         """Enter a release: the entry that holds, and whether it was there before."""
-        pipe = self._server.client.pipeline(transaction=False)
-        costs = (entry.epsilon, entry.delta, *allowance)
-        await self._spend(
-            keys=[_KEY],
-            args=[
-                entry.id,
-                entry.purpose,
-                entry.year,
-                *(repr(float(cost)) for cost in costs),
-                entry.text(),
-            ],
-            client=pipe,
-        )
-        [[kind, text]] = await self._server.durable(pipe)
+        costs = [repr(float(cost)) for cost in (entry.epsilon, entry.delta, *allowance)]
+        arguments = [entry.id, entry.purpose, entry.year, *costs, entry.text()]
+        [[kind, text]] = await self._server.durable([script(_SPEND, [_KEY], arguments)])
         if kind == b"exhausted":
             raise BudgetExhausted(_exhausted(await self.entries(), entry, allowance))
         return Entry.load(text), kind == b"again"
 
     async def entries(self) -> Sequence[Entry]:
         """All of them, oldest first."""
-        async with self._server.errors():
-            texts = await awaited(self._server.client.lrange(_KEY, 0, -1))
-        return [Entry.load(text) for text in texts]
+        return [Entry.load(text) for text in await self._server.ask("LRANGE", _KEY, 0, -1)]

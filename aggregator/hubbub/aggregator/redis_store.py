@@ -26,7 +26,7 @@ import numpy as np
 
 from hubbub.aggregator.store import Commit, Held, Outcome
 from hubbub.catalog import TAG_BYTES
-from hubbub.serving import RedisServer, Window, awaited
+from hubbub.serving import RedisServer, Window, script
 
 __all__ = ["RedisStore"]
 
@@ -103,26 +103,22 @@ class RedisStore:
 
     def __init__(self, server: RedisServer, shards: int = 1) -> None:
         self._server = server
-        self._redis = server.client
         self._shards = shards
-        self._add = server.client.register_script(_ADD)
 
     async def shards(self, window: Window) -> int:
         """How many shards a window has: decided once, when it is first asked about."""
-        pipe = self._redis.pipeline(transaction=False)
-        pipe.hsetnx("aggregator:windows", window.name, str(self._shards))
-        pipe.hget("aggregator:windows", window.name)
-        _, shards = await self._server.durable(pipe)
+        first = ("HSETNX", "aggregator:windows", window.name, str(self._shards))
+        _, shards = await self._server.durable([first, ("HGET", *first[1:3])])
         return int(shards)
 
     async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
         """Apply a commit whole or not at all; with SEEN, tags that were counted before."""
         terms: dict[str, int] = {"counted": len(commit.tags), "duplicate": commit.duplicates}
         terms |= {f"rejected:{reason}": number for reason, number in commit.rejected.items()}
-        pipe = self._redis.pipeline(transaction=False)
-        await self._add(
-            keys=[_key(what, window, commit.shard) for what in ("totals", "seen")],
-            args=[
+        step = script(
+            _ADD,
+            [_key(what, window, commit.shard) for what in ("totals", "seen")],
+            [
                 commit.batch_id[:_ID_BYTES],
                 b"".join(commit.tags),
                 commit.cells.astype("<i8").tobytes() if len(commit.tags) else b"",
@@ -132,21 +128,24 @@ class RedisStore:
                 commit.at,
                 *(part for item in terms.items() if item[1] for part in item),
             ],
-            client=pipe,
         )
-        [[kind, *seen]] = await self._server.durable(pipe)
+        [[kind, *seen]] = await self._server.durable([step])
         return Outcome(kind.decode()), frozenset(seen)
 
     async def read(self, windows: Sequence[Window]) -> list[Held]:
         """What each of these windows holds, in their order."""
-        async with self._server.errors():
-            known = await awaited(self._redis.hgetall("aggregator:windows")) if windows else {}
-            shards = [int(known.get(window.name.encode(), 0)) for window in windows]
-            pipe = self._redis.pipeline(transaction=False)
-            for window, number in zip(windows, shards, strict=True):
-                for shard in range(number):
-                    pipe.hmget(_key("totals", window, shard), ["cells", "law", "crowd", "at"])
-            parts = iter(await pipe.execute())
+        if not windows:
+            return []
+        known = await self._server.ask("HGETALL", "aggregator:windows")
+        shards = [int(known.get(window.name.encode(), 0)) for window in windows]
+        answers = await self._server.execute(
+            [
+                ("HMGET", _key("totals", window, shard), "cells", "law", "crowd", "at")
+                for window, number in zip(windows, shards, strict=True)
+                for shard in range(number)
+            ]
+        )
+        parts = iter(answers)
         return [_held([next(parts) for _ in range(number)]) for number in shards]
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
@@ -159,18 +158,16 @@ class RedisStore:
         return await self._laws(None)
 
     async def _laws(self, streams: Collection[str] | None) -> dict[Window, Counter[str]]:
-        async with self._server.errors():
-            known = await awaited(self._redis.hgetall("aggregator:windows"))
-            shards = [
-                (window, shard)
-                for window, number in sorted((Window.parse(w), int(n)) for w, n in known.items())
-                if streams is None or window.stream in streams
-                for shard in range(number)
-            ]
-            pipe = self._redis.pipeline(transaction=False)
-            for window, shard in shards:
-                pipe.hget(_key("totals", window, shard), "law")
-            answers = await pipe.execute()
+        known = await self._server.ask("HGETALL", "aggregator:windows")
+        shards = [
+            (window, shard)
+            for window, number in sorted((Window.parse(w), int(n)) for w, n in known.items())
+            if streams is None or window.stream in streams
+            for shard in range(number)
+        ]
+        answers = await self._server.execute(
+            [("HGET", _key("totals", window, shard), "law") for window, shard in shards]
+        )
         terms: dict[Window, Counter[str]] = {}
         for (window, _), law in zip(shards, answers, strict=True):
             terms.setdefault(window, Counter()).update(_law(law))

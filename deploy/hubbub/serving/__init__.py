@@ -16,7 +16,8 @@ from hubbub.serving.process import (
     run_service,
     serve_until_signal,
 )
-from hubbub.serving.redis_client import RedisServer, awaited, connect_redis
+from hubbub.serving.redis_client import connect_redis
+from hubbub.serving.redis_server import RedisServer, script
 from hubbub.serving.server import Server, channel
 from hubbub.serving.strict import come_back
 from hubbub.serving.tls import TlsFolder
@@ -32,7 +33,6 @@ __all__ = [
     "TlsFolder",
     "Window",
     "add_common",
-    "awaited",
     "balances",
     "channel",
     "check_range",
@@ -43,6 +43,7 @@ __all__ = [
     "network",
     "replace_file",
     "run_service",
+    "script",
     "serve_until_signal",
     "whole",
 ]

@@ -19,7 +19,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from hubbub.serving import RedisServer, Window, awaited
+from hubbub.serving import RedisServer, Window, script
 from hubbub.shuffler import scripts
 from hubbub.shuffler.batch import Take
 
@@ -47,34 +47,18 @@ class Pool:
 
     def __init__(self, server: RedisServer) -> None:
         self._server = server
-        self._redis = server.client
         self._owner = secrets.token_bytes(8)
-        self._take = server.client.register_script(scripts.TAKE)
-        self._pooled = server.client.register_script(scripts.POOLED)
-        self._hold = server.client.register_script(scripts.HOLD)
-        self._withhold = server.client.register_script(scripts.WITHHOLD)
-        self._delivered = server.client.register_script(scripts.DELIVERED)
-        self._counts = server.client.register_script(scripts.COUNTS)
 
     async def add(self, reports: Mapping[Window, Sequence[bytes]]) -> None:
         """Put reports into their pools; once this returns they are acknowledged."""
-        names = [window.name for window in reports]
-        pipe = self._redis.pipeline(transaction=False)
-        pipe.sadd("shuffler:windows", *names)
-        for window, sealed in reports.items():
-            for first in range(0, len(sealed), _CHUNK):
-                # The text itself, not its hash: asking first whether Redis knows the hash
-                # would cost a second trip.
-                pipe.eval(
-                    scripts.ADD,
-                    2,
-                    window.key("shuffler:pool"),
-                    window.key("shuffler:law"),
-                    *sealed[first : first + _CHUNK],
-                )
-        # Once more: another process may have laid the window aside in between, as empty.
-        pipe.sadd("shuffler:windows", *names)
-        await self._server.durable(pipe)
+        listed = ("SADD", "shuffler:windows", *(window.name for window in reports))
+        added = [
+            script(scripts.ADD, _keys(window, "pool", "law"), sealed[first : first + _CHUNK])
+            for window, sealed in reports.items()
+            for first in range(0, len(sealed), _CHUNK)
+        ]
+        # Twice: another process may have laid the window aside in between, as empty.
+        await self._server.durable([listed, *added, listed])
 
     async def take(self, window: Window, take: Take, level: Level) -> bytes | None:
         """Move random reports into a new batch in flight: its id, if the pool holds enough.
@@ -82,16 +66,13 @@ class Pool:
         level: as it was when this was decided; if anybody took since, nothing is taken.
         """
         batch_id = secrets.token_bytes(16)
-        async with self._server.errors():
-            taken = await self._take(
-                keys=[
-                    window.key("shuffler:pool"),
-                    window.key("shuffler:batches"),
-                    _batch_key(window, batch_id),
-                    window.key("shuffler:law"),
-                ],
-                args=[batch_id.hex(), take.number, take.needs, self._owner, level.takes],
-            )
+        pool, batches, law = _keys(window, "pool", "batches", "law")
+        step = script(
+            scripts.TAKE,
+            [pool, batches, _batch_key(window, batch_id), law],
+            [batch_id.hex(), take.number, take.needs, self._owner, level.takes],
+        )
+        [taken] = await self._server.execute([step])
         return batch_id if taken else None
 
     async def batches(self, window: Window) -> dict[bytes, bytes]:
@@ -99,10 +80,9 @@ class Pool:
 
         Ours are those that we took, and those of processes that live no more.
         """
-        async with self._server.errors():
-            owners = await awaited(self._redis.hgetall(window.key("shuffler:batches")))
-            others = set(owners.values()) - {self._owner}
-            dead = {o for o in others if not await self._redis.exists(b"shuffler:alive:" + o)}
+        owners = await self._server.ask("HGETALL", window.key("shuffler:batches"))
+        others = set(owners.values()) - {self._owner}
+        dead = {o for o in others if not await self._server.ask("EXISTS", _alive(o))}
         return {
             bytes.fromhex(batch_id.decode()): owner
             for batch_id, owner in owners.items()
@@ -114,72 +94,60 @@ class Pool:
 
         owner: who has sent it, if that was not us. Empty if it was delivered, or is another's now.
         """
-        pipe = self._redis.pipeline(transaction=False)
-        await self._hold(
-            keys=[window.key("shuffler:batches"), _batch_key(window, batch_id)],
-            args=[batch_id.hex(), self._owner, owner or self._owner],
-            client=pipe,
-        )
-        [sealed] = await self._server.durable(pipe)
+        keys = [*_keys(window, "batches"), _batch_key(window, batch_id)]
+        owners = [self._owner, owner or self._owner]
+        step = script(scripts.HOLD, keys, [batch_id.hex(), *owners])
+        [sealed] = await self._server.durable([step])
         return list(sealed)
 
     async def live(self) -> None:
         """Say that this process lives; to be repeated every second."""
-        key = b"shuffler:alive:" + self._owner
-        async with self._server.errors():
-            # A Redis that is full still prolongs a key, though it takes no new one.
-            if not await self._redis.pexpire(key, _ALIVE_MS):
-                await self._redis.set(key, 1, px=_ALIVE_MS)
+        key = _alive(self._owner)
+        # A Redis that is full still prolongs a key, though it takes no new one.
+        if not await self._server.ask("PEXPIRE", key, _ALIVE_MS):
+            await self._server.ask("SET", key, 1, "PX", _ALIVE_MS)
 
     async def leave(self) -> None:
         """Say that this process ends: others may send its batches at once."""
-        async with self._server.errors():
-            await self._redis.delete(b"shuffler:alive:" + self._owner)
+        await self._server.ask("DEL", _alive(self._owner))
 
     async def delivered(self, window: Window, batch_id: bytes) -> None:
         """Forget a batch that the aggregator has counted."""
-        async with self._server.errors():
-            await self._delivered(
-                keys=[window.key("shuffler:batches"), _batch_key(window, batch_id)],
-                args=[batch_id.hex()],
-            )
+        keys = [*_keys(window, "batches"), _batch_key(window, batch_id)]
+        await self._server.execute([script(scripts.DELIVERED, keys, [batch_id.hex()])])
 
     async def withhold(self, window: Window, min_batch: float) -> int:
         """Delete and count a pool that holds fewer than the minimum batch: how many those were."""
-        async with self._server.errors():
-            return int(
-                await self._withhold(
-                    keys=[window.key("shuffler:pool"), window.key("shuffler:law")], args=[min_batch]
-                )
-            )
+        step = script(scripts.WITHHOLD, _keys(window, "pool", "law"), [min_batch])
+        [few] = await self._server.execute([step])
+        return int(few)
 
     async def level(self, window: Window) -> Level:
         """How many reports the window's pool holds, and how often any were taken."""
-        keys = [window.key("shuffler:pool"), window.key("shuffler:law")]
-        async with self._server.errors():
-            return Level(*map(int, await self._pooled(keys=keys)))
+        [level] = await self._server.execute([script(scripts.POOLED, _keys(window, "pool", "law"))])
+        return Level(*map(int, level))
 
     async def is_empty(self, window: Window) -> bool:
         """Whether the window holds no report, pooled or in flight."""
-        async with self._server.errors():
-            return not await self._redis.exists(
-                window.key("shuffler:pool"), window.key("shuffler:batches")
-            )
+        return not await self._server.ask("EXISTS", *_keys(window, "pool", "batches"))
 
     async def lay_aside(self, window: Window) -> None:
         """Lay a window that is over and empty aside; its counters stay readable for a while."""
-        async with self._server.errors():
-            pipe = self._redis.pipeline(transaction=False)
-            pipe.expire(window.key("shuffler:law"), _KEEP_SECONDS)
-            pipe.smove("shuffler:windows", "shuffler:over", window.name)
-            pipe.hdel("shuffler:unknown", window.name)
-            await pipe.execute()
+        # Listed in both or in the first, wherever it ends: on a Cluster they are of two nodes.
+        await self._server.durable([("SADD", "shuffler:over", window.name)])
+        await self._server.execute(
+            [
+                ("EXPIRE", *_keys(window, "law"), _KEEP_SECONDS),
+                ("SREM", "shuffler:windows", window.name),
+                ("HDEL", "shuffler:unknown", window.name),
+            ]
+        )
 
     async def unknown_since(self, window: Window, now: float) -> float:
         """When a window was first found not to be in the stream table; now, if it is found now."""
-        async with self._server.errors():
-            await awaited(self._redis.hsetnx("shuffler:unknown", window.name, str(now)))
-            return float(await awaited(self._redis.hget("shuffler:unknown", window.name)) or now)
+        first = ("HSETNX", "shuffler:unknown", window.name, str(now))
+        _, since = await self._server.execute([first, ("HGET", *first[1:3])])
+        return float(since or now)
 
     async def windows(self) -> list[Window]:
         """Every window that may hold anything."""
@@ -193,10 +161,7 @@ class Pool:
         """Close every window now: what holds its minimum batch goes out whole, less is withheld."""
         windows = await self.windows()
         if windows:
-            async with self._server.errors():
-                await awaited(
-                    self._redis.sadd("shuffler:closed", *(window.name for window in windows))
-                )
+            await self._server.ask("SADD", "shuffler:closed", *(w.name for w in windows))
         return windows
 
     async def held(self) -> int:
@@ -217,8 +182,7 @@ class Pool:
         terms = await self._terms(aside)
         back = [w.name for w, t in terms.items() if t["pooled"] or t["in_flight"]]
         if back:
-            async with self._server.errors():
-                await awaited(self._redis.sadd("shuffler:windows", *back))
+            await self._server.ask("SADD", "shuffler:windows", *back)
 
     async def law(self) -> dict[Window, dict[str, int]]:
         """Per window, the shuffler's terms of the conservation law, each window's of one moment."""
@@ -226,21 +190,19 @@ class Pool:
         terms = await self._terms(windows)
         forgotten = [window.name for window in windows if window not in terms]
         if forgotten:
-            async with self._server.errors():
-                await awaited(self._redis.srem("shuffler:over", *forgotten))
-                await awaited(self._redis.srem("shuffler:closed", *forgotten))
+            await self._server.execute(
+                [("SREM", f"shuffler:{index}", *forgotten) for index in ("over", "closed")]
+            )
         return terms
 
     async def _terms(self, windows: Sequence[Window]) -> dict[Window, dict[str, int]]:
         """The terms of every window that has any."""
         if not windows:
             return {}
-        async with self._server.errors():
-            pipe = self._redis.pipeline(transaction=False)
-            for window in windows:
-                keys = [window.key(f"shuffler:{what}") for what in ("pool", "batches", "law")]
-                await self._counts(keys=keys, args=[_batch_key(window, b"")], client=pipe)
-            answers = await pipe.execute()
+        parts = ("pool", "batches", "law")
+        answers = await self._server.execute(
+            [script(scripts.COUNTS, _keys(w, *parts), [_batch_key(w, b"")]) for w in windows]
+        )
         return {
             window: dict(zip(_TERMS, map(int, numbers), strict=True))
             for window, numbers in zip(windows, answers, strict=True)
@@ -248,10 +210,17 @@ class Pool:
         }
 
     async def _listed(self, index: str) -> list[Window]:
-        async with self._server.errors():
-            names = await awaited(self._redis.smembers(f"shuffler:{index}"))
+        names = await self._server.ask("SMEMBERS", f"shuffler:{index}")
         return sorted(map(Window.parse, names))
+
+
+def _keys(window: Window, *parts: str) -> list[str]:
+    return [window.key(f"shuffler:{part}") for part in parts]
 
 
 def _batch_key(window: Window, batch_id: bytes) -> str:
     return f"{window.key('shuffler:batch')}:{batch_id.hex()}"
+
+
+def _alive(owner: bytes) -> bytes:
+    return b"shuffler:alive:" + owner

@@ -1,4 +1,4 @@
-"""The chaos by hand: python -m tests.system.chaos --seconds 60 --seed 1 --runs 1."""
+"""The chaos by hand: python -m tests.system.chaos --seconds 60 --seed 1 --runs 1 [--cluster]."""
 
 import argparse
 import json
@@ -8,11 +8,20 @@ import time
 from pathlib import Path
 
 from hubbub.errors import HubbubError
+from tests.system.chaos.clustered import run_clustered
 from tests.system.chaos.faults import KILLS_A_SECOND, Faults
 from tests.system.chaos.house import House
 from tests.system.chaos.verdict import drain, judge, redis_bytes
 
 MB = 1 << 20
+
+
+def run_on_cluster(seed: int) -> dict[str, object]:
+    """One run on a Redis Cluster that fails over, grows and restarts."""
+    with tempfile.TemporaryDirectory(prefix="hubbub-cluster-") as folder:
+        found = run_clustered(Path(folder) / "house", seed, tell)
+    tell("")
+    return found
 
 
 def run(seconds: float, seed: int, kills_a_second: float = KILLS_A_SECOND) -> dict[str, object]:
@@ -63,11 +72,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=1, help="with the seeds that follow")
     parser.add_argument("--kills-a-second", type=float, default=KILLS_A_SECOND)
+    parser.add_argument(
+        "--cluster",
+        action="store_true",
+        help="on a Redis Cluster, with what befalls one; as long as that takes",
+    )
     given = parser.parse_args()
     wrong = 0
     for seed in range(given.seed, given.seed + given.runs):
         try:
-            found = run(given.seconds, seed, given.kills_a_second)
+            if given.cluster:
+                found = run_on_cluster(seed)
+            else:
+                found = run(given.seconds, seed, given.kills_a_second)
         except (AssertionError, HubbubError) as error:
             found = {"seed": seed, "wrong": [str(error)]}
         wrong += bool(found["wrong"])

@@ -21,7 +21,7 @@ from hubbub.cli.remote import Endpoints
 from tests.system.chaos import device, stepped
 from tests.system.chaos.line import Line
 
-REPLICAS = 2
+SHUFFLERS = 2
 DEVICES = 4
 COPIES = 4  # of every metric, since a device reports one a thousand times at most
 METRIC = """
@@ -89,6 +89,9 @@ class Part:
 class House:
     """A context manager: all of it runs inside, and what ends is started again."""
 
+    AGGREGATORS = 2
+    REDIS_REPLICAS = 0  # that must have a write before it counts
+
     def __init__(self, home: Path) -> None:
         self.home = home
         self.parts: list[Part] = []
@@ -103,14 +106,12 @@ class House:
         (self.home / "metrics.toml").write_text(CATALOG)
         make_keys(self.home / "keys")
         write_certificates(self.home / "tls", [])
-        self.redis = [EmbeddedRedis(self.home / f"redis-{role}") for role in ("pool", "totals")]
-        self.parts += [Part(server.child, "redis") for server in self.redis]
         self._build()
-        pool, totals = (self._redis_line(server) for server in self.redis)
-        ingests = [self._aggregator(number, totals) for number in range(REPLICAS)]
-        self.fronts = [self._shuffler(number, pool, ingests) for number in range(REPLICAS)]
+        pool, totals = self._start_redis()
+        self.ingests = [self._aggregator(number, totals) for number in range(self.AGGREGATORS)]
+        self.fronts = [self._shuffler(number, pool, self.ingests) for number in range(SHUFFLERS)]
         for number in range(DEVICES):
-            self._device(number, self.fronts[number % REPLICAS])
+            self._device(number, self.fronts[number % SHUFFLERS])
         self._keeper = threading.Thread(target=self._keep)
         self._keeper.start()
         return self
@@ -123,6 +124,16 @@ class House:
             part.child.stop()
         for line in self.lines:
             line.close()
+
+    @property
+    def pool_url(self) -> str:
+        """Of the shufflers' Redis, past its line."""
+        return self.redis[0].url
+
+    @property
+    def totals_url(self) -> str:
+        """Of the aggregators'."""
+        return self.redis[1].url
 
     @property
     def endpoints(self) -> Endpoints:
@@ -148,6 +159,13 @@ class House:
             self.parts.remove(part)
             part.child.process.kill()
             part.child.process.wait()
+
+    def _start_redis(self) -> tuple[str, str]:
+        """Where shufflers and aggregators find theirs."""
+        self.redis = [EmbeddedRedis(self.home / f"redis-{role}") for role in ("pool", "totals")]
+        self.parts += [Part(server.child, "redis") for server in self.redis]
+        pool, totals = (self._redis_line(server) for server in self.redis)
+        return pool, totals
 
     def _redis_line(self, server: EmbeddedRedis) -> str:
         parts = urlsplit(server.url)
@@ -181,6 +199,7 @@ class House:
     def _service(self, role: str, number: int, arguments: list[str], redis_url: str) -> None:
         arguments = [*arguments, "--tls", str(self.home / "tls")]
         arguments += ["--metrics-listen", f"127.0.0.1:{free_port()}"]
+        arguments += ["--redis-replicas", str(self.REDIS_REPLICAS)]
         environment = {**os.environ, "HUBBUB_REDIS_URL": redis_url}
         self._part(f"{role}-{number}", role, f"hubbub.{role}", arguments, environment)
 

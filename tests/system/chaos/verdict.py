@@ -52,7 +52,7 @@ def drain(house: House, tell: Callable[[str], None]) -> dict[tuple[str, str, int
             for kept in client._state.kept():
                 entry = records.setdefault((str(kept.fate), kept.stream, kept.epoch), Counter())
                 entry[kept.payload] += 1
-    close_epochs(house.redis[0].url)
+    close_epochs(house.pool_url)
     while True:
         try:
             windows = law(house.endpoints)
@@ -89,7 +89,7 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
             wrong.append(f"{stream}: {payloads.total()} acknowledged, {terms}")
         layout = house.bundle.metric(stream).randomizer.layout
         expected = tally(layout, payloads.elements())
-        counted = asyncio.run(_totals(house.redis[1].url, Window(stream, epoch)))
+        counted = asyncio.run(_totals(house.totals_url, Window(stream, epoch)))
         if not np.array_equal(counted, expected.cells):
             off = np.array(counted) - np.array(expected.cells)
             wrong.append(f"{stream}: {np.count_nonzero(off)} cells differ, by {off.sum()} in all")

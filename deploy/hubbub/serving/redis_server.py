@@ -1,0 +1,188 @@
+"""Redis, one server or a Cluster, asked in lists of commands and failing as one error.
+
+Each command is on the keys of one slot, so that the same code runs on both; and every list of ours
+bears being executed again, so that it may be.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisClusterException,
+    RedisError,
+    SlotNotCoveredError,
+    TryAgainError,
+)
+from redis.exceptions import ConnectionError as Disconnected
+
+from hubbub.errors import StoreFull, StoreUnavailable
+
+__all__ = ["Command", "RedisServer", "script", "shown"]
+
+Command: TypeAlias = tuple[Any, ...]
+"""A command's name and arguments; the first of them is its key, unless it is a script."""
+
+_REPLICA_MS: Final = 5000
+# A Cluster that moves a slot, or loses a node, is asked again for so long.
+_MOVING_SECONDS: Final = 2.0
+_PAUSE_SECONDS: Final = 0.1
+_MOVING: Final = (
+    *(AskError, TryAgainError, ClusterDownError, Disconnected),  # AskError: MOVED, too
+    *(ReadOnlyError, RedisClusterException),
+)
+
+
+def script(text: str, keys: Sequence[str], arguments: Iterable[Any] = ()) -> Command:
+    """A Lua script on keys of one slot.
+
+    Its text, not its hash: asking first whether Redis knows the hash would cost a second trip.
+    """
+    return ("EVAL", text, len(keys), *keys, *arguments)
+
+
+class RedisServer:
+    """What a service keeps its state in. Every method raises StoreUnavailable if it cannot be.
+
+    client: one server's, or a Cluster's. replicas: how many must have a write before it counts.
+    """
+
+    def __init__(self, client: Redis | RedisCluster, url: str, replicas: int = 0) -> None:
+        self.client = client
+        self._shown = shown(url)
+        self._replicas = replicas
+
+    async def ask(self, *command: Any) -> Any:  # noqa: ANN401 each command's own
+        """The answer to one command."""
+        [answer] = await self.execute([command])
+        return answer
+
+    async def execute(self, commands: Sequence[Command]) -> list[Any]:
+        """The answers to some commands, in their order; those of one slot are executed in it."""
+        async with self.errors():
+            return await self._execute(commands, 0)
+
+    async def durable(self, commands: Sequence[Command]) -> list[Any]:
+        """The same, once as many replicas as asked for have what was written.
+
+        Raises:
+            StoreUnavailable: they may have been executed or not; they must bear being repeated.
+        """
+        async with self.errors():
+            return await self._execute(commands, self._replicas)
+
+    async def close(self) -> None:
+        """End every connection."""
+        await self.client.aclose()
+
+    async def memory(self) -> float:
+        """Which part of the memory that it may use the fullest node uses; 0 without a limit."""
+        async with self.errors():
+            nodes = await self.told("memory")
+        most = ((int(told.get("maxmemory", 0)), int(told["used_memory"])) for told in nodes)
+        return max((used / limit for limit, used in most if limit), default=0.0)
+
+    async def told(self, *section: str) -> list[Mapping[str, Any]]:
+        """What every node that takes writes says of itself."""
+        if isinstance(self.client, RedisCluster):
+            nodes = await self.client.info(*section, target_nodes=RedisCluster.PRIMARIES)
+            # Of one node it comes alone, of several by their names.
+            return [nodes] if "redis_version" in nodes else list(nodes.values())
+        return [await self.client.info(*section)]
+
+    async def _execute(self, commands: Sequence[Command], replicas: int) -> list[Any]:
+        if not isinstance(self.client, RedisCluster):
+            pipe = self.client.pipeline(transaction=False)
+            for command in commands:
+                pipe.execute_command(*command)
+            if replicas:
+                pipe.wait(replicas, _REPLICA_MS)
+            answers = list(await pipe.execute())
+        else:
+            answers = await self._execute_on_nodes(self.client, commands, replicas)
+        reached = answers[len(commands) :]
+        if any(int(number) < replicas for number in reached):
+            raise StoreUnavailable(
+                f"Redis at {self._shown}: {min(map(int, reached))} of {replicas} replicas have the "
+                "write; start the others, or ask for fewer with --redis-replicas"
+            )
+        return answers[: len(commands)]
+
+    async def _execute_on_nodes(
+        self, cluster: RedisCluster, commands: Sequence[Command], replicas: int
+    ) -> list[Any]:
+        """The answers, and behind them how many replicas each node's writes have reached.
+
+        redis-py would follow a redirection on another connection, where no WAIT follows the write:
+        so we ask where the slots are now, and begin again.
+        """
+        deadline = time.monotonic() + _MOVING_SECONDS
+        while True:
+            try:
+                await cluster.initialize()
+                pipe, nodes = cluster.pipeline(), {}
+                for command in commands:
+                    node = cluster.get_node_from_key(_key(command))
+                    if node is None:
+                        raise SlotNotCoveredError("no node has the slot")
+                    pipe.execute_command(*command, target_nodes=node)
+                    nodes[node.name] = node
+                for node in nodes.values() if replicas else ():
+                    pipe.execute_command("WAIT", replicas, _REPLICA_MS, target_nodes=node)
+                return list(await pipe.execute(allow_redirections=False))
+            except _MOVING:
+                with suppress(RedisError, RedisClusterException, OSError):
+                    await cluster.nodes_manager.initialize()
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(_PAUSE_SECONDS)
+
+    @asynccontextmanager
+    async def errors(self) -> AsyncIterator[None]:
+        """Turns what redis-py raises into StoreUnavailable, with the address, not the password."""
+        try:
+            yield
+        except (RedisError, RedisClusterException, OSError) as error:
+            # From inside a script of an older Redis both come as text alone.
+            if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in str(error):
+                raise StoreFull(
+                    f"Redis at {self._shown} is full; raise its maxmemory, or let it drain"
+                ) from error
+            read_only = isinstance(error, ReadOnlyError) or "READONLY" in str(error)
+            if read_only and not isinstance(self.client, RedisCluster):
+                # A replica now: ask anew who is not.
+                await self.client.connection_pool.disconnect(inuse_connections=False)
+            raise StoreUnavailable(
+                f"Redis at {self._shown}: {_said(error)}; "
+                "start it, or name another with HUBBUB_REDIS_URL"
+            ) from error
+
+
+def _key(command: Command) -> str:
+    """The key that says which slot a command is for."""
+    key: str = command[3] if command[0] == "EVAL" else command[1]
+    return key
+
+
+def _said(error: Exception) -> str:
+    """Without the command: redis-py quotes its arguments, and they are reports."""
+    text = str(error.args[0]) if error.args else ""
+    if isinstance(error, RedisError) and text.startswith("Command # "):
+        text = text.rpartition("caused error: ")[2]
+    return f"{type(error).__name__}: {text}"
+
+
+def shown(url: str) -> str:
+    """The hosts alone, not who we are there."""
+    parts = urlsplit(url)
+    hosts = parts.netloc.rpartition("@")[2] or parts.path
+    return ", ".join(host if ":" in host else f"{host}:6379" for host in hosts.split(","))

@@ -1,0 +1,185 @@
+"""A Redis Cluster of this machine: masters, a replica each, and what befalls them."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from hubbub.cli.child import Child
+from hubbub.cli.embedded_redis import free_port, redis_binary
+
+__all__ = ["Cluster", "Node", "redis_cluster"]
+
+SLOTS = 16384
+NODE_TIMEOUT_MS = 2500
+START_SECONDS = 60
+# A node's bus is 10,000 above its port; both stay below what the system hands out.
+HIGHEST_PORT = 22_000
+
+
+def until(true: Callable[[], bool], what: str, seconds: float = START_SECONDS) -> None:
+    """Wait for something that takes Redis a moment."""
+    deadline = time.monotonic() + seconds
+    while True:
+        with suppress(redis.RedisError):
+            if true():
+                return
+        assert time.monotonic() < deadline, f"the Cluster did not get there: {what}"
+        time.sleep(0.05)
+
+
+@dataclass
+class Node:
+    """One server of it."""
+
+    port: int
+    child: Child
+    id: str = ""
+
+    def ask(self, *command: Any) -> Any:
+        """An answer as it came: redis-py would read some of them."""
+        with redis.Redis(port=self.port, socket_timeout=10) as client:
+            connection = client.connection_pool.get_connection()
+            try:
+                connection.send_command(*command)
+                return connection.read_response()
+            finally:
+                client.connection_pool.release(connection)
+
+    @property
+    def running(self) -> bool:
+        return self.child.process.poll() is None
+
+    def kill(self) -> None:
+        self.child.process.kill()
+        self.child.process.wait()
+
+    def role(self) -> str:
+        return str(self.ask("ROLE")[0].decode())
+
+
+class Cluster:
+    """Starts as `masters` nodes with all slots among them, and a replica of each."""
+
+    def __init__(self, folder: Path, masters: int = 3, **settings: str) -> None:
+        self._folder = folder
+        self._settings = settings
+        self.nodes: list[Node] = []
+        first = [self._start() for _ in range(masters)]
+        for number, node in enumerate(first):
+            node.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+            own = range(number * SLOTS // masters, (number + 1) * SLOTS // masters)
+            node.ask("CLUSTER", "ADDSLOTS", *own)
+        for node in first[1:]:
+            first[0].ask("CLUSTER", "MEET", "127.0.0.1", node.port)
+        for master in first:
+            self.add(replica_of=master)
+        self.wait()
+
+    @property
+    def url(self) -> str:
+        """Two of its nodes: one may be down when a service starts."""
+        one, two = self.nodes[0], self.nodes[1]
+        return f"redis://127.0.0.1:{one.port},127.0.0.1:{two.port}/0"
+
+    def add(self, replica_of: Node | None = None) -> Node:
+        """One more node: a replica, or a master that has no slot yet."""
+        node, known = self._start(), self.nodes[0]
+        node.ask("CLUSTER", "MEET", "127.0.0.1", known.port)
+        until(lambda: len(_known(node)) == len(self.nodes), "a node met")
+        if replica_of is not None:
+            until(lambda: bool(node.ask("CLUSTER", "REPLICATE", replica_of.id)), "a replica")
+        return node
+
+    def wait(self, seconds: float = START_SECONDS) -> None:
+        """Until every slot is served, every running node knows it, and replicas follow."""
+        for node in [node for node in self.nodes if node.running]:
+            until(partial(self._settled, node), f"{node.port} is settled", seconds)
+
+    def masters(self) -> list[Node]:
+        """Those that take writes."""
+        return [node for node in self.nodes if node.running and node.role() == "master"]
+
+    def has_slots(self, node: Node) -> list[int]:
+        """The slots of a master, by its own word."""
+        found: list[int] = []
+        for first, last, owner, *_ in node.ask("CLUSTER", "SLOTS"):
+            if owner[2].decode() == node.id:
+                found += range(first, last + 1)
+        return found
+
+    def move(self, slots: list[int], source: Node, target: Node) -> None:
+        """Move slots with their keys while both serve, as `redis-cli --cluster reshard` does."""
+        for slot in slots:
+            target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+            source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
+            while keys := source.ask("CLUSTER", "GETKEYSINSLOT", slot, 100):
+                for key in keys:
+                    source.ask("MIGRATE", "127.0.0.1", target.port, key, 0, 10_000)
+            for node in (target, source, *self.masters()):
+                node.ask("CLUSTER", "SETSLOT", slot, "NODE", target.id)
+
+    def revive(self) -> None:
+        """Start every node that was killed."""
+        for node in self.nodes:
+            if not node.running:
+                node.child.start()
+
+    def stop(self) -> None:
+        for node in self.nodes:
+            node.kill()
+
+    def _settled(self, node: Node) -> bool:
+        ok = b"cluster_state:ok" in node.ask("CLUSTER", "INFO")
+        return ok and len(_known(node)) == len(self.nodes) and _follows(node)
+
+    def _start(self) -> Node:
+        port = free_port()
+        while port > HIGHEST_PORT or any(n.port == port + 10_000 for n in self.nodes):
+            port = free_port()
+        folder = self._folder / str(port)
+        folder.mkdir(parents=True)
+        settings = {
+            "bind": "127.0.0.1",
+            "port": str(port),
+            "dir": f'"{folder}"',
+            "save": '""',
+            "appendonly": "yes",
+            "cluster-enabled": "yes",
+            "cluster-node-timeout": str(NODE_TIMEOUT_MS),
+            "repl-diskless-sync-delay": "0",
+            **self._settings,
+        }
+        configuration = folder / "redis.conf"
+        configuration.write_text("".join(f"{k} {v}\n" for k, v in settings.items()))
+        child = Child(f"redis-{port}", [redis_binary(), str(configuration)], {}, folder / "log")
+        node = Node(port, child)
+        until(lambda: bool(node.ask("PING")), "a node started")
+        node.id = node.ask("CLUSTER", "MYID").decode()
+        self.nodes.append(node)
+        return node
+
+
+def _known(node: Node) -> list[bytes]:
+    lines = node.ask("CLUSTER", "NODES").splitlines()
+    return [line for line in lines if b"handshake" not in line]
+
+
+def _follows(node: Node) -> bool:
+    role = node.ask("ROLE")
+    return bool(role[0] == b"master" or role[3] == b"connected")
+
+
+@contextmanager
+def redis_cluster(folder: Path, masters: int = 3, **settings: str) -> Iterator[Cluster]:
+    """One that is gone afterwards."""
+    cluster = Cluster(folder, masters, **settings)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
