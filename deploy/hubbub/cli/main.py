@@ -31,6 +31,7 @@ _COMMANDS: Final = {
     "status": "status_commands",
     "watch": "status_commands",
     "release": "release_commands",
+    "load": "load_commands",
     "rappor": "rappor_commands",
     "ledger": "ledger_commands",
     "completion": "completion",

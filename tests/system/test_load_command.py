@@ -1,0 +1,70 @@
+"""`hubbub load` against everything on this machine, and what it refuses."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import Catalog
+from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.main import main
+from hubbub.cli.remote import law
+from hubbub.serving import whole
+from tests.conftest import CATALOG, Made
+from tests.unit.bundles import DAY, make_signed
+
+
+def test_what_devices_saw_acknowledged_is_what_the_law_holds(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
+    with LocalRun(tmp_path / "home", catalog, Ports.free()) as run:
+        asked = ["load", "--home", str(run.home), "--devices", "300", "--rate", "200"]
+        assert main([*asked, "--seconds", "3", "--processes", "2", "--format", "json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["asked"] == found["acknowledged"] == 600
+        assert found["not_sent"] == {}
+        assert (
+            0 < found["until_acknowledged_ms"]["p50"] <= found["until_acknowledged_ms"]["longest"]
+        )
+        assert 0 < found["report_call_us"]["p50"] < found["until_acknowledged_ms"]["p50"] * 1000
+        deadline = time.monotonic() + 20
+        while whole(law(run.endpoints).values())["acknowledged"] != 600:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        # Each with a connection of its own, and one metric alone.
+        asked += ["--metric", "theme", "--seconds", "1", "--processes", "1", "--dial"]
+        assert main(asked) == 0
+        assert "200 of 200 reports acknowledged" in capsys.readouterr().out
+        run.stop()  # nobody is there: it says so, and ends
+        assert main(["load", "--bundle", str(run.bundle_path), "--devices", "50", "--rate", "20",
+                     "--seconds", "1", "--processes", "1"]) == 1  # fmt: skip
+        out = capsys.readouterr().out
+        assert "not acknowledged: waiting" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--devices", "0"], "--devices 0 is outside (0, 200,000]"),
+        (["--rate", "1e9"], "--rate 1e+09 is outside (0, 100,000]"),
+        (["--seconds", "nan"], "--seconds nan is outside (0, 3,600]"),
+        (["--devices", "2", "--rate", "100", "--seconds", "60"], "give --devices 1,500"),
+        (["--metric", "nope"], "nope"),
+    ],
+)
+def test_what_it_refuses(
+    made: Made, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["load", "--bundle", str(made.path), *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_another_machine_is_loaded_only_when_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = CATALOG.replace("127.0.0.1:7070", "reports.example.org:443")
+    signed = make_signed(tmp_path, text, start=int(time.time()) // DAY * DAY)
+    assert main(["load", "--bundle", str(signed.path)]) == 2
+    assert "reports.example.org:443, is not on this machine" in capsys.readouterr().err
