@@ -115,6 +115,7 @@ def test_files_are_written_by_their_names(
         (["top", "theme", "-n", "0"], "ask for 1 or more"),
         (["watch", "--every", "0"], "--every 0 is outside"),
         (["watch"], "give --query and --shuffler-status"),
+        (["status", "--watch", "--every", "-1"], "--every -1 is outside"),
     ):
         assert main([*words, *where]) == 2
         assert said in capsys.readouterr().err

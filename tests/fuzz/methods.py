@@ -32,7 +32,7 @@ from hubbub.aggregator.service import OperatorService as TotalsStatus
 from hubbub.aggregator.store import Commit
 from hubbub.catalog import read_opening_keys, seal, seal_info, stream_table
 from hubbub.cli.embedded_redis import EmbeddedRedis, free_port
-from hubbub.serving import Limiter, Server, Window, channel, connect_redis
+from hubbub.serving import Limiter, Server, Stages, Window, channel, connect_redis
 from hubbub.serving.process import end_tasks
 from hubbub.shuffler.batch import Policy
 from hubbub.shuffler.intake import Intake
@@ -138,14 +138,17 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     addresses = [f"127.0.0.1:{free_port()}" for _ in range(3)]
     opener = Opener(read_opening_keys(signed.keys / "opening.keys.json"), 1)
     store, pool = RedisStore(server), Pool(server)
-    counting, query = Counting(signed.bundle, opener, store), Query(signed.bundle, store)
+    counting, query = Counting(signed.bundle, opener, store, Stages()), Query(signed.bundle, store)
     releases = Releases(query.collected, RedisRecord(server))
     closed = Commit(bytes(16), [bytes(16)], np.array([50, 60, 40]), 0, {}, 4 * 10**9, crowd=100)
     await store.shards(Window("theme", epoch - 9))
     await store.add(Window("theme", epoch - 9), replace(closed, tags=_tags(100)))
     onward = channel(addresses[1], tls=None)
     streams = read_stream_table(table)
-    mixer, intake = Mixer(pool, streams, [onward], Policy()), Intake(pool)
+    mixer, intake = (
+        Mixer(pool, streams, [onward], Policy(), stages=Stages()),
+        Intake(pool, Stages()),
+    )
     pressure = Pressure(pool, most_reports=10_000_000, most_memory=1)
     devices = ShufflerService(streams, intake, mixer, limiter=Limiter(0, 1), pressure=pressure)
     servers = [

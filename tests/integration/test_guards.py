@@ -21,7 +21,7 @@ from hubbub.cli.embedded_redis import free_port
 from hubbub.cli.local_run import LocalRun
 from hubbub.cli.remote import law
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
-from hubbub.serving import Limiter, Metrics, Server, TlsFolder, Window, connect_redis
+from hubbub.serving import Limiter, Metrics, Server, Stages, TlsFolder, Window, connect_redis
 from hubbub.shuffler.batch import Policy
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
@@ -50,11 +50,11 @@ class Front:
         self.made, self.pool, self.pressure = made, pool, pressure
         self.address = f"127.0.0.1:{free_port()}"
         table = read_stream_table(made.streams)
-        self.intake = Intake(pool)
+        self.intake = Intake(pool, Stages())
         self.service = ShufflerService(
             table,
             self.intake,
-            Mixer(pool, table, [], Policy()),
+            Mixer(pool, table, [], Policy(), stages=Stages()),
             limiter=limiter,
             pressure=pressure,
         )
@@ -309,8 +309,8 @@ def test_the_terms_of_the_law_are_metrics_of_both_services(
     transport.pause()
     deadline = time.monotonic() + 60
     while True:
-        told = _scraped(run, run._ports.shuffler_metrics)
-        told |= _scraped(run, run._ports.aggregator_metrics)
+        told = scraped(run, run._ports.shuffler_metrics)
+        told |= scraped(run, run._ports.aggregator_metrics)
         [terms] = law(run.endpoints).values()
         mine = {t: told.get(("theme", t), 0) for t in terms if t != "rejected"}
         if mine == {t: terms[t] for t in mine} and terms["counted"]:
@@ -323,10 +323,10 @@ def test_the_terms_of_the_law_are_metrics_of_both_services(
     assert told["", "hubbub_opening_key_days_left"] > 100
     assert told["", "process_resident_memory_bytes"] > 1e6
     run._redis[0].child.process.kill()
-    assert _scraped(run, run._ports.shuffler_metrics)["", "hubbub_store_up"] == 0
+    assert scraped(run, run._ports.shuffler_metrics)["", "hubbub_store_up"] == 0
 
 
-def _scraped(run: LocalRun, port: int) -> dict[tuple[str, str], float]:  # noqa: F811
+def scraped(run: LocalRun, port: int) -> dict[tuple[str, str], float]:  # noqa: F811
     tls = run.home / "tls"
     context = ssl.create_default_context(cafile=str(tls / "ca.pem"))
     context.load_cert_chain(tls / "analyst.pem", tls / "analyst.key")
@@ -352,7 +352,7 @@ def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None:
         async def nothing() -> dict[Window, dict[str, int]]:
             return {}
 
-        metrics = Metrics(nothing, {}, {})
+        metrics = Metrics(nothing, {}, {}, Stages())
         with pytest.raises(ServiceUnavailable, match="is not on this machine"):
             metrics.serve("0.0.0.0:1", None)
         port = free_port()

@@ -19,7 +19,7 @@ from hubbub.aggregator.store import Commit, Outcome
 from hubbub.catalog import seal, seal_info
 from hubbub.cli.embedded_redis import free_port
 from hubbub.errors import BadParameter, StoreUnavailable
-from hubbub.serving import Server, Window, channel, connect_redis
+from hubbub.serving import Server, Stages, Window, channel, connect_redis
 from hubbub.serving.process import end_tasks
 from hubbub.shuffler.batch import Policy
 from hubbub.shuffler.mixer import Mixer
@@ -71,7 +71,7 @@ async def _mixers(
     pools = [Pool(server) for _ in range(number)]
     channels = [channel(address, tls=None) for _ in pools]
     mixers = [
-        Mixer(pool, table, [one], Policy(max_batch=50), clock=clock)
+        Mixer(pool, table, [one], Policy(max_batch=50), stages=Stages(), clock=clock)
         for pool, one in zip(pools, channels, strict=True)
     ]
     for pool in pools:
@@ -181,7 +181,7 @@ def test_a_batch_that_failed_between_two_shards_is_counted_once(made: Made, redi
         store = _Flaky(server, 3)
         store.failures = 2
         opener = Opener(made.opening, 1)
-        intake = Intake(made.bundle, opener, store)
+        intake = Intake(made.bundle, opener, store, Stages())
         today = int(time.time()) // DAY
         window = Window("theme", today)
         key = made.bundle.keys[0]
@@ -217,7 +217,9 @@ def test_aggregators_that_share_a_store_count_a_batch_once(
         server = await connect_redis(redis_url)
         await server.client.flushdb()
         opener = Opener(made.opening, 1)
-        intakes = [Intake(made.bundle, opener, RedisStore(server, shards)) for _ in range(3)]
+        intakes = [
+            Intake(made.bundle, opener, RedisStore(server, shards), Stages()) for _ in range(3)
+        ]
         today = int(time.time()) // DAY
         window, key = Window("theme", today), made.bundle.keys[0]
         sealed = [seal(b"\1", key.key, seal_info("theme", today)) for _ in range(90)]
@@ -245,7 +247,7 @@ def test_a_mixer_that_is_told_to_end_ends_whatever_has_just_landed(
 
     async def body() -> None:
         server = await connect_redis(redis_url)
-        mixer = Mixer(Pool(server), read_stream_table(made.streams), [], Policy())
+        mixer = Mixer(Pool(server), read_stream_table(made.streams), [], Policy(), stages=Stages())
         for turns in range(6):
             loop = asyncio.create_task(mixer.run())
             await asyncio.sleep(0.15)

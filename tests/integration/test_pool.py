@@ -9,7 +9,7 @@ import pytest
 import redis.asyncio
 
 from hubbub.errors import StoreUnavailable
-from hubbub.serving import RedisServer, Window, connect_redis
+from hubbub.serving import RedisServer, Stages, Window, connect_redis
 from hubbub.shuffler.batch import Take
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.pool import Pool
@@ -248,7 +248,7 @@ def test_many_submissions_share_a_trip_and_each_is_answered(check: Callable[[Bod
             await add(reports)  # type: ignore[arg-type]
 
         pool.add = counted  # type: ignore[method-assign]
-        intake = Intake(pool)
+        intake = Intake(pool, Stages())
         running = asyncio.create_task(intake.run())
         await asyncio.gather(*(intake.add({window: _reports(2)}) for _ in range(200)))
         assert await _terms(pool, window) == (400, 400, 0, 0)
@@ -262,7 +262,7 @@ def test_a_submission_is_not_acknowledged_without_redis() -> None:
     async def body() -> None:
         url = "redis://127.0.0.1:1/0"
         client = redis.asyncio.Redis.from_url(url)
-        intake = Intake(Pool(RedisServer(client, url)))
+        intake = Intake(Pool(RedisServer(client, url)), Stages())
         running = asyncio.create_task(intake.run())
         with pytest.raises(StoreUnavailable):
             await intake.add({Window("s", 1): _reports(1)})

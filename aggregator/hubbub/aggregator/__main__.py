@@ -21,6 +21,7 @@ from hubbub.serving import (
     Metrics,
     RedisServer,
     Server,
+    Stages,
     connect_redis,
     run_service,
     serve_until_signal,
@@ -40,7 +41,8 @@ async def _serve(settings: Settings) -> None:
     server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
     store = RedisStore(server, settings.shards)
     opener = Opener(keys, settings.processes)
-    intake = Intake(bundle, opener, store)
+    stages = Stages()
+    intake = Intake(bundle, opener, store, stages)
     beyond = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
     query = Query(bundle, store, beyond)
     releases = Releases(query.collected, RedisRecord(server))
@@ -66,9 +68,9 @@ async def _serve(settings: Settings) -> None:
         store.law,
         counters={"batches": ("outcome", intake.counts)},
         gauges={
-            "batch_seconds": lambda: intake.seconds,
             "opening_key_days_left": lambda: keeping.days_left,
         },
+        stages=stages,
     )
     metrics.serve(settings.common.metrics_listen, tls)
     try:
@@ -108,4 +110,4 @@ def _loops(
 
 
 if __name__ == "__main__":
-    sys.exit(run_service("aggregator", lambda: _serve(parse())))
+    sys.exit(run_service("aggregator", parse, _serve))

@@ -23,7 +23,7 @@ from hubbub.catalog import (
     key_at,
 )
 from hubbub.errors import BadParameter
-from hubbub.serving import Window
+from hubbub.serving import Stages, Window
 
 __all__ = ["Intake"]
 
@@ -44,7 +44,7 @@ class _Part:
 class Intake:
     """Opens, checks, folds and commits batches.
 
-    counts: batches by outcome. seconds: spent on them so far.
+    counts: batches by outcome.
     """
 
     def __init__(
@@ -52,14 +52,15 @@ class Intake:
         bundle: Bundle,
         opener: Opener,
         store: TotalsStore,
+        stages: Stages,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._bundle = bundle
         self._opener = opener
         self._store = store
+        self._stages = stages
         self._clock = clock
         self.counts: Counter[str] = Counter()
-        self.seconds = 0.0
 
     async def apply(
         self, window: Window, batch_id: bytes, key_id: int, sealed: Sequence[bytes]
@@ -75,21 +76,21 @@ class Intake:
         metric = self._bundle.metric(window.stream)
         if epoch_start(window.epoch, metric.epoch) > self._clock() + _AHEAD_SECONDS:
             raise BadParameter(f"epoch {window.epoch} of {window.stream} has not begun")
-        began = time.monotonic()
-        shards = await self._store.shards(window)
-        parts = {
-            shard: await self._read(window, key_id, part)
-            for shard, part in enumerate(_by_shard(sealed, shards))
-            if part
-        }
-        outcomes = set[Outcome]()
-        crowd = sum(len(part.tags) for part in parts.values())
-        for shard, part in parts.items():
-            found, crowd = await self._commit(window, batch_id, part, shard, crowd)
-            outcomes.add(found)
+        with self._stages.of("batch", len(sealed)):
+            shards = await self._store.shards(window)
+            parts = {
+                shard: await self._read(window, key_id, part)
+                for shard, part in enumerate(_by_shard(sealed, shards))
+                if part
+            }
+            outcomes = set[Outcome]()
+            crowd = sum(len(part.tags) for part in parts.values())
+            for shard, part in parts.items():
+                found, crowd = await self._commit(window, batch_id, part, shard, crowd)
+                outcomes.add(found)
         outcome = Outcome.APPLIED if Outcome.APPLIED in outcomes else Outcome.ALREADY_APPLIED
         self.counts[outcome.value] += 1
-        self.seconds += time.monotonic() - began
+        self._stages.batch(len(sealed))
         return outcome
 
     async def _read(self, window: Window, key_id: int, sealed: Sequence[bytes]) -> _Part:
@@ -125,10 +126,12 @@ class Intake:
         metric = self._bundle.metric(window.stream)
         tags, payloads, duplicates = part.tags, part.payloads, part.duplicates
         while True:
+            with self._stages.of("fold", len(tags)):
+                cells = fold(metric.randomizer.layout, payloads)
             commit = Commit(
                 batch_id=batch_id,
                 tags=tags,
-                cells=fold(metric.randomizer.layout, payloads),
+                cells=cells,
                 duplicates=duplicates,
                 rejected={reason: number for reason, number in part.rejected.items() if number},
                 seen_until=closing_time(window.epoch, metric.epoch) + EPOCH_SECONDS[metric.epoch],
@@ -136,7 +139,8 @@ class Intake:
                 crowd=crowd,
                 at=int(self._clock()),
             )
-            outcome, seen = await self._store.add(window, commit)
+            with self._stages.of("commit", len(tags)):
+                outcome, seen = await self._store.add(window, commit)
             if outcome is Outcome.ALREADY_APPLIED:
                 return outcome, crowd - len(tags)  # how many of them were new is not told again
             if outcome is Outcome.APPLIED:
@@ -161,7 +165,10 @@ class Intake:
         rejected: Counter[str],
     ) -> tuple[npt.NDArray[np.uint8], list[int]]:
         """The honest payloads and where in `sealed` they come from; counts the others."""
-        payloads, did_open = await self._opener.open(window.stream, window.epoch, key_id, sealed)
+        with self._stages.of("open", len(sealed)):
+            payloads, did_open = await self._opener.open(
+                window.stream, window.epoch, key_id, sealed
+            )
         good = honest(metric.randomizer.layout, payloads)
         rejected["not_opened"] += int((~did_open).sum())
         rejected["bad_payload"] += int((did_open & ~good).sum())

@@ -23,7 +23,7 @@ from hubbub.errors import (
     UnknownMetric,
     ValueOutOfDomain,
 )
-from hubbub.serving import Window
+from hubbub.serving import Window, continued
 from hubbub.wire.v1.services_pb2_grpc import IngestServicer, OperatorServicer, QueryServicer
 
 __all__ = ["Context", "IngestService", "OperatorService", "QueryService", "abort"]
@@ -59,12 +59,13 @@ class IngestService(IngestServicer):
         try:
             if len(request.batch_id) != _BATCH_ID_BYTES:
                 raise BadParameter("a batch id has 16 bytes")
-            outcome = await self._intake.apply(
-                Window(request.stream, request.epoch),
-                request.batch_id,
-                request.key_id,
-                list(request.sealed),
-            )
+            with continued(_texts(context)):
+                outcome = await self._intake.apply(
+                    Window(request.stream, request.epoch),
+                    request.batch_id,
+                    request.key_id,
+                    list(request.sealed),
+                )
         except HubbubError as error:
             await abort(context, error)
         return wire.BatchOutcome(already_applied=outcome is Outcome.ALREADY_APPLIED)
@@ -141,6 +142,12 @@ class QueryService(QueryServicer):
         """The conservation law."""
         del request
         return message(wire.Status, await _answered(context, self._query.status()))
+
+
+def _texts(context: Context) -> dict[str, str]:
+    """The call's headers that are text."""
+    given = context.invocation_metadata() or ()
+    return {name: value for name, value in given if isinstance(value, str)}
 
 
 def _range(given: wire.Range) -> Range:

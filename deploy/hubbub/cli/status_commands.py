@@ -8,9 +8,9 @@ from typing import Final
 
 from hubbub.cli.asking import add_format, add_where, document, where, write
 from hubbub.cli.pictured import show_estimates
-from hubbub.cli.remote import ask, law
+from hubbub.cli.remote import Endpoints, ask, law
 from hubbub.cli.show import live, say, table
-from hubbub.errors import BadParameter, HubbubError
+from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
 from hubbub.serving import LAW, balances, whole
 from hubbub.wire.v1.services_pb2 import EstimateRequest, MetricsRequest
 
@@ -31,6 +31,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     metrics.set_defaults(run=_metrics)
     status = commands.add_parser("status", help="the conservation law: where every report is")
     status.add_argument("--format", choices=("table", "json"), default="table")
+    status.add_argument("--watch", action="store_true", help="as it changes, until Ctrl-C")
+    _add_every(status)
     add_where(status)
     status.set_defaults(run=_status)
     watch = commands.add_parser(
@@ -40,9 +42,15 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "something changed.",
     )
     watch.add_argument("metric", nargs="?", help="its estimates; without, the law")
-    watch.add_argument("--every", type=float, default=2.0, help="seconds (%(default)s)")
+    _add_every(watch)
     add_where(watch)
     watch.set_defaults(run=_watch)
+
+
+def _add_every(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--every", type=float, default=2.0, help="seconds between two looks (%(default)s)"
+    )
 
 
 def _metrics(given: argparse.Namespace) -> int:
@@ -77,9 +85,12 @@ def _spark(numbers: list[int]) -> str:
 
 
 def _status(given: argparse.Namespace) -> int:
+    _check_every(given.every)
     asked = where(given)
     if not (asked.query and asked.shuffler_status):
         raise BadParameter("status asks both services: give --query and --shuffler-status")
+    if given.watch:
+        return _watch_law(asked, given.every)
     for _ in range(_TRIES):
         windows = law(asked)
         if all(map(balances, windows.values())):
@@ -111,17 +122,44 @@ def _show_law(windows: dict[tuple[str, int], dict[str, int]]) -> None:
     )
 
 
-def _watch(given: argparse.Namespace) -> int:
-    if not 0.1 <= given.every <= 3600:  # noqa: PLR2004 from ten a second to one an hour
-        raise BadParameter(f"--every {given.every:g} is outside [0.1, 3600] seconds")
-    asked = where(given)
-    if not given.metric and not (asked.query and asked.shuffler_status):
-        raise BadParameter("the law is both services': give --query and --shuffler-status")
+def _watch_law(asked: Endpoints, every_seconds: float) -> int:
+    """The law, with what was counted a second since the last look."""
+    before: list[tuple[float, int]] = []
 
     def look() -> tuple[object, Callable[[], None]]:
-        if not given.metric:
+        try:
             windows = law(asked)
-            return windows, lambda: _show_law(windows)
+        except ServiceUnavailable as error:  # it comes back, or whoever watches ends this
+            said = str(error)
+            return said, lambda: say(said)
+        now = time.monotonic(), whole(windows.values())["counted"]
+        rate = (now[1] - before[0][1]) / (now[0] - before[0][0]) if before else 0.0
+        before[:] = [now]
+
+        def show() -> None:
+            _show_law(windows)
+            say(f"{rate:,.0f} reports counted a second")
+
+        return windows, show
+
+    live(look, every_seconds)
+    return 0
+
+
+def _check_every(seconds: float) -> None:
+    if not 0.1 <= seconds <= 3600:  # noqa: PLR2004 from ten a second to one an hour
+        raise BadParameter(f"--every {seconds:g} is outside [0.1, 3600] seconds")
+
+
+def _watch(given: argparse.Namespace) -> int:
+    _check_every(given.every)
+    asked = where(given)
+    if not given.metric:
+        if not (asked.query and asked.shuffler_status):
+            raise BadParameter("the law is both services': give --query and --shuffler-status")
+        return _watch_law(asked, given.every)
+
+    def look() -> tuple[object, Callable[[], None]]:
         request = EstimateRequest(metric=given.metric)
         try:
             found = document(ask(asked, "Estimate", request))

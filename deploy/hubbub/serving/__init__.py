@@ -19,8 +19,10 @@ from hubbub.serving.process import (
 from hubbub.serving.redis_client import connect_redis
 from hubbub.serving.redis_server import RedisServer, script
 from hubbub.serving.server import Server, channel
+from hubbub.serving.stages import Stages
 from hubbub.serving.strict import come_back
 from hubbub.serving.tls import TlsFolder
+from hubbub.serving.tracing import continued, headers
 from hubbub.serving.window import Window
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "Metrics",
     "RedisServer",
     "Server",
+    "Stages",
     "TlsFolder",
     "Window",
     "add_common",
@@ -39,7 +42,9 @@ __all__ = [
     "come_back",
     "common",
     "connect_redis",
+    "continued",
     "end_with_parent",
+    "headers",
     "network",
     "replace_file",
     "run_service",

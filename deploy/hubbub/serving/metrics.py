@@ -10,6 +10,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from hubbub.errors import HubbubError, ServiceUnavailable
+from hubbub.serving.stages import Stages
 from hubbub.serving.tls import TlsFolder, check_plain
 from hubbub.serving.window import Window
 
@@ -27,7 +28,7 @@ class Metrics(Collector):
     """What one service tells at `/metrics`. It is asked from a thread; the law from the loop.
 
     law: asks for the terms. counters: name -> label and counts so far, by label value.
-    gauges: name -> the figure now.
+    gauges: name -> the figure now. stages: how long they took.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Metrics(Collector):
         law: Callable[[], Coroutine[Any, Any, Law]],
         counters: Mapping[str, tuple[str, Mapping[str, int]]],
         gauges: Mapping[str, Callable[[], float]],
+        stages: Stages,
     ) -> None:
         self._law = law
         self._counters = counters
@@ -43,6 +45,8 @@ class Metrics(Collector):
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._registry.register(self)
+        for histogram in stages.histograms:
+            self._registry.register(histogram)
 
     def serve(self, address: str, tls: TlsFolder | None) -> None:
         """Serve them: with `tls` to holders of a certificate, without on this machine alone.

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import logging
 import multiprocessing
 import os
 import signal
@@ -11,11 +10,13 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 from hubbub.errors import BadParameter, HubbubError
+from hubbub.serving.logs import FORMATS, write_logs
 from hubbub.serving.server import Server
 from hubbub.serving.tls import TlsFolder
+from hubbub.serving.tracing import start_tracing
 
 __all__ = [
     "Common",
@@ -40,6 +41,19 @@ class Common:
     redis_url: str
     redis_replicas: int
     metrics_listen: str
+    log_format: str
+
+
+class Settings(Protocol):
+    """What a service is told, of its own and in common."""
+
+    @property
+    def common(self) -> Common:
+        """What every service is told."""
+        ...
+
+
+Chosen = TypeVar("Chosen", bound=Settings)
 
 
 def add_common(parser: argparse.ArgumentParser, *, metrics_listen: str) -> None:
@@ -56,6 +70,9 @@ def add_common(parser: argparse.ArgumentParser, *, metrics_listen: str) -> None:
     parser.add_argument(
         "--metrics-listen", default=metrics_listen, help="for Prometheus (%(default)s)"
     )
+    parser.add_argument(
+        "--log-format", choices=FORMATS, default=FORMATS[0], help="of the log (%(default)s)"
+    )
 
 
 def common(given: argparse.Namespace, role: str) -> Common:
@@ -70,7 +87,7 @@ def common(given: argparse.Namespace, role: str) -> Common:
         raise BadParameter("HUBBUB_REDIS_URL is not set; set it to redis://HOST:PORT/0")
     check_range(given, "redis_replicas", 0, 10)
     tls = TlsFolder(given.tls, role) if given.tls else None
-    return Common(tls, url, given.redis_replicas, given.metrics_listen)
+    return Common(tls, url, given.redis_replicas, given.metrics_listen, given.log_format)
 
 
 def check_range(given: argparse.Namespace, name: str, low: float, high: float) -> None:
@@ -130,11 +147,15 @@ async def end_tasks(tasks: Iterable["asyncio.Task[Any] | None"]) -> None:
         _, left = await asyncio.wait(left, timeout=_AGAIN_SECONDS)
 
 
-def run_service(role: str, serve: Callable[[], Coroutine[Any, Any, None]]) -> int:
+def run_service(
+    role: str, parse: Callable[[], Chosen], serve: Callable[[Chosen], Coroutine[Any, Any, None]]
+) -> int:
     """Run a service to its end: 0 after a signal, 2 with a message if it could not start."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
-        asyncio.run(serve())
+        settings = parse()
+        write_logs(settings.common.log_format)
+        start_tracing(role, os.environ)
+        asyncio.run(serve(settings))
     except HubbubError as error:
         print(f"hubbub {role}: {error}", file=sys.stderr)  # noqa: T201 to whoever started it
         return 2

@@ -6,6 +6,7 @@ from hubbub.serving import (
     Limiter,
     Metrics,
     Server,
+    Stages,
     channel,
     connect_redis,
     run_service,
@@ -36,8 +37,9 @@ async def _serve(settings: Settings) -> None:
         delay_seconds=settings.delay,
         max_batch=settings.max_batch,
     )
-    mixer = Mixer(pool, table, onward, policy)
-    intake = Intake(pool)
+    stages = Stages()
+    mixer = Mixer(pool, table, onward, policy, stages=stages)
+    intake = Intake(pool, stages)
     limiter = Limiter(settings.peer_rate, settings.peer_burst)
     pressure = Pressure(pool, most_reports=settings.max_pool, most_memory=settings.max_memory)
     service = ShufflerService(table, intake, mixer, limiter=limiter, pressure=pressure)
@@ -64,9 +66,12 @@ async def _serve(settings: Settings) -> None:
         },
         gauges={
             "held_reports": lambda: pressure.reports,
+            "unwritten_reports": lambda: intake.waiting,
+            "batches_under_way": lambda: mixer.under_way,
             "redis_memory_ratio": lambda: pressure.memory,
             "peers": lambda: len(limiter),
         },
+        stages=stages,
     )
     metrics.serve(settings.common.metrics_listen, tls)
     try:
@@ -79,4 +84,4 @@ async def _serve(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run_service("shuffler", lambda: _serve(parse())))
+    sys.exit(run_service("shuffler", parse, _serve))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hubbub.errors import StoreFull, StoreUnavailable
-from hubbub.serving import Window
+from hubbub.serving import Stages, Window
 from hubbub.shuffler.pool import Pool
 
 __all__ = ["Intake"]
@@ -20,13 +20,17 @@ Reports = Mapping[Window, Sequence[bytes]]
 
 
 class Intake:
-    """Group commit: what arrives while one write is under way goes out together in the next."""
+    """Group commit: what arrives while one write is under way goes out together in the next.
 
-    def __init__(self, pool: Pool) -> None:
+    waiting: reports that are not in Redis yet, and so not acknowledged.
+    """
+
+    def __init__(self, pool: Pool, stages: Stages) -> None:
         self._pool = pool
+        self._stages = stages
         self._arrived: list[tuple[Reports, asyncio.Future[None]]] = []
         self._wake = asyncio.Event()
-        self._waiting = 0
+        self.waiting = 0
 
     async def add(self, reports: Reports) -> None:
         """Return once these reports are in their pools.
@@ -36,11 +40,11 @@ class Intake:
             StoreUnavailable: they may not be.
         """
         number = sum(map(len, reports.values()))
-        if self._waiting + number > _MOST_WAITING:
-            raise StoreFull(f"{self._waiting} reports wait for Redis; it is slow or away")
+        if self.waiting + number > _MOST_WAITING:
+            raise StoreFull(f"{self.waiting} reports wait for Redis; it is slow or away")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._arrived.append((reports, done))
-        self._waiting += number
+        self.waiting += number
         self._wake.set()
         await done
 
@@ -57,10 +61,11 @@ class Intake:
                     together[window] += sealed
             failure: StoreUnavailable | None = None
             try:
-                await self._pool.add(together)
+                with self._stages.of("add", sum(map(len, together.values()))):
+                    await self._pool.add(together)
             except StoreUnavailable as error:
                 failure = error
-            self._waiting -= sum(map(len, together.values()))
+            self.waiting -= sum(map(len, together.values()))
             for _, done in arrived:
                 if done.done():  # the caller has gone away
                     continue

@@ -16,7 +16,7 @@ import grpc
 import grpc.aio
 
 from hubbub.errors import StoreUnavailable
-from hubbub.serving import Window
+from hubbub.serving import Stages, Window, headers
 from hubbub.shuffler.batch import Policy, shuffled
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import StreamTable
@@ -57,12 +57,14 @@ class Mixer:
         channels: Sequence[grpc.aio.Channel],
         policy: Policy,
         *,
+        stages: Stages,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._pool = pool
         self._table = table
         self._ingests = [IngestStub(channel) for channel in channels]
         self._policy = policy
+        self._stages = stages
         self._clock = clock
         self._calls = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._flying: dict[bytes, asyncio.Task[None]] = {}
@@ -71,6 +73,11 @@ class Mixer:
         self._failing = False
         self.closed: frozenset[Window] = frozenset()
         self.counts: Counter[str] = Counter()
+
+    @property
+    def under_way(self) -> int:
+        """How many batches this process is sending."""
+        return len(self._flying)
 
     async def run(self) -> None:
         """Mix, for ever. What a former process left in flight goes first."""
@@ -183,8 +190,10 @@ class Mixer:
                         sealed=sealed,
                     )
                     ingest = self._ingests[attempt % len(self._ingests)]
-                    await ingest.Apply(batch, timeout=_CALL_SECONDS)
+                    with self._stages.of("deliver", len(sealed)):
+                        await ingest.Apply(batch, timeout=_CALL_SECONDS, metadata=headers())
                     await self._pool.delivered(window, batch_id)
+                    self._stages.batch(len(sealed))
             except (grpc.aio.AioRpcError, StoreUnavailable) as error:
                 attempt += 1
                 failures += 1

@@ -1,0 +1,39 @@
+"""Logs of a service: a line an event, as text or as JSON; counts and reasons, nobody's data."""
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import Final
+
+__all__ = ["FORMATS", "write_logs"]
+
+FORMATS: Final = ("text", "json")
+
+
+class _Json(logging.Formatter):
+    """One JSON object a line. `event` is the message before anything was filled in: group by it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        entry: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": str(record.msg),
+            "message": record.getMessage(),
+        }
+        if isinstance(record.args, tuple) and record.args:
+            entry["arguments"] = [
+                a if isinstance(a, bool | int | float) else str(a) for a in record.args
+            ]
+        if record.exc_info:
+            entry["trace"] = self.formatException(record.exc_info)
+        return json.dumps(entry)
+
+
+def write_logs(how: str) -> None:
+    """From now on, to standard error. how: one of FORMATS."""
+    handler = logging.StreamHandler()
+    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
+    handler.setFormatter(_Json() if how == "json" else text)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

@@ -1,0 +1,89 @@
+"""OpenTelemetry traces, where OTEL_EXPORTER_OTLP_ENDPOINT says whereto; otherwise nothing happens.
+
+A batch's trace goes with it from the shuffler to the aggregator, in the header `traceparent`. What
+devices send of that kind is never read: it would follow a report through the mix.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from hubbub.errors import PartMissing
+
+__all__ = ["continued", "headers", "span", "start_tracing"]
+
+_WHERETO: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_HEADER: Final = "traceparent"
+
+_tracer: Any = None
+
+
+def start_tracing(role: str, environment: Mapping[str, str]) -> None:
+    """Trace this process, if the environment says whereto.
+
+    Raises:
+        PartMissing: it does, and OpenTelemetry is not installed.
+    """
+    global _tracer  # noqa: PLW0603 one a process, as OpenTelemetry has it
+    if not any(environment.get(name) for name in _WHERETO):
+        return
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 optional
+            OTLPSpanExporter,
+        )
+        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 as above
+        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 as above
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 as above
+    except ImportError:
+        raise PartMissing(
+            f"{_WHERETO[0]} is set, and OpenTelemetry is not installed; "
+            "pip install 'hubbub[tracing]', or unset it"
+        ) from None
+    # Its name and nothing of the host: a collector adds what its operator wants to know.
+    provider = TracerProvider(resource=Resource({"service.name": f"hubbub-{role}"}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    _tracer = provider.get_tracer("hubbub")
+
+
+@contextmanager
+def span(name: str, reports: int = 0) -> Iterator[None]:
+    """One step of a trace; nothing, unless this process is traced."""
+    if _tracer is None:
+        yield
+        return
+    with _tracer.start_as_current_span(name, record_exception=False) as step:
+        if reports:
+            step.set_attribute("hubbub.reports", reports)
+        yield
+
+
+def headers() -> Sequence[tuple[str, str]]:
+    """What a call onward carries, so that its trace goes on there."""
+    if _tracer is None:
+        return ()
+    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 installed, if traced
+        TraceContextTextMapPropagator,
+    )
+
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier)
+    return tuple(carrier.items())
+
+
+@contextmanager
+def continued(metadata: Mapping[str, str]) -> Iterator[None]:
+    """Go on with the trace that a call came with; a shuffler's, never a device's."""
+    if _tracer is None or _HEADER not in metadata:
+        yield
+        return
+    from opentelemetry import context  # noqa: PLC0415 installed, if traced
+    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 as above
+        TraceContextTextMapPropagator,
+    )
+
+    carrier = {_HEADER: metadata[_HEADER]}
+    token = context.attach(TraceContextTextMapPropagator().extract(carrier))
+    try:
+        yield
+    finally:
+        context.detach(token)
