@@ -14,5 +14,6 @@ def test_a_cluster_that_fails_over_grows_and_restarts_loses_nothing(tmp_path: Pa
     done = found["done"]
     assert isinstance(done, dict)
     assert done["master killed"] == 2, found
+    assert done["failed over"] >= 1, found
     assert done["with keys"] > 0, found
     assert int(str(found["sent"])) > 5000, found

@@ -15,7 +15,7 @@ from hubbub.errors import BadParameter
 if TYPE_CHECKING:
     from hubbub.client.channel import Channel
 
-__all__ = ["GrpcTransport", "is_loopback"]
+__all__ = ["GrpcTransport"]
 
 _LEAVE_SECONDS: Final = 0.5
 _OTHERS_SECONDS: Final = 60.0
@@ -29,7 +29,7 @@ class GrpcTransport:
     """
 
     def __init__(self, address: str, *, roots: str | None, insecure: bool = False) -> None:
-        if insecure and not is_loopback(address):
+        if insecure and not _is_loopback(address):
             raise BadParameter(
                 f"{address} is not on this machine: insecure is for loopback alone; use TLS"
             )
@@ -98,8 +98,7 @@ class GrpcTransport:
             return self._channel
 
 
-def is_loopback(address: str) -> bool:
-    """Whether HOST:PORT is on this machine."""
+def _is_loopback(address: str) -> bool:
     host = address.rsplit(":", 1)[0].strip("[]")
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -9,8 +9,8 @@ from typing import Any, Final
 from hubbub.catalog import Bundle, read_bundle
 from hubbub.cli.load_devices import Load, Seen, Times, drive
 from hubbub.cli.show import progress, say, table
-from hubbub.client.grpc_transport import is_loopback
 from hubbub.errors import BadParameter
+from hubbub.serving.tls import is_loopback
 
 __all__ = ["add"]
 

@@ -90,8 +90,8 @@ def run_clustered(home: Path, seed: int, tell: Tell) -> dict[str, object]:
     with ClusteredHouse(home) as house:
         cluster = house.cluster
         steps: list[Callable[[], None]] = [
-            lambda: _kill_a_master(cluster, chance, done, tell),
-            lambda: _kill_a_master(cluster, chance, done, tell),
+            lambda: _kill_a_master(cluster, chance, chance.choice([6, 9]), done, tell),
+            lambda: _kill_a_master(cluster, chance, chance.choice([0.5, 6, 9]), done, tell),
             lambda: _move_slots(cluster, chance, done, tell),
             lambda: house.restart_everything(tell),
             lambda: house.add_aggregator(tell),
@@ -118,12 +118,14 @@ def run_clustered(home: Path, seed: int, tell: Tell) -> dict[str, object]:
     }
 
 
-def _kill_a_master(cluster: Cluster, chance: random.Random, done: Counter[str], tell: Tell) -> None:
+def _kill_a_master(
+    cluster: Cluster, chance: random.Random, away: float, done: Counter[str], tell: Tell
+) -> None:
     """Its replica takes over, unless it is back before anyone noticed."""
     victim = chance.choice([node for node in cluster.masters() if cluster.has_slots(node)])
     tell(f"master {victim.port} is killed")
     victim.kill()
-    time.sleep(chance.choice([0.5, 6.0, 9.0]))
+    time.sleep(away)
     victim.child.start()
     cluster.wait(BACK_SECONDS)
     done["master killed"] += 1
