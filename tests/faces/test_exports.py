@@ -118,14 +118,19 @@ def test_a_webhook_has_an_address() -> None:
         Webhook("file:///etc/passwd", b"", MemoryTold())
 
 
-def test_the_dashboard_shows_what_is_exposed(home: House) -> None:
-    dashboard: dict[str, Any] = json.loads((ROOT / "deploy/grafana/hubbub.json").read_text())
-    asked = {
+def asked_by(dashboard: dict[str, Any]) -> set[str]:
+    """The metrics that its panels ask Prometheus for."""
+    return {
         name
         for panel in dashboard["panels"]
         for target in panel["targets"]
-        for name in re.findall(r"\bhubbub_\w+", target["expr"])
+        for name in re.findall(r"\b(?:hubbub|process)_\w+", target["expr"])
     }
+
+
+def test_the_dashboard_shows_what_is_exposed(home: House) -> None:
+    dashboard: dict[str, Any] = json.loads((ROOT / "deploy/grafana/hubbub.json").read_text())
+    asked = asked_by(dashboard)
     told = httpx2.get(f"{home.page}/metrics").text
     exposed = set(re.findall(r"^# TYPE (\S+)", told, re.MULTILINE))
     of_services = {"hubbub_reports", "hubbub_store_up"}  # at --metrics-listen of both

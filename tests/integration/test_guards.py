@@ -5,8 +5,10 @@ import logging
 import ssl
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,16 @@ from hubbub.cli.embedded_redis import free_port
 from hubbub.cli.local_run import LocalRun
 from hubbub.cli.remote import law
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
-from hubbub.serving import Limiter, Metrics, Server, Stages, TlsFolder, Window, connect_redis
+from hubbub.serving import (
+    Limiter,
+    Metrics,
+    Server,
+    Stages,
+    TlsFolder,
+    Window,
+    channel,
+    connect_redis,
+)
 from hubbub.shuffler.batch import Policy
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
@@ -30,11 +41,19 @@ from hubbub.shuffler.pressure import Pressure
 from hubbub.shuffler.service import LARGEST_SUBMIT_BYTES, ShufflerService
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1.report_pb2 import SealedReport
-from hubbub.wire.v1.services_pb2 import Batch, StatusRequest, SubmitRequest, SubmitResponse
+from hubbub.wire.v1.services_pb2 import (
+    Batch,
+    StatusRequest,
+    StatusResponse,
+    SubmitRequest,
+    SubmitResponse,
+)
 from hubbub.wire.v1.services_pb2_grpc import (
     IngestStub,
+    OperatorServicer,
     OperatorStub,
     ShufflerStub,
+    add_OperatorServicer_to_server,
     add_ShufflerServicer_to_server,
 )
 from tests.conftest import Made
@@ -370,3 +389,47 @@ def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None:
             )
 
     asyncio.run(body())
+
+
+def test_a_name_of_several_is_called_in_turn_and_asked_again() -> None:
+    """`localhost` is of two addresses; the second server is there only later."""
+    port = free_port()
+    calls: Counter[str] = Counter()
+
+    class Counting(OperatorServicer):
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        async def Status(  # noqa: N802 named by the proto
+            self, request: StatusRequest, context: Any
+        ) -> StatusResponse:
+            del request, context
+            calls[self._name] += 1
+            return StatusResponse()
+
+    async def body() -> None:
+        servers = []
+        one = channel(f"localhost:{port}", tls=None)
+        for host in ("127.0.0.1", "[::1]"):
+            servicer = Counting(host)
+            server = Server(
+                f"{host}:{port}",
+                [partial(add_OperatorServicer_to_server, servicer)],
+                tls=None,
+                callers=None,
+                connection_seconds=0.5,
+            )
+            await server.start()
+            servers.append(server)
+            deadline = time.monotonic() + 30
+            while not calls[host]:
+                with suppress(grpc.aio.AioRpcError):  # the other one is not there yet
+                    await OperatorStub(one).Status(StatusRequest(), timeout=5)
+                assert time.monotonic() < deadline, calls
+                await asyncio.sleep(0.05)
+        await one.close()
+        for server in servers:
+            await server.stop(1)
+
+    asyncio.run(body())
+    assert set(calls) == {"127.0.0.1", "[::1]"}

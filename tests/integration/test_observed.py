@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -23,8 +24,10 @@ from hubbub.errors import PartMissing
 from hubbub.serving import whole
 from hubbub.serving.tracing import start_tracing
 from tests.conftest import Made
+from tests.faces.test_exports import asked_by
 from tests.integration.test_guards import scraped
 
+ROOT = Path(__file__).parents[2]
 PEOPLE = 60
 
 
@@ -96,6 +99,14 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
             redis.kill()  # something to say
             redis.wait()
             time.sleep(3)
+        # The dashboard of operations and the alerts ask for nothing that is not there.
+        dashboard = json.loads((ROOT / "deploy/grafana/operations.json").read_text())
+        alerts = (ROOT / "deploy/prometheus/alerts.yml").read_text()
+        asked = asked_by(dashboard) | set(re.findall(r"\bhubbub_\w+", alerts))
+        exposed = {name.partition("{")[0] for _, name in told} | {"hubbub_reports"}
+        # Of calls that were turned away, and batches tried in vain, there are none yet.
+        assert asked - exposed <= {"hubbub_turned_away_calls_total"}
+
         # What a stage took is there for each.
         for stage in ("add", "deliver", "batch", "open", "fold", "commit"):
             count = told["", f'hubbub_stage_seconds_count{{stage="{stage}"}}']

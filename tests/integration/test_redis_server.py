@@ -4,6 +4,8 @@ import asyncio
 import logging
 import re
 import secrets
+import shutil
+import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +26,7 @@ from hubbub.mechanisms import Totals
 from hubbub.serving import RedisServer, Window, connect_redis
 from hubbub.shuffler.batch import Take
 from hubbub.shuffler.pool import Pool
+from tests.cluster import Cluster, redis_cluster
 from tests.servers import has_tls, redis_server
 from tests.stores import crowd, totals
 from tests.system.chaos.line import Line
@@ -179,10 +182,10 @@ def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
 
 
 def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
-    """The users of deploy/redis, on one server."""
-    users = (ROOT / "deploy/redis/users.acl").read_text()
+    """The users that ship, on one server."""
+    users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()
     (tmp_path / "users.acl").write_text(users)
-    assert len(re.findall(r">CHANGE-ME-\w+", users)) == 2
+    assert len(re.findall(r">CHANGE-ME-\w+", users)) == 3
 
     async def body(port: int) -> None:
         urls = [
@@ -278,12 +281,16 @@ def test_redis_over_tls_checks_who_it_is(tmp_path: Path) -> None:
 
 
 def test_the_configuration_that_ships_is_one(tmp_path: Path) -> None:
-    """Every line of deploy/redis/redis.conf is understood, with places of its own."""
+    """Every line of redis.conf is understood, with places of its own."""
     if not has_tls():
         pytest.skip("this Redis server has no TLS: install redis-server, that of Debian has")
     write_certificates(tmp_path / "tls", [])
-    text = (ROOT / "deploy/redis/redis.conf").read_text().replace("/etc/redis", str(tmp_path))
-    (tmp_path / "users.acl").write_text((ROOT / "deploy/redis/users.acl").read_text())
+    text = (
+        (ROOT / "deploy/hubbub/cli/redis/redis.conf")
+        .read_text()
+        .replace("/etc/redis", str(tmp_path))
+    )
+    (tmp_path / "users.acl").write_text((ROOT / "deploy/hubbub/cli/redis/users.acl").read_text())
     port = free_port()
     text = text.replace("tls-port 6379", f"tls-port {port}")
     settings = dict(line.split(" ", 1) for line in text.splitlines() if line[:1] not in {"#", ""})
@@ -293,3 +300,84 @@ def test_the_configuration_that_ships_is_one(tmp_path: Path) -> None:
         tmp_path / "redis", port, **{k.replace("-", "_"): v for k, v in settings.items()}
     ):
         _connected(url)
+
+
+def test_what_is_kept_is_there_again_though_users_are_limited(tmp_path: Path) -> None:
+    """Redis reads its append-only file as its default user; where that may do nothing, 7.0 drops
+    every script that it reads, which is everything of ours."""
+    shutil.copyfile(ROOT / "deploy/hubbub/cli/redis/users.acl", tmp_path / "users.acl")
+    held = []
+
+    async def body(port: int, number: int) -> None:
+        server = await connect_redis(f"redis://shuffler:CHANGE-ME-SHUFFLER@127.0.0.1:{port}/0")
+        pool = Pool(server)
+        if number:
+            await pool.add({WINDOW: _reports(number)})
+        held.append(await pool.held())
+        await server.close()
+        with pytest.raises(StoreUnavailable, match=r"Auth|NOAUTH"):
+            await connect_redis(f"redis://127.0.0.1:{port}/0")
+
+    for number in (50, 0):
+        with redis_server(
+            tmp_path / "redis", appendonly="yes", aclfile=f'"{tmp_path}/users.acl"'
+        ) as port:
+            _run(body(port, number))
+    assert held == [50, 50]
+
+
+def test_a_backup_is_restored_as_the_runbook_says(tmp_path: Path) -> None:
+    held = []
+
+    async def fill(port: int, number: int) -> None:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        if number:
+            await Pool(server).add({WINDOW: _reports(number)})
+        held.append(await Pool(server).held())
+        await server.close()
+
+    with redis_server(tmp_path / "old", appendonly="yes") as port:
+        _run(fill(port, 40))
+        with redis.Redis(port=port) as client:
+            before = client.lastsave()
+            time.sleep(1.1)
+            client.bgsave()
+            while client.lastsave() == before:
+                time.sleep(0.05)
+        (tmp_path / "new").mkdir()
+        shutil.copyfile(tmp_path / "old" / "dump.rdb", tmp_path / "new" / "dump.rdb")
+        _run(fill(port, 5))  # after the backup
+    with redis_server(tmp_path / "new", appendonly="no") as port, redis.Redis(port=port) as client:
+        client.config_set("appendonly", "yes")
+        while client.info("persistence")["aof_rewrite_in_progress"]:
+            time.sleep(0.05)
+    with redis_server(tmp_path / "new", appendonly="yes") as port:
+        _run(fill(port, 0))
+    assert held == [40, 45, 40]
+
+
+def test_each_role_may_do_its_work_on_a_cluster_too(tmp_path: Path) -> None:
+    users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text().splitlines()
+
+    async def body(cluster: Cluster) -> None:
+        hosts = cluster.url.removeprefix("redis://")
+        for role in ("shuffler", "aggregator"):
+            url = f"redis://{role}:CHANGE-ME-{role.upper()}@{hosts}"
+            server = await connect_redis(url, replicas=1)
+            if role == "shuffler":
+                pool = Pool(server)
+                await pool.add({WINDOW: _reports(50)})
+                taken = await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW))
+                assert len(await pool.hold(WINDOW, taken or b"", None)) == 20
+            else:
+                store = RedisStore(server, 3)
+                assert await store.shards(WINDOW) == 3
+                assert (await store.add(WINDOW, _commit([bytes(16)])))[0] is Outcome.APPLIED
+            assert await server.memory() == 0
+            await server.close()
+
+    with redis_cluster(tmp_path) as cluster:
+        for node in cluster.nodes:
+            for line in users[2:]:
+                node.ask("ACL", "SETUSER", *line.split()[1:])
+        _run(body(cluster))

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Final
 
 from hubbub.aggregator.drops import Drops, Folder, RedisTold, Taker, Webhook
 from hubbub.aggregator.housekeeping import Housekeeping
@@ -33,6 +33,9 @@ from hubbub.wire.v1.services_pb2_grpc import (
     add_ReleasesServicer_to_server,
 )
 
+# So soon a shuffler knows of an aggregator that was added.
+_CONNECTION_SECONDS: Final = 60.0
+
 
 async def _serve(settings: Settings) -> None:
     tls = settings.common.tls
@@ -53,6 +56,7 @@ async def _serve(settings: Settings) -> None:
         [lambda server: add_IngestServicer_to_server(IngestService(intake), server)],
         tls=tls,
         callers=("shuffler",),
+        connection_seconds=_CONNECTION_SECONDS,
     )
     people = Server(
         settings.query_listen,

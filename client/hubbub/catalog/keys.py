@@ -5,6 +5,7 @@ travels with a report, and one that differs from the schedule is refused, so it 
 """
 
 import json
+import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -190,7 +191,10 @@ def _read(path: Path) -> bytes:
 
 def _read_secret(path: Path) -> bytes:
     raw = _read(path)
-    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+    found = path.stat()
+    # An orchestrator mounts secrets as its own, readable to the group that the service runs in.
+    handed = found.st_uid != os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IXGRP)
+    if found.st_mode & (stat.S_IRWXO if handed else stat.S_IRWXG | stat.S_IRWXO):
         raise KeysUnusable(f"{path} is readable by others; run: chmod 600 {path}")
     return raw
 

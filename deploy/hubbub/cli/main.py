@@ -16,6 +16,7 @@ __all__ = ["main", "whole_parser"]
 # Only the module of the command that was asked for is imported: starting takes half as long.
 _COMMANDS: Final = {
     "demo": "demo",
+    "init": "init_command",
     "up": "up",
     "catalog": "catalog_commands",
     "keys": "key_commands",

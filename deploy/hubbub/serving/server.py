@@ -26,6 +26,8 @@ class Server:
     tls: the server's certificates; None for plain text, on loopback alone.
     callers: the roles whose certificate, of the same authority, lets in; None: anyone.
     admit: who may call now; asked before a call is read.
+    connection_seconds: callers are asked to connect anew after so long, when their calls are done,
+        and so find servers that were added behind the same name.
 
     Raises:
         ServiceUnavailable: the address is taken, or is plain text away from this machine.
@@ -40,6 +42,7 @@ class Server:
         callers: Collection[str] | None,
         largest_message_bytes: int = LARGEST_MESSAGE_BYTES,
         admit: Admit | None = None,
+        connection_seconds: float | None = None,
     ) -> None:
         self._server = grpc.aio.server(
             interceptors=[Strict(admit, callers if tls else None)],
@@ -48,6 +51,11 @@ class Server:
                 # A second service on a taken port must fail, not share its callers.
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", largest_message_bytes),
+                *(
+                    [("grpc.max_connection_age_ms", round(1000 * connection_seconds))]
+                    if connection_seconds
+                    else []
+                ),
             ],
         )
         for add in add_services:
@@ -90,6 +98,8 @@ def channel(address: str, *, tls: TlsFolder | None) -> grpc.aio.Channel:
         ("grpc.max_receive_message_length", LARGEST_MESSAGE_BYTES),
         # A peer that restarts is back within a second; waiting longer only delays.
         ("grpc.max_reconnect_backoff_ms", 1000),
+        # A name may be of several: each is called in turn.
+        ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}'),
     ]
     if tls is None:
         check_plain(address)

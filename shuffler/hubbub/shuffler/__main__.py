@@ -66,6 +66,7 @@ async def _serve(settings: Settings) -> None:
         },
         gauges={
             "held_reports": lambda: pressure.reports,
+            "held_reports_limit": lambda: settings.max_pool,
             "unwritten_reports": lambda: intake.waiting,
             "batches_under_way": lambda: mixer.under_way,
             "redis_memory_ratio": lambda: pressure.memory,

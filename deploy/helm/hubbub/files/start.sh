@@ -1,0 +1,1 @@
+../../../hubbub/cli/redis/start.sh

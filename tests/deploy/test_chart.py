@@ -1,0 +1,215 @@
+"""The Helm chart: rendered, checked against the schemas of Kubernetes, and against what we run.
+
+Rendered by `helm` where there is one, and by the engine it is made of where there is Go
+(tests/deploy/chart). What only a cluster could show is that it schedules and enforces all of it.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+from hubbub.aggregator.settings import parse as parse_aggregator
+from hubbub.serving.probe import main as probe
+from hubbub.shuffler.settings import parse as parse_shuffler
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "deploy" / "helm" / "hubbub"
+KUBERNETES = ("1.27", "1.30", "1.33")
+GO_LIBRARIES = Path("/usr/share/gocode/src/github.com/Masterminds/sprig")
+
+NEEDED: dict[str, Any] = {"image": {"repository": "registry.example.org/team"}}
+EVERYTHING: dict[str, Any] = {
+    "image": {"repository": "registry.example.org/team", "pullSecrets": ["pull"]},
+    "redis": {"create": True, "storageClassName": "fast"},
+    "shuffler": {
+        "arguments": ["--peer-rate=0"],
+        "autoscaling": {"unwrittenReports": 10_000},
+        "service": {"annotations": {"example.org/balancer": "tcp"}},
+    },
+    "aggregator": {"shards": 4, "redisReplicas": 1, "autoscaling": {"waitingReports": 50_000}},
+    "nodeSelector": {"disk": "ssd"},
+    "tolerations": [{"key": "telemetry", "operator": "Exists"}],
+}
+BARE: dict[str, Any] = {
+    "image": {"repository": "registry.example.org/team"},
+    "secrets": {"tokens": ""},
+    "shuffler": {"autoscaling": {"enabled": False}, "service": {"type": "ClusterIP"}},
+    "aggregator": {"autoscaling": {"enabled": False}},
+    "networkPolicies": {"enabled": False},
+}
+
+
+def _rendered(values: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
+    if helm := shutil.which("helm"):
+        file = folder / "values.yaml"
+        file.write_text(yaml.safe_dump(values))
+        command = [helm, "template", "prod", str(CHART), "--namespace", "web", "-f", str(file)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+    go = shutil.which("go")
+    if not go or not GO_LIBRARIES.exists():
+        pytest.skip(
+            "neither helm nor Go with Debian's golang-github-masterminds-sprig-dev and "
+            "golang-gopkg-yaml.v3-dev: install one of them"
+        )
+    return subprocess.run(
+        [go, "run", str(ROOT / "tests/deploy/chart/main.go"), str(CHART), "prod", "web"],
+        input=yaml.safe_dump(values),
+        env={
+            **os.environ,
+            "GO111MODULE": "off",
+            "GOPATH": "/usr/share/gocode",
+            "GOCACHE": str(folder / "go"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _documents(values: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+    done = _rendered(values, folder)
+    assert done.returncode == 0, done.stderr
+    return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("chart")
+
+
+@pytest.mark.parametrize("values", [NEEDED, EVERYTHING, BARE], ids=["needed", "everything", "bare"])
+def test_what_it_makes_is_what_kubernetes_takes(values: dict[str, Any], cache: Path) -> None:
+    documents = _documents(values, cache)
+    for document in documents:
+        for version in KUBERNETES:
+            kubernetes_validate.validate(document, version, strict=True)
+    named = [(document["kind"], document["metadata"]["name"]) for document in documents]
+    assert len(named) == len(set(named))
+
+
+def test_the_services_take_the_arguments_that_they_are_given(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://redis.example.org/0")
+    for values in (NEEDED, EVERYTHING, BARE):
+        pods = _pods(_documents(values, cache))
+        shuffler = parse_shuffler(pods["shuffler"]["containers"][0]["args"])
+        assert shuffler.aggregators == ("prod-hubbub-aggregator:7071",)
+        aggregator = parse_aggregator(pods["aggregator"]["containers"][0]["args"])
+        assert bool(aggregator.http_listen) == (values is not BARE)
+        for pod in (pods["shuffler"], pods["aggregator"]):
+            [container] = pod["containers"]
+            # Every file that an argument names is in a volume that is mounted.
+            mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+            volumes = {volume["name"] for volume in pod["volumes"]}
+            assert {mount["name"] for mount in container["volumeMounts"]} == volumes
+            for argument in container["args"]:
+                if path := re.search(r"=(/etc/hubbub/\w+)", argument):
+                    assert path[1] in mounts, argument
+            checked = container["readinessProbe"]["exec"]["command"]
+            assert checked[2] == probe.__module__
+            ports = {port["containerPort"] for port in container["ports"]}
+            assert int(checked[3].partition(":")[2]) in ports
+
+
+def test_every_container_is_hardened(cache: Path) -> None:
+    for pod in _pods(_documents(EVERYTHING, cache)).values():
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["automountServiceAccountToken"] is False
+        for container in pod["containers"]:
+            own = container["securityContext"]
+            assert own["readOnlyRootFilesystem"] is True
+            assert own["allowPrivilegeEscalation"] is False
+            assert own["capabilities"] == {"drop": ["ALL"]}
+            assert container["resources"]["limits"]["memory"]
+
+
+def test_policies_say_who_may_talk_to_whom(cache: Path) -> None:
+    documents = _documents(EVERYTHING, cache)
+    pods = {
+        document["metadata"]["labels"]["app.kubernetes.io/component"]: document["spec"]["template"][
+            "metadata"
+        ]["labels"]
+        for document in documents
+        if document["kind"] in {"Deployment", "StatefulSet"}
+    }
+    policies = [d["spec"] for d in documents if d["kind"] == "NetworkPolicy"]
+
+    def allowed(source: str, target: str, port: int) -> bool:
+        return all(
+            any(
+                port in [entry["port"] for entry in rule["ports"]]
+                and (
+                    way not in rule
+                    or any(_selects(peer.get("podSelector"), pods[other]) for peer in rule[way])
+                )
+                for rule in policy[kind]
+            )
+            for policy in policies
+            for kind, way, own, other in (
+                ("egress", "to", source, target),
+                ("ingress", "from", target, source),
+            )
+            if _selects(policy["podSelector"], pods[own])
+        )
+
+    assert set(pods) == {"shuffler", "aggregator", "redis-pool", "redis-totals"}
+    for part, labels in pods.items():  # nobody is left without a policy
+        assert any(_selects(policy["podSelector"], labels) for policy in policies), part
+    assert allowed("shuffler", "aggregator", 7071)
+    assert allowed("shuffler", "redis-pool", 6379)
+    assert allowed("aggregator", "redis-totals", 6379)
+    assert allowed("aggregator", "shuffler", 7073)
+    for source, target, port in (
+        ("shuffler", "redis-totals", 6379),
+        ("aggregator", "redis-pool", 6379),
+        ("shuffler", "aggregator", 7072),
+        ("shuffler", "aggregator", 7076),
+        ("redis-pool", "aggregator", 7071),
+        ("redis-totals", "redis-pool", 6379),
+    ):
+        assert not allowed(source, target, port), (source, target, port)
+
+
+def _selects(selector: dict[str, Any] | None, labels: dict[str, str]) -> bool:
+    wanted = (selector or {"matchLabels": {"": ""}})["matchLabels"]
+    return bool(wanted.items() <= labels.items())
+
+
+def _pods(documents: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        document["metadata"]["labels"]["app.kubernetes.io/component"]: document["spec"]["template"][
+            "spec"
+        ]
+        for document in documents
+        if document["kind"] in {"Deployment", "StatefulSet"}
+    }
+
+
+def test_a_value_that_is_missing_or_wrong_is_refused(cache: Path) -> None:
+    done = _rendered({}, cache)
+    assert done.returncode != 0
+    assert "image.repository: where the images" in done.stderr
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    jsonschema.validate(values, schema)
+    for path, wrong in (
+        (("shuffler", "replicas"), 0),
+        (("aggregator", "shards"), 300),
+        (("shuffler", "arguments"), ["peer-rate 0"]),
+        (("networkPolicies", "enable"), True),
+        (("image", "pullPolicy"), "Sometimes"),
+    ):
+        copy = json.loads(json.dumps(values))
+        copy[path[0]][path[1]] = wrong
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(copy, schema)

@@ -1,0 +1,287 @@
+"""deploy/compose: its schema, and what it says run for real, in the places that it says.
+
+No container engine is needed: every service is started as the file has it, with a folder in the
+place of a container's root and ports of this machine in the place of its network. What only an
+engine could show is that images build and start, and that the networks are apart.
+"""
+
+import json
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import yaml
+
+from hubbub.catalog import Catalog, read_bundle, read_catalog
+from hubbub.cli.child import Child
+from hubbub.cli.demo import close_epochs
+from hubbub.cli.embedded_redis import free_port, redis_binary
+from hubbub.cli.init_command import initialise
+from hubbub.cli.main import main
+from hubbub.cli.remote import Endpoints, law
+from hubbub.client import Client, GrpcTransport, MemoryState
+from hubbub.errors import KeysUnusable
+from hubbub.serving import balances, whole
+from tests.conftest import CATALOG
+from tests.servers import has_tls
+
+ROOT = Path(__file__).parents[2]
+COMPOSE = ROOT / "deploy" / "compose"
+PEOPLE = 60
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((COMPOSE / "compose.yaml").read_text())
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of deploy/, with what `hubbub init` makes in deploy/compose."""
+    deploy = tmp_path_factory.mktemp("installation") / "deploy"
+    shutil.copytree(ROOT / "deploy", deploy, ignore=shutil.ignore_patterns("hubbub"))
+    folder = deploy / "compose"
+    (folder / "metrics.toml").write_text(CATALOG)
+    assert main(["init", str(folder), "--catalog", str(folder / "metrics.toml")]) == 0
+    return folder
+
+
+def test_the_file_is_a_compose_file() -> None:
+    schema = ["--builtin-schema", "vendor.compose-spec", str(COMPOSE / "compose.yaml")]
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("check-jsonschema")), *schema],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_file_that_it_names_is_there_after_init(
+    document: dict[str, Any], installed: Path
+) -> None:
+    files = [entry["file"] for kind in ("configs", "secrets") for entry in document[kind].values()]
+    for service in document["services"].values():
+        files += service.get("env_file", [])
+        files += [volume.split(":")[0] for volume in service.get("volumes", [])]
+        for kind in ("configs", "secrets"):
+            for used in service.get(kind, []):
+                assert used["source"] in document[kind], used
+    for file in files:
+        assert (installed / file).exists(), file
+    # Of the variables it needs, those without a default are in .env.
+    needed = set(re.findall(r"\$\{(\w+):\?", (COMPOSE / "compose.yaml").read_text()))
+    env = (installed / ".env").read_text()
+    assert needed == {"HUBBUB_USER"} == set(re.findall(r"^(\w+)=", env, re.MULTILINE))
+    assert not re.search(r"=0:", env), "nothing runs as root"
+    assert "CHANGE-ME" not in (installed / "redis" / "users.acl").read_text()
+
+
+def test_secrets_are_readable_to_their_owner_alone(
+    document: dict[str, Any], installed: Path
+) -> None:
+    for name, secret in document["secrets"].items():
+        assert (installed / secret["file"]).stat().st_mode & 0o077 == 0, name
+    for name in ("shuffler.env", "aggregator.env", "keys/operator.key"):
+        assert (installed / name).stat().st_mode & 0o077 == 0, name
+    everywhere = json.dumps(document)
+    assert "operator.key" not in everywhere, "the key that signs bundles stays out"
+
+
+def test_every_service_is_hardened_and_reaches_what_it_must(document: dict[str, Any]) -> None:
+    services = document["services"]
+    for name, service in services.items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["user"].startswith("${HUBBUB_USER"), name
+        assert "no-new-privileges:true" in service["security_opt"], name
+    together = {
+        frozenset((one, other))
+        for one in services
+        for other in services
+        if one != other and set(services[one]["networks"]) & set(services[other]["networks"])
+    }
+    ours = {"redis-pool", "redis-totals", "shuffler", "aggregator"}
+    assert {pair for pair in together if pair <= ours} == {
+        frozenset({"shuffler", "redis-pool"}),
+        frozenset({"aggregator", "redis-totals"}),
+        frozenset({"shuffler", "aggregator"}),
+    }
+    # To the outside only what devices need; the rest to this machine.
+    outside = [p for s in services.values() for p in s.get("ports", []) if p[:4] != "127."]
+    assert outside == ["7070:7070"]
+
+
+class Machine:
+    """What the compose file says, as processes of this machine."""
+
+    def __init__(self, document: dict[str, Any], installed: Path, home: Path) -> None:
+        self.home = home
+        self._document, self._installed = document, installed
+        ports = {6379: free_port(), **{port: free_port() for port in range(7070, 7077)}}
+        self.ports = {("redis-totals", 6379): free_port()}
+        for name in ("redis-pool", "shuffler", "aggregator"):
+            self.ports |= {(name, inner): outer for inner, outer in ports.items()}
+        self.children: dict[str, Child] = {}
+        home.mkdir()
+
+    def root(self, name: str) -> Path:
+        return self.home / name
+
+    def start(self, name: str) -> None:
+        service = self._document["services"][name]
+        root = self.root(name)
+        if not root.exists():
+            for kind in ("configs", "secrets"):
+                for used in service[kind]:
+                    place = root / used["target"].lstrip("/")
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    source = self._installed / self._document[kind][used["source"]]["file"]
+                    place.write_text(self._here(name, source.read_text()))
+                    place.chmod(source.stat().st_mode)
+            for volume in service.get("volumes", []):
+                source, target = volume.split(":")[:2]
+                place = root / target.lstrip("/")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.symlink_to(self._installed / source)
+        if name.startswith("redis"):
+            command = ["sh", *service["entrypoint"][1:], "/etc/redis/redis.conf"]
+        else:
+            command = [sys.executable, "-m", f"hubbub.{name}", *service["command"]]
+        environment = {"PATH": f"{Path(redis_binary()).parent}:/usr/bin:/bin"}
+        for file in service.get("env_file", []):
+            for line in (self._installed / file).read_text().splitlines():
+                key, _, value = line.partition("=")
+                environment[key] = self._here(name, value)
+        self.children[name] = Child(
+            name,
+            [self._here(name, word) for word in command],
+            environment,
+            self.home / f"{name}.log",
+        )
+
+    def _here(self, name: str, text: str) -> str:
+        """Paths and addresses of a container, on this machine."""
+        for place in ("/etc/hubbub", "/etc/redis", "/etc/prometheus"):
+            text = text.replace(place, f"{self.root(name)}{place}")
+        for (host, inner), outer in self.ports.items():
+            text = re.sub(rf"(?<![\w.-]){host}:{inner}\b", f"127.0.0.1:{outer}", text)
+            if host == name:
+                text = text.replace(f"0.0.0.0:{inner}", f"127.0.0.1:{outer}")
+                text = text.replace(f"tls-port {inner}", f"tls-port {outer}")
+        data = self.root(name) / "data"
+        return text.replace("appendonly yes", f'dir "{data}"\nappendonly yes')
+
+
+@pytest.fixture
+def machine(document: dict[str, Any], installed: Path, tmp_path: Path) -> Iterator[Machine]:
+    if not has_tls():
+        pytest.skip("this Redis server has no TLS: install redis-server, that of Debian has")
+    machine = Machine(document, installed, tmp_path / "machine")
+    try:
+        for name in ("redis-pool", "redis-totals"):
+            machine.start(name)
+        time.sleep(0.5)
+        for name in ("shuffler", "aggregator"):
+            machine.start(name)
+        yield machine
+    finally:
+        for child in machine.children.values():
+            child.stop()
+
+
+def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
+    for name, inner in (("shuffler", 7070), ("aggregator", 7072)):
+        _until_probed(machine, name, inner)
+    # Devices report, with the bundle that init made.
+    bundle = read_bundle(installed / "app.hubbub")
+    front = f"127.0.0.1:{machine.ports['shuffler', 7070]}"
+    transport = GrpcTransport(front, roots=bundle.roots)
+    for _ in range(PEOPLE):
+        client = Client(bundle, MemoryState(), transport, hold_seconds=None)
+        client.report("theme", "dark")
+        assert client.flush(20)
+    transport.pause()
+    # The pool's Redis is killed, and starts as the file has it: nothing is gone.
+    machine.children["redis-pool"].process.kill()
+    machine.children["redis-pool"].process.wait()
+    machine.children["redis-pool"].start()
+    time.sleep(1)
+    where = Endpoints(
+        query=f"127.0.0.1:{machine.ports['aggregator', 7072]}",
+        shuffler_status=f"127.0.0.1:{machine.ports['shuffler', 7073]}",
+        tls=str(installed / "tls"),
+    )
+    url = (machine.root("shuffler"), (installed / "shuffler.env").read_text().strip())
+    close_epochs(machine._here("shuffler", url[1].partition("=")[2]))
+    deadline = time.monotonic() + 60
+    while True:
+        terms = whole(law(where).values())
+        if terms["counted"] == PEOPLE and balances(terms):
+            break
+        assert time.monotonic() < deadline, terms
+        time.sleep(0.2)
+    # Prometheus gets what its configuration asks for, with the certificate and the token of it.
+    scraped = yaml.safe_load((COMPOSE / "prometheus.yml").read_text())["scrape_configs"]
+    for job in scraped:
+        context = ssl.create_default_context(cafile=str(installed / "tls" / "ca.pem"))
+        headers = {}
+        if "cert_file" in job["tls_config"]:
+            tls = installed / "tls"
+            context.load_cert_chain(tls / "analyst.pem", tls / "analyst.key")
+        if "authorization" in job:
+            token = (installed / "passwords" / "prometheus.token").read_text()
+            headers["Authorization"] = f"Bearer {token}"
+        [target] = job["static_configs"][0]["targets"]
+        name, _, inner = target.partition(":")
+        address = f"{job['scheme']}://localhost:{machine.ports[name, int(inner)]}/metrics"
+        with httpx2.Client(verify=context) as scraper:
+            answer = scraper.get(address, headers=headers)
+            assert answer.status_code == 200
+            assert "hubbub_" in answer.text
+            assert not headers or scraper.get(address).status_code == 401
+
+
+def _until_probed(machine: Machine, name: str, inner: int) -> None:
+    """By the health check of its image."""
+    text = (ROOT / "deploy" / "Containerfile").read_text()
+    [command] = [
+        json.loads(check)
+        for check in re.findall(r'CMD (\["/opt/hubbub/bin/python", "-m", .*\])', text)
+        if f'"127.0.0.1:{inner}"' in check
+    ]
+    command = [sys.executable, *command[1:]]
+    command = [
+        str(machine.root(name) / word.lstrip("/")) if word.startswith("/etc/") else word
+        for word in command
+    ]
+    place = command.index(f"127.0.0.1:{inner}")
+    command[place] = f"127.0.0.1:{machine.ports[name, inner]}"
+    deadline = time.monotonic() + 30
+    while True:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return
+        machine.children[name].check()
+        assert time.monotonic() < deadline, done.stderr
+        time.sleep(0.2)
+
+
+def test_init_overwrites_nothing(tmp_path: Path) -> None:
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    catalog: Catalog = read_catalog(tmp_path / "metrics.toml")
+    initialise(tmp_path / "a", catalog, ["aggregator.example.org"])
+    with pytest.raises(KeysUnusable, match="nothing is overwritten"):
+        initialise(tmp_path / "a", catalog, [])
+    (tmp_path / "b").write_text("a file")
+    with pytest.raises(KeysUnusable):
+        initialise(tmp_path / "b", catalog, [])

@@ -1,0 +1,201 @@
+"""The other files of deploy/: container file, units, alerts; each by its own checker."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hubbub.aggregator.settings import parse as parse_aggregator
+from hubbub.shuffler.settings import parse as parse_shuffler
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+ALERTS = DEPLOY / "prometheus" / "alerts.yml"
+
+
+def _ran(*command: str, **more: Any) -> str:
+    """What it printed; it must end well."""
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        command, capture_output=True, text=True, check=False, **more
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_the_container_file_is_in_order() -> None:
+    hadolint = str(Path(sys.executable).with_name("hadolint"))
+    _ran(hadolint, "--failure-threshold", "info", str(DEPLOY / "Containerfile"))
+    text = (DEPLOY / "Containerfile").read_text()
+    targets = re.findall(r"^FROM base AS (shuffler|aggregator|tools)$", text, re.MULTILINE)
+    assert targets == ["shuffler", "aggregator", "tools"]
+    assert text.count("USER 10001:10001") == len(targets)
+
+
+@pytest.mark.timeout(400)
+def test_the_image_of_a_shuffler_holds_what_it_needs_and_no_more(tmp_path: Path) -> None:
+    """The commands of the container file, here, on what `.dockerignore` lets in."""
+    source = tmp_path / "src"
+    let_in = re.findall(r"^!(\S+)", (ROOT / ".dockerignore").read_text(), re.MULTILINE)
+    tracked = _ran("git", "ls-files", "--", *let_in, cwd=ROOT).split()
+    for name in tracked:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, source / name)
+    builder, image = tmp_path / "builder", tmp_path / "opt" / "hubbub"
+    _ran(sys.executable, "-m", "venv", str(builder))
+    pip = [str(builder / "bin" / "pip"), "--disable-pip-version-check"]
+    locks = source / "locks"
+    _ran(*pip, "install", "--require-hashes", "-r", str(locks / "build.lock"))
+    wheel = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path / "dist")]
+    _ran(*pip, *wheel, str(source))
+    _ran(sys.executable, "-m", "venv", "--without-pip", str(image))
+    inside = [*pip, "--python", str(image / "bin" / "python"), "install"]
+    _ran(*inside, "--require-hashes", "-r", str(locks / "shuffler.lock"))
+    [built] = (tmp_path / "dist").glob("*.whl")
+    _ran(*inside, "--no-deps", str(built))
+    python = str(image / "bin" / "python")
+    assert "--streams" in _ran(python, "-m", "hubbub.shuffler", "--help", env={})
+    assert "HOST:PORT" in _ran(python, "-m", "hubbub.serving.probe", "--help", env={})
+    absent = (
+        "import importlib.util as u; print([n for n in ('numpy','scipy','pip') if u.find_spec(n)])"
+    )
+    assert _ran(python, "-c", absent, env={}).strip() == "[]"
+
+
+def test_units_are_understood_and_give_arguments_that_services_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://redis.example.org/0")
+    parse = {"shuffler": parse_shuffler, "aggregator": parse_aggregator}
+    for role, parsed in parse.items():
+        text = (DEPLOY / "systemd" / f"hubbub-{role}.service").read_text()
+        [started] = re.findall(r"^ExecStart=((?:.*\\\n)*.*)$", text, re.MULTILINE)
+        words = started.replace("\\\n", " ").replace("%d", str(tmp_path)).split()
+        assert words[1:3] == ["-m", f"hubbub.{role}"]
+        assert words.pop() == "$HUBBUB_ARGUMENTS"
+        parsed(words[3:])
+        (tmp_path / f"hubbub-{role}.service").write_text(
+            text.replace("/opt/hubbub/bin/python", os.path.realpath(sys.executable))
+        )
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("no systemd-analyze: install systemd")
+    units = [str(tmp_path / f"hubbub-{role}.service") for role in parse]
+    assert _ran("systemd-analyze", "verify", *units).strip() == ""
+    for unit in units:
+        told = _ran("systemd-analyze", "security", "--offline=true", unit)
+        [exposure] = re.findall(r"Overall exposure level for \S+: ([\d.]+)", told)
+        assert float(exposure) < 2.5, told
+
+
+def _alerts() -> list[dict[str, Any]]:
+    [group] = yaml.safe_load(ALERTS.read_text())["groups"]
+    rules: list[dict[str, Any]] = group["rules"]
+    return rules
+
+
+def _series(name: str, values: str, **labels: str) -> dict[str, str]:
+    inside = ",".join(f'{key}="{value}"' for key, value in labels.items())
+    return {"series": f"{name}{{{inside}}}", "values": values}
+
+
+QUIET = [
+    _series("up", "1x60", job="hubbub-shuffler", instance="a"),
+    _series("hubbub_store_up", "1x60", job="hubbub-shuffler", instance="a"),
+    _series("hubbub_batches_total", "0+5x60", outcome="delivered", job="hubbub-shuffler"),
+    _series("hubbub_batches_total", "0+1x60", outcome="tried_in_vain", job="hubbub-shuffler"),
+    _series("hubbub_held_reports", "100x60", job="hubbub-shuffler"),
+    _series("hubbub_held_reports_limit", "2000000x60", job="hubbub-shuffler"),
+    _series("hubbub_turned_away_calls_total", "0+9x60", reason="peer_limit"),
+    _series("hubbub_redis_memory_ratio", "0.1x60"),
+    _series("hubbub_opening_key_days_left", "200x60"),
+    *(
+        _series("hubbub_reports", values, stream="theme", epoch="7", term=term, instance=instance)
+        # Two shufflers tell the same, and while reports come in the terms never agree.
+        for term, values, instance in (
+            ("acknowledged", "0+1000x60", "a"),
+            ("acknowledged", "0+1000x60", "b"),
+            ("pooled", "50x60", "a"),
+            ("counted", "0+900x60", "c"),
+            ("rejected:expired", "0+1x60", "c"),
+        )
+    ),
+    _series("hubbub_stage_seconds_bucket", "0+10x60", stage="commit", le="0.1"),
+    _series("hubbub_stage_seconds_bucket", "0+10x60", stage="commit", le="+Inf"),
+]
+# What each needs beside, or instead of, what is quiet.
+SICK: dict[str, list[dict[str, str]]] = {
+    "HubbubServiceDown": [_series("up", "0x60", job="hubbub-aggregator", instance="z")],
+    "HubbubStoreDown": [_series("hubbub_store_up", "0x60", job="hubbub-aggregator")],
+    "HubbubDeliveryWaits": [
+        _series("hubbub_batches_total", "7x60", outcome="delivered", job="hubbub-shuffler")
+    ],
+    "HubbubReportsPileUp": [_series("hubbub_held_reports", "1500000x60", job="hubbub-shuffler")],
+    "HubbubTurnsDevicesAway": [
+        _series("hubbub_turned_away_calls_total", "0+3x60", reason="store_full")
+    ],
+    "HubbubRedisNearlyFull": [_series("hubbub_redis_memory_ratio", "0.75x60")],
+    "HubbubKeysRunOut": [_series("hubbub_opening_key_days_left", "20x60")],
+    "HubbubManyRejected": [
+        _series(
+            "hubbub_reports",
+            "0+90x60",
+            stream="theme",
+            epoch="7",
+            term="rejected:wrong_key",
+            instance="c",
+        )
+    ],
+    "HubbubSlowCommits": [
+        _series("hubbub_stage_seconds_bucket", "0+90x60", stage="commit", le="5"),
+        _series("hubbub_stage_seconds_bucket", "0+90x60", stage="commit", le="+Inf"),
+    ],
+    "HubbubLawBroken": [
+        _series("hubbub_reports", "1000x60", stream="page", epoch="7", term="acknowledged"),
+        _series("hubbub_reports", "990x60", stream="page", epoch="7", term="counted"),
+    ],
+}
+
+
+def test_every_alert_fires_when_it_should_and_not_otherwise(tmp_path: Path) -> None:
+    names = [rule["alert"] for rule in _alerts()]
+    assert names == list(SICK)
+    if not shutil.which("promtool"):
+        pytest.skip("no promtool: install prometheus")
+    _ran("promtool", "check", "rules", str(ALERTS))
+    tests = [_case(QUIET, names, None)]
+    for name, sick in SICK.items():
+        replaced = {series["series"] for series in sick}
+        rest = [series for series in QUIET if series["series"] not in replaced]
+        tests.append(_case([*rest, *sick], names, name))
+    file = tmp_path / "tests.yml"
+    document = {"rule_files": [str(ALERTS)], "evaluation_interval": "1m", "tests": tests}
+    file.write_text(yaml.safe_dump(document))
+    done = subprocess.run(
+        ["promtool", "test", "rules", str(file)], capture_output=True, text=True, check=False
+    )
+    # It compares whole alerts, texts too; which ones it found beyond "none" is what is asked here.
+    fired = re.findall(r"name: (\w+),\s+alertname: (\w+), time", done.stdout + done.stderr)
+    assert fired == [(name, name) for name in SICK], done.stdout + done.stderr
+
+
+def _case(series: list[dict[str, str]], names: list[str], expected: str | None) -> dict[str, Any]:
+    return {
+        "interval": "1m",
+        "input_series": series,
+        "alert_rule_test": [
+            {"eval_time": "55m", "alertname": name, "exp_alerts": []} for name in names
+        ],
+        "name": expected or "quiet",
+    }
+
+
+def test_the_files_of_an_installation_speak_of_things_that_exist() -> None:
+    for rule in _alerts():
+        for document in re.findall(r"docs/[\w./-]+\.md", json.dumps(rule)):
+            assert (ROOT / document).exists(), document
