@@ -1,82 +1,120 @@
-"""Runs every stage, prints the table, and writes it to benchmarks/RESULTS.md."""
+"""Runs the stages, prints the table, and writes it to benchmarks/RESULTS.md beside what was before.
+
+python -m benchmarks [STAGE ...]: some of them; the others keep their last figures.
+"""
 
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks import mechanisms
 from benchmarks.answers import answering
+from benchmarks.bulk import bulk
 from benchmarks.device import randomize, sealing
+from benchmarks.history import Run, fell, newest, read_history, write_run
 from benchmarks.host import latency, memory, report
 from benchmarks.measure import Row
 from benchmarks.overload import overload
 from benchmarks.queries import decoding, estimating
-from benchmarks.services import folding, path, storing
+from benchmarks.services import folding, opening, storing
+from benchmarks.wire import transport
 
-STAGES = (
-    *(randomize, report, memory, latency, sealing, folding),
-    *(storing, estimating, decoding, answering, path, overload),
+STAGES: Final[Sequence[Callable[[], Iterator[Row]]]] = (
+    *(randomize, report, memory, latency, sealing, opening, transport, folding),
+    *(storing, estimating, decoding, answering, bulk, overload),
 )
-RESULTS = Path(__file__).with_name("RESULTS.md")
-_PEERS = (
+_GRID: Final = "mechanisms"
+RESULTS: Final = Path(__file__).with_name("RESULTS.md")
+_PEERS: Final = (
     "Peers (pure-ldp, multi-freq-ldpy, opendp) at epsilon 1, measured in the same run in an "
     "environment of their own; the first two draw from generators that are not private."
 )
-_NO_PEERS = "The peers could not be installed here."
-HEADER = ("stage", "ours", "limit, in the same run", "ratio", "reach")
+HEADER: Final = ("stage", "ours", "limit, in the same run", "ratio", "reach", "")
 
 
-def main() -> int:
-    """Measure, show, keep."""
+def main(asked: Sequence[str]) -> int:
+    """Measure, show, keep. 2 if a stage is asked for that there is not."""
+    names = [stage.__name__ for stage in STAGES]
+    unknown = set(asked) - {*names, _GRID}
+    if unknown:
+        print(f"no stage {', '.join(sorted(unknown))}; there are {', '.join([*names, _GRID])}")
+        return 2
+    history = read_history()
     rows: list[Row] = []
     for stage in STAGES:
-        if sys.stderr.isatty():
-            print(f"measuring: {stage.__name__} ...", file=sys.stderr)
-        rows += stage()
-    cells = [(r.stage, r.ours, r.limit, f"{r.ratio:.2f}", r.reach) for r in rows]
-    _show(HEADER, cells)
-    if sys.stderr.isatty():
-        print("measuring: peers ...", file=sys.stderr)
-    best = mechanisms.peers()
-    grid = mechanisms.rows(list(mechanisms.figures()), best)
-    _show(mechanisms.HEADER, grid)
+        if not asked or stage.__name__ in asked:
+            _tell(stage.__name__)
+            rows += stage()
+    _show(HEADER, [_cells(row, fell(row, history)) for row in rows])
+    grid: list[list[str]] = []
+    if not asked or _GRID in asked:
+        _tell("peers")
+        best = mechanisms.peers()
+        if not best:
+            print("The peers could not be installed here.", file=sys.stderr)
+        grid = [list(row) for row in mechanisms.rows(list(mechanisms.figures()), best)]
+        _show(mechanisms.HEADER, grid)
     made = (
-        f"{datetime.now(UTC):%Y-%m-%d}: {platform.machine()}, {os.cpu_count()} cores, "
+        f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, {os.cpu_count()} cores, "
         f"Python {platform.python_version()}"
     )
-    lines = [
-        "# Results",
-        "",
-        f"Made by `make bench` on {made}.",
-        "Absolute figures drift from machine to machine; the limit is measured in the same run.",
-        "",
-        *_markdown(HEADER, cells),
-        "",
-        "## Mechanisms",
-        "",
-        "100,000 reports each, in 250 collections (5,000 where one number is estimated). "
-        + (_PEERS if best else _NO_PEERS),
-        "",
-        *_markdown(mechanisms.HEADER, grid),
-    ]
-    RESULTS.write_text("\n".join(lines) + "\n")
+    run = Run(made, rows, grid)
+    write_run(run)
+    RESULTS.write_text("\n".join(_document([*history, run])) + "\n")
     return 0
 
 
-def _show(header: tuple[str, ...], cells: Sequence[tuple[str, ...]]) -> None:
+def _document(history: Sequence[Run]) -> list[str]:
+    """All stages with their last figures, in their order; worse ones and older ones say so."""
+    last = newest(history)
+    today = history[-1].made
+    cells = []
+    for row, made in last.values():
+        before = [run for run in history if run.made != made or row not in run.rows]
+        said = [fell(row, before), "" if made == today else f"of {made}"]
+        cells.append(_cells(row, "; ".join(filter(None, said))))
+    grids = [(run.grid, run.made) for run in history if run.grid]
+    lines = [
+        "# Results",
+        "",
+        f"Made by `make bench` on {today}. Every run is kept in benchmarks/history.jsonl.",
+        "Absolute figures drift from machine to machine; the limit is measured in the same run,",
+        "and a ratio that is over 15% worse than the last one of its stage is pointed out.",
+        "",
+        *_markdown(HEADER, cells),
+    ]
+    if grids:
+        grid, made = grids[-1]
+        about = "100,000 reports each, in 250 collections (5,000 where one number is estimated). "
+        lines += ["", "## Mechanisms", "", f"{about}{_PEERS} Made on {made}.", ""]
+        lines += _markdown(mechanisms.HEADER, grid)
+    return lines
+
+
+def _cells(row: Row, remark: str) -> tuple[str, ...]:
+    return (row.stage, row.ours, row.limit, f"{row.ratio:.2f}", row.reach, remark)
+
+
+def _tell(what: str) -> None:
+    if sys.stderr.isatty():
+        print(f"measuring: {what} ...", file=sys.stderr)
+
+
+def _show(header: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
     table = Table(*header)
     for row in cells:
         table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 140).print(table)
 
 
-def _markdown(header: tuple[str, ...], cells: Sequence[tuple[str, ...]]) -> list[str]:
+def _markdown(header: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
     return [
         "| " + " | ".join(header) + " |",
         "|" + "---|" * len(header),
@@ -85,4 +123,4 @@ def _markdown(header: tuple[str, ...], cells: Sequence[tuple[str, ...]]) -> list
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,9 +1,8 @@
-"""The stages on the device: randomize and seal; and opening, which sealing is measured by."""
+"""The stages on the device: randomize and seal."""
 
-import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -11,13 +10,10 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
 from benchmarks.measure import Row, rate
 from benchmarks.own import own_hubbub, times
-from hubbub.aggregator.opener import Opener
 from hubbub.catalog import (
     epoch_at,
     epoch_start,
     key_at,
-    open_sealed,
-    read_opening_keys,
     seal,
     seal_info,
 )
@@ -64,9 +60,8 @@ def randomize() -> Iterator[Row]:
 
 
 def sealing() -> Iterator[Row]:
-    """The sender's sealing beside the library's own; opening in all processes beside one core."""
+    """The sender's sealing beside the library's own."""
     with own_hubbub() as run:
-        private = read_opening_keys(run.home / "keys" / "opening.keys.json")
         epoch = epoch_at(time.time(), "day")
         key = key_at(run.bundle.keys, epoch_start(epoch, "day"))
         if key is None:
@@ -75,29 +70,11 @@ def sealing() -> Iterator[Row]:
         suite = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
         raw = rate(lambda: times(2000, suite.encrypt, bytes(18), key.key, info))
         ours = rate(lambda: times(2000, seal, bytes(18), key.key, info))
-        yield Row("seal, one core", f"{ours:,.0f}/s", f"library {raw:,.0f}/s", ours / raw, ">= .9")
-        opening = next(k for k in private if k.id == key.id).load()
-        sealed = [seal(bytes(18), key.key, info) for _ in range(8000)]
-        one_core = rate(lambda: times(2000, open_sealed, sealed[0], opening, info))
-        processes = os.cpu_count() or 1
-        opener = Opener(private, processes)
-
-        async def everything() -> None:
-            await opener.open("homepage", epoch, key.id, sealed)
-
-        asyncio.run(everything())  # the processes start with the first batch
-        together = rate(lambda: _run(everything, len(sealed)))
-        opener.close()
-        limit = one_core * processes
         yield Row(
-            f"open, {processes} processes",
-            f"{together:,.0f}/s",
-            f"library x {processes}: {limit:,.0f}/s",
-            together / limit,
+            "seal, one core",
+            f"{ours:,.0f}/s",
+            f"library {raw:,.0f}/s",
+            ours / raw,
             ">= .9",
+            more=True,
         )
-
-
-def _run(coroutine: Callable[[], Coroutine[Any, Any, None]], number: int) -> int:
-    asyncio.run(coroutine())
-    return number

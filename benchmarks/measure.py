@@ -5,20 +5,24 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Row", "rate"]
+__all__ = ["ROUNDS", "Row", "rate"]
 
 ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: ours against a limit, and what should be reached."""
+    """One line of the table: ours against a limit, and what should be reached.
+
+    more: whether a larger ratio is better; of what is timed a smaller one is.
+    """
 
     stage: str
     ours: str
     limit: str
     ratio: float
     reach: str
+    more: bool = False
 
 
 def rate(work: Callable[[], int], rounds: int = ROUNDS) -> float:

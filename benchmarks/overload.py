@@ -5,13 +5,13 @@ By hand: python -m benchmarks.overload 60
 
 import asyncio
 import json
+import os
 import secrets
 import sys
 import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,20 +20,16 @@ import grpc
 import grpc.aio
 
 from benchmarks.measure import Row
-from hubbub.catalog import epoch_at, epoch_start, key_at, read_bundle, seal, seal_info
+from benchmarks.stock import sealed_stock
 from hubbub.cli.demo import close_epochs
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.remote import law
 from hubbub.cli.up import demo_catalog
-from hubbub.mechanisms import SystemBits
 from hubbub.serving import balances, whole
-from hubbub.wire.v1.report_pb2 import SealedReport
-from hubbub.wire.v1.services_pb2 import SubmitRequest
 
-__all__ = ["overload"]
+__all__ = ["Bounded", "overload"]
 
 _REPORTS_A_CALL = 500  # as the SDK sends what has waited
-_SEAL_AT_ONCE = 2
 _TIMES = 10
 _MOST_HELD = 30_000
 _UNLOADED_SECONDS = 15.0
@@ -41,13 +37,23 @@ _SUBMIT = "/hubbub.wire.v1.Shuffler/Submit"
 _PUSHBACK = "grpc-retry-pushback-ms"
 
 
-class _Bounded(LocalRun):
+class Bounded(LocalRun):
     """A shuffler that holds little, so that it has to refuse soon."""
 
     def _service(self, role: str, *arguments: str, redis_url: str) -> None:
         if role == "shuffler":
             arguments += ("--max-pool", str(_MOST_HELD))
         super()._service(role, *arguments, redis_url=redis_url)
+
+    def resident_bytes(self) -> dict[str, int]:
+        """What each service holds in memory now, with the processes that it started."""
+        found = {}
+        for child in self._children:
+            pid = child.process.pid
+            others = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            pages = [Path(f"/proc/{one}/statm").read_text().split()[1] for one in (pid, *others)]
+            found[child.name] = sum(map(int, pages)) * os.sysconf("SC_PAGE_SIZE")
+        return found
 
 
 @dataclass
@@ -88,6 +94,7 @@ def overload(seconds: float = 20.0) -> Iterator[Row]:
         f"taken without it {found['taken_unloaded']:,.0f}/s",
         found["ratio"],
         ">= .8",
+        more=True,
     )
 
 
@@ -95,7 +102,7 @@ def measure(seconds: float) -> dict[str, float]:
     """Figures by name; an AssertionError if a report was lost or counted twice."""
     with (
         tempfile.TemporaryDirectory() as home,
-        _Bounded(Path(home), demo_catalog(), Ports.free()) as run,
+        Bounded(Path(home), demo_catalog(), Ports.free()) as run,
     ):
         return asyncio.run(_measure(run, seconds))
 
@@ -180,28 +187,8 @@ def _counted(run: LocalRun) -> int:
 
 def _requests(run: LocalRun, number: int) -> list[bytes]:
     """So many calls of fresh reports, sealed by all cores."""
-    shares = [(str(run.bundle_path), number // _SEAL_AT_ONCE)] * _SEAL_AT_ONCE
-    with ProcessPoolExecutor(_SEAL_AT_ONCE) as pool:
-        return [request for part in pool.map(_sealed, shares) for request in part]
-
-
-def _sealed(share: tuple[str, int]) -> list[bytes]:
-    path, number = share
-    bundle = read_bundle(Path(path))
-    metric, epoch = bundle.metric("education"), epoch_at(time.time(), "day")
-    key = key_at(bundle.keys, epoch_start(epoch, "day"))
-    if key is None:
-        raise AssertionError("keys of today")
-    info, coins = seal_info("education", epoch), SystemBits()
-
-    def report() -> SealedReport:
-        sealed = seal(metric.randomizer.randomize(3, coins), key.key, info)
-        return SealedReport(stream="education", epoch=epoch, key_id=key.id, sealed=sealed)
-
-    return [
-        SubmitRequest(reports=[report() for _ in range(_REPORTS_A_CALL)]).SerializeToString()
-        for _ in range(number)
-    ]
+    stock = sealed_stock(run.bundle_path, number * _REPORTS_A_CALL)
+    return [stock.submission(n * _REPORTS_A_CALL, _REPORTS_A_CALL) for n in range(number)]
 
 
 if __name__ == "__main__":

@@ -46,13 +46,17 @@ class Opener:
         """
         loop = asyncio.get_running_loop()
         info = seal_info(stream, epoch)
-        chunks = [sealed[first : first + _CHUNK] for first in range(0, len(sealed), _CHUNK)]
+        # End to end: one copy of the bytes on each side, where a list would be an object a report.
+        length = len(sealed[0])
+        chunks = [
+            b"".join(sealed[first : first + _CHUNK]) for first in range(0, len(sealed), _CHUNK)
+        ]
         while True:
             executor = self._executor
             try:
                 opened = await asyncio.gather(
                     *(
-                        loop.run_in_executor(executor, _open_chunk, info, key_id, chunk)
+                        loop.run_in_executor(executor, _open_chunk, info, key_id, chunk, length)
                         for chunk in chunks
                     )
                 )
@@ -64,7 +68,7 @@ class Opener:
                     self._executor = self._start()
         payloads = np.frombuffer(b"".join(p for p, _ in opened), dtype=np.uint8)
         did_open = np.frombuffer(b"".join(o for _, o in opened), dtype=np.bool_)
-        return payloads.reshape(len(sealed), len(sealed[0]) - SEAL_BYTES), did_open
+        return payloads.reshape(len(sealed), length - SEAL_BYTES), did_open
 
     def forget(self, ids: Collection[int]) -> None:
         """Hold these keys no more: other processes take over, without them."""
@@ -98,16 +102,16 @@ def _hold_keys(private: Mapping[int, bytes]) -> None:
     _keys.update({i: X25519PrivateKey.from_private_bytes(raw) for i, raw in private.items()})
 
 
-def _open_chunk(info: bytes, key_id: int, sealed: Sequence[bytes]) -> tuple[bytes, bytes]:
+def _open_chunk(info: bytes, key_id: int, sealed: bytes, length: int) -> tuple[bytes, bytes]:
     """Payloads end to end, and a byte per report: 1 if it did open. Runs in a worker."""
     key = _keys.get(key_id)
-    nothing = bytes(len(sealed[0]) - SEAL_BYTES)
+    nothing = bytes(length - SEAL_BYTES)
     payloads, did_open = [], bytearray()
-    for report in sealed:
+    for first in range(0, len(sealed), length):
         payload = None
         if key is not None:
             try:
-                payload = open_sealed(report, key, info)
+                payload = open_sealed(sealed[first : first + length], key, info)
             except BadPayload:
                 payload = None
         payloads.append(nothing if payload is None else payload)

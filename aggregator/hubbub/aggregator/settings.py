@@ -34,6 +34,13 @@ class Settings:
     shards: int
 
 
+def _processors() -> int:
+    """How many this process may run on: fewer than there are, in a container bound to some."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def parse(arguments: Sequence[str] | None = None) -> Settings:
     """The settings on a command line. Exits with a message if it is wrong.
 
@@ -97,8 +104,8 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     parser.add_argument(
         "--processes",
         type=int,
-        default=os.cpu_count() or 1,
-        help="processes that open reports (%(default)s)",
+        default=_processors(),
+        help="processes that open reports (as many as the processors it may use: %(default)s)",
     )
     parser.add_argument(
         "--shards",

@@ -1,0 +1,277 @@
+"""Millions of reports: through the aggregator, through two of them, and through everything.
+
+They are sealed beforehand, once for all three. By hand: python -m benchmarks.bulk 300
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+import numpy as np
+import redis
+
+from benchmarks.measure import Row
+from benchmarks.overload import Bounded
+from benchmarks.stock import Stock, library_rate, sealed_stock
+from hubbub.cli.child import Child
+from hubbub.cli.demo import close_epochs
+from hubbub.cli.embedded_redis import EmbeddedRedis, free_port
+from hubbub.cli.local_run import Ports
+from hubbub.cli.remote import law
+from hubbub.cli.up import demo_catalog
+from hubbub.serving import TlsFolder, whole
+
+__all__ = ["bulk"]
+
+_SUSTAINED_SECONDS: Final = 300.0
+_SIZES: Final = (10_000, 100_000, 1_000_000, 10_000_000)
+_BATCH: Final = 5000
+_AT_ONCE: Final = 3  # batches under way, as a shuffler has them
+_SUBMISSION: Final = 500
+_DEVICES: Final = 8
+_EACH: Final = 150_000  # for each aggregator, where one and two are compared
+_APPLY: Final = "/hubbub.wire.v1.Ingest/Apply"
+_SUBMIT: Final = "/hubbub.wire.v1.Shuffler/Submit"
+
+
+def bulk(seconds: float = _SUSTAINED_SECONDS) -> Iterator[Row]:
+    """The rows of all three."""
+    everywhere = os.sched_getaffinity(0)
+    cores = sorted(everywhere)
+    with tempfile.TemporaryDirectory() as home:
+        # What is measured has two cores; what feeds it has the others, where there are any.
+        os.sched_setaffinity(0, cores[:2])
+        with Bounded(Path(home), demo_catalog(), Ports.free()) as run:
+            os.sched_setaffinity(0, everywhere)
+            opening = library_rate(run.home)
+            stock = sealed_stock(run.bundle_path, max(_SIZES))
+            os.sched_setaffinity(0, cores[2:] or cores)
+            yield from asyncio.run(_sustained(run, stock, 2 * opening, seconds))
+        os.sched_setaffinity(0, everywhere)
+        with ExitStack() as stack:
+            yield from _growing(Path(home), stack, stock)
+        with ExitStack() as stack:
+            yield from _side_by_side(Path(home), stack, stock, cores)
+    os.sched_setaffinity(0, everywhere)
+
+
+class _Devices:
+    """Submit from a stock, as fast as it is taken; wait when told to."""
+
+    def __init__(self, run: Bounded, stock: Stock, seconds: float) -> None:
+        self._run, self._stock, self._seconds = run, stock, seconds
+        self._places = iter(range(0, len(stock), _SUBMISSION))
+        self.began = time.perf_counter()
+        self.sent = 0
+
+    async def submit(self) -> None:
+        """Until the time is over, or the stock is."""
+        credentials = grpc.ssl_channel_credentials((self._run.bundle.roots or "").encode())
+        async with grpc.aio.secure_channel(self._run.bundle.shuffler, credentials) as channel:
+            await asyncio.gather(*(self._device(channel) for _ in range(_DEVICES)))
+
+    async def _device(self, channel: grpc.aio.Channel) -> None:
+        submit: Any = channel.unary_unary(_SUBMIT)
+        for place in self._places:
+            request = self._stock.submission(place, _SUBMISSION)
+            while (hint := await _refused(submit, request)) is not None:
+                await asyncio.sleep(min(hint, 0.2))
+            self.sent += _SUBMISSION
+            if time.perf_counter() - self.began > self._seconds:
+                return
+
+
+async def _refused(submit: Any, request: bytes) -> float | None:
+    """How long the shuffler says to wait; None once it has taken the reports."""
+    try:
+        await submit(request, timeout=60)
+    except grpc.aio.AioRpcError as error:
+        if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+            raise
+        return int(dict(error.trailing_metadata() or ())["grpc-retry-pushback-ms"]) / 1000
+    return None
+
+
+async def _sustained(run: Bounded, stock: Stock, limit: float, seconds: float) -> list[Row]:
+    """From Submit to counted over TLS, as fast as it is taken; services and Redis on two cores."""
+    devices = _Devices(run, stock, seconds)
+    submitting = asyncio.create_task(devices.submit())
+    sizes: list[dict[str, int]] = []
+    counts: list[tuple[float, int]] = []
+    while not submitting.done():
+        await asyncio.sleep(1)
+        sizes.append(run.resident_bytes())
+        counts.append((time.perf_counter(), await asyncio.to_thread(_counted, run)))
+        if sys.stderr.isatty():
+            print(f"\r\033[K{counts[-1][1]:,} counted", end="", file=sys.stderr)
+    await submitting
+    await asyncio.to_thread(close_epochs, run.shuffler_redis)
+    deadline = time.monotonic() + 120
+    while await asyncio.to_thread(_counted, run) != devices.sent:
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{devices.sent} were acknowledged, and it does not drain")
+        await asyncio.sleep(0.2)
+    # Between two looks, past the start of the opening processes.
+    (first, before), (last, after) = counts[min(4, len(counts) - 2)], counts[-1]
+    counted = (after - before) / (last - first)
+    took = last - devices.began
+    rows = [
+        Row(
+            f"the whole path, sealed to counted, {seconds:.0f} s on 2 cores",
+            f"{counted:,.0f}/s ({after:,} reports in {took:.0f} s)",
+            f"library open x 2: {limit:,.0f}/s",
+            counted / limit,
+            ">= .6",
+            more=True,
+        )
+    ]
+    for name in ("shuffler", "aggregator"):
+        early = max(size[name] for size in sizes[len(sizes) // 5 : len(sizes) // 2])
+        late = max(size[name] for size in sizes[len(sizes) // 2 :])
+        rows.append(
+            Row(
+                f"the whole path, memory of the {name}",
+                f"{late / 1e6:.0f} MB in the second half",
+                f"{early / 1e6:.0f} MB in the first, past its start",
+                late / early,
+                "<= 1.05",
+            )
+        )
+    return rows
+
+
+def _counted(run: Bounded) -> int:
+    return whole(law(run.endpoints).values())["counted"]
+
+
+class _Aggregator:
+    """One aggregator of its own, fed as a shuffler feeds it."""
+
+    def __init__(self, home: Path, url: str, cores: Sequence[int], processes: int) -> None:
+        self._home = home
+        self.address = f"127.0.0.1:{free_port()}"
+        arguments = ["--bundle", str(home / "app.hubbub"), "--processes", str(processes)]
+        arguments += [
+            "--keys",
+            str(home / "keys" / "opening.keys.json"),
+            "--tls",
+            str(home / "tls"),
+        ]
+        arguments += ["--listen", self.address, "--query-listen", f"127.0.0.1:{free_port()}"]
+        arguments += ["--metrics-listen", f"127.0.0.1:{free_port()}"]
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, cores)  # what is started inherits it
+        self.child = Child(
+            "aggregator",
+            [sys.executable, "-m", "hubbub.aggregator", *arguments],
+            {**os.environ, "HUBBUB_REDIS_URL": url},
+            home / "log" / "aggregator-of-its-own.log",
+        )
+        os.sched_setaffinity(0, before)
+
+    async def feed(self, stock: Stock, first: int, number: int) -> None:
+        """Apply these reports in batches, a few at a time."""
+        credentials = TlsFolder(self._home / "tls", "shuffler").channel_credentials()
+        options = [("grpc.max_send_message_length", 64 << 20)]
+        async with grpc.aio.secure_channel(self.address, credentials, options) as channel:
+            apply: Any = channel.unary_unary(_APPLY)
+            places = iter(range(first, first + number, _BATCH))
+
+            async def feeder() -> None:
+                for place in places:
+                    await apply(stock.batch(place, _BATCH), timeout=120, wait_for_ready=True)
+
+            await asyncio.gather(*(feeder() for _ in range(_AT_ONCE)))
+
+    def cpu_seconds(self) -> float:
+        """Of it and its opening processes, so far."""
+        pid = self.child.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ticks = 0
+        for one in (str(pid), *children):
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _growing(home: Path, stack: ExitStack, stock: Stock) -> Iterator[Row]:
+    """The time that so many reports take, on a log-log line."""
+    server = EmbeddedRedis(home / "redis-growth")
+    stack.callback(server.stop)
+    cores = sorted(os.sched_getaffinity(0))
+    one = _Aggregator(home, server.url, cores, len(cores))
+    stack.callback(one.child.stop)
+    asyncio.run(one.feed(stock, 0, 8 * _BATCH))  # its processes start with the first batches
+    seconds = []
+    for size in _SIZES:
+        with redis.Redis.from_url(server.url) as client:
+            client.flushall()
+        began = time.perf_counter()
+        asyncio.run(one.feed(stock, 0, size))
+        seconds.append(time.perf_counter() - began)
+    slope, _ = np.polyfit(np.log(_SIZES), np.log(seconds), 1)
+    shown = ", ".join(f"{size:.0e}: {t:.2f}" for size, t in zip(_SIZES, seconds, strict=True))
+    yield Row(
+        "growth, slope of log time by log reports",
+        f"{slope:.3f} (seconds of {shown})",
+        "linear: 1",
+        float(slope),
+        "1.0 +- .05",
+    )
+
+
+def _side_by_side(
+    home: Path, stack: ExitStack, stock: Stock, cores: Sequence[int]
+) -> Iterator[Row]:
+    """Two aggregators beside one, each with a core of its own where there are enough."""
+    apart = len(cores) >= 4  # noqa: PLR2004 one each, one for Redis, one for who feeds them
+    everywhere = os.sched_getaffinity(0)
+    if apart:
+        os.sched_setaffinity(0, cores[2:3])
+    server = EmbeddedRedis(home / "redis-two")
+    stack.callback(server.stop)
+    if apart:
+        os.sched_setaffinity(0, cores[3:4])
+    two = [_Aggregator(home, server.url, cores[n : n + 1] if apart else cores, 1) for n in range(2)]
+    for one in two:
+        stack.callback(one.child.stop)
+        asyncio.run(one.feed(stock, 0, _BATCH))
+    rates, cpu = [], []
+    for used in (two[:1], two):
+        with redis.Redis.from_url(server.url) as client:
+            client.flushall()
+        before = sum(one.cpu_seconds() for one in used)
+        began = time.perf_counter()
+
+        async def all_of_them(used: Sequence[_Aggregator] = used) -> None:
+            await asyncio.gather(*(one.feed(stock, n * _EACH, _EACH) for n, one in enumerate(used)))
+
+        asyncio.run(all_of_them())
+        rates.append(len(used) * _EACH / (time.perf_counter() - began))
+        cpu.append((sum(one.cpu_seconds() for one in used) - before) / (len(used) * _EACH))
+    os.sched_setaffinity(0, everywhere)
+    spent = " and ".join(f"{1e6 * seconds:.1f}" for seconds in cpu)
+    # With fewer cores than parts they share them; then what a report costs says it.
+    ratio = rates[1] / rates[0] if apart else 2 * cpu[0] / cpu[1]
+    how = "a core each, Redis and the feeder on others" if apart else "by processor time a report"
+    yield Row(
+        f"two aggregators beside one, {how}",
+        f"{rates[1]:,.0f}/s ({spent} us of processor a report)",
+        f"one: {rates[0]:,.0f}/s",
+        ratio,
+        ">= 1.8",
+        more=True,
+    )
+
+
+if __name__ == "__main__":
+    for row in bulk(float(sys.argv[1]) if len(sys.argv) > 1 else _SUSTAINED_SECONDS):
+        print(row)

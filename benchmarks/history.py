@@ -1,0 +1,59 @@
+"""Every result so far, a JSON object a line, so that a figure that fell is pointed out.
+
+Machines differ, so what is compared is the ratio to the limit or peer of the same run.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+from benchmarks.measure import Row
+
+__all__ = ["Run", "fell", "newest", "read_history", "write_run"]
+
+_FILE: Final = Path(__file__).with_name("history.jsonl")
+_WORSE: Final = 0.15
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run found. made: when and on what. grid: rows of the mechanisms' table."""
+
+    made: str
+    rows: list[Row]
+    grid: list[list[str]] = field(default_factory=list)
+
+
+def read_history(path: Path = _FILE) -> list[Run]:
+    """Oldest first."""
+    if not path.exists():
+        return []
+    found = []
+    for line in path.read_text().splitlines():
+        entry = json.loads(line)
+        rows = [Row(**row) for row in entry["rows"]]
+        found.append(Run(entry["made"], rows, entry.get("grid", [])))
+    return found
+
+
+def write_run(run: Run, path: Path = _FILE) -> None:
+    """Put one more behind the others."""
+    with path.open("a") as file:
+        file.write(json.dumps(asdict(run)) + "\n")
+
+
+def newest(history: Iterable[Run]) -> dict[str, tuple[Row, str]]:
+    """Of every stage the last row, and when it was made."""
+    return {row.stage: (row, run.made) for run in history for row in run.rows}
+
+
+def fell(row: Row, history: Sequence[Run]) -> str:
+    """By how much a figure is worse than the last one of its stage, if by more than 15%; or ""."""
+    before = newest(history).get(row.stage)
+    if before is None or not before[0].ratio or not row.ratio:
+        return ""
+    old = before[0].ratio
+    worse = 1 - row.ratio / old if row.more else row.ratio / old - 1
+    return f"WORSE by {worse:.0%} than on {before[1][:10]}" if worse > _WORSE else ""

@@ -1,0 +1,116 @@
+"""Reports sealed beforehand by all cores: sealing them costs nothing while others are timed."""
+
+import math
+import os
+import secrets
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+
+from benchmarks.measure import rate
+from benchmarks.own import times
+from hubbub.catalog import (
+    epoch_at,
+    epoch_start,
+    key_at,
+    open_sealed,
+    read_bundle,
+    read_opening_keys,
+    seal,
+    seal_info,
+)
+from hubbub.mechanisms import SystemBits
+from hubbub.wire.v1.report_pb2 import SealedReport
+from hubbub.wire.v1.services_pb2 import Batch, SubmitRequest
+
+__all__ = ["METRIC", "Stock", "library_rate", "sealed_stock"]
+
+METRIC: Final = "education"
+_PORTION: Final = 20_000
+
+
+@dataclass(frozen=True)
+class Stock:
+    """Sealed reports of one length, end to end."""
+
+    epoch: int
+    key_id: int
+    report_bytes: int
+    raw: bytes
+
+    def __len__(self) -> int:
+        return len(self.raw) // self.report_bytes
+
+    def reports(self, first: int, number: int) -> list[bytes]:
+        """Some of them."""
+        size = self.report_bytes
+        return [self.raw[i * size : (i + 1) * size] for i in range(first, first + number)]
+
+    def submission(self, first: int, number: int) -> bytes:
+        """A device's call, as bytes."""
+        return SubmitRequest(
+            reports=[
+                SealedReport(stream=METRIC, epoch=self.epoch, key_id=self.key_id, sealed=sealed)
+                for sealed in self.reports(first, number)
+            ]
+        ).SerializeToString()
+
+    def batch(self, first: int, number: int) -> bytes:
+        """A shuffler's call, as bytes."""
+        return Batch(
+            batch_id=secrets.token_bytes(16),
+            stream=METRIC,
+            epoch=self.epoch,
+            key_id=self.key_id,
+            sealed=self.reports(first, number),
+        ).SerializeToString()
+
+
+def sealed_stock(bundle_path: Path, number: int) -> Stock:
+    """So many reports of today, at least."""
+    portions = math.ceil(number / _PORTION)
+    parts: list[bytes] = []
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for part in pool.map(_seal, [str(bundle_path)] * portions):
+            parts.append(part)
+            if sys.stderr.isatty():
+                done = len(parts) / portions
+                print(f"\r\033[Ksealing {number:,} reports: {done:.0%}", end="", file=sys.stderr)
+    epoch, key_id, _ = _today(str(bundle_path))
+    return Stock(epoch, key_id, len(parts[0]) // _PORTION, b"".join(parts))
+
+
+def library_rate(home: Path) -> float:
+    """How many reports one core opens a second with the library alone; keys as a local run's."""
+    stock = sealed_stock(home / "app.hubbub", 1)
+    opening = read_opening_keys(home / "keys" / "opening.keys.json")
+    private = next(key for key in opening if key.id == stock.key_id).load()
+    [sealed] = stock.reports(0, 1)
+    return rate(lambda: times(4000, open_sealed, sealed, private, _info(stock.epoch)))
+
+
+def _info(epoch: int) -> bytes:
+    return seal_info(METRIC, epoch)
+
+
+def _today(path: str) -> tuple[int, int, X25519PublicKey]:
+    bundle, epoch = read_bundle(Path(path)), epoch_at(time.time(), "day")
+    key = key_at(bundle.keys, epoch_start(epoch, "day"))
+    if key is None:
+        raise AssertionError("keys of today")
+    return epoch, key.id, key.key
+
+
+def _seal(path: str) -> bytes:
+    epoch, _, key = _today(path)
+    metric, info, coins = (
+        read_bundle(Path(path)).metric(METRIC),
+        seal_info(METRIC, epoch),
+        SystemBits(),
+    )
+    return b"".join(seal(metric.randomizer.randomize(3, coins), key, info) for _ in range(_PORTION))
