@@ -1,4 +1,4 @@
-"""`hubbub plan`: before launch, which mechanism, how many reports, which epsilon."""
+"""`hubbub plan`: before launch, which mechanism, how many reports, which epsilon, what machines."""
 
 import argparse
 import json
@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from hubbub.catalog import Metric
 from hubbub.cli.plan_attack import attack, chosen_metrics
+from hubbub.cli.plan_capacity import add_capacity, capacity
 from hubbub.cli.plan_plot import plot
 from hubbub.cli.plan_show import row_json, show, show_simulated
 from hubbub.cli.plan_simulate import simulate
@@ -36,6 +37,7 @@ examples:
   hubbub plan --values 128 --reports 1e6 --error 0.001      which epsilon do I need?
   hubbub plan metrics.toml --metric theme --reports 50000 --simulate
   hubbub plan metrics.toml --attack                         what could fake reports do?
+  hubbub plan --capacity --devices 1e8 --per-day 1          how many machines?
 """
 _MOST_VALUES: Final = 1 << 20
 
@@ -44,7 +46,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add `plan` to the command line."""
     parser = commands.add_parser(
         "plan",
-        help="which mechanism, how many reports, which epsilon; what fake reports could do",
+        help="which mechanism, how many reports, which epsilon; fake reports; how many machines",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
     )
@@ -90,6 +92,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     fake.add_argument(
         "--targets", type=int, default=1, help="values promoted at once (%(default)s)"
     )
+    add_capacity(parser)
     parser.set_defaults(run=_run)
 
 
@@ -107,6 +110,8 @@ _whole.__name__ = "whole number"  # what argparse calls it in its message
 def _run(given: argparse.Namespace) -> int:
     if given.attack:
         return attack(given)
+    if given.capacity:
+        return capacity(given)
     question, metric = _question(given)
     rows = _rows(given, question, metric)
     own = None
