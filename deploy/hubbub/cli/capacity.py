@@ -80,8 +80,8 @@ class Machine:
 class Need:
     """What one part takes at the busiest hour.
 
-    machines: how many; of Redis, how many masters. why: the resource that decides. load: how much of
-    that resource of one machine it takes; the part with the largest is the bottleneck.
+    machines: how many; of Redis, how many masters. why: the resource that decides. load: how much
+    of one machine's it takes; the part with the largest is the bottleneck.
     """
 
     part: str
