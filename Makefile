@@ -38,15 +38,16 @@ test: lint
 
 # Three at once: the proofs and the figures compute; what starts services mostly waits for them; and
 # SLOW starts programs of its own and waits longest.
-SLOW := $(addprefix tests/system/,test_torture.py test_bare_install.py test_chaos.py test_cluster.py)
+SLOW := $(addprefix tests/system/,test_torture.py test_bare_install.py test_chaos.py)
+CLUSTER := tests/system/test_cluster.py
 COVERED := $(BIN)/coverage run --parallel-mode -m pytest
 PYTEST := $(BIN)/python -m pytest
 proofs:
 	@$(COVERED) tests/contract tests/vectors $(ARGS)
-	@$(PYTEST) tests/figures tests/faces tests/deploy $(ARGS)
+	@$(PYTEST) tests/figures tests/faces tests/deploy $(CLUSTER) $(ARGS)
 units:
 	@$(COVERED) tests/property tests/unit $(ARGS)
-	@$(PYTEST) tests/system tests/architecture $(addprefix --ignore=,$(SLOW)) $(ARGS)
+	@$(PYTEST) tests/system tests/architecture $(addprefix --ignore=,$(SLOW) $(CLUSTER)) $(ARGS)
 services:
 	@$(PYTEST) tests/integration $(SLOW) $(ARGS)
 

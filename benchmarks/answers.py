@@ -20,7 +20,8 @@ import numpy as np
 from benchmarks.measure import Row
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.store import Commit
-from hubbub.cli.embedded_redis import EmbeddedRedis, free_port
+from hubbub.cli.embedded_redis import EmbeddedRedis
+from hubbub.cli.ports import free_port
 from hubbub.serving import Window, connect_redis
 from tests.unit.bundles import DAY, make_signed
 

@@ -24,8 +24,9 @@ from benchmarks.overload import Bounded
 from benchmarks.stock import Stock, library_rate, sealed_stock
 from hubbub.cli.child import Child
 from hubbub.cli.demo import close_epochs
-from hubbub.cli.embedded_redis import EmbeddedRedis, free_port
+from hubbub.cli.embedded_redis import EmbeddedRedis
 from hubbub.cli.local_run import Ports
+from hubbub.cli.ports import free_port
 from hubbub.cli.remote import law
 from hubbub.cli.up import demo_catalog
 from hubbub.serving import TlsFolder, whole

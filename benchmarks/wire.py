@@ -10,7 +10,7 @@ import grpc.aio
 
 import hubbub.wire.v1.services_pb2 as wire
 from benchmarks.measure import Row
-from hubbub.cli.embedded_redis import free_port
+from hubbub.cli.ports import free_port
 from hubbub.serving import Server, channel
 from hubbub.wire.v1.services_pb2_grpc import (
     IngestServicer,

@@ -11,15 +11,15 @@ from typing import Any
 import redis
 
 from hubbub.cli.child import Child
-from hubbub.cli.embedded_redis import free_port, redis_binary
+from hubbub.cli.embedded_redis import redis_binary
+from hubbub.cli.ports import free_port
 
 __all__ = ["Cluster", "Node", "redis_cluster"]
 
 SLOTS = 16384
 NODE_TIMEOUT_MS = 2500
 START_SECONDS = 60
-# A node's bus is 10,000 above its port; both stay below what the system hands out.
-HIGHEST_PORT = 22_000
+BUS = 10_000  # a node's bus is so far above its port
 
 
 def until(true: Callable[[], bool], what: str, seconds: float = START_SECONDS) -> None:
@@ -139,9 +139,7 @@ class Cluster:
         return ok and len(_known(node)) == len(self.nodes) and _follows(node)
 
     def _start(self) -> Node:
-        port = free_port()
-        while port > HIGHEST_PORT or any(n.port == port + 10_000 for n in self.nodes):
-            port = free_port()
+        port = free_port(beside=BUS)
         folder = self._folder / str(port)
         folder.mkdir(parents=True)
         settings = {

@@ -9,7 +9,8 @@ from pathlib import Path
 import redis
 
 from hubbub.cli.child import Child
-from hubbub.cli.embedded_redis import free_port, redis_binary
+from hubbub.cli.embedded_redis import redis_binary
+from hubbub.cli.ports import free_port
 
 __all__ = ["has_tls", "redis_server"]
 

@@ -23,9 +23,10 @@ import yaml
 from hubbub.catalog import Catalog, read_bundle, read_catalog
 from hubbub.cli.child import Child
 from hubbub.cli.demo import close_epochs
-from hubbub.cli.embedded_redis import free_port, redis_binary
+from hubbub.cli.embedded_redis import redis_binary
 from hubbub.cli.init_command import initialise
 from hubbub.cli.main import main
+from hubbub.cli.ports import free_port
 from hubbub.cli.remote import Endpoints, law
 from hubbub.client import Client, GrpcTransport, MemoryState
 from hubbub.errors import KeysUnusable

@@ -20,7 +20,7 @@ import numpy as np
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.store import Commit
 from hubbub.catalog import Metric
-from hubbub.cli.embedded_redis import free_port
+from hubbub.cli.ports import free_port
 from hubbub.cli.remote import Endpoints
 from hubbub.privacy.draws import draw
 from hubbub.serving import Window, connect_redis

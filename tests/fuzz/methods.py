@@ -31,7 +31,8 @@ from hubbub.aggregator.service import IngestService, QueryService
 from hubbub.aggregator.service import OperatorService as TotalsStatus
 from hubbub.aggregator.store import Commit
 from hubbub.catalog import read_opening_keys, seal, seal_info, stream_table
-from hubbub.cli.embedded_redis import EmbeddedRedis, free_port
+from hubbub.cli.embedded_redis import EmbeddedRedis
+from hubbub.cli.ports import free_port
 from hubbub.serving import Limiter, Server, Stages, Window, channel, connect_redis
 from hubbub.serving.process import end_tasks
 from hubbub.shuffler.batch import Policy

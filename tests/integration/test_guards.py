@@ -19,8 +19,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.catalog import seal, seal_info
 from hubbub.cli.certificates import write_certificates
-from hubbub.cli.embedded_redis import free_port
 from hubbub.cli.local_run import LocalRun
+from hubbub.cli.ports import free_port
 from hubbub.cli.remote import law
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
 from hubbub.serving import (

@@ -17,7 +17,7 @@ from hubbub.aggregator.opener import Opener
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.store import Commit, Outcome
 from hubbub.catalog import seal, seal_info
-from hubbub.cli.embedded_redis import free_port
+from hubbub.cli.ports import free_port
 from hubbub.errors import BadParameter, StoreUnavailable
 from hubbub.serving import Server, Stages, Window, channel, connect_redis
 from hubbub.serving.process import end_tasks

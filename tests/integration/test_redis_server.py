@@ -20,7 +20,7 @@ from hubbub.aggregator.record import Entry, RedisRecord
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.store import Commit, Outcome
 from hubbub.cli.certificates import write_certificates
-from hubbub.cli.embedded_redis import free_port
+from hubbub.cli.ports import free_port
 from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.mechanisms import Totals
 from hubbub.serving import RedisServer, Window, connect_redis

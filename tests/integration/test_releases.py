@@ -28,8 +28,8 @@ from hubbub.aggregator.record import Entry, MemoryRecord, Record, RedisRecord
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.releases import Ask, Releases
 from hubbub.aggregator.store import Commit, MemoryStore
-from hubbub.cli.embedded_redis import free_port
 from hubbub.cli.main import main
+from hubbub.cli.ports import free_port
 from hubbub.errors import BadParameter, BatchTooSmall, BudgetExhausted, UnknownMetric
 from hubbub.mechanisms import SystemBits
 from hubbub.privacy.releases import Released

