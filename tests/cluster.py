@@ -40,6 +40,12 @@ class Node:
     port: int
     child: Child
     id: str = ""
+    tls_port: int = 0
+
+    @property
+    def known_port(self) -> int:
+        """By which the other nodes know it."""
+        return self.tls_port or self.port
 
     def ask(self, *command: Any) -> Any:
         """An answer as it came: redis-py would read some of them."""
@@ -66,9 +72,9 @@ class Node:
 class Cluster:
     """Starts as `masters` nodes with all slots among them, and a replica of each."""
 
-    def __init__(self, folder: Path, masters: int = 3, **settings: str) -> None:
+    def __init__(self, folder: Path, masters: int = 3, tls: Path | None = None) -> None:
         self._folder = folder
-        self._settings = settings
+        self._tls = tls
         self.nodes: list[Node] = []
         first = [self._start() for _ in range(masters)]
         for number, node in enumerate(first):
@@ -76,7 +82,7 @@ class Cluster:
             own = range(number * SLOTS // masters, (number + 1) * SLOTS // masters)
             node.ask("CLUSTER", "ADDSLOTS", *own)
         for node in first[1:]:
-            first[0].ask("CLUSTER", "MEET", "127.0.0.1", node.port)
+            first[0].ask("CLUSTER", "MEET", "127.0.0.1", node.known_port)
         for master in first:
             self.add(replica_of=master)
         self.wait()
@@ -85,12 +91,15 @@ class Cluster:
     def url(self) -> str:
         """Two of its nodes: one may be down when a service starts."""
         one, two = self.nodes[0], self.nodes[1]
+        if self._tls:
+            hosts = f"127.0.0.1:{one.tls_port},127.0.0.1:{two.tls_port}"
+            return f"rediss://{hosts}/0?ssl_ca_certs={self._tls}/ca.pem"
         return f"redis://127.0.0.1:{one.port},127.0.0.1:{two.port}/0"
 
     def add(self, replica_of: Node | None = None) -> Node:
         """One more node: a replica, or a master that has no slot yet."""
         node, known = self._start(), self.nodes[0]
-        node.ask("CLUSTER", "MEET", "127.0.0.1", known.port)
+        node.ask("CLUSTER", "MEET", "127.0.0.1", known.known_port)
         until(lambda: len(_known(node)) == len(self.nodes), "a node met")
         if replica_of is not None:
             until(lambda: bool(node.ask("CLUSTER", "REPLICATE", replica_of.id)), "a replica")
@@ -151,12 +160,18 @@ class Cluster:
             "cluster-enabled": "yes",
             "cluster-node-timeout": str(NODE_TIMEOUT_MS),
             "repl-diskless-sync-delay": "0",
-            **self._settings,
         }
+        tls_port = free_port(beside=BUS) if self._tls else 0
+        if self._tls:
+            settings |= {"tls-port": str(tls_port), "tls-auth-clients": "no"}
+            settings |= {"tls-cluster": "yes", "tls-replication": "yes"}
+            for setting, name in (("cert", "redis.pem"), ("key", "redis.key")):
+                settings[f"tls-{setting}-file"] = str(self._tls / name)
+            settings["tls-ca-cert-file"] = str(self._tls / "ca.pem")
         configuration = folder / "redis.conf"
         configuration.write_text("".join(f"{k} {v}\n" for k, v in settings.items()))
         child = Child(f"redis-{port}", [redis_binary(), str(configuration)], {}, folder / "log")
-        node = Node(port, child)
+        node = Node(port, child, tls_port=tls_port)
         until(lambda: bool(node.ask("PING")), "a node started")
         node.id = node.ask("CLUSTER", "MYID").decode()
         self.nodes.append(node)
@@ -174,9 +189,9 @@ def _follows(node: Node) -> bool:
 
 
 @contextmanager
-def redis_cluster(folder: Path, masters: int = 3, **settings: str) -> Iterator[Cluster]:
-    """One that is gone afterwards."""
-    cluster = Cluster(folder, masters, **settings)
+def redis_cluster(folder: Path, tls: Path | None = None) -> Iterator[Cluster]:
+    """One that is gone afterwards. tls: certificates, for clients that want TLS."""
+    cluster = Cluster(folder, tls=tls)
     try:
         yield cluster
     finally:

@@ -18,6 +18,7 @@ import pytest
 from hubbub.catalog import Catalog
 from hubbub.cli.demo import close_epochs
 from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.main import main
 from hubbub.cli.remote import law
 from hubbub.client import Client, GrpcTransport, MemoryState
 from hubbub.errors import PartMissing
@@ -93,6 +94,7 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
         catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
         with JsonRun(tmp_path / "home", catalog, Ports.free()) as run:
             _everyone_reports(run)
+            assert main(["query", "theme", "--home", str(run.home)]) == 0
             told = scraped(run, run._ports.shuffler_metrics)
             told |= scraped(run, run._ports.aggregator_metrics)
             redis = run._redis[0].child.process
@@ -108,7 +110,7 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
         assert asked - exposed <= {"hubbub_turned_away_calls_total"}
 
         # What a stage took is there for each.
-        for stage in ("add", "deliver", "batch", "open", "fold", "commit"):
+        for stage in ("add", "deliver", "batch", "open", "fold", "commit", "answer"):
             count = told["", f'hubbub_stage_seconds_count{{stage="{stage}"}}']
             assert count >= 1, stage
             assert told["", f'hubbub_stage_seconds_sum{{stage="{stage}"}}'] > 0, stage
@@ -130,7 +132,10 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
         names = {(service, span.name) for service, span in spans}
         assert names == {
             *(("hubbub-shuffler", name) for name in ("add", "deliver")),
-            *(("hubbub-aggregator", name) for name in ("batch", "open", "fold", "commit")),
+            *(
+                ("hubbub-aggregator", name)
+                for name in ("batch", "open", "fold", "commit", "answer")
+            ),
         }
         by_trace: dict[bytes, set[str]] = {}
         for _, span in spans:

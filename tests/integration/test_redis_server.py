@@ -381,3 +381,21 @@ def test_each_role_may_do_its_work_on_a_cluster_too(tmp_path: Path) -> None:
             for line in users[2:]:
                 node.ask("ACL", "SETUSER", *line.split()[1:])
         _run(body(cluster))
+
+
+def test_a_cluster_is_reached_over_tls(tmp_path: Path) -> None:
+    if not has_tls():
+        pytest.skip("this Redis server has no TLS: install redis-server, that of Debian has")
+    write_certificates(tmp_path / "tls", [])
+
+    async def body(url: str) -> None:
+        server = await connect_redis(url, replicas=1)
+        windows = [Window(f"stream-{number}", 1) for number in range(8)]
+        await Pool(server).add({window: _reports(5) for window in windows})
+        assert await Pool(server).held() == 40
+        await server.close()
+        with pytest.raises(StoreUnavailable):
+            await connect_redis(url.partition("?")[0])  # whose authority nobody vouches for
+
+    with redis_cluster(tmp_path / "cluster", tls=tmp_path / "tls") as cluster:
+        _run(body(cluster.url))

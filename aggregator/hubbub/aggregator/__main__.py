@@ -47,7 +47,7 @@ async def _serve(settings: Settings) -> None:
     stages = Stages()
     intake = Intake(bundle, opener, store, stages)
     beyond = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
-    query = Query(bundle, store, beyond)
+    query = Query(bundle, store, beyond, stages=stages)
     releases = Releases(query.collected, RedisRecord(server))
     loops = _loops(settings, query, releases, server)
     keeping = Housekeeping(settings.keys, bundle.keys, opener)

@@ -31,6 +31,7 @@ from hubbub.aggregator.store import TotalsStore
 from hubbub.analysis import Top, changes, top
 from hubbub.catalog import EPOCH_SECONDS, Bundle, epoch_start
 from hubbub.errors import BadParameter
+from hubbub.serving import Stages
 
 __all__ = ["WHOLE", "Asked", "Page", "Query"]
 
@@ -65,7 +66,8 @@ class Query:
     UnknownMetric; BadParameter for a range that is none, or candidates that do not fit;
     BatchTooSmall for fewer reports than the metric's minimum batch.
 
-    beyond: where the shuffler's terms of the law come from; without, they are not known.
+    beyond: where the shuffler's terms of the law come from; without, they are not known. stages:
+    whom answers that had to be worked out are told to, by how long they took.
     """
 
     def __init__(
@@ -74,7 +76,9 @@ class Query:
         store: TotalsStore,
         beyond: Beyond | None = None,
         clock: Callable[[], float] = time.time,
+        stages: Stages | None = None,
     ) -> None:
+        self._stages = stages or Stages()
         self.collected = Collected(bundle, store, clock)
         self._beyond = beyond
         self._answers: Once[Worked] = Once(_MOST_VALUES)
@@ -203,8 +207,9 @@ class Query:
         """What the totals of these epochs say."""
 
         async def make() -> tuple[Worked, int]:
-            held = await self.collected.read(holding)
-            worked = await asyncio.to_thread(work, self.collected, holding, held, asked)
+            with self._stages.of("answer"):
+                held = await self.collected.read(holding)
+                worked = await asyncio.to_thread(work, self.collected, holding, held, asked)
             return worked, len(worked.answer.values)
 
         key = (holding.metric.name, asked.confidence, asked.candidates, holding.stamp)
