@@ -1,8 +1,8 @@
 """Stages: how long each step of a service takes, told at `/metrics`, and as traces if asked for.
 
-PRIVACY: stages are of batches, of writes that gather many submissions, and of questions. There is
-none of a single submission: its time, kept anywhere, is an arrival time, and the network's watcher
-knows whose.
+PRIVACY: what is traced are batches and questions. There is no trace of a submission, nor of the
+write to the pool that follows it at once: its time, kept anywhere, is an arrival time, and the
+network's watcher knows whose.
 """
 
 from collections.abc import Iterator
@@ -44,8 +44,14 @@ class Stages:
 
     @contextmanager
     def of(self, stage: str, reports: int = 0) -> Iterator[None]:
-        """Time a stage, whether it ends well or not."""
-        with self._seconds.labels(stage).time(), span(stage, reports):
+        """Time a stage, and trace it, whether it ends well or not."""
+        with self.timed(stage), span(stage, reports):
+            yield
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Time a stage that follows a submission at once."""
+        with self._seconds.labels(stage).time():
             yield
 
     def batch(self, reports: int) -> None:
