@@ -1,0 +1,56 @@
+"""What `make bench` says of a figure that fell."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.history import Run, fell, newest, read_history, write_run
+from benchmarks.measure import Row
+
+
+def _row(stage: str, ratio: float, *, more: bool = False) -> Row:
+    return Row(stage, "ours", "limit", ratio, "", more)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "more", "said"),
+    [
+        (1.0, 0.8, True, "WORSE by 20%"),  # a rate that fell
+        (1.0, 0.9, True, ""),
+        (0.5, 1.0, True, ""),
+        (1.0, 1.2, False, "WORSE by 20%"),  # a duration that grew
+        (1.0, 1.1, False, ""),
+        (2.0, 1.0, False, ""),
+    ],
+)
+def test_a_figure_that_is_worse_by_more_than_15_percent_is_pointed_out(
+    before: float, now: float, more: bool, said: str
+) -> None:
+    history = [
+        Run("2026-01-01, x", [_row("a", 0.1, more=more)]),
+        Run("2026-01-02, x", [_row("a", before, more=more), _row("b", 9.0)]),
+        Run("2026-01-03, x", [_row("b", 9.0)]),
+    ]
+    found = fell(_row("a", now, more=more), history)
+    assert found.startswith(said)
+    assert bool(found) == bool(said)
+    if found:
+        assert "2026-01-02" in found, "beside the last run that had it"
+
+
+def test_a_stage_of_which_nothing_is_known_did_not_fall() -> None:
+    assert fell(_row("new", 0.001, more=True), []) == ""
+
+
+def test_every_run_is_kept_and_the_newest_figure_of_each_stage_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    runs = [Run("one", [_row("a", 1), _row("b", 2)], [["x"]]), Run("two", [_row("a", 3)])]
+    assert read_history(path) == []
+    for run in runs:
+        write_run(run, path)
+    assert read_history(path) == runs
+    shown = newest(read_history(path))
+    assert {stage: (row.ratio, made) for stage, (row, made) in shown.items()} == {
+        "a": (3, "two"),
+        "b": (2, "one"),
+    }
