@@ -1,23 +1,17 @@
 """Simulated devices: each person a client of its own, with its own secret, over the real wire."""
 
-import multiprocessing
-import queue
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hubbub.catalog import Bundle, read_bundle
+from hubbub.cli.crowd import Tell, run_processes
 from hubbub.cli.people import Person
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome, Transport
-from hubbub.errors import HubbubError
-from hubbub.serving import end_with_parent
-
-if TYPE_CHECKING:
-    from multiprocessing.queues import Queue
 
 __all__ = ["Sent", "send_everyone"]
 
@@ -25,7 +19,6 @@ _PROCESSES: Final = 2
 _THREADS: Final = 16  # per process: while one device waits for its answer, others work
 _FLUSH_SECONDS: Final = 60.0
 _TOLD_EVERY: Final = 100
-_LISTEN_SECONDS: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -55,46 +48,26 @@ def send_everyone(
     Raises:
         HubbubError: a process of devices failed.
     """
-    context = multiprocessing.get_context("spawn")
-    told: Queue[Sent | str] = context.Queue()
-    processes = [
-        context.Process(
-            target=_send_some, args=(everyone[n::_PROCESSES], bundle_path, told), daemon=True
-        )
-        for n in range(_PROCESSES)
-    ]
-    for process in processes:
-        process.start()
     total = Sent()
-    while total.devices < len(everyone):
-        try:
-            some = told.get(timeout=_LISTEN_SECONDS)
-        except queue.Empty:
-            # What a process told before it ended has arrived by now.
-            if any(process.exitcode for process in processes):
-                raise HubbubError("a process of simulated devices was killed") from None
-            continue
-        if isinstance(some, str):
-            raise HubbubError(f"a process of simulated devices failed: {some}")
+
+    def hear(some: Sent) -> None:
         total.add(some)
         advance(some.devices)
-    for process in processes:
-        process.join()
+
+    shares = [(everyone[n::_PROCESSES], bundle_path) for n in range(_PROCESSES)]
+    run_processes(_send_some, shares, hear)
     return total
 
 
-def _send_some(some: Sequence[Person], bundle_path: Path, told: "Queue[Sent | str]") -> None:
+def _send_some(share: tuple[Sequence[Person], Path], tell: Tell) -> None:
     """One process: its devices share a connection, as devices behind one proxy do."""
-    end_with_parent()
-    try:
-        bundle = read_bundle(bundle_path)
-        transport = GrpcTransport(bundle.shuffler, roots=bundle.roots)
-        chunks = [some[first : first + _TOLD_EVERY] for first in range(0, len(some), _TOLD_EVERY)]
-        with ThreadPoolExecutor(_THREADS) as threads:
-            for sent in threads.map(lambda chunk: _send_chunk(chunk, bundle, transport), chunks):
-                told.put(sent)
-    except Exception as error:  # noqa: BLE001 whatever it was, the parent must hear of it
-        told.put(f"{type(error).__name__}: {error}")
+    some, bundle_path = share
+    bundle = read_bundle(bundle_path)
+    transport = GrpcTransport(bundle.shuffler, roots=bundle.roots)
+    chunks = [some[first : first + _TOLD_EVERY] for first in range(0, len(some), _TOLD_EVERY)]
+    with ThreadPoolExecutor(_THREADS) as threads:
+        for sent in threads.map(lambda chunk: _send_chunk(chunk, bundle, transport), chunks):
+            tell(sent)
 
 
 def _send_chunk(chunk: Sequence[Person], bundle: Bundle, transport: Transport) -> Sent:

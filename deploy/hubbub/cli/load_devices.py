@@ -3,9 +3,7 @@
 import itertools
 import math
 import multiprocessing
-import queue
 import secrets
-import signal
 import threading
 import time
 from collections import Counter
@@ -13,15 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hubbub.catalog import Metric, read_bundle
+from hubbub.cli.crowd import Tell, run_processes
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
-from hubbub.errors import HubbubError
-from hubbub.serving import end_with_parent
-
-if TYPE_CHECKING:
-    from multiprocessing.queues import Queue
 
 __all__ = ["Load", "Seen", "Times", "drive"]
 
@@ -29,7 +23,6 @@ _THREADS: Final = 24  # a process: while one device waits for its answer, others
 _TOLD_SECONDS: Final = 0.2
 _START_SECONDS: Final = 2.0  # for processes to be there before the first device wakes
 _FLUSH_SECONDS: Final = 10.0
-_LISTEN_SECONDS: Final = 1.0
 # Durations are counted in steps of 2%: fine enough for percentiles, and nothing grows.
 _STEP: Final = math.log(1.02)
 _random: Final = secrets.SystemRandom()
@@ -102,51 +95,32 @@ def drive(load: Load, hear: Callable[[Seen], None]) -> Seen:
     Raises:
         HubbubError: a process of devices failed.
     """
-    context = multiprocessing.get_context("spawn")
-    told: Queue[Seen | str | None] = context.Queue()
-    stop = context.Event()
+    stop = multiprocessing.get_context("spawn").Event()
     begin = time.time() + _START_SECONDS
-    workers = [
-        context.Process(target=_run, args=(load, number, begin, stop, told), daemon=True)
-        for number in range(load.processes)
-    ]
-    for worker in workers:
-        worker.start()
-    total, running = Seen(), len(workers)
-    while running:
-        try:
-            some = told.get(timeout=_LISTEN_SECONDS)
-        except queue.Empty:
-            if any(worker.exitcode for worker in workers):
-                raise HubbubError("a process of devices was killed") from None
-            continue
-        except KeyboardInterrupt:
-            stop.set()
-            continue
-        if isinstance(some, str):
-            raise HubbubError(f"a process of devices failed: {some}")
-        if some is None:
-            running -= 1
-            continue
+    total = Seen()
+
+    def add(some: Seen) -> None:
         total.add(some)
         hear(total)
+
+    shares = [(load, number, begin, stop) for number in range(load.processes)]
+    run_processes(_run, shares, add, interrupted=stop.set)
     total.seconds = time.time() - begin
     return total
 
 
-def _run(
-    load: Load, number: int, begin: float, stop: Event, told: "Queue[Seen | str | None]"
-) -> None:
+def _run(share: "tuple[Load, int, float, Event]", tell: Tell) -> None:
     """One process: every so-maniest device and wake."""
-    end_with_parent()
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # the terminal's is for the parent, which says stop
-    try:
-        _Devices(load, number, begin, stop).run(told.put)
-        told.put(None)
-    except Exception as error:  # noqa: BLE001 whatever it was, the parent must hear of it
-        told.put(f"{type(error).__name__}: {error}")
+    _Devices(*share).run(tell)
+
+
+@dataclass(slots=True)
+class _Device:
+    """It does one thing at a time. waiting: reports that its last flush left."""
+
+    client: Client
+    waiting: int = 0
+    busy: threading.Lock = field(default_factory=threading.Lock)
 
 
 class _Devices:
@@ -155,7 +129,7 @@ class _Devices:
         self._bundle = read_bundle(load.bundle)
         self._metrics = [self._bundle.metric(name) for name in load.metrics]
         self._shared = self._transport()
-        self._clients: dict[int, Client] = {}
+        self._devices: dict[int, _Device] = {}
         self._wakes: Iterator[int] = itertools.count(number, load.processes)
         self._begin, self._stop = begin, stop
         self._lock = threading.Lock()
@@ -168,12 +142,10 @@ class _Devices:
         while any(thread.is_alive() for thread in threads):
             time.sleep(_TOLD_SECONDS)
             tell(self._taken())
-        for client in self._clients.values():
-            left = client.waiting
-            if left:
-                client.flush(_FLUSH_SECONDS)
-                self._seen.acknowledged += left - client.waiting
-                self._seen.outcomes["waiting"] -= left - client.waiting
+        until = time.monotonic() + _FLUSH_SECONDS  # for all of them together
+        for device in self._devices.values():
+            self._flush(device, 0, until)
+            self._seen.outcomes["waiting"] += device.waiting
         tell(self._taken())
 
     def _taken(self) -> Seen:
@@ -196,35 +168,43 @@ class _Devices:
         """One device says what it has to say, and sends it."""
         late = time.time() - due
         with self._lock:
-            client = self._clients.get(device) or self._clients.setdefault(device, self._client())
-        outcomes: Counter[str] = Counter()
-        durations = []
-        for metric in self._metrics:
-            value = _value(metric)
-            start = time.perf_counter()
-            outcomes[client.report(metric.name, value).value] += 1
-            durations.append(time.perf_counter() - start)
-        dropped = sum(client.dropped.values())
-        client.flush(_FLUSH_SECONDS)
-        answered = time.time() - due
-        left = client.waiting
-        dropped = sum(client.dropped.values()) - dropped
-        queued = outcomes.pop(Outcome.QUEUED.value, 0)
+            found = self._devices.get(device) or self._devices.setdefault(device, self._device())
+        with found.busy:
+            outcomes: Counter[str] = Counter()
+            durations = []
+            for metric in self._metrics:
+                value = _value(metric)
+                start = time.perf_counter()
+                outcomes[found.client.report(metric.name, value).value] += 1
+                durations.append(time.perf_counter() - start)
+            queued = outcomes.pop(Outcome.QUEUED.value, 0)
+            self._flush(found, queued, time.monotonic() + _FLUSH_SECONDS)
+            answered = time.time() - due
+            all_sent = queued and not found.waiting
         with self._lock:
             seen = self._seen
             seen.wakes += 1
             seen.behind += late > 0.1  # noqa: PLR2004 as Seen says
-            seen.acknowledged += queued - left - dropped
             seen.outcomes += outcomes
-            seen.outcomes += Counter(waiting=left, dropped=dropped)
             for seconds in durations:
                 seen.calls.add(seconds)
-            if queued and not left:
+            if all_sent:
                 seen.answers.add(answered)
 
-    def _client(self) -> Client:
+    def _flush(self, device: _Device, queued: int, until: float) -> None:
+        """Send what was queued, and what an earlier wake could not."""
+        before, dropped = device.waiting + queued, sum(device.client.dropped.values())
+        if before:
+            device.client.flush(max(0.0, until - time.monotonic()))
+        device.waiting = device.client.waiting
+        dropped = sum(device.client.dropped.values()) - dropped
+        with self._lock:
+            self._seen.acknowledged += before - device.waiting - dropped
+            self._seen.outcomes += Counter(dropped=dropped)
+
+    def _device(self) -> _Device:
         transport = self._transport() if self._load.dial else self._shared
-        return Client(self._bundle, MemoryState(), transport, hold_seconds=None)
+        return _Device(Client(self._bundle, MemoryState(), transport, hold_seconds=None))
 
     def _transport(self) -> GrpcTransport:
         return GrpcTransport(self._bundle.shuffler, roots=self._bundle.roots)

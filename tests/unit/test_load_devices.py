@@ -1,0 +1,45 @@
+"""A device of `hubbub load` that could not send at first: every report is told of once."""
+
+import multiprocessing
+import time
+from collections.abc import Sequence
+
+from hubbub.cli.load_devices import Load, _Devices
+from hubbub.client.state import Waiting
+from hubbub.client.transport import NotSent
+from tests.conftest import Made
+
+
+class Away:
+    """A shuffler that is away for its first calls."""
+
+    def __init__(self, calls: int) -> None:
+        self._calls = calls
+        self.taken = 0
+
+    def submit(self, reports: Sequence[Waiting], timeout_seconds: float) -> dict[int, str]:
+        del timeout_seconds
+        self._calls -= 1
+        if self._calls >= 0:
+            raise NotSent("unavailable", retry=True, after_seconds=60)
+        self.taken += len(reports)
+        return {}
+
+    def pause(self) -> None:
+        """Nothing is open."""
+
+
+def test_what_waited_and_left_with_a_later_wake_is_acknowledged_once(made: Made) -> None:
+    stop = multiprocessing.get_context("spawn").Event()
+    load = Load(made.path, ("crashed",), 1, 1.0, 1.0, dial=False, processes=1)
+    devices = _Devices(load, 0, time.time(), stop)
+    away = Away(calls=1)
+    devices._shared = away  # type: ignore[assignment]
+    devices._wake(0, time.time())
+    first = devices._taken()
+    assert (first.acknowledged, away.taken) == (0, 0)
+    devices._wake(0, time.time())
+    second = devices._taken()
+    assert (second.acknowledged, away.taken) == (2, 2)
+    assert devices._devices[0].waiting == 0
+    assert not second.outcomes
