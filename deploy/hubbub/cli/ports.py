@@ -1,11 +1,12 @@
-"""Free ports of this machine, given to one of our processes at a time."""
+"""Free ports of this machine, given to one process at a time.
 
-import os
+A port is claimed by a UDP socket of its number, which its process holds until it ends. That hinders
+nobody who listens there by TCP; it lies where the port lies, so that another user, and another
+container on the same network, see it too; and nothing of it is left behind.
+"""
+
 import secrets
 import socket
-import tempfile
-import time
-from pathlib import Path
 from typing import Final
 
 __all__ = ["free_port"]
@@ -14,41 +15,33 @@ __all__ = ["free_port"]
 # one of them may take such a port between our looking and our listening.
 _FIRST: Final = 12_000
 _LAST: Final = 32_000
-# Who was given a port listens there by then, or never.
-_CLAIMED_SECONDS: Final = 60.0
+_HERE: Final = "127.0.0.1"
 
 
-def free_port(beside: int = 0) -> int:
-    """A port of 127.0.0.1 that nothing listens on, and that nobody else is given for a minute.
+def free_port(*beside: int) -> int:
+    """A port of 127.0.0.1 that nothing listens on, and that nobody else is given while we live.
 
-    beside: this many above it is another such port.
+    beside: so many above it are such ports too, and as much ours.
     """
     while True:
-        port = _FIRST + secrets.randbelow(_LAST - _FIRST - beside)
-        if all(_is_free(one) and _claim(one) for one in {port, port + beside}):
+        port = _FIRST + secrets.randbelow(_LAST - _FIRST - max(beside, default=0))
+        if _claim([port, *(port + distance for distance in beside)]):
             return port
 
 
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
-def _claim(port: int) -> bool:
-    """Whether no process of ours was given it within the last minute; if so, it is claimed."""
-    folder = Path(tempfile.gettempdir()) / f"hubbub-ports-{os.getuid()}"
-    claim = folder / str(port)
+def _claim(ports: list[int]) -> bool:
+    """Whether all of these are ours now; if not, none is."""
+    held: list[socket.socket] = []
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if claim.exists() and time.time() - claim.stat().st_mtime > _CLAIMED_SECONDS:
-            claim.unlink(missing_ok=True)
-        claim.touch(exist_ok=False)
-    except FileExistsError:
-        return False
+        for port in ports:
+            held.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            held[-1].bind((_HERE, port))
+            with socket.socket() as probe:
+                probe.bind((_HERE, port))
     except OSError:
-        return True  # nowhere to write it down: it is free, at least
+        for claim in held:
+            claim.close()
+        return False
+    for claim in held:
+        claim.detach()  # it is closed with the process
     return True
