@@ -1,5 +1,9 @@
-"""What tests share: a small catalog, its signed bundle, and a real Redis of their own."""
+"""What tests share: a small catalog, its signed bundle, and a real Redis of their own.
 
+And what keeps them from the machine that they run on: its environment, its user, its clock.
+"""
+
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,10 +12,35 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import Bundle, OpeningKey, read_opening_keys, stream_table
+from hubbub.client import Client
+from hubbub.client.testing import memory_client
+from tests.moment import now
+from tests.surroundings import forget_the_caller
 from tests.unit.bundles import DAY, Signed, make_signed
 
+forget_the_caller(os.environ)
+
+# A device that is not told otherwise has the clock of the test.
+for makes_one in (Client.__init__, memory_client):
+    defaults = makes_one.__kwdefaults__ or {}
+    assert defaults["clock"] is time.time
+    defaults["clock"] = now
+
+try:
+    from hypothesis import HealthCheck, settings
+except ModuleNotFoundError:  # somebody runs a test alone, without it
+    pass
+else:
+    # No limit on how long an example takes, nor on how long it takes to draw; and none of another
+    # run's examples.
+    settings.register_profile(
+        "hubbub", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.load_profile("hubbub")
+
+# Nobody listens on port 1: what finds no shuffler, finds none whatever else runs here.
 CATALOG = """
-shuffler = "127.0.0.1:7070"
+shuffler = "127.0.0.1:1"
 
 [metrics.theme]
 description = "Colour theme in use at the end of the day"
@@ -80,9 +109,23 @@ class Made:
     opening: tuple[OpeningKey, ...]
 
 
+def pytest_runtest_setup() -> None:
+    now.begin()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Temporary files and states of users are this run's own, also in the programs it starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("TMPDIR", "XDG_STATE_HOME"):
+            patch.setenv(variable, str(tmp_path_factory.mktemp(variable.lower())))
+        patch.setattr("tempfile.tempdir", None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
-    today = int(time.time()) // DAY
+    today = int(now()) // DAY
     return make_signed(tmp_path_factory.mktemp("signed"), CATALOG, start=(today - 14) * DAY)
 
 

@@ -116,7 +116,7 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
     [
         ("", 'field "shuffler": must be "HOST:PORT"'),
         ('shuffler = "a:1"', "add a \\[metrics.NAME\\] table"),
-        (CATALOG.replace('"127.0.0.1:7070"', '"nowhere"', 1), 'must be "HOST:PORT"'),
+        (CATALOG.replace('"127.0.0.1:1"', '"nowhere"', 1), 'must be "HOST:PORT"'),
         ("colour = 1\n" + CATALOG, 'field "colour": is not known here'),
         (CATALOG + "\n[metrics.theme]\n", "not TOML"),
         ("shuffler = ", "not TOML"),

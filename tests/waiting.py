@@ -1,0 +1,61 @@
+"""The one way in which tests wait: until something is so, and as long as only a hang would last.
+
+No test asserts how fast anything is, nor fails because a machine is slow. What must be given a
+limit is given HANG_SECONDS: no single wait takes a tenth of it on a quiet machine of two cores.
+Where no limit must be given (a program that ends, a thread that is joined) none is: the runner's
+own, in pyproject.toml, ends what hangs there.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from typing import Final, TypeVar
+
+__all__ = ["HANG_SECONDS", "eventually", "eventually_async"]
+
+HANG_SECONDS: Final = 900.0
+_LOOK_SECONDS: Final = 0.05
+
+Found = TypeVar("Found")
+
+
+def eventually(
+    look: Callable[[], Found],
+    said: Callable[[], object] = lambda: "",
+    *,
+    although: tuple[type[Exception], ...] = (),
+) -> Found:
+    """The first answer of `look` that is true.
+
+    said: what to say if there never is one. although: errors that mean "not yet".
+    """
+    for _ in _looks():
+        with suppress(*although):
+            if found := look():
+                return found
+        time.sleep(_LOOK_SECONDS)
+    raise AssertionError(f"it never became so: {said()}")
+
+
+async def eventually_async(
+    look: Callable[[], Awaitable[Found]],
+    said: Callable[[], object] = lambda: "",
+    *,
+    although: tuple[type[Exception], ...] = (),
+) -> Found:
+    """As `eventually`, while the loop goes on."""
+    for _ in _looks():
+        with suppress(*although):
+            if found := await look():
+                return found
+        await asyncio.sleep(_LOOK_SECONDS)
+    raise AssertionError(f"it never became so: {said()}")
+
+
+def _looks() -> Iterator[None]:
+    """Once at least, and again until it hangs."""
+    end = time.monotonic() + HANG_SECONDS
+    yield
+    while time.monotonic() < end:
+        yield
