@@ -47,6 +47,7 @@ from hubbub.wire.v1 import services_pb2_grpc as stubs
 from tests.conftest import CATALOG
 from tests.fuzz.mutate import mutated, odd
 from tests.unit.bundles import DAY, make_signed
+from tests.waiting import HANG_SECONDS
 
 AT_ONCE = 32
 RAW = 0.4  # the part of requests that are any bytes; the others are messages of their kind
@@ -110,7 +111,7 @@ async def fuzz(folder: Path, number: int, seed: int, tell: Callable[[str], None]
                     else odd(chance, chance.choice(examples), kind)
                 )
                 try:
-                    await calls[name](request, timeout=60)
+                    await calls[name](request, timeout=HANG_SECONDS)
                     code = grpc.StatusCode.OK
                 except grpc.aio.AioRpcError as error:
                     code = error.code()

@@ -12,7 +12,7 @@ from hubbub.mechanisms import build
 from tests.unit.bundles import make_signed
 
 METRIC = """
-shuffler = "127.0.0.1:7070"
+shuffler = "127.0.0.1:1"
 [metrics.asked]
 description = "What is asked"
 owner = "o"

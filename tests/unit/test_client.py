@@ -20,7 +20,7 @@ from hubbub.client import (
     Outcome,
     Waiting,
 )
-from hubbub.client.testing import FakeShuffler
+from hubbub.client.testing import FakeServer, FakeShuffler
 from hubbub.errors import (
     BadParameter,
     BundleRefused,
@@ -31,6 +31,7 @@ from hubbub.mechanisms import KeyedBits
 from hubbub.wire.v1.services_pb2 import SubmitRequest, SubmitResponse
 from hubbub.wire.v1.services_pb2_grpc import ShufflerServicer, add_ShufflerServicer_to_server
 from tests.unit.bundles import Signed
+from tests.waiting import HANG_SECONDS
 
 HOUR, DAY = 3600, 86_400
 
@@ -179,7 +180,7 @@ def test_a_resend_is_the_same_bytes(client_of: Callable[..., Client]) -> None:
     shuffler = FakeShuffler(*away)
     client = client_of(shuffler)
     client.report("theme", "dark")
-    assert client.flush(5)
+    assert client.flush(HANG_SECONDS)
     assert len(shuffler.submissions) == 4
     assert len(set(shuffler.submissions)) == 1
 
@@ -192,7 +193,7 @@ def test_what_cannot_be_sent_in_time_waits(client_of: Callable[..., Client]) -> 
     assert client.waiting == 1
     assert client.dropped == {}
     shuffler.answers.clear()
-    assert client.flush(5)
+    assert client.flush(HANG_SECONDS)
 
 
 def test_what_is_refused_for_good_is_dropped_and_counted(client_of: Callable[..., Client]) -> None:
@@ -200,9 +201,9 @@ def test_what_is_refused_for_good_is_dropped_and_counted(client_of: Callable[...
     shuffler = FakeShuffler({0: "refused_expired"}, NotSent("invalid_argument", retry=False))
     client = client_of(shuffler, on_drop=lambda *drop: told.append(drop))
     client.report("theme", "dark")
-    assert client.flush(5)
+    assert client.flush(HANG_SECONDS)
     client.report("homepage", "a.example")
-    assert client.flush(5)
+    assert client.flush(HANG_SECONDS)
     assert client.dropped == {"refused_expired": 1, "rejected_invalid_argument": 1}
     assert told == [("theme", "refused_expired"), ("homepage", "rejected_invalid_argument")]
     assert client.ledger().counts == client.dropped
@@ -240,7 +241,7 @@ def test_the_first_operator_is_trusted_and_no_other(tmp_path: Path) -> None:
 def test_from_bundle_reads_pins_and_refuses(signed: Signed, tmp_path: Path) -> None:
     client = Client.from_bundle(signed.path, state_dir=tmp_path / "state", insecure=True)
     assert client.report("theme", "dark") is Outcome.QUEUED
-    client.close(0.01)
+    client.close(0)
     with pytest.raises(BundleRefused, match="not by the pinned operator"):
         Client.from_bundle(signed.path, state_dir=tmp_path / "state", operator=b"x" * 32)
 
@@ -254,22 +255,22 @@ def test_plain_text_never_leaves_this_machine() -> None:
 
 
 def test_an_unreachable_shuffler_is_worth_another_try() -> None:
-    transport = GrpcTransport("127.0.0.1:9", roots=None, insecure=True)
+    transport = GrpcTransport("127.0.0.1:1", roots=None, insecure=True)
     with pytest.raises(NotSent) as caught:
-        transport.submit([], 2)
+        transport.submit([], HANG_SECONDS)
     assert caught.value.retry
     transport.pause()
 
 
 def test_a_closed_connection_is_no_error_of_the_apps() -> None:
-    transport = GrpcTransport("127.0.0.1:9", roots=None, insecure=True)
+    transport = GrpcTransport("127.0.0.1:1", roots=None, insecure=True)
     with pytest.raises(NotSent):
-        transport.submit([], 2)
+        transport.submit([], HANG_SECONDS)
     channel = transport._channel
     assert channel
     transport.pause()
     with pytest.raises(NotSent, match="connection_closed") as caught:
-        channel.submit([], 2)
+        channel.submit([], HANG_SECONDS)
     assert caught.value.retry
 
 
@@ -290,7 +291,7 @@ def test_only_a_refusal_of_the_request_itself_gives_reports_up(code: grpc.Status
     server.start()
     transport = GrpcTransport(f"127.0.0.1:{port}", roots=None, insecure=True)
     with pytest.raises(NotSent, match=code.name.lower()) as caught:
-        transport.submit([], 10)
+        transport.submit([], HANG_SECONDS)
     assert caught.value.retry == (code.name not in {"INVALID_ARGUMENT", "UNIMPLEMENTED"})
     assert caught.value.after_seconds == 1.5
     transport.pause()
@@ -309,8 +310,8 @@ def test_the_background_thread_sends_without_being_asked(signed: Signed, clock: 
 
     client = Client(signed.bundle, MemoryState(), Tells(), hold_seconds=0.01, clock=clock)
     client.report("theme", "dark")
-    assert sent.wait(30)
-    assert client.close(5)
+    assert sent.wait(HANG_SECONDS)
+    assert client.close(HANG_SECONDS)
 
 
 def test_grpc_is_loaded_at_the_first_send_and_not_before(signed: Signed, tmp_path: Path) -> None:
@@ -319,23 +320,22 @@ def test_grpc_is_loaded_at_the_first_send_and_not_before(signed: Signed, tmp_pat
         "late = {'grpc', 'google', 'numpy', 'redis', 'asyncio'}\n"
         "told = lambda: print(sorted(late & set(sys.modules)))\n"
         "told()\n"
-        "bundle, folder = sys.argv[1:]\n"
+        "bundle, folder, shuffler = sys.argv[1:]\n"
         "start = hubbub.client.Client.from_bundle\n"
-        "client = start(bundle, state_dir=folder, insecure=True)\n"
+        "client = start(bundle, state_dir=folder, shuffler=shuffler, insecure=True)\n"
         "client.report('theme', 'dark')\n"
         "client._sender.enter()\n"
         "told()\n"
-        "client.flush(0.5)\n"
+        f"assert client.flush({HANG_SECONDS})\n"
         "told()\n"
         "client.close(0)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(signed.path), str(tmp_path / "state")],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    with FakeServer() as server:
+        told = [str(signed.path), str(tmp_path / "state"), server.address]
+        done = subprocess.run(
+            [sys.executable, "-c", code, *told], capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:2] == ["[]", "[]"]
     assert "'grpc'" in done.stdout.splitlines()[2]
     assert done.stderr == ""

@@ -8,6 +8,7 @@ import numpy as np
 from hubbub.aggregator.query.law import Shuffler, Terms, status
 from hubbub.aggregator.store import Commit, MemoryStore
 from hubbub.serving import Window
+from tests.waiting import eventually_async
 
 WINDOW = Window("theme", 7)
 
@@ -64,7 +65,11 @@ def test_a_shuffler_that_hangs_or_is_away_is_not_waited_for() -> None:
             shuffler = Shuffler(f"127.0.0.1:{deaf.getsockname()[1]}", None)
             assert await shuffler.terms() is None
             asking = asyncio.create_task(shuffler.terms(fresh=True))
-            await asyncio.sleep(0.05)
+
+            async def under_way() -> bool:
+                return shuffler._asking.locked()
+
+            await eventually_async(under_way)
             assert await shuffler.terms() is None
             assert not asking.done(), "who did not need to wait did not"
             assert await asking is None

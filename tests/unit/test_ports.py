@@ -1,5 +1,6 @@
 """Free ports: whoever is given one is alone with it for as long as it lives."""
 
+import secrets
 import socket
 import subprocess
 import sys
@@ -20,7 +21,7 @@ sys.stdin.read()
 def _two() -> int:
     """The first of two neighbours that are nobody's."""
     while True:
-        first = 40_000 + ports.secrets.randbelow(9_000)
+        first = 40_000 + secrets.randbelow(9_000)
         try:
             for port in (first, first + 1):
                 for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):

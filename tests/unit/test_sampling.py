@@ -12,6 +12,7 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.errors import CatalogInvalid
 from tests.conftest import CATALOG
 from tests.unit.bundles import DAY, make_signed
+from tests.waiting import HANG_SECONDS
 
 Make = Callable[..., Client]
 SAMPLED = CATALOG.replace("[metrics.theme]", "[metrics.theme]\nsampling = 0.25")
@@ -59,7 +60,7 @@ def test_a_device_decides_once_an_epoch_and_spends_nothing_if_not(client_of: Mak
                 assert client.waiting == 0
             else:
                 assert (first, again) == (Outcome.QUEUED, Outcome.ALREADY_REPORTED)
-                assert client.flush(1)
+                assert client.flush(HANG_SECONDS)
             decided.add(first)
     assert decided == {Outcome.QUEUED, Outcome.NOT_SAMPLED}  # both, but for 3 in 10^8
 

@@ -18,6 +18,7 @@ from hubbub.client import program as of_program
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
 from tests.unit.bundles import Signed
+from tests.waiting import HANG_SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -173,7 +174,7 @@ def test_a_drop_callback_that_raises_ends_nothing(signed: Signed) -> None:
     shuffler = FakeShuffler({0: "refused_expired"})
     client = Client(signed.bundle, MemoryState(), shuffler, hold_seconds=None, on_drop=on_drop)
     client.report("theme", "dark")
-    assert client.flush(1)
+    assert client.flush(HANG_SECONDS)
     assert client.dropped == {"refused_expired": 1}
 
 
@@ -296,7 +297,7 @@ def test_two_clients_of_one_app_share_the_limits(signed: Signed, tmp_path: Path)
     )
     assert one.report("theme", "dark") is Outcome.QUEUED
     assert other.report("theme", "dark") is Outcome.QUEUED, "drawn, and not entered yet"
-    one.close(1)
-    other.close(1)
+    assert one.close(HANG_SECONDS)
+    assert other.close(HANG_SECONDS)
     assert len(shuffler.reports()) == 1
     assert other.dropped == {"already_reported": 1}
