@@ -1,13 +1,16 @@
 """What stands in front of the services: strict messages, roles, limits that say when to return."""
 
 import asyncio
+import itertools
 import logging
+import socket
 import ssl
-import time
+import struct
+import threading
 import urllib.request
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,6 +61,8 @@ from hubbub.wire.v1.services_pb2_grpc import (
 )
 from tests.conftest import Made
 from tests.integration.test_pipeline import run  # noqa: F401 a fixture
+from tests.moment import now
+from tests.waiting import HANG_SECONDS, eventually, eventually_async
 
 DAY = 86_400
 
@@ -87,7 +92,7 @@ class Front:
         )
 
     def request(self, number: int) -> SubmitRequest:
-        epoch = int(time.time()) // DAY
+        epoch = int(now()) // DAY
         key = self.made.bundle.keys[0]
         info = seal_info("theme", epoch)
         one = {"stream": "theme", "epoch": epoch, "key_id": key.id}
@@ -100,7 +105,7 @@ class Front:
 
     async def send(self, request: SubmitRequest) -> SubmitResponse:
         async with grpc.aio.insecure_channel(self.address) as channel:
-            return await ShufflerStub(channel).Submit(request, timeout=20)
+            return await ShufflerStub(channel).Submit(request, timeout=HANG_SECONDS)
 
 
 @asynccontextmanager
@@ -108,8 +113,7 @@ async def _front(
     made: Made,
     redis_url: str,
     *,
-    rate: float = 0,
-    burst: int = 1,
+    limiter: Limiter | None = None,
     most_reports: int = 10**9,
     most_memory: float = 1.0,
 ) -> AsyncIterator[Front]:
@@ -117,14 +121,16 @@ async def _front(
     await server.client.flushdb()
     pool = Pool(server)
     pressure = Pressure(pool, most_reports=most_reports, most_memory=most_memory)
-    front = Front(made, pool, Limiter(rate, burst), pressure)
+    front = Front(made, pool, Limiter(0, 1) if limiter is None else limiter, pressure)
     loop = asyncio.create_task(front.intake.run())
     await front.server.start()
-    yield front
-    await front.server.stop(1)
-    loop.cancel()
-    await server.client.config_set("maxmemory", 0)
-    await server.close()
+    try:
+        yield front
+    finally:
+        await front.server.stop(1)
+        loop.cancel()
+        await server.client.config_set("maxmemory", 0)
+        await server.close()
 
 
 async def _hint(call: Awaitable[object]) -> float:
@@ -138,11 +144,13 @@ async def _hint(call: Awaitable[object]) -> float:
 
 def test_a_peer_past_its_rate_is_told_when_to_come_back(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with _front(made, redis_url, rate=20, burst=30) as front:
+        clock = [1000.0]
+        limiter = Limiter(20, 30, lambda: clock[0])
+        async with _front(made, redis_url, limiter=limiter) as front:
             await front.send(front.request(40))
             wait = await _hint(front.send(front.request(1)))
-            assert 0.2 < wait <= 1.1, "ten reports too many, at twenty a second, up to twice that"
-            await asyncio.sleep(wait)
+            assert 0.5 <= wait <= 1.0, "ten reports too many, at twenty a second, up to twice that"
+            clock[0] += wait
             await front.send(front.request(1))
             assert front.service.turned_away == {"peer_limit": 1}
             assert front.service.counts == {"taken": 41}
@@ -220,7 +228,11 @@ def test_reports_that_wait_for_a_slow_redis_are_bounded(
 
             front.pool.add = slow  # type: ignore[method-assign, assignment]
             waiting = asyncio.create_task(front.send(front.request(8)))
-            await asyncio.sleep(0.3)
+
+            async def wait_for_redis() -> bool:
+                return front.intake.waiting == 8
+
+            await eventually_async(wait_for_redis)
             assert await _hint(front.send(front.request(3))) > 0
             release.set()
             await waiting
@@ -230,14 +242,17 @@ def test_reports_that_wait_for_a_slow_redis_are_bounded(
 
 def test_the_sdk_waits_as_it_is_told_and_then_delivers(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with _front(made, redis_url, rate=10, burst=2) as front:
+        looks = itertools.count()
+        # Time passes with every look at it: the third report comes too early on any machine.
+        limiter = Limiter(10, 2, lambda: next(looks) / 100)
+        async with _front(made, redis_url, limiter=limiter) as front:
             transport = GrpcTransport(front.address, roots=None, insecure=True)
 
             def report() -> None:
                 for _ in range(6):
                     client = Client(made.bundle, MemoryState(), transport, hold_seconds=None)
                     assert client.report("theme", "dark") is Outcome.QUEUED
-                    assert client.flush(20)
+                    assert client.flush(HANG_SECONDS)
                     assert client.dropped == {}
 
             await asyncio.to_thread(report)
@@ -296,17 +311,17 @@ def test_a_certificate_opens_the_doors_of_its_own_role_alone(run: LocalRun) -> N
     tls = run.home / "tls"
     ingest = f"127.0.0.1:{run._ports.ingest}"
     asks: list[tuple[str, str, Callable[[grpc.Channel], object]]] = [
-        ("analyst", ingest, lambda c: IngestStub(c).Apply(Batch(), timeout=10)),
-        ("redis", ingest, lambda c: IngestStub(c).Apply(Batch(), timeout=10)),
+        ("analyst", ingest, lambda c: IngestStub(c).Apply(Batch(), timeout=HANG_SECONDS)),
+        ("redis", ingest, lambda c: IngestStub(c).Apply(Batch(), timeout=HANG_SECONDS)),
         (
             "shuffler",
             run.endpoints.query,
-            lambda c: OperatorStub(c).Status(StatusRequest(), timeout=10),
+            lambda c: OperatorStub(c).Status(StatusRequest(), timeout=HANG_SECONDS),
         ),
         (
             "redis",
             run.endpoints.shuffler_status,
-            lambda c: OperatorStub(c).Status(StatusRequest(), timeout=10),
+            lambda c: OperatorStub(c).Status(StatusRequest(), timeout=HANG_SECONDS),
         ),
     ]
     for role, address, ask in asks:
@@ -324,24 +339,28 @@ def test_the_terms_of_the_law_are_metrics_of_both_services(
     for _ in range(60):
         client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
         client.report("theme", "dark")
-        assert client.flush(20)
+        assert client.flush(HANG_SECONDS)
     transport.pause()
-    deadline = time.monotonic() + 60
-    while True:
-        told = scraped(run, run._ports.shuffler_metrics)
-        told |= scraped(run, run._ports.aggregator_metrics)
-        [terms] = law(run.endpoints).values()
-        mine = {t: told.get(("theme", t), 0) for t in terms if t != "rejected"}
-        if mine == {t: terms[t] for t in mine} and terms["counted"]:
-            break
-        assert time.monotonic() < deadline, (mine, terms)
-        time.sleep(0.2)
+    told: dict[tuple[str, str], float] = {}
+    mine: dict[str, float] = {}
+    terms: dict[str, int] = {}
+
+    def the_same() -> bool:
+        told.update(scraped(run, run._ports.shuffler_metrics))
+        told.update(scraped(run, run._ports.aggregator_metrics))
+        [of_theme] = law(run.endpoints).values()
+        terms.update(of_theme)
+        mine.update({t: told.get(("theme", t), 0) for t in terms if t != "rejected"})
+        return bool(terms["counted"]) and mine == {t: terms[t] for t in mine}
+
+    eventually(the_same, lambda: (mine, terms))
     assert mine["acknowledged"] == 60
     assert told["", "hubbub_store_up"] == 1
     assert told["", 'hubbub_submitted_reports_total{outcome="taken"}'] == 60
     assert told["", "hubbub_opening_key_days_left"] > 100
     assert told["", "process_resident_memory_bytes"] > 1e6
     run._redis[0].child.process.kill()
+    run._redis[0].child.process.wait()
     assert scraped(run, run._ports.shuffler_metrics)["", "hubbub_store_up"] == 0
 
 
@@ -349,7 +368,7 @@ def scraped(run: LocalRun, port: int) -> dict[tuple[str, str], float]:  # noqa: 
     tls = run.home / "tls"
     context = ssl.create_default_context(cafile=str(tls / "ca.pem"))
     context.load_cert_chain(tls / "analyst.pem", tls / "analyst.key")
-    with urllib.request.urlopen(f"https://localhost:{port}/metrics", context=context) as answer:
+    with urllib.request.urlopen(f"https://127.0.0.1:{port}/metrics", context=context) as answer:
         lines = answer.read().decode().splitlines()
     found: dict[tuple[str, str], float] = {}
     for line in lines:
@@ -384,16 +403,47 @@ def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None:
         with pytest.raises(OSError, match=r"certificate|closed|alert|reset|EOF"):
             await asyncio.to_thread(
                 urllib.request.urlopen,
-                f"https://localhost:{secured}/metrics",
+                f"https://127.0.0.1:{secured}/metrics",
                 context=ssl.create_default_context(cafile=str(tmp_path / "tls" / "ca.pem")),
             )
 
     asyncio.run(body())
 
 
-def test_a_name_of_several_is_called_in_turn_and_asked_again() -> None:
-    """`localhost` is of two addresses; the second server is there only later."""
-    port = free_port()
+@contextmanager
+def _named(*addresses: str) -> Iterator[str]:
+    """The address, at 127.0.0.1, of a name server for which every name is of these."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+
+        def answer() -> None:
+            while True:
+                asked, peer = server.recvfrom(512)
+                if not asked:
+                    return
+                question = asked[12 : asked.index(b"\0", 12) + 5]
+                is_of_ipv4 = question[-4:-2] == b"\0\1"
+                found = [
+                    b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4" + socket.inet_aton(address)
+                    for address in (addresses if is_of_ipv4 else ())
+                ]
+                head = b"\x81\x80\0\1" + struct.pack(">H", len(found)) + bytes(4)
+                server.sendto(asked[:2] + head + question + b"".join(found), peer)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        host, port = server.getsockname()
+        yield f"{host}:{port}"
+        server.sendto(b"", (host, port))
+        thread.join()
+
+
+def test_a_name_of_several_is_called_in_turn_and_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A name of two addresses; the second server is there only later."""
+    monkeypatch.setattr("hubbub.serving.server.check_plain", lambda _address: None)
+    port, hosts = free_port(), ("127.0.0.1", "127.0.0.2")
     calls: Counter[str] = Counter()
 
     class Counting(OperatorServicer):
@@ -407,10 +457,10 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again() -> None:
             calls[self._name] += 1
             return StatusResponse()
 
-    async def body() -> None:
+    async def body(names: str) -> None:
         servers = []
-        one = channel(f"localhost:{port}", tls=None)
-        for host in ("127.0.0.1", "[::1]"):
+        one = channel(f"dns://{names}/several.example.org:{port}", tls=None)
+        for host in hosts:
             servicer = Counting(host)
             server = Server(
                 f"{host}:{port}",
@@ -421,15 +471,17 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again() -> None:
             )
             await server.start()
             servers.append(server)
-            deadline = time.monotonic() + 30
-            while not calls[host]:
-                with suppress(grpc.aio.AioRpcError):  # the other one is not there yet
-                    await OperatorStub(one).Status(StatusRequest(), timeout=5)
-                assert time.monotonic() < deadline, calls
-                await asyncio.sleep(0.05)
+
+            async def reached(host: str = host) -> bool:
+                await OperatorStub(one).Status(StatusRequest(), timeout=HANG_SECONDS)
+                return bool(calls[host])
+
+            # An error as long as the other one is not there yet.
+            await eventually_async(reached, lambda: calls, although=(grpc.aio.AioRpcError,))
         await one.close()
         for server in servers:
             await server.stop(1)
 
-    asyncio.run(body())
-    assert set(calls) == {"127.0.0.1", "[::1]"}
+    with _named(*hosts) as names:
+        asyncio.run(body(names))
+    assert set(calls) == set(hosts)

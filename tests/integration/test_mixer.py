@@ -29,6 +29,7 @@ from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
 from hubbub.wire.v1.services_pb2_grpc import IngestServicer, add_IngestServicer_to_server
 from tests.conftest import Made
 from tests.stores import totals
+from tests.waiting import eventually_async
 
 DAY = 86_400
 
@@ -38,12 +39,14 @@ class Sink(IngestServicer):
 
     def __init__(self) -> None:
         self.unknown: set[str] = set()
+        self.refused = 0
         self.delivered: Counter[bytes] = Counter()
         self.sealed: Counter[bytes] = Counter()
         self.seconds = 0.0
 
     async def Apply(self, request: Batch, context: Any) -> BatchOutcome:  # noqa: N802 named by the proto
         if request.stream in self.unknown:
+            self.refused += 1
             await context.abort(grpc.StatusCode.NOT_FOUND, "no such metric")
         await asyncio.sleep(self.seconds)
         self.delivered[request.batch_id] += 1
@@ -86,10 +89,10 @@ async def _mixers(
 
 
 async def _until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.05)
+    async def look() -> bool:
+        return done()
+
+    await eventually_async(look)
 
 
 def _reports(number: int) -> list[bytes]:
@@ -104,11 +107,15 @@ def test_processes_that_share_a_pool_share_its_batches(made: Made, redis_url: st
             _mixers(redis_url, table, address, 3, time.time) as pools,
         ):
             sink.seconds = 0.2  # long enough that all of them see every batch
-            reports = _reports(1000)
-            await pools[0].add({Window("theme", today): reports})
+            reports, window = _reports(1000), Window("theme", today)
+            await pools[0].add({window: reports})
             await pools[0].close_windows()
-            await _until(lambda: sink.sealed.total() >= 1000)
-            await asyncio.sleep(0.5)
+
+            async def all_delivered() -> bool:
+                terms = (await pools[0].law())[window]
+                return terms["pooled"] + terms["in_flight"] == 0
+
+            await eventually_async(all_delivered)
             assert sink.sealed == Counter(reports), "each report once"
             assert set(sink.delivered.values()) == {1}, "each batch once"
 
@@ -125,7 +132,7 @@ def test_a_stream_that_nobody_takes_holds_up_no_other(made: Made, redis_url: str
             sink.unknown = {"theme"}
             stuck = Window("theme", today)
             await pool.add({stuck: _reports(1000)})
-            await asyncio.sleep(1)
+            await _until(lambda: sink.refused > 0)
             await pool.add({Window("editor", today // 7): _reports(500)})
             await pool.close_windows()
             await _until(lambda: sink.sealed.total() == 500)
@@ -150,13 +157,19 @@ def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
         ):
             gone = Window("retired", today)
             await pool.add({gone: _reports(300)})
-            await asyncio.sleep(0.5)
+
+            async def found_out() -> bool:
+                return bool(await pool._server.client.hexists("shuffler:unknown", gone.name))
+
+            await eventually_async(found_out)
             assert (await pool.law())[gone]["pooled"] == 300, "a table may know it again"
             ahead[0] = 31.0 * DAY
-            deadline = time.monotonic() + 20
-            while (await pool.law())[gone]["withheld"] != 300 or await pool.windows():
-                assert time.monotonic() < deadline
-                await asyncio.sleep(0.05)
+
+            async def all_withheld() -> bool:
+                withheld = (await pool.law())[gone]["withheld"]
+                return withheld == 300 and not await pool.windows()
+
+            await eventually_async(all_withheld)
             assert not sink.delivered
 
     asyncio.run(body())
@@ -254,8 +267,7 @@ def test_a_mixer_that_is_told_to_end_ends_whatever_has_just_landed(
             mixer._landed.set()
             for _ in range(turns):
                 await asyncio.sleep(0)
-            async with asyncio.timeout(5):
-                await end_tasks([loop])
+            await end_tasks([loop])
         await server.close()
 
     asyncio.run(body())

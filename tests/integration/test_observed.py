@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,6 +26,7 @@ from hubbub.serving.tracing import start_tracing
 from tests.conftest import Made
 from tests.faces.test_exports import asked_by
 from tests.integration.test_guards import scraped
+from tests.waiting import HANG_SECONDS, eventually
 
 ROOT = Path(__file__).parents[2]
 PEOPLE = 60
@@ -72,13 +72,20 @@ def _everyone_reports(run: LocalRun) -> None:
     for _ in range(PEOPLE):
         client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
         client.report("theme", "dark")
-        assert client.flush(20)
+        assert client.flush(HANG_SECONDS)
     transport.pause()
     close_epochs(run.shuffler_redis)
-    deadline = time.monotonic() + 60
-    while whole(law(run.endpoints).values())["counted"] < PEOPLE:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+
+    def counted() -> bool:
+        terms = whole(law(run.endpoints).values())
+        return terms["counted"] == PEOPLE and not terms["pooled"] + terms["in_flight"]
+
+    eventually(counted)
+
+
+def _told(run: LocalRun) -> dict[tuple[str, str], float]:
+    of_shuffler = scraped(run, run._ports.shuffler_metrics)
+    return of_shuffler | scraped(run, run._ports.aggregator_metrics)
 
 
 def test_every_stage_is_timed_traced_and_logged_for_machines(
@@ -95,12 +102,13 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
         with JsonRun(tmp_path / "home", catalog, Ports.free()) as run:
             _everyone_reports(run)
             assert main(["query", "theme", "--home", str(run.home)]) == 0
-            told = scraped(run, run._ports.shuffler_metrics)
-            told |= scraped(run, run._ports.aggregator_metrics)
+            eventually(lambda: _told(run)["", "hubbub_batches_under_way"] == 0)
+            told = _told(run)
             redis = run._redis[0].child.process
             redis.kill()  # something to say
             redis.wait()
-            time.sleep(3)
+            log = tmp_path / "home" / "log" / "shuffler.log"
+            eventually(lambda: "mixing waits" in log.read_text())
         # The dashboard of operations and the alerts ask for nothing that is not there.
         dashboard = json.loads((ROOT / "deploy/grafana/operations.json").read_text())
         alerts = (ROOT / "deploy/prometheus/alerts.yml").read_text()
@@ -169,7 +177,6 @@ def test_a_service_refuses_a_log_format_that_it_does_not_have(made: Made) -> Non
         env={**os.environ, "HUBBUB_REDIS_URL": "redis://127.0.0.1:1/0"},
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert done.returncode == 2

@@ -5,7 +5,6 @@ import logging
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +29,7 @@ from tests.cluster import Cluster, redis_cluster
 from tests.servers import has_tls, redis_server
 from tests.stores import crowd, totals
 from tests.system.chaos.line import Line
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 WINDOW = Window("theme", 7)
@@ -120,7 +120,7 @@ def _replicated(folder: Path) -> Iterator[tuple[int, int, Line]]:
         redis.Redis(port=first) as primary,
     ):
         primary.set("here", 1)
-        assert primary.wait(1, 20_000) == 1
+        assert primary.wait(1, 0) == 1
         line = Line(f"127.0.0.1:{first}")
         yield first, second, line
         line.close()
@@ -167,7 +167,7 @@ def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
         pool = Pool(server)
         await pool.add({WINDOW: _reports(10)})
         with redis.Redis(port=first) as old, redis.Redis(port=second) as new:
-            old.wait(1, 5000)
+            old.wait(1, 0)
             new.replicaof("NO", "ONE")
             old.replicaof("127.0.0.1", str(second))
         line.lead_to(f"127.0.0.1:{second}", cut=False)
@@ -339,18 +339,24 @@ def test_a_backup_is_restored_as_the_runbook_says(tmp_path: Path) -> None:
     with redis_server(tmp_path / "old", appendonly="yes") as port:
         _run(fill(port, 40))
         with redis.Redis(port=port) as client:
-            before = client.lastsave()
-            time.sleep(1.1)
             client.bgsave()
-            while client.lastsave() == before:
-                time.sleep(0.05)
+
+            def saved() -> bool:
+                told = client.info("persistence")
+                return int(told["rdb_last_bgsave_time_sec"]) >= 0
+
+            eventually(saved)
         (tmp_path / "new").mkdir()
         shutil.copyfile(tmp_path / "old" / "dump.rdb", tmp_path / "new" / "dump.rdb")
         _run(fill(port, 5))  # after the backup
     with redis_server(tmp_path / "new", appendonly="no") as port, redis.Redis(port=port) as client:
         client.config_set("appendonly", "yes")
-        while client.info("persistence")["aof_rewrite_in_progress"]:
-            time.sleep(0.05)
+
+        def written() -> bool:
+            told = client.info("persistence")
+            return not told["aof_rewrite_scheduled"] + told["aof_rewrite_in_progress"]
+
+        eventually(written)
     with redis_server(tmp_path / "new", appendonly="yes") as port:
         _run(fill(port, 0))
     assert held == [40, 45, 40]

@@ -34,12 +34,15 @@ from hubbub.errors import BadParameter, BatchTooSmall, BudgetExhausted, UnknownM
 from hubbub.mechanisms import SystemBits
 from hubbub.privacy.releases import Released
 from hubbub.serving import Window, connect_redis
+from tests import web
+from tests.moment import far_from_midnight
 from tests.servers import redis_server
 from tests.unit.bundles import DAY, Signed, make_signed
+from tests.waiting import eventually
 
 EPSILONS = (0.1, 1, 10)
 HEAD = """
-shuffler = "127.0.0.1:7070"
+shuffler = "127.0.0.1:1"
 [budget]
 epsilon_per_year = 50
 delta_per_year = 1e-6
@@ -231,6 +234,7 @@ def running(
     signed: Signed, census: list[dict[str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, str]]:
     """An aggregator with a day of the census, long closed: its queries' and its HTTP address."""
+    far_from_midnight()  # which may be a year's end too, and its budgets'
     folder = tmp_path_factory.mktemp("aggregator")
     day = int(time.time()) // DAY - 60
     ports = [free_port() for _ in range(4)]
@@ -264,19 +268,17 @@ def running(
             env={**os.environ, "HUBBUB_REDIS_URL": url},
         )
         try:
-            deadline = time.monotonic() + 30
-            while True:
-                try:
-                    assert httpx2.get(f"http://{listen[3]}/health").json() == {"status": "serving"}
-                    break
-                except httpx2.TransportError:
-                    assert process.poll() is None
-                    assert time.monotonic() < deadline
-                    time.sleep(0.1)
+
+            def healthy() -> bool:
+                assert process.poll() is None
+                told = web.get(f"http://{listen[3]}/health").json()
+                return bool(told == {"status": "serving"})
+
+            eventually(healthy, although=(httpx2.TransportError,))
             yield listen[1], listen[3]
         finally:
             process.terminate()
-            assert process.wait(20) == 0
+            assert process.wait() == 0
 
 
 def _release(running: tuple[str, str], *arguments: str, capsys: Any) -> dict[str, Any]:
@@ -291,7 +293,11 @@ def test_the_census_is_released_with_the_errors_that_theory_says(
     census: list[dict[str, str]],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Six standard errors of both noises; and the release's own falls as 1 / epsilon."""
+    """Nine standard errors of both noises; and the release's own falls as 1 / epsilon.
+
+    At epsilon 0.1 more than half of a histogram's error is the noise of Laplace, whose tail is not
+    that of Gauss: beyond 6 of their standard errors is one in 4e5, beyond 9 one in 7e8, of 54.
+    """
     true = Counter(person["education"] for person in census)
     mean = sum(int(person["age"]) for person in census) / len(census)
     noises: dict[str, list[float]] = {"count": [], "histogram": [], "mean": []}
@@ -300,14 +306,14 @@ def test_the_census_is_released_with_the_errors_that_theory_says(
         histogram = _release(running, education, "histogram", capsys=capsys)
         assert histogram["epsilon"] == epsilon
         for value in histogram["values"]:
-            assert abs(value["estimate"] - true[value["value"]]) < 6 * value["stderr"]
+            assert abs(value["estimate"] - true[value["value"]]) < 9 * value["stderr"]
         noises["histogram"].append(histogram["values"][0]["noise"])
         count = _release(running, education, "count", "--value", "Masters", capsys=capsys)
         [masters] = count["values"]
-        assert abs(masters["estimate"] - true["Masters"]) < 6 * masters["stderr"]
+        assert abs(masters["estimate"] - true["Masters"]) < 9 * masters["stderr"]
         noises["count"].append(masters["noise"])
         found = _release(running, age, "mean", capsys=capsys)["values"][0]
-        assert abs(found["estimate"] - mean) < 6 * found["stderr"]
+        assert abs(found["estimate"] - mean) < 9 * found["stderr"]
         noises["mean"].append(found["noise"])
         mode = _release(running, education, "mode", capsys=capsys)
         assert mode["values"] == [{"value": "HS-grad"}]
@@ -353,11 +359,11 @@ def test_http_releases_as_grpc_does(
     url = f"http://{running[1]}/v1/releases"
     same = _release(running, "education_1", "histogram", capsys=capsys)
     ask = {"metric": "education_1", "query": "histogram", "purpose": "report", "by": "Eve"}
-    answer = httpx2.post(url, json=ask)
+    answer = web.post(url, json=ask)
     assert answer.status_code == 200
     assert answer.json()["values"] == same["values"]
     assert answer.json()["again"] is True
-    assert {record["id"] for record in httpx2.get(url).json()["records"]} >= {same["id"]}
+    assert {record["id"] for record in web.get(url).json()["records"]} >= {same["id"]}
     dear = {**ask, "metric": "education_2", "query": "count", "purpose": "tiny one"}
     for wrong, status, title in (
         ({**ask, "metric": "colour"}, 404, "UnknownMetric"),
@@ -370,10 +376,10 @@ def test_http_releases_as_grpc_does(
         ({**ask, "colour": 7}, 422, "Malformed"),
         ({"metric": "secret-77"}, 422, "Malformed"),
     ):
-        problem = httpx2.post(url, json=wrong)
+        problem = web.post(url, json=wrong)
         assert problem.status_code == status
         assert problem.headers["content-type"] == "application/problem+json"
         assert problem.json()["title"].startswith(title)
         assert "secret-77" not in problem.text
-    schema = httpx2.get(f"http://{running[1]}/openapi.json").json()
+    schema = web.get(f"http://{running[1]}/openapi.json").json()
     assert {"/v1/releases", "/health"} <= set(schema["paths"])
