@@ -11,7 +11,6 @@ import shutil
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,8 @@ from hubbub.client import Client, GrpcTransport, MemoryState
 from hubbub.errors import KeysUnusable
 from hubbub.serving import balances, whole
 from tests.conftest import CATALOG
-from tests.servers import has_tls
+from tests.servers import answering, has_tls
+from tests.waiting import HANG_SECONDS, eventually
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = ROOT / "deploy" / "compose"
@@ -170,6 +170,9 @@ class Machine:
             self.home / f"{name}.log",
         )
 
+    def until_redis_answers(self, name: str) -> None:
+        answering(self.children[name], self.ports[name, 6379], tls=True)
+
     def _here(self, name: str, text: str) -> str:
         """Paths and addresses of a container, on this machine."""
         for place in ("/etc/hubbub", "/etc/redis", "/etc/prometheus"):
@@ -191,7 +194,8 @@ def machine(document: dict[str, Any], installed: Path, tmp_path: Path) -> Iterat
     try:
         for name in ("redis-pool", "redis-totals"):
             machine.start(name)
-        time.sleep(0.5)
+        for name in ("redis-pool", "redis-totals"):
+            machine.until_redis_answers(name)
         for name in ("shuffler", "aggregator"):
             machine.start(name)
         yield machine
@@ -210,13 +214,13 @@ def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
     for _ in range(PEOPLE):
         client = Client(bundle, MemoryState(), transport, hold_seconds=None)
         client.report("theme", "dark")
-        assert client.flush(20)
+        assert client.flush(HANG_SECONDS)
     transport.pause()
     # The pool's Redis is killed, and starts as the file has it: nothing is gone.
     machine.children["redis-pool"].process.kill()
     machine.children["redis-pool"].process.wait()
     machine.children["redis-pool"].start()
-    time.sleep(1)
+    machine.until_redis_answers("redis-pool")
     where = Endpoints(
         query=f"127.0.0.1:{machine.ports['aggregator', 7072]}",
         shuffler_status=f"127.0.0.1:{machine.ports['shuffler', 7073]}",
@@ -224,13 +228,12 @@ def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
     )
     url = (machine.root("shuffler"), (installed / "shuffler.env").read_text().strip())
     close_epochs(machine._here("shuffler", url[1].partition("=")[2]))
-    deadline = time.monotonic() + 60
-    while True:
+
+    def counted() -> bool:
         terms = whole(law(where).values())
-        if terms["counted"] == PEOPLE and balances(terms):
-            break
-        assert time.monotonic() < deadline, terms
-        time.sleep(0.2)
+        return terms["counted"] == PEOPLE and balances(terms)
+
+    eventually(counted)
     # Prometheus gets what its configuration asks for, with the certificate and the token of it.
     scraped = yaml.safe_load((COMPOSE / "prometheus.yml").read_text())["scrape_configs"]
     for job in scraped:
@@ -244,8 +247,8 @@ def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
             headers["Authorization"] = f"Bearer {token}"
         [target] = job["static_configs"][0]["targets"]
         name, _, inner = target.partition(":")
-        address = f"{job['scheme']}://localhost:{machine.ports[name, int(inner)]}/metrics"
-        with httpx2.Client(verify=context) as scraper:
+        address = f"{job['scheme']}://127.0.0.1:{machine.ports[name, int(inner)]}/metrics"
+        with httpx2.Client(verify=context, timeout=HANG_SECONDS) as scraper:
             answer = scraper.get(address, headers=headers)
             assert answer.status_code == 200
             assert "hubbub_" in answer.text
@@ -267,14 +270,12 @@ def _until_probed(machine: Machine, name: str, inner: int) -> None:
     ]
     place = command.index(f"127.0.0.1:{inner}")
     command[place] = f"127.0.0.1:{machine.ports[name, inner]}"
-    deadline = time.monotonic() + 30
-    while True:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            return
+
+    def probed() -> bool:
         machine.children[name].check()
-        assert time.monotonic() < deadline, done.stderr
-        time.sleep(0.2)
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    eventually(probed)
 
 
 def test_init_overwrites_nothing(tmp_path: Path) -> None:

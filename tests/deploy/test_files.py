@@ -14,6 +14,7 @@ import yaml
 
 from hubbub.aggregator.settings import parse as parse_aggregator
 from hubbub.shuffler.settings import parse as parse_shuffler
+from tests.surroundings import CALLER
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -38,7 +39,6 @@ def test_the_container_file_is_in_order() -> None:
     assert text.count("USER 10001:10001") == len(targets)
 
 
-@pytest.mark.timeout(400)
 def test_the_image_of_a_shuffler_holds_what_it_needs_and_no_more(tmp_path: Path) -> None:
     """The commands of the container file, here, on what `.dockerignore` lets in."""
     source = tmp_path / "src"
@@ -48,17 +48,17 @@ def test_the_image_of_a_shuffler_holds_what_it_needs_and_no_more(tmp_path: Path)
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, source / name)
     builder, image = tmp_path / "builder", tmp_path / "opt" / "hubbub"
-    _ran(sys.executable, "-m", "venv", str(builder))
+    _ran(sys.executable, "-m", "venv", str(builder), env=CALLER)
     pip = [str(builder / "bin" / "pip"), "--disable-pip-version-check"]
     locks = source / "locks"
-    _ran(*pip, "install", "--require-hashes", "-r", str(locks / "build.lock"))
+    _ran(*pip, "install", "--require-hashes", "-r", str(locks / "build.lock"), env=CALLER)
     wheel = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path / "dist")]
-    _ran(*pip, *wheel, str(source))
+    _ran(*pip, *wheel, str(source), env=CALLER)
     _ran(sys.executable, "-m", "venv", "--without-pip", str(image))
     inside = [*pip, "--python", str(image / "bin" / "python"), "install"]
-    _ran(*inside, "--require-hashes", "-r", str(locks / "shuffler.lock"))
+    _ran(*inside, "--require-hashes", "-r", str(locks / "shuffler.lock"), env=CALLER)
     [built] = (tmp_path / "dist").glob("*.whl")
-    _ran(*inside, "--no-deps", str(built))
+    _ran(*inside, "--no-deps", str(built), env=CALLER)
     python = str(image / "bin" / "python")
     assert "--streams" in _ran(python, "-m", "hubbub.shuffler", "--help", env={})
     assert "HOST:PORT" in _ran(python, "-m", "hubbub.serving.probe", "--help", env={})

@@ -6,11 +6,20 @@ from contextlib import contextmanager
 from typing import Self
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.waiting import HANG_SECONDS
+
+HANG_MS = HANG_SECONDS * 1000
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 OPTIONS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *(
+        "--no-sandbox",
+        "--disable-dev-shm-usage",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+    ),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
 
@@ -22,7 +31,10 @@ needs_browser = pytest.mark.skipif(
 @contextmanager
 def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        expect.set_options(timeout=HANG_MS)
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=OPTIONS, timeout=HANG_MS
+        )
         yield browser
         browser.close()
 
@@ -36,6 +48,7 @@ class Watched:
         self._context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
         )
+        self._context.set_default_timeout(HANG_MS)
         self.page: Page = self._context.new_page()
         self.errors: list[str] = []
         self._clean = clean
@@ -53,7 +66,7 @@ class Watched:
         return self.page
 
     def settled(self) -> None:
-        self.page.wait_for_selector("main[aria-busy=false]", timeout=60_000)
+        self.page.wait_for_selector("main[aria-busy=false]")
 
     def __enter__(self) -> Self:
         return self

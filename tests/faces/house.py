@@ -24,8 +24,11 @@ from hubbub.cli.ports import free_port
 from hubbub.cli.remote import Endpoints
 from hubbub.privacy.draws import draw
 from hubbub.serving import Window, connect_redis
+from tests import web
+from tests.moment import far_from_midnight
 from tests.servers import redis_server
 from tests.unit.bundles import DAY, Signed, make_signed
+from tests.waiting import eventually
 
 HOSTILE = [
     "plain",
@@ -38,7 +41,7 @@ HOSTILE = [
 THEMES = ["light", "dark", "system", "contrast"]
 STRINGS = ["often.example", "seldom.example", "never.example"]
 HEAD = """
-shuffler = "127.0.0.1:7070"
+shuffler = "127.0.0.1:1"
 [budget]
 epsilon_per_year = 1000
 purposes = { tests = 1.0 }
@@ -147,6 +150,7 @@ def house(folder: Path, *options: str, secure: Path | None = None) -> Iterator[H
 
     secure: the authority of its certificate, where its page is served over TLS.
     """
+    far_from_midnight()
     folder.mkdir(exist_ok=True)
     today = int(time.time()) // DAY
     signed = make_signed(folder, CATALOG, start=(today - 21) * DAY)
@@ -170,20 +174,17 @@ def house(folder: Path, *options: str, secure: Path | None = None) -> Iterator[H
         page = f"http{'s' if secure else ''}://{listen[3]}"
         trust = ssl.create_default_context(cafile=secure) if secure else True
         try:
-            deadline = time.monotonic() + 60
-            while True:
+
+            def ready() -> bool:
                 assert process.poll() is None, (folder / "aggregator.log").read_text()
-                assert time.monotonic() < deadline
-                try:
-                    if httpx2.get(f"{page}/ready", verify=trust).status_code == 200:
-                        break
-                except httpx2.TransportError:
-                    time.sleep(0.1)
+                return web.get(f"{page}/ready", verify=trust).status_code == 200
+
+            eventually(ready, although=(httpx2.TransportError,))
             truth = {
                 name: truth_of(metric, DAYS - 1) for name, metric in signed.bundle.metrics.items()
             }
             yield House(signed, url, listen[1], page, today, truth)
         finally:
             process.terminate()
-            assert process.wait(30) == 0
+            assert process.wait() == 0
         assert "Traceback" not in (folder / "aggregator.log").read_text()

@@ -8,7 +8,6 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,8 @@ from pyarrow import parquet
 from hubbub.cli.bars import bars
 from hubbub.cli.main import main
 from tests.faces.house import DAYS, House
+from tests.system.chaos.line import Line
+from tests.waiting import HANG_SECONDS, eventually
 
 
 def _terminal(columns: int, *words: str) -> str:
@@ -32,7 +33,7 @@ def _terminal(columns: int, *words: str) -> str:
     os.close(child)
     said = b""
     while True:
-        ready, _, _ = select.select([parent], [], [], 60)
+        ready, _, _ = select.select([parent], [], [], HANG_SECONDS)
         assert ready, said
         try:
             part = os.read(parent, 65_536)
@@ -42,7 +43,7 @@ def _terminal(columns: int, *words: str) -> str:
             break
         said += part
     os.close(parent)
-    assert process.wait(30) == 0, said
+    assert process.wait() == 0, said
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said.decode()).replace("\r", "")
 
 
@@ -122,20 +123,23 @@ def test_files_are_written_by_their_names(
 
 
 def test_watching_shows_what_changed_until_ctrl_c(home: House) -> None:
+    line = Line(home.query)
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "hubbub.cli", "watch", "theme", "--every", "0.2"),
-            *("--query", home.query),
+            *("--query", line.address),
         ],
         stdout=subprocess.PIPE,
         text=True,
     )
     assert process.stdout
     assert "theme: 22,000 reports" in process.stdout.readline()
-    time.sleep(1)
+    asked = line.connections
+    eventually(lambda: line.connections >= asked + 3)
     process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=20)
+    rest, _ = process.communicate()
     assert process.returncode == 130
+    line.close()
     assert rest.count("22,000 reports") == 0, "nothing changed: nothing is said again"
 
 

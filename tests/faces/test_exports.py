@@ -14,7 +14,6 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from hubbub.aggregator.drops import Drops, Folder, MemoryTold, RedisTold, Told, Webhook
@@ -22,6 +21,7 @@ from hubbub.aggregator.query import Query
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.errors import BadParameter
 from hubbub.serving import connect_redis
+from tests import web
 from tests.faces.house import DAYS, House
 
 CLOSED = DAYS - 3
@@ -78,7 +78,7 @@ def test_every_closed_epoch_is_dropped_once_and_whole(home: House, tmp_path: Pat
     assert not any(name.endswith(".part") for name in names)
     told = json.loads((dropped / "theme" / f"{oldest}.json").read_text())
     url = f"{home.page}/v1/metrics/theme/estimates"
-    asked = httpx2.get(url, params={"epochs": oldest, "order": "listed"}).json()
+    asked = web.get(url, params={"epochs": oldest, "order": "listed"}).json()
     assert {name: told[name] for name in asked} == asked
     assert (told["id"], told["final"]) == (f"theme:{oldest}", True)
     rows = list(csv.DictReader(io.StringIO((dropped / "theme" / f"{oldest}.csv").read_text())))
@@ -131,7 +131,7 @@ def asked_by(dashboard: dict[str, Any]) -> set[str]:
 def test_the_dashboard_shows_what_is_exposed(home: House) -> None:
     dashboard: dict[str, Any] = json.loads((ROOT / "deploy/grafana/hubbub.json").read_text())
     asked = asked_by(dashboard)
-    told = httpx2.get(f"{home.page}/metrics").text
+    told = web.get(f"{home.page}/metrics").text
     exposed = set(re.findall(r"^# TYPE (\S+)", told, re.MULTILINE))
     of_services = {"hubbub_reports", "hubbub_store_up"}  # at --metrics-listen of both
     assert asked - of_services <= exposed

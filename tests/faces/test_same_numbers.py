@@ -5,7 +5,6 @@ import io
 import json
 from typing import Any
 
-import httpx2
 import pytest
 from pyarrow import parquet
 
@@ -14,6 +13,7 @@ from hubbub.cli.asking import document
 from hubbub.cli.main import main
 from hubbub.cli.remote import ask
 from hubbub.wire.v1 import services_pb2 as wire
+from tests import web
 from tests.faces.house import DAYS, STRINGS, House
 
 QUESTIONS: list[tuple[str, dict[str, str], list[str]]] = [
@@ -34,9 +34,9 @@ def _ask(
     given = {**parameters, **({"tier": tier} if tier else {})}
     url = f"{home.page}/v1/metrics/{name}/{question}"
     answer = (
-        httpx2.post(url, params=given, json={"candidates": strings})
+        web.post(url, params=given, json={"candidates": strings})
         if strings
-        else httpx2.get(url, params=given)
+        else web.get(url, params=given)
     )
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
@@ -80,9 +80,9 @@ def test_estimates_are_the_same_from_every_face(
 def test_exports_hold_the_same_numbers_and_no_formula(home: House) -> None:
     found = _ask(home, "hostile", "estimates", {"number": 100, "order": "listed"}, [])
     export = f"{home.page}/v1/metrics/hostile/export"
-    text = httpx2.get(export).text
+    text = web.get(export).text
     rows = list(csv.DictReader(io.StringIO(text)))
-    packed = httpx2.get(export, params={"format": "parquet"}).content
+    packed = web.get(export, params={"format": "parquet"}).content
     table = parquet.read_table(io.BytesIO(packed)).to_pylist()
     assert [row["value"] for row in table] == [value["value"] for value in found["values"]]
     for row, line, value in zip(rows, table, found["values"], strict=True):
