@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.surroundings import CALLER
+
 ROOT = Path(__file__).parents[2]
 CLIENT = [
     "tests/vectors",
@@ -45,7 +47,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _bare(interpreter: str, environment: Path) -> Path:
-    subprocess.run([interpreter, "-m", "venv", str(environment)], check=True)
+    subprocess.run([interpreter, "-m", "venv", str(environment)], check=True, env=CALLER)
     python = environment / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     locked = ROOT / "locks" / "client.lock"
@@ -55,8 +57,8 @@ def _bare(interpreter: str, environment: Path) -> Path:
         re.MULTILINE,
     )
     assert len(runner) == 3
-    subprocess.run([*pip, "--require-hashes", "-r", str(locked)], check=True)
-    subprocess.run([*pip, str(ROOT), *runner], check=True)
+    subprocess.run([*pip, "--require-hashes", "-r", str(locked)], check=True, env=CALLER)
+    subprocess.run([*pip, str(ROOT), *runner], check=True, env=CALLER)
     return python
 
 
@@ -67,7 +69,6 @@ def _there(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"},
         capture_output=True,
         text=True,
-        timeout=170,
         check=False,
     )
 

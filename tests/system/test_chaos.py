@@ -1,15 +1,12 @@
 """A short run of the chaos: processes killed, frozen, cut off, full, and their clocks stepped."""
 
-import pytest
-
 from tests.system.chaos.__main__ import run
 
 SECONDS = 20
 
 
-@pytest.mark.timeout(400)
 def test_nothing_is_lost_and_nothing_counted_twice_whatever_fails() -> None:
-    found = run(SECONDS, seed=20_261_121)
+    found = run(SECONDS, seed=20_261_121, least_kills=SECONDS, least_reports=1000)
     assert found["wrong"] == [], found
     assert int(found["kills"]) >= SECONDS, found  # type: ignore[call-overload]
     assert int(found["sent"]) > 500, found  # type: ignore[call-overload]

@@ -2,12 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.system.chaos.clustered import run_clustered
 
 
-@pytest.mark.timeout(600)
 def test_a_cluster_that_fails_over_grows_and_restarts_loses_nothing(tmp_path: Path) -> None:
     found = run_clustered(tmp_path / "house", seed=20_261_122, tell=lambda _line: None)
     assert found["wrong"] == [], found

@@ -15,6 +15,7 @@ from hubbub.catalog import read_catalog
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.remote import law
 from hubbub.cli.up import demo_catalog
+from tests.moment import far_from_midnight
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -30,9 +31,9 @@ BLOCKS = [
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
-    with LocalRun(
-        tmp_path_factory.mktemp("docs") / "home", demo_catalog(), Ports.free()
-    ) as running:
+    far_from_midnight()
+    home = tmp_path_factory.mktemp("docs") / "home"
+    with LocalRun(home, demo_catalog(), Ports.free()) as running:
         yield running
 
 
@@ -43,7 +44,6 @@ def _python(folder: Path, *arguments: str) -> str:
         env={**os.environ, "XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder)},
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert done.returncode == 0, done.stderr

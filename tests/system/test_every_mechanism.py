@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +15,8 @@ from hubbub.cli.remote import law
 from hubbub.mechanisms import REGISTRY
 from hubbub.serving import balances, whole
 from tests.asking import estimate
+from tests.moment import far_from_midnight
+from tests.waiting import eventually
 
 PEOPLE = 300
 OWN = {
@@ -72,10 +73,11 @@ def _value(name: str, person: int) -> str | float:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
+    far_from_midnight()
     folder = tmp_path_factory.mktemp("every")
     path = folder / "metrics.toml"
     metrics = "".join(_metric(name) for name in (*REGISTRY, "auto"))
-    path.write_text(f'shuffler = "127.0.0.1:7070"\n{metrics}')
+    path.write_text(f'shuffler = "127.0.0.1:1"\n{metrics}')
     with LocalRun(folder / "home", read_catalog(path), Ports.free()) as running:
         everyone: list[Person] = [
             {name.replace(".", "_"): _value(name, n) for name in (*REGISTRY, "auto")}  # type: ignore[misc]
@@ -83,10 +85,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
         ]
         sent = send_everyone(everyone, running.bundle_path, lambda _: None)
         assert sent.acknowledged == PEOPLE * (len(REGISTRY) + 1)
-        deadline = time.monotonic() + 60
-        while whole(law(running.endpoints).values())["counted"] < sent.acknowledged * 0.9:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+
+        def nearly_all_counted() -> bool:
+            return whole(law(running.endpoints).values())["counted"] >= sent.acknowledged * 0.9
+
+        eventually(nearly_all_counted)
         yield running
 
 
@@ -117,10 +120,7 @@ def test_a_metric_is_answered_from_end_to_end(run: LocalRun, name: str) -> None:
 
 
 def test_the_law_balances(run: LocalRun) -> None:
-    deadline = time.monotonic() + 30
-    while not all(balances(terms) for terms in law(run.endpoints).values()):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    eventually(lambda: all(balances(terms) for terms in law(run.endpoints).values()))
 
 
 def test_a_consistent_histogram_stands_beside_the_estimates(

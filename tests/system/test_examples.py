@@ -66,7 +66,6 @@ def test_the_desktop_app_shows_lessens_stops_and_starts(tmp_path: Path) -> None:
         env={**os.environ, "HUBBUB_STATE_DIR": str(tmp_path / "state")},
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,9 @@ import pytest
 
 from hubbub.client import Client, FolderState
 from hubbub.client.testing import FakeShuffler
+from tests.moment import far_from_midnight
 from tests.unit.bundles import Signed
+from tests.waiting import HANG_SECONDS
 
 
 def _hubbub(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -19,21 +21,21 @@ def _hubbub(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
 
 
 def _device(signed: Signed, folder: Path) -> Client:
-    """A device that reported three things, one of which the shuffler refused."""
+    """A device that reported three things today, one of which the shuffler refused."""
+    far_from_midnight(minutes=1)
     state = FolderState(folder)
     state.pin(signed.bundle.operator, signed.bundle.signed)
     shuffler = FakeShuffler({}, {0: "refused_expired"})
     client = Client(signed.bundle, state, shuffler, hold_seconds=None)
     client.report("theme", "dark")
-    client.flush(1)
+    client.flush(HANG_SECONDS)
     client.report("homepage", "a.example")
-    client.flush(1)
+    client.flush(HANG_SECONDS)
     client.report("editor", "vi")
     client._sender.enter()
     return client

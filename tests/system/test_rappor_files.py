@@ -24,7 +24,6 @@ def _decode(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "hubbub.cli", "rappor", "decode", *files, "--map", map_file, *more],
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
 

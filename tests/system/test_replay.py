@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,7 +10,6 @@ from typing import Any
 
 import grpc
 import numpy as np
-import pytest
 
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.catalog import Catalog
@@ -31,6 +29,7 @@ from hubbub.wire.v1.services_pb2_grpc import (
 )
 from tests.conftest import Made
 from tests.stores import totals
+from tests.waiting import HANG_SECONDS, eventually
 
 DEVICES = 120
 ANSWERS = {"theme": "dark", "crashed": "no", "editor": "vi", "homepage": "a.example"}
@@ -49,7 +48,7 @@ class Tap(IngestServicer):
 
     def Apply(self, request: Batch, _context: Any) -> BatchOutcome:  # noqa: N802 named by the proto
         self.batches.append(request)
-        return self._onward.Apply(request, timeout=60)
+        return self._onward.Apply(request, timeout=HANG_SECONDS)
 
 
 class Recorder(GrpcTransport):
@@ -101,18 +100,20 @@ def _report(run: LocalRun, recorder: GrpcTransport) -> None:
         client = Client(run.bundle, MemoryState(), recorder, hold_seconds=None)
         for metric, value in ANSWERS.items():
             client.report(metric, value)
-        assert client.flush(60)
+        assert client.flush(HANG_SECONDS)
 
 
 def _drained(run: LocalRun) -> dict[str, int]:
     close_epochs(run.shuffler_redis)
-    deadline = time.monotonic() + 60
-    while True:
-        terms = whole(law(run.endpoints).values())
-        if terms["acknowledged"] and not terms["pooled"] + terms["in_flight"] and balances(terms):
-            return terms
-        assert time.monotonic() < deadline, terms
-        time.sleep(0.1)
+    terms: dict[str, int] = {}
+
+    def empty() -> bool:
+        terms.update(whole(law(run.endpoints).values()))
+        waiting = terms["pooled"] + terms["in_flight"]
+        return terms["acknowledged"] > 0 and not waiting and balances(terms)
+
+    eventually(empty, lambda: terms)
+    return terms
 
 
 def _totals(run: LocalRun) -> dict[Any, Any]:
@@ -126,7 +127,6 @@ def _totals(run: LocalRun) -> dict[Any, Any]:
     return asyncio.run(read())
 
 
-@pytest.mark.timeout(300)
 def test_everything_sent_once_more_changes_no_total(made: Made, tmp_path: Path) -> None:
     with _tapped(tmp_path / "home", made) as (run, tap):
         recorder = Recorder(run.bundle.shuffler, roots=run.bundle.roots)
@@ -134,7 +134,7 @@ def test_everything_sent_once_more_changes_no_total(made: Made, tmp_path: Path) 
         _report(run, recorder)
         # Devices' traffic again, while their epochs are still open.
         for reports in list(recorder.sent):
-            assert GrpcTransport.submit(recorder, reports, 30) == {}
+            assert GrpcTransport.submit(recorder, reports, HANG_SECONDS) == {}
         first = _drained(run)
         totals = _totals(run)
         assert (
@@ -145,15 +145,15 @@ def test_everything_sent_once_more_changes_no_total(made: Made, tmp_path: Path) 
         assert first["acknowledged"] == first["counted"] + first["duplicate"]
         _look_at(tap.batches, recorder.sent)
         # And when they are closed.
-        refused = GrpcTransport.submit(recorder, recorder.sent[0], 30)
+        refused = GrpcTransport.submit(recorder, recorder.sent[0], HANG_SECONDS)
         assert set(refused.values()) == {"refused_expired"}
         # The shuffler's traffic: as it was, then as another batch would carry it.
         captured = list(tap.batches)
         for batch in captured:
-            assert tap._onward.Apply(batch, timeout=60).already_applied
+            assert tap._onward.Apply(batch, timeout=HANG_SECONDS).already_applied
         for batch in captured:
             batch.batch_id = secrets.token_bytes(16)
-            assert not tap._onward.Apply(batch, timeout=60).already_applied
+            assert not tap._onward.Apply(batch, timeout=HANG_SECONDS).already_applied
         recorder.pause()
         assert _totals(run) == totals
         last = whole(law(run.endpoints).values())

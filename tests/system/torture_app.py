@@ -1,9 +1,10 @@
 """An app that is treated badly: python torture_app.py BUNDLE STATE_DIR SHUFFLER LOG KILLS SEED.
 
 A supervisor forks WORKERS workers of THREADS threads each, kills them at random and starts others;
-with no KILLS, one process says no. A worker forks children of its own and lets its disk be full for
-moments. Every report carries a serial number in its bits, because its coins are no coins; LOG (a
-pipe) gets each serial once report() has said that it is queued.
+then it waits for a line on its input, upon which, with no KILLS, one process says no; and it ends
+at the next. A worker forks children of its own and lets its disk be full for moments. Every report
+carries a serial number in its bits, because its coins are no coins; LOG (a pipe) gets each serial
+once report() has said that it is queued.
 """
 
 import os
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from hubbub.catalog import read_bundle
 from hubbub.client import Client, FolderState, GrpcTransport, Outcome, tables
+from hubbub.client import client as sdk
 from hubbub.mechanisms import Probability
 
 WORKERS = 4
@@ -128,12 +130,14 @@ def main() -> None:
         os.kill(workers[place], signal.SIGKILL)
         os.waitpid(workers[place], 0)
         workers[place] = start()
+    sys.stdin.readline()
     if not int(kills):
-        time.sleep(1.5)
         last = open_client(bundle, folder, shuffler)
+        # It waits until the others have ended what is on its way: here for as long as that takes.
+        sdk._STOP_SECONDS = 900.0  # type: ignore[misc]
         last.disable()
         told(pipe, AFTER, 0)
-        time.sleep(4)
+    sys.stdin.readline()
     for pid in workers:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

@@ -24,14 +24,22 @@ def run_on_cluster(seed: int) -> dict[str, object]:
     return found
 
 
-def run(seconds: float, seed: int, kills_a_second: float = KILLS_A_SECOND) -> dict[str, object]:
+def run(
+    seconds: float,
+    seed: int,
+    kills_a_second: float = KILLS_A_SECOND,
+    *,
+    least_kills: int = 0,
+    least_reports: int = 0,
+) -> dict[str, object]:
     """One run: what went wrong on purpose, what was sent and counted, and what is wrong."""
     with (
         tempfile.TemporaryDirectory(prefix="hubbub-chaos-") as folder,
         House(Path(folder) / "house") as house,
     ):
         faults = Faults(house, seed, kills_a_second)
-        faults.run(seconds, tell)
+        faults.run(seconds, tell, least_kills)
+        house.until_acknowledged(least_reports)
         began = time.monotonic()
         records = drain(house, tell)
         drained = time.monotonic() - began

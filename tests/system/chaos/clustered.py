@@ -21,7 +21,7 @@ Tell = Callable[[str], None]
 
 # So many slots move to the node that is added: those that hold keys, and some that hold none.
 SLOTS_MOVED = 100
-BACK_SECONDS = 60
+LEAST = 6000  # reports, before it ends
 
 
 class ClusteredHouse(House):
@@ -88,8 +88,8 @@ def run_clustered(home: Path, seed: int, tell: Tell) -> dict[str, object]:
     with ClusteredHouse(home) as house:
         cluster = house.cluster
         steps: list[Callable[[], None]] = [
-            lambda: _kill_a_master(cluster, chance, chance.choice([6, 9]), done, tell),
-            lambda: _kill_a_master(cluster, chance, chance.choice([0.5, 6, 9]), done, tell),
+            lambda: _kill_a_master(cluster, chance, done, tell, for_good=True),
+            lambda: _kill_a_master(cluster, chance, done, tell, for_good=chance.random() < 0.7),
             lambda: _move_slots(cluster, chance, done, tell),
             lambda: house.restart_everything(tell),
             lambda: house.add_aggregator(tell),
@@ -101,6 +101,7 @@ def run_clustered(home: Path, seed: int, tell: Tell) -> dict[str, object]:
             step()
             time.sleep(chance.uniform(1, 4))
         cluster.wait()
+        house.until_acknowledged(LEAST)
         records = drain(house, tell)
         verdict = judge(house, records)
         done["restart"] = house.restarts
@@ -115,15 +116,24 @@ def run_clustered(home: Path, seed: int, tell: Tell) -> dict[str, object]:
 
 
 def _kill_a_master(
-    cluster: Cluster, chance: random.Random, away: float, done: Counter[str], tell: Tell
+    cluster: Cluster,
+    chance: random.Random,
+    done: Counter[str],
+    tell: Tell,
+    *,
+    for_good: bool,
 ) -> None:
-    """Its replica takes over, unless it is back before anyone noticed."""
+    """Its replica takes over; or it is back before anyone noticed."""
     victim = chance.choice([node for node in cluster.masters() if cluster.has_slots(node)])
     tell(f"master {victim.port} is killed")
     victim.kill()
-    time.sleep(away)
+    if for_good:
+        until(cluster.taken_over, "its replica takes over")
+        time.sleep(chance.uniform(0, 3))
+    else:
+        time.sleep(0.5)
     victim.child.start()
-    cluster.wait(BACK_SECONDS)
+    cluster.wait()
     done["master killed"] += 1
     done["failed over"] += victim.role() != "master"
 

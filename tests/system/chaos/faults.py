@@ -12,6 +12,7 @@ from contextlib import suppress
 import redis
 
 from tests.system.chaos.house import House, Part
+from tests.waiting import HANG_SECONDS
 
 # A process that starts costs a second of a core: those that start fast are killed more often.
 KILLED = {"redis": 6, "device": 5, "shuffler": 4, "aggregator": 2}
@@ -46,14 +47,14 @@ class Faults:
         ]
         self.done: Counter[str] = Counter()
 
-    def run(self, seconds: float, tell: Callable[[str], None]) -> None:
-        """Let things go wrong for so long; then mend them."""
+    def run(self, seconds: float, tell: Callable[[str], None], least_kills: int = 0) -> None:
+        """Let things go wrong for so long, and until so many were killed; then mend them."""
         for thread in self._threads:
             thread.start()
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
+        while (left := until - time.monotonic()) > 0 or self.kills < least_kills:
             tell(f"{left:.0f} s left, {self.kills} kills")
-            time.sleep(min(left, 1))
+            time.sleep(min(max(left, 0.1), 1))
         self._end.set()
         for thread in self._threads:
             thread.join()
@@ -160,7 +161,7 @@ class Faults:
     def _limit(url: str, most: Callable[[int], int]) -> bool:
         """Set the memory that a Redis may use, past its line: False if it is not there."""
         try:
-            with redis.Redis.from_url(url, socket_timeout=5) as client:
+            with redis.Redis.from_url(url, socket_timeout=HANG_SECONDS) as client:
                 client.config_set("maxmemory", most(int(client.info("memory")["used_memory"])))
         except redis.RedisError:
             return False

@@ -18,9 +18,12 @@ from hubbub.cli.child import Child
 from hubbub.cli.embedded_redis import EmbeddedRedis
 from hubbub.cli.key_commands import make_keys
 from hubbub.cli.ports import free_port
-from hubbub.cli.remote import Endpoints
+from hubbub.cli.remote import Endpoints, law
+from hubbub.errors import HubbubError
+from hubbub.serving import whole
 from tests.system.chaos import device, stepped
 from tests.system.chaos.line import Line
+from tests.waiting import eventually
 
 SHUFFLERS = 2
 DEVICES = 4
@@ -153,6 +156,13 @@ class House:
             part.step(0)
             part.frozen = False
             part.signal(signal.SIGCONT)
+
+    def until_acknowledged(self, reports: int) -> None:
+        """Let the devices go on until so many have been: nothing goes wrong any more."""
+        eventually(
+            lambda: whole(law(self.endpoints).values())["acknowledged"] >= reports,
+            although=(HubbubError,),
+        )
 
     def stop_devices(self) -> None:
         """Kill the devices for good."""

@@ -12,6 +12,7 @@ class Line:
 
     slow: seconds that every chunk waits. truncating, garbling: the chance that a chunk is passed by
     half, or twice over; the connection ends with it, as it does when bytes are lost on the way.
+    connections: how often somebody called.
     """
 
     def __init__(self, target: str) -> None:
@@ -25,6 +26,7 @@ class Line:
         self.slow = 0.0
         self.truncating = 0.0
         self.garbling = 0.0
+        self.connections = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
@@ -56,6 +58,7 @@ class Line:
         with suppress(OSError):
             while True:
                 here, _ = self._listener.accept()
+                self.connections += 1
                 threading.Thread(target=self._join, args=(here,), daemon=True).start()
 
     def _join(self, here: socket.socket) -> None:

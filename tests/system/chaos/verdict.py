@@ -1,7 +1,6 @@
 """The verdict: what the devices know was acknowledged, beside what the aggregator has added up."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,8 +18,7 @@ from hubbub.serving import Window, balances, connect_redis, whole
 from tests.stores import totals
 from tests.system.chaos.device import open_client
 from tests.system.chaos.house import DEVICES, House
-
-DRAIN_SECONDS = 150
+from tests.waiting import HANG_SECONDS, eventually
 
 
 @dataclass
@@ -42,29 +40,26 @@ def drain(house: House, tell: Callable[[str], None]) -> dict[tuple[str, str, int
     """
     house.stop_devices()
     records: dict[tuple[str, str, int], Counter[bytes]] = {}
-    deadline = time.monotonic() + DRAIN_SECONDS
     for number in range(DEVICES):
         tell(f"device {number} sends what waits")
         front = house.fronts[number % len(house.fronts)]
         with open_client(house.home / "app.hubbub", house.state_of(number), front) as client:
-            while not client.flush(10):
-                assert time.monotonic() < deadline, f"device {number} cannot send: a part hangs"
+            assert client.flush(HANG_SECONDS), f"device {number} cannot send: a part hangs"
             for kept in client._state.kept():
                 entry = records.setdefault((str(kept.fate), kept.stream, kept.epoch), Counter())
                 entry[kept.payload] += 1
     close_epochs(house.pool_url)
-    while True:
-        try:
-            windows = law(house.endpoints)
-        except ServiceUnavailable:
-            windows = {}
+    windows: dict[tuple[str, int], dict[str, int]] = {}
+
+    def drained() -> bool:
+        windows.update(law(house.endpoints))
         terms = whole(windows.values())
         tell(f"draining: {terms}")
-        quiet = not terms["pooled"] and not terms["in_flight"]
-        if windows and quiet and all(map(balances, windows.values())):
-            return records
-        assert time.monotonic() < deadline, f"it does not drain: {windows}"
-        time.sleep(0.2)
+        waiting = terms["pooled"] + terms["in_flight"]
+        return bool(windows) and not waiting and all(map(balances, windows.values()))
+
+    eventually(drained, lambda: windows, although=(ServiceUnavailable,))
+    return records
 
 
 def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> Verdict:
