@@ -19,7 +19,7 @@ __all__ = ["Cluster", "Node", "redis_cluster"]
 SLOTS = 16384
 # A node that does not answer for so long is taken for dead. On a quiet machine it answers at once;
 # beside much other work none may die that nobody killed.
-NODE_TIMEOUT_MS = 10_000
+NODE_TIMEOUT_MS = 5000
 BUS = 10_000  # a node's bus is so far above its port
 
 
@@ -76,8 +76,9 @@ class Cluster:
             node.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
             own = range(number * SLOTS // masters, (number + 1) * SLOTS // masters)
             node.ask("CLUSTER", "ADDSLOTS", *own)
-        for node in first[1:]:
-            first[0].ask("CLUSTER", "MEET", "127.0.0.1", node.known_port)
+        for place, node in enumerate(first):
+            for other in first[:place]:
+                node.ask("CLUSTER", "MEET", "127.0.0.1", other.known_port)
         for master in first:
             self.add(replica_of=master)
         self.wait()
@@ -97,8 +98,10 @@ class Cluster:
 
     def add(self, replica_of: Node | None = None) -> Node:
         """One more node: a replica, or a master that has no slot yet."""
-        node, known = self._start(), self.nodes[0]
-        node.ask("CLUSTER", "MEET", "127.0.0.1", known.known_port)
+        others = [node for node in self.nodes if node.running]
+        node = self._start()
+        for other in others:  # not one alone, from which the rest would hear by and by
+            node.ask("CLUSTER", "MEET", "127.0.0.1", other.known_port)
         until(lambda: len(_known(node)) == len(self.nodes), "a node met")
         if replica_of is not None:
             until(lambda: bool(node.ask("CLUSTER", "REPLICATE", replica_of.id)), "a replica")

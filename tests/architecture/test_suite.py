@@ -134,7 +134,7 @@ def test_generators_have_a_seed() -> None:
 
 
 def test_what_the_caller_has_set_is_forgotten() -> None:
-    kept = {"PATH": "/bin", "HOME": "/home/of/somebody", "PYTHONDONTWRITEBYTECODE": "1"}
+    kept = {"PATH": "/bin", "HOME": "~", "PYTHONDONTWRITEBYTECODE": "1"}
     caller = {
         **kept,
         **dict.fromkeys(
