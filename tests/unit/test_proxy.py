@@ -21,11 +21,11 @@ def test_a_proxy_of_the_environment_is_used(tmp_path: Path) -> None:
     (tmp_path / "app.hubbub").write_bytes(made.signed)
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         told = {**os.environ, "https_proxy": f"http://127.0.0.1:{proxy.getsockname()[1]}"}
-        command = [sys.executable, "-c", code, "app.hubbub", "state", "shuffler.example.org:7070"]
+        command = [sys.executable, "-c", code, "app.hubbub", "state", "shuffler.example.org:443"]
         with subprocess.Popen(command, cwd=tmp_path, env=told) as app:
             try:
                 connection, _ = proxy.accept()
                 with connection, connection.makefile("rb") as heard:
-                    assert heard.readline() == b"CONNECT shuffler.example.org:7070 HTTP/1.1\r\n"
+                    assert heard.readline() == b"CONNECT shuffler.example.org:443 HTTP/1.1\r\n"
             finally:
                 app.kill()
