@@ -1,6 +1,6 @@
 """A Redis Cluster of this machine: masters, a replica each, and what befalls them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -44,11 +44,16 @@ class Node:
 
     def ask(self, *command: Any) -> Any:
         """An answer as it came: redis-py would read some of them."""
+        [answer] = self.ask_all([command])
+        return answer
+
+    def ask_all(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        """The answers to many questions, on one connection."""
         with redis.Redis(port=self.port, socket_timeout=HANG_SECONDS) as client:
             connection = client.connection_pool.get_connection()
             try:
-                connection.send_command(*command)
-                return connection.read_response()
+                connection.send_packed_command(connection.pack_commands(commands))
+                return [connection.read_response() for _ in commands]
             finally:
                 client.connection_pool.release(connection)
 

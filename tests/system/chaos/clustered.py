@@ -146,7 +146,8 @@ def _move_slots(cluster: Cluster, chance: random.Random, done: Counter[str], tel
     cluster.add(replica_of=target)
     cluster.wait()
     own = cluster.has_slots(source)
-    full = [slot for slot in own if source.ask("CLUSTER", "COUNTKEYSINSLOT", slot)]
+    keys = source.ask_all([("CLUSTER", "COUNTKEYSINSLOT", slot) for slot in own])
+    full = [slot for slot, number in zip(own, keys, strict=True) if number]
     slots = full + chance.sample(sorted(set(own) - set(full)), SLOTS_MOVED)
     tell(f"{len(slots)} slots move, {len(full)} with keys")
     cluster.move(slots, source, target)
