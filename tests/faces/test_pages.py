@@ -68,7 +68,7 @@ def _json(address: str, path: str, **parameters: Any) -> Any:
 
 
 def _number(text: str) -> int:
-    return int(text.replace(",", ""))
+    return int(text.replace(",", "").replace("\N{MINUS SIGN}", "-"))
 
 
 def test_the_overview_shows_every_metric_of_the_demo(browser: Browser, demo: str) -> None:
@@ -132,8 +132,11 @@ def test_strings_are_looked_for_among_candidates(browser: Browser, demo: str) ->
         page.click("#controls button[type=submit]")
         page.wait_for_selector("#table tbody tr")
         watched.settled()
-        assert page.locator("#table tbody tr").count() == 3
-        assert page.inner_text("#table tbody tr td") == "google.com"
+        names = page.locator("#table tbody tr td:first-child").all_inner_texts()
+        assert sorted(names) == ["facebook.com", "google.com", "never.example"]
+        estimates = page.locator("#table tbody tr td:nth-child(2)").all_inner_texts()
+        told = [_number(text) for text in estimates]
+        assert told == sorted(told, reverse=True), "the most frequent first"
 
 
 def test_the_pipeline_page_shows_the_law_as_it_runs(browser: Browser, demo: str) -> None:
