@@ -16,6 +16,7 @@ the prefix "shuffler:":
 """
 
 import secrets
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -166,12 +167,22 @@ class Pool:
 
     async def held(self) -> int:
         """How many reports Redis holds for us, pooled or in flight."""
-        terms = await self._terms(await self.windows())
-        return sum(term["pooled"] + term["in_flight"] for term in terms.values())
+        return sum((await self.held_of_streams()).values())
+
+    async def held_of_streams(self) -> dict[str, int]:
+        """The same of every stream."""
+        held: Counter[str] = Counter()
+        for window, term in (await self._terms(await self.windows())).items():
+            held[window.stream] += term["pooled"] + term["in_flight"]
+        return dict(held)
 
     async def memory(self) -> float:
         """Which part of the memory that it may use Redis uses; 0 where it has no limit."""
         return await self._server.memory()
+
+    async def memory_left(self, part: float) -> float:
+        """How many bytes are left of this part of what Redis may use; endless without a limit."""
+        return await self._server.memory_left(part)
 
     async def relist(self) -> None:
         """List windows again that were laid aside though they hold reports.
