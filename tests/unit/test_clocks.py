@@ -155,3 +155,12 @@ def test_a_redis_that_does_not_answer_is_taken_to_run_on() -> None:
     times.passed += 100
     times.machine = DAY
     assert round(clocks.latest() - times.right) == 0
+
+
+def test_who_did_not_look_for_long_begins_anew() -> None:
+    times = Times()
+    times.wait(HOUR)
+    times.passed += 2 * HOUR
+    assert not _settled(times)
+    times.wait(HOUR)
+    assert _settled(times)

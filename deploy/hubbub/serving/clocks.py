@@ -25,6 +25,8 @@ BELIEVED_SECONDS: Final = 3600.0
 # Machines without a time service of their own drift apart by about so much in a month.
 _ALIKE_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 10.0
+# Who has not looked for so long, frozen or asleep, begins anew.
+_GAP_SECONDS: Final = 900.0
 
 Ask = Callable[[], Awaitable[Sequence[float]]]
 
@@ -117,6 +119,8 @@ class Clocks:
         if self._beside is not None and not self._others:
             return  # nobody has confirmed this machine's yet
         now, offsets = self._monotonic(), [self._machine(), *self._others]
+        if self._agreed and now - self._agreed[-1][0] > _GAP_SECONDS:
+            self._settled_since = now
         while self._agreed and self._agreed[0][0] < now - BELIEVED_SECONDS:
             self._agreed.popleft()
         if not _alike(offsets):
