@@ -184,6 +184,36 @@ def test_replays_count_nothing_however_far_the_clocks_are_apart(
     asyncio.run(body())
 
 
+@pytest.mark.parametrize("hours", OFF)
+def test_replays_of_an_epoch_by_the_wrong_clock_count_nothing(
+    made: Made, opener: Opener, redis_url: str, hours: float
+) -> None:
+    """Shuffler and devices have the aggregator's clock; Redis alone is right, or wrong."""
+
+    async def body() -> None:
+        async with _counting(made, redis_url, opener) as counting:
+            counting.ahead = hours * HOUR
+            counting.start()
+            await counting.clocks.look()
+            window = Window("crashed", int((time.time() + counting.ahead) // HOUR))
+            sealed = counting.sealed(window, 20)
+            ids = [secrets.token_bytes(16) for _ in range(3)]
+            waits = 0
+            for batch_id in ids:
+                try:
+                    await counting.apply(window, sealed, batch_id)
+                except WAITS:
+                    waits += 1
+            assert waits in {0, 3}
+            assert (await totals(counting.store, window)).reports == (0 if waits else 20)
+            counting.intake._clocks = Clocks(lambda: time.time() + counting.ahead)  # Redis is set
+            for batch_id in ids:
+                await counting.apply(window, sealed, batch_id)
+            assert await counting.law(window) == {"counted": 20, "duplicate": 40}
+
+    asyncio.run(body())
+
+
 @pytest.mark.parametrize("stream", ["crashed", "theme"])
 def test_replays_count_nothing_while_the_clock_steps(
     made: Made, opener: Opener, redis_url: str, stream: str
