@@ -130,14 +130,15 @@ def test_a_stream_that_piles_up_leaves_memory_for_others(made: Made, redis_url: 
         async with _front(made, redis_url, most_memory=0.9) as front:
             client = front.pool._server.client
             used = int((await client.info("memory"))["used_memory"])
-            await client.config_set("maxmemory", int((used + 400_000) / 0.9))
+            await client.config_set("maxmemory", int((used + 2_000_000) / 0.9))
             await front.pressure.look()
             taken = 0
             while not front.pressure.is_crowded("theme"):
-                await front.send(front.request(200))
-                taken += 200
+                await front.send(front.request(500))
+                await front.pressure.look()
+                taken += 500
             assert await _hint(front.send(front.request(1))) >= 20
-            assert 1000 <= taken < 4000
+            assert 5000 <= taken < 20_000
             assert front.service.turned_away == {"stream_full": 1}
             await front.send(SubmitRequest(reports=_of(made, "crashed", 100)))
             await front.pressure.look()

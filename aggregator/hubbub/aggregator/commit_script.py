@@ -5,7 +5,9 @@ batch. A Redis that is killed while it writes may, one restart later, bring back
 of a script and not the others (decision 0019): tags of a batch that was not counted are then no
 obstacle to it, since they are its own; and into the set go only ids of batches that were counted
 before, whatever becomes of the script (decision 0032). So a commit costs the same after a million
-batches as after one. Version 0.1 kept all ids in the field: its ids move on with the next batch.
+batches as after one. Version 0.1 kept all ids in the field: its ids move on with the next batch. It
+takes tags of a batch without the "+" for no obstacle, and these for duplicates: after a step back
+to it nothing is counted twice.
 """
 
 from typing import Final
@@ -22,7 +24,7 @@ ID_BYTES: Final = 8
 # arguments, so tags, ids and cells go in chunks. Lua's numbers are doubles: a cell is exact only
 # below 2**53, so a sum past it is refused before any write. A full Redis refuses the first write.
 COMMIT: Final = """
-local id = ARGV[1]
+local id, own = ARGV[1], ARGV[1] .. '+'
 local old = redis.call('HMGET', KEYS[1], 'cells', 'batches', 'law', 'crowd', 'at')
 local newest, at = old[2] or '', 0
 repeat
@@ -42,10 +44,10 @@ for first = 1, #tags, 16 * 2000 do
     local tag = string.sub(tags, from, from + 15)
     chunk[#chunk + 1] = tag
     entry[#entry + 1] = tag
-    entry[#entry + 1] = id
+    entry[#entry + 1] = own
   end
   for i, batch in ipairs(redis.call('HMGET', KEYS[2], unpack(chunk))) do
-    if batch and batch ~= id then seen[#seen + 1] = chunk[i] end
+    if batch and batch ~= own and batch ~= id then seen[#seen + 1] = chunk[i] end
   end
   pairs_of[#pairs_of + 1] = entry
 end

@@ -6,7 +6,7 @@ Keys, for a window W = STREAM:EPOCH, behind the prefix "aggregator:":
                   of the newest that are in them), law (JSON: counted, duplicate, rejected:REASON),
                   crowd (of the smallest batch), at (when reports were last counted)
     batches:{W}   set: the same of all batches before those
-    seen:{W}      hash: tag -> the batch that it was counted in
+    seen:{W}      hash: tag -> the batch that it was counted in, and "+"
     windows       hash: every W -> its number of shards
     remembered    hash: every W whose tags and batch ids are held -> until when, for forgetting.py
 
