@@ -49,6 +49,7 @@ class Clocks:
         self._monotonic = monotonic
         self._others: list[float] = []
         self._agreed: deque[tuple[float, float]] = deque()
+        self._before: tuple[float, ...] = ()
         self._settled_since = monotonic()
         self._said = False
 
@@ -58,17 +59,17 @@ class Clocks:
 
     def earliest(self) -> float:
         """It is this late at least."""
-        return self._monotonic() + min(self._possible())
+        return self._monotonic() + self._possible()[0]
 
     def latest(self) -> float:
         """It is this late at most."""
-        return self._monotonic() + max(self._possible())
+        return self._monotonic() + self._possible()[1]
 
     @property
     def apart_seconds(self) -> float:
         """How far this machine's clock, that of Redis and what both were before are apart."""
-        every = [self._machine(), *self._others, *(offset for _, offset in self._agreed)]
-        return max(every) - min(every)
+        low, high = _range([self._machine(), *self._others, *self._before])
+        return high - low
 
     @property
     def settled(self) -> bool:
@@ -102,17 +103,17 @@ class Clocks:
     def _machine(self) -> float:
         return self._clock() - self._monotonic()
 
-    def _possible(self) -> list[float]:
-        """Every offset that may be the right one."""
+    def _possible(self) -> tuple[float, float]:
+        """Between which offsets the right one is."""
         self._note()
-        before = [offset for _, offset in self._agreed]
-        sides = [[self._machine()], self._others]
-        every = [*sides[0], *sides[1], *before]
-        if not before or _alike([*sides[0], *sides[1]]):
-            return every
+        machine = self._machine()
+        if not self._agreed or _alike([machine, *self._others]):
+            return _range([machine, *self._others, *self._before])
         # One of them has left what both agreed on: the other and the past are two against one.
-        stayed = [side for side in sides if side and _alike([*side, before[-1]])]
-        return [*stayed[0], *before] if len(stayed) == 1 else every
+        last = self._agreed[-1][1]
+        stayed = [side for side in ([machine], self._others) if side and _alike([*side, last])]
+        some = stayed[0] if len(stayed) == 1 else [machine, *self._others]
+        return _range([*some, *self._before])
 
     def _note(self) -> None:
         """Remember what they agree on now, and forget what is over an hour old."""
@@ -121,17 +122,22 @@ class Clocks:
         now, offsets = self._monotonic(), [self._machine(), *self._others]
         if self._agreed and now - self._agreed[-1][0] > _GAP_SECONDS:
             self._settled_since = now
+        known = len(self._agreed)
         while self._agreed and self._agreed[0][0] < now - BELIEVED_SECONDS:
             self._agreed.popleft()
         if not _alike(offsets):
             self._settled_since = now
-            return
-        if self._agreed and not _alike([*offsets, self._agreed[-1][1]]):
-            self._settled_since = now
-        offset = sorted(offsets)[len(offsets) // 2]
-        last = self._agreed[-1] if self._agreed else (now - _LOOK_SECONDS, offset)
-        if now - last[0] >= _LOOK_SECONDS or not _alike([offset, last[1]]):
-            self._agreed.append((now, offset))
+        else:
+            last = self._agreed[-1] if self._agreed else (now - _LOOK_SECONDS, offsets[0])
+            if not _alike([*offsets, last[1]]):
+                self._settled_since = now
+            if now - last[0] >= _LOOK_SECONDS or not _alike([*offsets, last[1]]):
+                self._agreed.append((now, sorted(offsets)[len(offsets) // 2]))
+                known = -1
+        if known != len(self._agreed):
+            # Asked for with every report, and changed every ten seconds.
+            before = [offset for _, offset in self._agreed]
+            self._before = _range(before) if before else ()
 
     def _say(self) -> None:
         """Once for every time that they come apart."""
@@ -144,6 +150,10 @@ class Clocks:
                 apart,
             )
         self._said = apart > _ALIKE_SECONDS
+
+
+def _range(offsets: Sequence[float]) -> tuple[float, float]:
+    return min(offsets), max(offsets)
 
 
 def _alike(offsets: Sequence[float]) -> bool:

@@ -119,7 +119,7 @@ class ShufflerService(ShufflerServicer):
         if len(UnknownFieldSet(report)):
             return Reason.REASON_UNKNOWN_FIELD  # PRIVACY: it could carry an identifier
         reason = self._table.refusal(report, earliest, latest)
-        if reason is None and self._mixer.is_over(Window(report.stream, report.epoch)):
+        if reason is None and Window(report.stream, report.epoch) in self._mixer.closed:
             return Reason.REASON_EXPIRED
         return reason
 
