@@ -138,6 +138,30 @@ def test_a_stream_that_nobody_takes_holds_up_no_other(made: Made, redis_url: str
     asyncio.run(body())
 
 
+def test_a_window_that_cannot_be_mixed_holds_up_no_other(made: Made, redis_url: str) -> None:
+    """Such as one whose keys are on a node that is away, or are not what they should be."""
+
+    async def body() -> None:
+        table, today = read_stream_table(made.streams), int(time.time()) // DAY
+        async with _sink() as (sink, address), _mixers(redis_url, table, address, 1) as (pool,):
+            client: Any = pool._server.client
+            bad = Window("crashed", today * 24)
+            await client.set(bad.key("shuffler:pool"), "no set")
+            await client.sadd("shuffler:windows", bad.name, "nonsense", b"\xff:1")
+            reports = _reports(500)
+            await pool._server.execute(
+                [
+                    ("SADD", Window("theme", today).key("shuffler:pool"), *reports),
+                    ("SADD", "shuffler:windows", f"theme:{today}"),
+                    ("SADD", "shuffler:closed", f"theme:{today}"),
+                ]
+            )
+            await _until(lambda: sink.sealed.total() >= 500)
+            assert sink.sealed == Counter(reports)
+
+    asyncio.run(body())
+
+
 def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
     made: Made, redis_url: str
 ) -> None:

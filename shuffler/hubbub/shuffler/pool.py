@@ -15,6 +15,7 @@ the prefix "shuffler:":
     alive:OWNER    there while a process lives that sends batches
 """
 
+import logging
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,8 @@ from hubbub.shuffler import scripts
 from hubbub.shuffler.batch import Take
 
 __all__ = ["Level", "Pool"]
+
+_log: Final = logging.getLogger("hubbub.shuffler")
 
 # Lua's unpack fails past some thousands of arguments.
 _CHUNK: Final = 4000
@@ -49,6 +52,7 @@ class Pool:
     def __init__(self, server: RedisServer) -> None:
         self._server = server
         self._owner = secrets.token_bytes(8)
+        self._strange: set[bytes] = set()
 
     async def add(self, reports: Mapping[Window, Sequence[bytes]]) -> None:
         """Put reports into their pools; once this returns they are acknowledged."""
@@ -221,8 +225,15 @@ class Pool:
         }
 
     async def _listed(self, index: str) -> list[Window]:
-        names = await self._server.ask("SMEMBERS", f"shuffler:{index}")
-        return sorted(map(Window.parse, names))
+        found = []
+        for name in await self._server.ask("SMEMBERS", f"shuffler:{index}"):
+            try:
+                found.append(Window.parse(name))
+            except ValueError:
+                if name not in self._strange:
+                    self._strange.add(name)
+                    _log.warning("shuffler:%s has %r, which is no window", index, name)
+        return sorted(found)
 
 
 def _keys(window: Window, *parts: str) -> list[str]:
