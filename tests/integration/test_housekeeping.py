@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hubbub.aggregator.drops import Drops
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.opener import Opener
+from hubbub.aggregator.query import Query
+from hubbub.aggregator.record import MemoryRecord
+from hubbub.aggregator.releases import Releases
 from hubbub.aggregator.store import Commit, MemoryStore
 from hubbub.catalog import closing_time, read_opening_keys, seal, seal_info
+from hubbub.errors import ServiceUnavailable
 from hubbub.serving import Clocks, Window
 from tests.conftest import CATALOG
 from tests.unit.bundles import Signed, make_signed
@@ -273,3 +279,58 @@ def test_keys_that_run_out_are_said_once(
     with caplog.at_level(logging.WARNING):
         check(body)
     assert caplog.text.count("run hubbub keys rotate") == 1, "said once"
+
+
+class Kept:
+    """Takes closed epochs."""
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+
+    async def wants(self, metric: str, epoch: int) -> bool:
+        return f"{metric}:{epoch}" not in self.taken
+
+    async def take(self, closed: Any) -> None:
+        self.taken.append(closed.id)
+
+
+@pytest.mark.parametrize("who", ["machine", "redis", "both"])
+def test_no_epoch_is_told_as_closed_by_a_clock_that_jumped(
+    check: Callable[[Body], None], who: str
+) -> None:
+    async def body(house: House) -> None:
+        day = START // DAY
+        await house.collect(range(3))
+        house.passed = 2.5 * DAY
+        house.start()
+        kept = Kept()
+        drops = Drops(Query(house.signed.bundle, house.store, clocks=house.clocks), [kept])
+        await house.live(2 * HOUR)
+        house.ahead = 30.0 * DAY if who != "redis" else 0.0
+        house.redis_ahead = 30.0 * DAY if who != "machine" else 0.0
+        await house.look()
+        assert await drops.once() == 0
+        house.ahead = house.redis_ahead = 0.0
+        await house.live(10 * HOUR)
+        assert await drops.once() == 1
+        assert kept.taken == [f"theme:{day}"]
+
+    check(body)
+
+
+def test_no_year_s_budget_is_spent_before_it_has_surely_begun(
+    check: Callable[[Body], None],
+) -> None:
+    async def body(house: House) -> None:
+        await house.live(2 * HOUR)
+        query = Query(house.signed.bundle, house.store, clocks=house.clocks)
+        releases = Releases(query.collected, MemoryRecord())
+        year = datetime.fromtimestamp(START + house.passed, UTC).year
+        house.ahead = float(YEAR)
+        assert releases._year() == year, "Redis and the past are two against one"
+        house.redis_ahead = float(YEAR)
+        await house.look()
+        with pytest.raises(ServiceUnavailable, match="which year it is"):
+            releases._year()
+
+    check(body)
