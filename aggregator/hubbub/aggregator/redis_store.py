@@ -105,8 +105,13 @@ class RedisStore:
 
     async def held(self) -> Mapping[Window, int]:
         """How many tags every window holds that holds any."""
-        known, held = await self._known(), await self.remembered()
-        found = await self._laws({window: known.get(window, 0) for window in held})
+        names = [window.name for window in await self.remembered()]
+        if not names:
+            return {}
+        # Not all that ever were: this is asked for several times a second.
+        shards = await self._server.ask("HMGET", "aggregator:windows", *names)
+        known = {name.encode(): n for name, n in zip(names, shards, strict=True) if n}
+        found = await self._laws(self._numbers(known))
         return {window: terms["counted"] for window, terms in found.items()}
 
     async def room(self) -> float:
