@@ -112,7 +112,10 @@ QUIET = [
     _series("hubbub_held_reports", "100x60", job="hubbub-shuffler"),
     _series("hubbub_held_reports_limit", "2000000x60", job="hubbub-shuffler"),
     _series("hubbub_turned_away_calls_total", "0+9x60", reason="peer_limit"),
-    _series("hubbub_redis_memory_ratio", "0.1x60"),
+    _series("hubbub_redis_memory_ratio", "0.1x60", job="hubbub-shuffler"),
+    _series("hubbub_redis_memory_ratio", "0.1x60", job="hubbub-aggregator"),
+    _series("hubbub_clock_apart_seconds", "0.2x60", job="hubbub-aggregator"),
+    _series("hubbub_unreadable_totals", "0x60", job="hubbub-aggregator"),
     _series("hubbub_opening_key_days_left", "200x60"),
     *(
         _series("hubbub_reports", values, stream="theme", epoch="7", term=term, instance=instance)
@@ -139,7 +142,18 @@ SICK: dict[str, list[dict[str, str]]] = {
     "HubbubTurnsDevicesAway": [
         _series("hubbub_turned_away_calls_total", "0+3x60", reason="store_full")
     ],
-    "HubbubRedisNearlyFull": [_series("hubbub_redis_memory_ratio", "0.75x60")],
+    "HubbubRedisNearlyFull": [
+        _series("hubbub_redis_memory_ratio", "0.75x60", job="hubbub-aggregator")
+    ],
+    "HubbubWindowFull": [
+        _series("hubbub_batches_total", "0+1x60", outcome="window_full", job="hubbub-aggregator")
+    ],
+    "HubbubClocksDiffer": [
+        _series("hubbub_clock_apart_seconds", "7200x60", job="hubbub-aggregator")
+    ],
+    "HubbubTotalsUnreadable": [
+        _series("hubbub_unreadable_totals", "1x60", job="hubbub-aggregator")
+    ],
     "HubbubKeysRunOut": [_series("hubbub_opening_key_days_left", "20x60")],
     "HubbubManyRejected": [
         _series(

@@ -19,7 +19,7 @@ from hubbub.aggregator.store import Commit, Outcome
 from hubbub.catalog import seal, seal_info
 from hubbub.cli.ports import free_port
 from hubbub.errors import BadParameter, StoreUnavailable
-from hubbub.serving import Server, Stages, Window, channel, connect_redis
+from hubbub.serving import Clocks, Server, Stages, Window, channel, connect_redis
 from hubbub.serving.process import end_tasks
 from hubbub.shuffler.batch import Policy
 from hubbub.shuffler.mixer import Mixer
@@ -67,14 +67,14 @@ async def _sink() -> AsyncIterator[tuple[Sink, str]]:
 
 @asynccontextmanager
 async def _mixers(
-    redis_url: str, table: StreamTable, address: str, number: int, clock: Callable[[], float]
+    redis_url: str, table: StreamTable, address: str, number: int, clocks: Clocks | None = None
 ) -> AsyncIterator[list[Pool]]:
     server = await connect_redis(redis_url)
     await server.client.flushdb()
     pools = [Pool(server) for _ in range(number)]
     channels = [channel(address, tls=None) for _ in pools]
     mixers = [
-        Mixer(pool, table, [one], Policy(max_batch=50), stages=Stages(), clock=clock)
+        Mixer(pool, table, [one], Policy(max_batch=50), stages=Stages(), clocks=clocks)
         for pool, one in zip(pools, channels, strict=True)
     ]
     for pool in pools:
@@ -104,7 +104,7 @@ def test_processes_that_share_a_pool_share_its_batches(made: Made, redis_url: st
         table, today = read_stream_table(made.streams), int(time.time()) // DAY
         async with (
             _sink() as (sink, address),
-            _mixers(redis_url, table, address, 3, time.time) as pools,
+            _mixers(redis_url, table, address, 3) as pools,
         ):
             sink.seconds = 0.2  # long enough that all of them see every batch
             reports, window = _reports(1000), Window("theme", today)
@@ -127,7 +127,7 @@ def test_a_stream_that_nobody_takes_holds_up_no_other(made: Made, redis_url: str
         table, today = read_stream_table(made.streams), int(time.time()) // DAY
         async with (
             _sink() as (sink, address),
-            _mixers(redis_url, table, address, 1, time.time) as (pool,),
+            _mixers(redis_url, table, address, 1) as (pool,),
         ):
             sink.unknown = {"theme"}
             stuck = Window("theme", today)
@@ -145,15 +145,43 @@ def test_a_stream_that_nobody_takes_holds_up_no_other(made: Made, redis_url: str
     asyncio.run(body())
 
 
+def test_a_window_that_cannot_be_mixed_holds_up_no_other(made: Made, redis_url: str) -> None:
+    """Such as one whose keys are on a node that is away, or are not what they should be."""
+
+    async def body() -> None:
+        table, today = read_stream_table(made.streams), int(time.time()) // DAY
+        async with _sink() as (sink, address), _mixers(redis_url, table, address, 1) as (pool,):
+            client: Any = pool._server.client
+            bad = Window("crashed", today * 24)
+            await client.set(bad.key("shuffler:pool"), "no set")
+            await client.sadd("shuffler:windows", bad.name, "nonsense", b"\xff:1")
+            reports = _reports(500)
+            await pool._server.execute(
+                [
+                    ("SADD", Window("theme", today).key("shuffler:pool"), *reports),
+                    ("SADD", "shuffler:windows", f"theme:{today}"),
+                    ("SADD", "shuffler:closed", f"theme:{today}"),
+                ]
+            )
+            await _until(lambda: sink.sealed.total() >= 500)
+            assert sink.sealed == Counter(reports)
+
+    asyncio.run(body())
+
+
 def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
     made: Made, redis_url: str
 ) -> None:
     async def body() -> None:
         table, today = read_stream_table(made.streams), int(time.time()) // DAY
-        ahead = [0.0]
+        ahead, passed = [0.0], [0.0]
+        clocks = Clocks(
+            lambda: time.time() + ahead[0] + passed[0],
+            monotonic=lambda: time.monotonic() + passed[0],
+        )
         async with (
             _sink() as (sink, address),
-            _mixers(redis_url, table, address, 1, lambda: time.time() + ahead[0]) as (pool,),
+            _mixers(redis_url, table, address, 1, clocks) as (pool,),
         ):
             gone = Window("retired", today)
             await pool.add({gone: _reports(300)})
@@ -164,6 +192,12 @@ def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
             await eventually_async(found_out)
             assert (await pool.law())[gone]["pooled"] == 300, "a table may know it again"
             ahead[0] = 31.0 * DAY
+            assert (await pool.law())[gone]["pooled"] == 300, "one clock jumped: nothing is deleted"
+            ahead[0], passed[0] = 0.0, 31.0 * DAY
+            assert not clocks.settled, "nobody has looked for long"
+            for _ in range(8):
+                passed[0] += 600
+                clocks.earliest()
 
             async def all_withheld() -> bool:
                 withheld = (await pool.law())[gone]["withheld"]

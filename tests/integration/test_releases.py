@@ -23,8 +23,9 @@ import httpx2
 import numpy as np
 import pytest
 
+from hubbub.aggregator.entry import Entry, Unreadable, read_entry
 from hubbub.aggregator.query.collected import Collected
-from hubbub.aggregator.record import Entry, MemoryRecord, Record, RedisRecord
+from hubbub.aggregator.record import Entries, MemoryRecord, Record, RedisRecord
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.releases import Ask, Releases
 from hubbub.aggregator.store import Commit, MemoryStore
@@ -164,6 +165,125 @@ def test_a_purpose_spends_no_more_than_its_share_of_a_year(check: Callable[..., 
         assert [entry.id for entry in await record.entries()] == ["a0", "a1", "a2", "c", "d", "e"]
 
     check(body)
+
+
+# What may stand in a record: as 0.1 wrote it for a "by" that is no text, or as nobody ever should.
+_BAD: dict[str, tuple[Callable[[str], str | bytes], bool]] = {
+    "lone surrogate": (lambda text: text.replace('"me"', '"\\ud800"'), True),
+    "control characters": (lambda text: text.replace('"me"', '"a\\u001b[2J\\u0000"'), True),
+    "direction": (lambda text: text.replace('"me"', '"a\\u202eb"'), True),
+    "cut": (lambda text: text[:-9], False),
+    "a number for a name": (lambda text: text.replace('"me"', "7"), False),
+    "deep": (lambda text: text.replace('"me"', "[" * 200_000), False),
+    "not UTF-8": (lambda text: text.encode().replace(b'"me"', b'"\xff"'), False),
+    "more fields": (lambda text: text[:-1] + ',"more":1}', False),
+    "no time": (lambda text: text.replace('"at":1000', '"at":1e400'), False),
+    "an epoch of none": (lambda text: text.replace("[1,2]", "[-1,99999999999]"), False),
+}
+
+
+@pytest.mark.parametrize("bad", _BAD)
+def test_a_bad_entry_is_read_round_said_and_its_cost_counted(
+    bad: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spoil, readable = _BAD[bad]
+    text = _entry("spoilt", epsilon=0.25, delta=1e-7).text()
+
+    async def body(port: int) -> None:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        client: Any = server.client
+        record, first = RedisRecord(server), _entry("first", epsilon=0.5)
+        await record.spend(first, (1.0, 1e-6))
+        await client.rpush("aggregator:releases", spoil(text))
+        found = await record.entries()
+        assert found.unreadable == 1
+        assert [one.id for one in found] == (["first", "spoilt"] if readable else ["first"])
+        assert found.spent("report", 2026) == pytest.approx((0.75, 1e-7))
+        assert found.spent("report", 2027) == (0, 0)
+        assert found.spent("other", 2026) == (0, 0)
+        with pytest.raises(BudgetExhausted, match=r"has epsilon 0\.25"):
+            await record.spend(_entry("more", epsilon=0.3), (1.0, 1e-6))
+        assert await record.spend(first, (1.0, 1e-6)) == (first, True)
+        last = _entry("last", epsilon=0.25)
+        assert await record.spend(last, (1.0, 1e-6)) == (last, False)
+        assert [one.id for one in await RedisRecord(server).entries()][-1] == "last"
+        for one in found:
+            (one.by + one.text()).encode()
+            assert one.by.isprintable()
+        await server.close()
+
+    with redis_server(tmp_path / "redis", appendonly="yes") as port:
+        asyncio.run(body(port))
+    assert caplog.text.count("1 entries of the record of releases cannot be read") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "purpose", "year", "spent"),
+    [
+        (b"", "report", 2026, (0, 0)),
+        (b"null", "report", 2026, (0, 0)),
+        (b'{"purpose":"report","epsilon":0.5', "report", 2030, (0.5, 0)),
+        (b'{"year":2026,"epsilon":0.5,"delta":1e-7', "any", 2026, (0.5, 1e-7)),
+        (b'{"purpose":"report","year":2026,"epsilon":1e999', "report", 2026, (np.inf, 0)),
+        (b'{"purpose":"report","year":2026,"epsilon":-5}', "report", 2026, (0, 0)),
+        (b'{"purpose":"report","year":2026,"epsilon":NaN}', "report", 2026, (0, 0)),
+        (b'{"purpose":"other","year":2026,"epsilon":0.5', "report", 2026, (0, 0)),
+        (b'{"by":"\\"epsilon\\":0","year":2026,"epsilon":2', "report", 2026, (2, 0)),
+    ],
+)
+def test_what_a_lost_entry_may_have_spent_counts_where_it_can_be_told(
+    text: bytes, purpose: str, year: int, spent: tuple[float, float]
+) -> None:
+    left, mended = read_entry(text)
+    assert isinstance(left, Unreadable)
+    assert not mended
+    assert Entries([], [left]).spent(purpose, year) == pytest.approx(spent)
+
+
+def test_entries_by_several_at_once_keep_within_the_budget(tmp_path: Path) -> None:
+    async def body(port: int) -> None:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        records = [RedisRecord(server) for _ in range(5)]
+        spending = [
+            record.spend(_entry(f"{number % 15}", epsilon=0.1), (1.0, 0.0))
+            for number, record in enumerate(records * 6)
+        ]
+        made = await asyncio.gather(*spending, return_exceptions=True)
+        refused = [one for one in made if isinstance(one, BudgetExhausted)]
+        entered = [one for one in made if isinstance(one, tuple) and not one[1]]
+        assert len(entered) == 10
+        assert len(refused) == 10, "five questions, each asked twice"
+        assert len({one.id for one in await records[0].entries()}) == 10
+        await server.close()
+
+    with redis_server(tmp_path / "redis") as port:
+        asyncio.run(body(port))
+
+
+_NO_TEXTS = [
+    "\ud800",
+    "a\udfff",
+    "a\x00",
+    "\x1b[31m",
+    "two\nlines",
+    "a\u2028b",
+    "a\u202eb",
+    "x" * 201,
+]
+
+
+@pytest.mark.parametrize("text", _NO_TEXTS, ids=ascii)
+@pytest.mark.parametrize("name", ["metric", "query", "value", "purpose", "by"])
+def test_no_text_that_cannot_be_kept_becomes_a_question(name: str, text: str) -> None:
+    fields = {"metric": "m", "query": "count", "value": "v", "purpose": "p", "by": "me"}
+    if (name, len(text)) == ("value", 201):
+        text *= 400
+    with pytest.raises(BadParameter, match=f"^{name} has") as caught:
+        Ask(**{**fields, name: text}, epochs=())
+    assert text not in str(caught.value)
+    str(caught.value).encode()
+    with pytest.raises(BadParameter):
+        _entry("a", **{name: text})
 
 
 def _fill(metric: Any, values: list[Any]) -> Commit:
@@ -383,3 +503,32 @@ def test_http_releases_as_grpc_does(
         assert "secret-77" not in problem.text
     schema = web.get(f"http://{running[1]}/openapi.json").json()
     assert {"/v1/releases", "/health"} <= set(schema["paths"])
+
+
+@pytest.mark.parametrize("text", ["\\ud800", "\\u0000", "\\u001b[2J", "a\\nb", "\\u202e"])
+@pytest.mark.parametrize("name", ["by", "value", "purpose", "query", "metric"])
+def test_no_face_enters_what_nobody_can_read(
+    running: tuple[str, str], name: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """HTTP and command line: refused, and everybody goes on."""
+    url = f"http://{running[1]}/v1/releases"
+    before = len(httpx2.get(url).json()["records"])
+    ask = {"metric": "education_1", "query": "histogram", "purpose": "report", "by": "Eve"}
+    body = json.dumps({**ask, name: "TEXT"}).replace("TEXT", text)
+    refused = httpx2.post(url, content=body, headers={"content-type": "application/json"})
+    assert refused.status_code in {400, 404, 422}, refused.text
+    assert refused.headers["content-type"] == "application/problem+json"
+    letters = json.loads(f'"{text}"')
+    options = {"--by": letters} if name == "by" else {"--by": "Eve", "--value": letters}
+    if "\0" not in letters:
+        given = [part for pair in options.items() for part in pair]
+        where = ["--query", running[0], "--purpose", "report"]
+        assert main(["release", "education_1", "histogram", *given, *where]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("hubbub: ")
+        assert said.count("\n") == 1
+    told = httpx2.get(url)
+    assert (told.status_code, told.json()["unreadable"]) == (200, 0)
+    assert len(told.json()["records"]) == before
+    assert main(["release", "--query", running[0]]) == 0
+    capsys.readouterr()

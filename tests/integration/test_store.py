@@ -1,18 +1,23 @@
 """The totals store: the real Redis and the fake in memory keep the same promises."""
 
 import asyncio
+import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import redis.asyncio
 
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.store import Commit, MemoryStore, Outcome, TotalsStore
 from hubbub.errors import StoreUnavailable
 from hubbub.mechanisms import Totals
 from hubbub.serving import Window, connect_redis
+from tests.servers import redis_server
 from tests.stores import crowd, totals
 
 LATER = 4_000_000_000
@@ -182,18 +187,210 @@ def test_redis_refuses_what_it_cannot_hold_exactly(redis_url: str) -> None:
     asyncio.run(body())
 
 
-def test_tags_and_batches_are_forgotten_in_time(redis_url: str) -> None:
+def test_a_window_that_forgot_its_tags_counts_no_report_any_more(
+    check: Callable[[Body], None],
+) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        commit = _commit(_tags(2), [2])
+        await store.add(window, commit)
+        assert (await store.remembered())[window] == LATER
+        assert (await store.held())[window] == 2
+        await store.forget(window)
+        await store.forget(window)
+        assert window not in await store.remembered()
+        assert await totals(store, window) == Totals([2], 2)
+        assert await store.add(window, commit) == (Outcome.ALREADY_APPLIED, frozenset())
+        for tags in (commit.tags, _tags(2)):
+            again = _commit(list(tags), [2])
+            assert await store.add(window, again) == (Outcome.FORGOTTEN, frozenset())
+        assert (await store.add(window, _commit([], [], rejected={"expired": 2})))[
+            0
+        ] is Outcome.APPLIED
+        assert (await store.law())[window] == {"counted": 2, "rejected:expired": 2}
+
+    check(body)
+
+
+def test_a_window_takes_no_more_tags_than_it_may(check: Callable[[Body], None]) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        first = _commit(_tags(3), [3], most=5)
+        assert (await store.add(window, first))[0] is Outcome.APPLIED
+        assert await store.add(window, _commit(_tags(3), [3], most=5)) == (
+            Outcome.FULL,
+            frozenset(),
+        )
+        assert (await store.add(window, first))[0] is Outcome.ALREADY_APPLIED
+        repeated = _commit(list(first.tags), [3], most=5)
+        assert (await store.add(window, repeated))[0] is Outcome.SEEN, "duplicates need no room"
+        assert (await store.add(window, _commit([], [], duplicates=3, most=0)))[
+            0
+        ] is Outcome.APPLIED
+        assert (await store.add(window, _commit(_tags(2), [2], most=5)))[0] is Outcome.APPLIED
+        assert await totals(store, window) == Totals([5], 5)
+
+    check(body)
+
+
+def test_many_batches_are_each_known_again(check: Callable[[Body], None]) -> None:
+    """More than the field of the newest holds, and twice over."""
+
+    async def body(store: TotalsStore, window: Window) -> None:
+        commits = [_commit(_tags(1), [1]) for _ in range(150)]
+        for number, commit in enumerate(commits):
+            assert (await store.add(window, commit))[0] is Outcome.APPLIED
+            for former in commits[max(0, number - 70) : number + 1 : 7]:
+                assert (await store.add(window, former))[0] is Outcome.ALREADY_APPLIED
+        for commit in commits:
+            assert (await store.add(window, commit))[0] is Outcome.ALREADY_APPLIED
+        assert await totals(store, window) == Totals([150], 150)
+
+    check(body)
+
+
+@pytest.mark.parametrize("former", [1, 63, 64, 65, 9000])
+def test_totals_of_version_0_1_are_read_and_its_batches_known(redis_url: str, former: int) -> None:
+    """All ids in one field, tags that expire on a date: as it left a window that is still open."""
+
     async def body() -> None:
         server = await connect_redis(redis_url)
-        client, store, window = server.client, RedisStore(server), Window("forgets", 1)
-        await store.shards(window)
-        await store.add(window, _commit(_tags(1), [1], seen_until=1))
-        assert not await client.exists(window.key("aggregator:seen"))
-        assert await client.ttl(window.key("aggregator:totals")) == -1, "for good"
-        assert await totals(store, window) == Totals([1], 1)
+        client: Any = server.client
+        store = RedisStore(server)
+        window = Window(f"former-{former}", 1)
+        ids = [secrets.token_bytes(16) for _ in range(former)]
+        tags = _tags(former)
+        totals_key, seen = (window.key(f"aggregator:{what}") for what in ("totals", "seen"))
+        await client.hset("aggregator:windows", window.name, "1")
+        kept = {tag: batch_id[:8] for tag, batch_id in zip(tags, ids, strict=True)}
+        await client.hset(seen, mapping=kept)
+        await client.expireat(seen, LATER)
+        law = json.dumps({"counted": former})
+        cells = np.array([former], dtype="<i8").tobytes()
+        batches = b"".join(one[:8] for one in ids)
+        fields = {"cells": cells, "batches": batches, "law": law, "crowd": 1, "at": 7}
+        await client.hset(totals_key, mapping=fields)
+        assert await totals(store, window) == Totals([former], former)
+        for n in (0, former // 2, former - 1):
+            again = _commit([tags[n]], [1], ids[n])
+            assert (await store.add(window, again))[0] is Outcome.ALREADY_APPLIED
+        fresh = [_commit(_tags(1), [1]) for _ in range(3)]
+        for commit in fresh:
+            assert (await store.add(window, commit))[0] is Outcome.APPLIED
+        for batch_id, tag in zip(ids, tags, strict=True):
+            again = _commit([tag], [1], batch_id)
+            assert (await store.add(window, again))[0] is Outcome.ALREADY_APPLIED
+        other = _commit([tags[0]], [1])
+        assert await store.add(window, other) == (Outcome.SEEN, frozenset(tags[:1]))
+        assert await totals(store, window) == Totals([former + 3], former + 3)
+        assert await client.ttl(seen) == -1, "no date forgets what is still needed"
+        assert len(await client.hget(totals_key, "batches")) <= 8 * (64 + 3)
         await server.close()
 
     asyncio.run(body())
+
+
+def test_a_commit_writes_as_much_after_many_batches_as_after_few(tmp_path: Path) -> None:
+    async def written(client: Any, store: RedisStore, window: Window) -> int:
+        """Bytes of the append-only file that a commit takes, on average of 70."""
+        before = (await client.info("persistence"))["aof_current_size"]
+        for _ in range(70):
+            await store.add(window, _commit(_tags(20), [20, 0]))
+        return int((await client.info("persistence"))["aof_current_size"] - before) // 70
+
+    async def body(port: int) -> None:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        client: Any = server.client
+        store, window = RedisStore(server), Window("hot", 1)
+        await store.shards(window)
+        few = await written(client, store, window)
+        for _ in range(10):
+            ids = b"".join(secrets.token_bytes(8) for _ in range(10_000))
+            key = window.key("aggregator:totals")
+            former = await client.hget(key, "batches")
+            await client.hset(key, "batches", former + ids)  # as version 0.1 would have them
+            await store.add(window, _commit(_tags(1), [1, 0]))
+        many = await written(client, store, window)
+        assert many < 1.2 * few, (few, many)
+        assert many < 3000
+        await server.close()
+
+    with redis_server(tmp_path / "redis", appendonly="yes") as port:
+        asyncio.run(body(port))
+
+
+@pytest.mark.parametrize(
+    ("field", "garbage"),
+    [
+        ("law", b"{"),
+        ("law", b"[1]"),
+        ("law", b'{"counted": "x"}'),
+        ("law", b'{"counted": null}'),
+        ("law", b"\xff\xfe"),
+        ("law", b"[" * 100_000),
+        ("cells", b"odd"),
+        ("crowd", b"many"),
+    ],
+)
+def test_a_window_that_cannot_be_read_ends_no_answer_about_others(
+    tmp_path: Path, field: str, garbage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(port: int) -> None:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        client, store = server.client, RedisStore(server)
+        good, bad = Window("good", 1), Window("bad", 1)
+        for window in (good, bad):
+            await store.shards(window)
+            await store.add(window, _commit(_tags(2), [2], crowd=2))
+        await client.hset(bad.key("aggregator:totals"), field, garbage)
+        await client.hset("aggregator:windows", mapping={"nonsense": "1", b"\xff:1": "1"})
+        await client.hset("aggregator:windows", "good:2", "several")
+        for _ in range(2):
+            assert (await store.law())[good] == {"counted": 2}
+            counted = await store.counted({"good", "bad"})
+            assert counted[good] == 2
+            assert (await store.read([good]))[0].counted == 2
+            if bad in counted:
+                with pytest.raises(StoreUnavailable, match="the totals of bad:1 cannot be read"):
+                    await store.read([bad])
+        assert len(store.unreadable) == 4
+        assert (await store.add(good, _commit(_tags(1), [1])))[0] is Outcome.APPLIED
+        await server.close()
+
+    with redis_server(tmp_path / "redis") as port:
+        asyncio.run(body(port))
+    assert caplog.text.count("bad:1 cannot be read") == 1
+
+
+def test_a_user_that_may_too_little_is_said_at_once(tmp_path: Path) -> None:
+    """As the users of version 0.1 may."""
+    users = Path("deploy/hubbub/cli/redis/users.acl").read_text().splitlines()
+    [line] = [line for line in users if line.startswith("user aggregator")]
+    now = line.replace(">CHANGE-ME-AGGREGATOR", ">secret").split()[2:]
+    newer = {"+hdel", "+sadd", "+sismember", "+persist", "+unlink"}
+    assert newer <= set(now)
+
+    async def body(port: int) -> None:
+        first: Any = redis.asyncio.Redis(port=port)
+        url = f"redis://aggregator:secret@127.0.0.1:{port}/0"
+        for rules, allowed in (([r for r in now if r not in newer], False), (now, True)):
+            await first.execute_command("ACL", "SETUSER", "aggregator", "reset", *rules)
+            server = await connect_redis(url)
+            store = RedisStore(server)
+            if not allowed:
+                with pytest.raises(StoreUnavailable, match="ACL SETUSER aggregator"):
+                    await store.check()
+            else:
+                await store.check()
+                window = Window("theme", 1)
+                await store.shards(window)
+                for _ in range(70):
+                    await store.add(window, _commit(_tags(2), [2]))
+                await store.forget(window)
+                assert await server.times()
+            await server.close()
+        await first.aclose()
+
+    with redis_server(tmp_path / "redis") as port:
+        asyncio.run(body(port))
 
 
 def test_an_unreachable_redis_is_named_without_its_password() -> None:

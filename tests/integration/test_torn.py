@@ -15,7 +15,6 @@ import pytest
 
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.store import Commit, Outcome
-from hubbub.mechanisms import Totals
 from hubbub.serving import RedisServer, Window, connect_redis
 from hubbub.shuffler.batch import Take
 from hubbub.shuffler.pool import Pool
@@ -23,6 +22,7 @@ from tests.servers import redis_server
 from tests.stores import totals
 
 WINDOW = Window("theme", 7)
+MULTI = b"*1\r\n$5\r\nMULTI\r\n"
 Step = Callable[[RedisServer], Coroutine[Any, Any, None]]
 
 
@@ -51,7 +51,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _tear(folder: Path, written: bytes, commands: int) -> None:
     """Undo what was written but for the first commands of its last transaction, and a bit more."""
-    start = written.rindex(b"*1\r\n$5\r\nMULTI\r\n")
+    start = written.rindex(MULTI)
     places = _commands(written[start:])
     cut = start + places[commands + 1] + 9  # within the next command
     path = next(path for path in _files(folder) if path.read_bytes().endswith(written))
@@ -85,17 +85,35 @@ def _commit(batch_id: bytes, tags: list[bytes]) -> Commit:
     return Commit(batch_id, tags, np.array([len(tags), 5], dtype=np.int64), 2, {}, 4 * 10**9)
 
 
-@pytest.mark.parametrize("commands", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("former", "commands"),
+    [
+        *(("few", n) for n in (1, 2)),
+        *(("many", n) for n in (1, 2, 3)),
+        *(("of version 0.1", n) for n in (1, 2, 3, 4, 5)),
+    ],
+)
 def test_a_torn_commit_is_made_whole_when_the_batch_comes_again(
-    folder: Path, commands: int
+    folder: Path, commands: int, former: str
 ) -> None:
+    """Also one that moves the ids of former batches from the field of the newest to the set."""
     tags = [secrets.token_bytes(16) for _ in range(9)]
-    first, torn, other = (secrets.token_bytes(16) for _ in range(3))
+    torn, other = (secrets.token_bytes(16) for _ in range(2))
+    ids = [secrets.token_bytes(16) for _ in range(1 if former == "few" else 64)]
+    late = [secrets.token_bytes(16) for _ in range(3)]
 
     async def whole(server: RedisServer) -> None:
         store = RedisStore(server)
         await store.shards(WINDOW)
-        assert (await store.add(WINDOW, _commit(first, tags[:3])))[0] is Outcome.APPLIED
+        for number, batch_id in enumerate(ids):
+            commit = _commit(batch_id, [] if number else tags[:3])
+            assert (await store.add(WINDOW, commit))[0] is Outcome.APPLIED
+        if former == "of version 0.1":
+            key = WINDOW.key("aggregator:totals")
+            more = [secrets.token_bytes(16) for _ in range(9000)]
+            ids.extend(more)
+            kept = b"".join(batch_id[:8] for batch_id in ids)
+            await server.client.hset(key, "batches", kept)
 
     async def cut(server: RedisServer) -> None:
         assert (await RedisStore(server).add(WINDOW, _commit(torn, tags[3:7])))[
@@ -106,15 +124,18 @@ def test_a_torn_commit_is_made_whole_when_the_batch_comes_again(
         store = RedisStore(server)
         assert (await totals(store, WINDOW)).reports == 3, "nothing of it yet"
         assert (await store.add(WINDOW, _commit(other, tags[7:])))[0] is Outcome.APPLIED
+        for batch_id in late:
+            assert (await store.add(WINDOW, _commit(batch_id, [])))[0] is Outcome.APPLIED
 
     async def after(server: RedisServer) -> None:
         store = RedisStore(server)
         assert (await store.add(WINDOW, _commit(torn, tags[3:7])))[0] is Outcome.APPLIED
         assert (await store.add(WINDOW, _commit(torn, tags[3:7])))[0] is Outcome.ALREADY_APPLIED
-        for batch_id in (first, other):
+        for batch_id in (*ids, other, *late):
             assert (await store.add(WINDOW, _commit(batch_id, tags)))[0] is Outcome.ALREADY_APPLIED
-        assert await totals(store, WINDOW) == Totals([9, 15], 9)
-        assert (await store.law())[WINDOW] == {"counted": 9, "duplicate": 6}
+        assert (await totals(store, WINDOW)).reports == 9
+        times = 2 * (2 + 3 + (1 if former == "few" else 64))
+        assert (await store.law())[WINDOW] == {"counted": 9, "duplicate": times}
         again = _commit(secrets.token_bytes(16), tags)
         assert await store.add(WINDOW, again) == (Outcome.SEEN, frozenset(tags))
 

@@ -38,7 +38,7 @@ def _opens(folder: Path, key: OpeningKeyPublic) -> bool:
 
 def test_new_keys_follow_the_last_and_old_epochs_still_open(folder: Path) -> None:
     before = read_public_keys(folder)
-    added, deleted = rotate_keys(folder, now=NOW, period_seconds=28 * DAY, periods=3)
+    added, deleted = rotate_keys(folder, now=NOW, period_seconds=28 * DAY, periods=3, sure=True)
     after = read_public_keys(folder)
     assert [key.id for key in added] == [6, 7, 8]
     assert added[0].start == before[-1].end
@@ -76,7 +76,7 @@ def test_a_key_that_leaked_is_replaced_from_a_day_on(folder: Path) -> None:
 
 def test_keys_that_ran_out_long_ago_begin_today(folder: Path) -> None:
     much_later = 30_000 * DAY + 77.0
-    added, deleted = rotate_keys(folder, now=much_later, period_seconds=DAY, periods=1)
+    added, deleted = rotate_keys(folder, now=much_later, period_seconds=DAY, periods=1, sure=True)
     assert len(deleted) == 5
     assert (added[0].start, added[0].end) == (30_000 * DAY, 30_001 * DAY)
 
@@ -103,3 +103,22 @@ def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "is past" in capsys.readouterr().err
     assert main(["keys", "rotate", str(tmp_path / "none")]) == 2
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_one_clock_alone_deletes_no_key(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong clock, ten years ahead or half a year: the operator has to say the day, too."""
+    before = read_public_keys(folder)
+    for wrong, status in ((NOW + 90 * DAY, 2), (NOW + 3650 * DAY, 2), (NOW + 20 * DAY, 0)):
+        monkeypatch.setattr(time, "time", lambda wrong=wrong: wrong)
+        assert main(["keys", "rotate", str(folder), "--periods", "1"]) == status
+        assert set(before) <= set(read_public_keys(folder))
+        assert all(_opens(folder, key) for key in before)
+    assert "--today YYYY-MM-DD" in capsys.readouterr().err
+    assert main(["keys", "rotate", str(folder), "--today", "2024-01-01"]) == 2
+    assert "is not what this machine's clock says" in capsys.readouterr().err
+    monkeypatch.setattr(time, "time", lambda: NOW)
+    today = time.strftime("%Y-%m-%d", time.gmtime(NOW))
+    assert main(["keys", "rotate", str(folder), "--today", today]) == 0
+    assert capsys.readouterr().out.count("deleted key") == 3

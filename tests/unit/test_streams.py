@@ -75,3 +75,14 @@ def test_what_is_no_table_is_refused_with_the_remedy(tmp_path: Path, content: st
         read_stream_table(path)
     with pytest.raises(BadParameter, match="cannot be read"):
         read_stream_table(tmp_path / "absent.json")
+
+
+def test_what_is_refused_for_good_is_so_at_both_ends_of_what_time_it_may_be(
+    table: StreamTable,
+) -> None:
+    today, long_after = _report(), (EPOCH + 99) * DAY
+    assert table.refusal(today, NOW, long_after) is None
+    assert table.refusal(today, NOW - 99 * DAY, NOW) is None
+    assert table.refusal(today, long_after, long_after) == Reason.REASON_EXPIRED
+    early = NOW - 99 * DAY
+    assert table.refusal(today, early, early) == Reason.REASON_NOT_YET

@@ -14,10 +14,13 @@ from hubbub.aggregator.record import RedisRecord
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.release_service import ReleasesService
 from hubbub.aggregator.releases import Releases
+from hubbub.aggregator.room import Room
 from hubbub.aggregator.service import IngestService, OperatorService, QueryService
 from hubbub.aggregator.settings import Settings, parse
 from hubbub.catalog import read_bundle, read_opening_keys
 from hubbub.serving import (
+    Clocks,
+    Memory,
     Metrics,
     RedisServer,
     Server,
@@ -43,14 +46,23 @@ async def _serve(settings: Settings) -> None:
     keys = read_opening_keys(settings.keys)
     server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
     store = RedisStore(server, settings.shards)
+    await store.check()
+    clocks = Clocks(beside=server.times)
+    memory = Memory(server)
+    for one in (clocks, memory):
+        await one.look()
     opener = Opener(keys, settings.processes)
     stages = Stages()
-    intake = Intake(bundle, opener, store, stages)
+    intake = Intake(
+        bundle, opener, store, stages, clocks=clocks, room=Room(store, settings.max_window)
+    )
     beyond = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
-    query = Query(bundle, store, beyond, stages=stages)
+    query = Query(bundle, store, beyond, stages=stages, clocks=clocks)
     releases = Releases(query.collected, RedisRecord(server))
     loops = _loops(settings, query, releases, server)
-    keeping = Housekeeping(settings.keys, bundle.keys, opener)
+    keeping = Housekeeping(
+        settings.keys, bundle, opener, store=store, clocks=clocks, served=intake.served
+    )
     shufflers = Server(
         settings.listen,
         [lambda server: add_IngestServicer_to_server(IngestService(intake), server)],
@@ -73,12 +85,16 @@ async def _serve(settings: Settings) -> None:
         counters={"batches": ("outcome", intake.counts)},
         gauges={
             "opening_key_days_left": lambda: keeping.days_left,
+            "redis_memory_ratio": lambda: memory.ratio,
+            "clock_apart_seconds": lambda: clocks.apart_seconds,
+            "unreadable_totals": lambda: len(store.unreadable),
         },
         stages=stages,
     )
     metrics.serve(settings.common.metrics_listen, tls)
     try:
-        await serve_until_signal([shufflers, people], [keeping.run(), *loops])
+        watching = [clocks.run(), memory.run(), keeping.run()]
+        await serve_until_signal([shufflers, people], [*watching, *loops])
     finally:
         opener.close()
         if beyond:

@@ -1,20 +1,23 @@
-"""Housekeeping: private keys go when no epoch needs them, and somebody is told before they run out.
+"""Housekeeping: what no epoch needs any more goes, and somebody is told before keys run out.
 
-Seen tags need none: Redis forgets a window's when its time is over.
+Private keys and tags are gone for good, so no clock alone decides (decision 0033): the clocks ran
+alike for an hour, and the collection went on to epochs that came after.
 """
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from hubbub.aggregator.opener import Opener
-from hubbub.catalog import OpeningKeyPublic
+from hubbub.aggregator.passed import begun, moved_past
+from hubbub.aggregator.store import TotalsStore
+from hubbub.catalog import Bundle, OpeningKeyPublic
 from hubbub.catalog.rotation import forget_keys, still_needed
-from hubbub.errors import KeysUnusable
+from hubbub.errors import KeysUnusable, StoreUnavailable
+from hubbub.serving import BELIEVED_SECONDS, Clocks
 
 __all__ = ["Housekeeping"]
 
@@ -26,45 +29,50 @@ _SOON_DAYS: Final = 21
 
 
 class Housekeeping:
-    """Looks after the opening keys: in the file at `path`, and in the opener's processes."""
+    """Looks after the opening keys, in the file at `path` and in the opener's processes, and tags.
+
+    served: of every key when it last opened a report, in seconds of `clocks.elapsed()`.
+    """
 
     def __init__(
         self,
         path: Path,
-        public: Sequence[OpeningKeyPublic],
+        bundle: Bundle,
         opener: Opener,
-        clock: Callable[[], float] = time.time,
+        *,
+        store: TotalsStore,
+        clocks: Clocks,
+        served: Mapping[int, float],
     ) -> None:
         self._path = path
-        self._public = public
-        self._end = max((key.end for key in public), default=0)
+        self._bundle = bundle
+        self._end = max((key.end for key in bundle.keys), default=0)
         self._opener = opener
-        self._clock = clock
+        self._store = store
+        self._clocks = clocks
+        self._served = served
+        self._forgot: float | None = None
         self._said: set[str] = set()
 
     @property
     def days_left(self) -> float:
         """For how many more days there is a key."""
-        return (self._end - self._clock()) / _DAY
+        return (self._end - self._clocks.now()) / _DAY
 
     async def run(self) -> None:
         """Look, for ever."""
         while True:
-            self.look()
+            await self.look()
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def look(self) -> None:
-        """Delete what is not needed any more; warn once if keys run out soon."""
-        now = self._clock()
-        held = set(self._opener.key_ids)
-        old = [key.id for key in self._public if key.id in held and not still_needed(key, now)]
-        if old:
-            self._opener.forget(old)
-            _log.info("opening keys %s forgotten: their epochs are closed", old)
+    async def look(self) -> None:
+        """Delete what is surely not needed any more; warn once if keys run out soon."""
+        if self._clocks.settled:
             try:
-                forget_keys(self._path, old)
-            except KeysUnusable as error:
-                self._say("file", f"old keys stay in their file: {error}; run: hubbub keys rotate")
+                await self._forget_a_key()
+                await self._forget_tags()
+            except StoreUnavailable as error:
+                _log.debug("housekeeping waits: %s", error)
         if self.days_left < _SOON_DAYS:
             until = datetime.fromtimestamp(self._end, UTC).date()
             self._say(
@@ -72,6 +80,50 @@ class Housekeeping:
                 f"there are opening keys until {until} alone: run hubbub keys rotate, and build "
                 "and ship a bundle, or devices will stop reporting",
             )
+
+    async def _forget_a_key(self) -> None:
+        """One at most, and one an hour."""
+        elapsed, held = self._clocks.elapsed(), set(self._opener.key_ids)
+        if self._forgot is not None and elapsed - self._forgot < BELIEVED_SECONDS:
+            return
+        now = self._clocks.earliest()
+        over = [key for key in self._bundle.keys if key.id in held and not still_needed(key, now)]
+        if not over:
+            return
+        starts = await begun(self._bundle, self._store)
+        for key in sorted(over, key=lambda key: key.end):
+            if elapsed - self._served.get(key.id, -_DAY) < _DAY:
+                self._keep(key, "it opened reports within a day")
+            elif not moved_past(starts, key.end):
+                self._keep(key, "no reports were counted that show how time went on since")
+            else:
+                self._forget(key)
+                self._forgot = elapsed
+                return
+
+    def _forget(self, key: OpeningKeyPublic) -> None:
+        self._opener.forget([key.id])
+        _log.info("opening key %d forgotten: its epochs are closed", key.id)
+        try:
+            forget_keys(self._path, [key.id])
+        except KeysUnusable as error:
+            self._say("file", f"old keys stay in their file: {error}; run: hubbub keys rotate")
+
+    def _keep(self, key: OpeningKeyPublic, why: str) -> None:
+        self._say(
+            f"key {key.id}",
+            f"opening key {key.id} is over by the clock, but {why}: it is kept; if its time is "
+            "over indeed, run: hubbub keys rotate --today",
+        )
+
+    async def _forget_tags(self) -> None:
+        """Those of windows that were closed for the length of their epoch."""
+        now = self._clocks.earliest()
+        over = {w: until for w, until in (await self._store.remembered()).items() if until <= now}
+        starts = await begun(self._bundle, self._store) if over else []
+        for window, until in over.items():
+            if starts and starts[-1] >= until:
+                await self._store.forget(window)
 
     def _say(self, what: str, message: str) -> None:
         if what not in self._said:

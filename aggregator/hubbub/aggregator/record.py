@@ -1,80 +1,68 @@
 """The record of releases: what was spent, by whom, on what; append-only, with the answers given.
 
-One Redis list, "aggregator:releases", of JSON. A release is looked up, its budget checked and the
-record appended in one Lua script; what was spent is never kept apart from the record that says so.
+One Redis list, "aggregator:releases", of JSON. A release is looked up and its budget checked by one
+who has read the whole list; the script appends if nobody did since. What was spent is never kept
+apart from the record that says so. An entry that nobody can read is read round, said, and what
+it may have spent is counted for every purpose and year that it may have been of.
 """
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Protocol
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
+from hubbub.aggregator.entry import Entry, Unreadable, read_entry
 from hubbub.errors import BudgetExhausted
-from hubbub.privacy.releases import Released
 from hubbub.serving import RedisServer, script
 
-__all__ = ["Entry", "MemoryRecord", "Record", "RedisRecord", "spent"]
+__all__ = ["Entries", "Entry", "MemoryRecord", "Record", "RedisRecord"]
+
+_log: Final = logging.getLogger("hubbub.aggregator")
 
 _KEY: Final = "aggregator:releases"
 # Sums of many floats may end so far above what they should.
 _ROUNDING: Final = 1e-9
 
-# KEYS: the list. ARGV: id, purpose, year, epsilon and delta of this one, those allowed, the entry.
-_SPEND: Final = """
-local epsilon, delta = tonumber(ARGV[4]), tonumber(ARGV[5])
-for _, text in ipairs(redis.call('LRANGE', KEYS[1], 0, -1)) do
-  local entry = cjson.decode(text)
-  if entry.id == ARGV[1] then return {'again', text} end
-  if entry.purpose == ARGV[2] and entry.year == tonumber(ARGV[3]) then
-    epsilon, delta = epsilon + entry.epsilon, delta + entry.delta
-  end
-end
-if epsilon > tonumber(ARGV[6]) * (1 + 1e-9) or delta > tonumber(ARGV[7]) * (1 + 1e-9) then
-  return {'exhausted', ''}
-end
-redis.call('RPUSH', KEYS[1], ARGV[8])
-return {'released', ARGV[8]}
+# KEYS: the list. ARGV: how many entries its reader knows, the entry. Answers those that are new.
+_APPEND: Final = """
+local more = redis.call('LRANGE', KEYS[1], ARGV[1], -1)
+if #more == 0 then redis.call('RPUSH', KEYS[1], ARGV[2]) end
+return more
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One release as it is kept.
+class Entries:
+    """What was read of a record, oldest first. mended: how many of `read` are not as written."""
 
-    id: what was asked, digested: the same question has the same. at: seconds since 1970.
-    """
+    read: Sequence[Entry]
+    lost: Sequence[Unreadable] = ()
+    mended: int = 0
 
-    id: str
-    at: int
-    year: int
-    purpose: str
-    by: str
-    metric: str
-    query: str
-    value: str
-    epochs: tuple[int, ...]
-    mechanism: str
-    epsilon: float
-    delta: float
-    answer: tuple[Released, ...]
+    def __iter__(self) -> Iterator[Entry]:
+        """Those that were read."""
+        return iter(self.read)
 
-    def text(self) -> str:
-        """As JSON."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+    @property
+    def unreadable(self) -> int:
+        """How many entries could not be read as they stand."""
+        return len(self.lost) + self.mended
 
-    def told(self) -> dict[str, Any]:
-        """All of it that is told beside the answer."""
-        fields = asdict(self)
-        del fields["answer"], fields["year"]
-        return fields
+    def spent(self, purpose: str, year: int) -> tuple[float, float]:
+        """Epsilon and delta that a purpose has spent in a year, at most."""
+        own = [one for one in self.read if (one.purpose, one.year) == (purpose, year)]
+        maybe = [one for one in self.lost if one.may_be(purpose, year)]
+        return (
+            sum(one.epsilon for one in own) + sum(one.epsilon for one in maybe),
+            sum(one.delta for one in own) + sum(one.delta for one in maybe),
+        )
 
-    @classmethod
-    def load(cls, text: bytes | str) -> "Entry":
-        """The entry of a text."""
-        data: dict[str, Any] = json.loads(text)
-        data["epochs"] = tuple(data["epochs"])
-        data["answer"] = tuple(Released(**value) for value in data["answer"])
-        return cls(**data)
+    def check(self, entry: Entry, allowance: tuple[float, float]) -> None:
+        """Raises BudgetExhausted if the entry's purpose has not as much left in its year."""
+        used, costs = self.spent(entry.purpose, entry.year), (entry.epsilon, entry.delta)
+        for before, more, most in zip(used, costs, allowance, strict=True):
+            if not before + more <= most * (1 + _ROUNDING):
+                raise BudgetExhausted(_exhausted(used, entry, allowance))
 
 
 class Record(Protocol):
@@ -88,22 +76,15 @@ class Record(Protocol):
         """
         ...
 
-    async def entries(self) -> Sequence[Entry]:
-        """All of them, oldest first."""
+    async def entries(self) -> Entries:
+        """All of them."""
         ...
 
 
-def spent(entries: Sequence[Entry], purpose: str, year: int) -> tuple[float, float]:
-    """Epsilon and delta that a purpose has spent in a year."""
-    own = [entry for entry in entries if (entry.purpose, entry.year) == (purpose, year)]
-    return sum(entry.epsilon for entry in own), sum(entry.delta for entry in own)
-
-
-def _exhausted(entries: Sequence[Entry], entry: Entry, allowance: tuple[float, float]) -> str:
-    epsilon, delta = spent(entries, entry.purpose, entry.year)
+def _exhausted(used: tuple[float, float], entry: Entry, allowance: tuple[float, float]) -> str:
     return (
-        f'purpose "{entry.purpose}" has epsilon {max(allowance[0] - epsilon, 0):.6g} and delta '
-        f"{max(allowance[1] - delta, 0):.3g} left in {entry.year}, and this release costs "
+        f'purpose "{entry.purpose}" has epsilon {max(allowance[0] - used[0], 0):.6g} and delta '
+        f"{max(allowance[1] - used[1], 0):.3g} left in {entry.year}, and this release costs "
         f"{entry.epsilon:g} and {entry.delta:g}; wait for the next year, ask another purpose, or "
         "have the budget changed in the catalog"
     )
@@ -119,17 +100,13 @@ class MemoryRecord:
         """Enter a release: the entry that holds, and whether it was there before."""
         if entry.id in self._entries:
             return self._entries[entry.id], True
-        entries = await self.entries()
-        before = spent(entries, entry.purpose, entry.year)
-        for used, more, most in zip(before, (entry.epsilon, entry.delta), allowance, strict=True):
-            if used + more > most * (1 + _ROUNDING):
-                raise BudgetExhausted(_exhausted(entries, entry, allowance))
+        (await self.entries()).check(entry, allowance)
         self._entries[entry.id] = entry
         return entry, False
 
-    async def entries(self) -> Sequence[Entry]:
-        """All of them, oldest first."""
-        return list(self._entries.values())
+    async def entries(self) -> Entries:
+        """All of them."""
+        return Entries(list(self._entries.values()))
 
 
 class RedisRecord:
@@ -137,16 +114,43 @@ class RedisRecord:
 
     def __init__(self, server: RedisServer) -> None:
         self._server = server
+        self._said = 0
 
     async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
         """Enter a release: the entry that holds, and whether it was there before."""
-        costs = [repr(float(cost)) for cost in (entry.epsilon, entry.delta, *allowance)]
-        arguments = [entry.id, entry.purpose, entry.year, *costs, entry.text()]
-        [[kind, text]] = await self._server.durable([script(_SPEND, [_KEY], arguments)])
-        if kind == b"exhausted":
-            raise BudgetExhausted(_exhausted(await self.entries(), entry, allowance))
-        return Entry.load(text), kind == b"again"
+        texts: list[bytes] = await self._texts()
+        while True:
+            found = self._read(texts)
+            before = next((one for one in found.read if one.id == entry.id), None)
+            if before is not None:
+                return before, True
+            found.check(entry, allowance)
+            [more] = await self._server.durable(
+                [script(_APPEND, [_KEY], [len(texts), entry.text()])]
+            )
+            if not more:
+                return entry, False
+            texts += more
 
-    async def entries(self) -> Sequence[Entry]:
-        """All of them, oldest first."""
-        return [Entry.load(text) for text in await self._server.ask("LRANGE", _KEY, 0, -1)]
+    async def entries(self) -> Entries:
+        """All of them."""
+        return self._read(await self._texts())
+
+    async def _texts(self) -> list[bytes]:
+        return list(await self._server.ask("LRANGE", _KEY, 0, -1))
+
+    def _read(self, texts: Sequence[bytes]) -> Entries:
+        every = [read_entry(text) for text in texts]
+        found = Entries(
+            [one for one, _ in every if isinstance(one, Entry)],
+            [one for one, _ in every if isinstance(one, Unreadable)],
+            sum(mended for _, mended in every),
+        )
+        if found.unreadable > self._said:
+            self._said = found.unreadable
+            _log.warning(
+                "%d entries of the record of releases cannot be read as they stand; what they may "
+                "have spent is counted (docs/operate/restore.md)",
+                found.unreadable,
+            )
+        return found

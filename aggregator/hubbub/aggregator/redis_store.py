@@ -3,107 +3,65 @@
 Keys, for a window W = STREAM:EPOCH, behind the prefix "aggregator:":
 
     totals:{W}    hash: cells (packed little-endian int64), batches (first 8 bytes of the id of each
-                  that is in them), law (JSON: counted, duplicate, rejected:REASON), crowd (of the
-                  smallest batch), at (when reports were last counted)
-    seen:{W}      hash: tag -> the batch that it was counted in, until the window takes no more
+                  of the newest that are in them), law (JSON: counted, duplicate, rejected:REASON),
+                  crowd (of the smallest batch), at (when reports were last counted)
+    batches:{W}   set: the same of all batches before those
+    seen:{W}      hash: tag -> the batch that it was counted in, and "+"
     windows       hash: every W -> its number of shards
+    remembered    hash: every W whose tags and batch ids are held -> until when, for forgetting.py
 
 A window of several shards has {W#1}, {W#2}, ... beside {W}; on a Redis Cluster they spread over the
 nodes. A report's tag says which one is its own, so it can be counted in no other.
-
-What a batch changes is one HSET of all fields, absolute; tags come before it, each with its
-batch. A Redis that is killed while it writes may, one restart later, bring back the first commands
-of a script and not the others (decision 0019): tags of a batch that was not counted are then no
-obstacle to it, since they are its own.
 """
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
+from redis.exceptions import NoPermissionError
 
+from hubbub.aggregator.commit_script import COMMIT, ID_BYTES
 from hubbub.aggregator.store import Commit, Held, Outcome
-from hubbub.catalog import TAG_BYTES
+from hubbub.errors import StoreUnavailable
 from hubbub.serving import RedisServer, Window, script
 
 __all__ = ["RedisStore"]
 
-# Of a batch id, which is random, so many bytes are kept; the script's own number.
-_ID_BYTES: Final = 8
-# Beyond any batch.
+_log: Final = logging.getLogger("hubbub.aggregator")
+
+# What is forgotten once a window takes no more.
+_MEMORY: Final = ("seen", "batches")
+# Beyond any batch, and beyond any window.
 _NOBODY: Final = 1 << 40
-
-# KEYS: totals, seen. ARGV: batch id, tags end to end, cells, seen_until, crowd, at, then name and
-# amount of every term of the law. `unpack` fails past some thousands of arguments, so tags and
-# cells go in chunks. Lua's numbers are doubles: a cell is exact only below 2**53, so a sum past it
-# is refused before any write.
-_ADD: Final = """
-local id = ARGV[1]
-local old = redis.call('HMGET', KEYS[1], 'cells', 'batches', 'law', 'crowd', 'at')
-local ids, at = old[2] or '', 0
-repeat
-  at = string.find(ids, id, at + 1, true)
-  if at and (at - 1) % #id == 0 then return {'already_applied'} end
-until not at
-
-local tags, pairs_of, seen = ARGV[2], {}, {}
-for first = 1, #tags, 16 * 2000 do
-  local chunk, entry = {}, {}
-  for from = first, math.min(first + 16 * 2000, #tags + 1) - 16, 16 do
-    local tag = string.sub(tags, from, from + 15)
-    chunk[#chunk + 1] = tag
-    entry[#entry + 1] = tag
-    entry[#entry + 1] = id
-  end
-  for i, batch in ipairs(redis.call('HMGET', KEYS[2], unpack(chunk))) do
-    if batch and batch ~= id then seen[#seen + 1] = chunk[i] end
-  end
-  pairs_of[#pairs_of + 1] = entry
-end
-if #seen > 0 then return {'seen', unpack(seen, 1, math.min(#seen, 4000))} end
-
-local cells, more = old[1] or '', ARGV[3]
-if #cells > 0 and #more > 0 then
-  if #cells ~= #more then return redis.error_reply('totals of another shape') end
-  local parts, most = {}, 128
-  for first = 1, #more, 8 * most do
-    local n = math.min(most, (#more - first + 1) / 8)
-    local format = '<' .. string.rep('i8', n)
-    local a, b = {struct.unpack(format, cells, first)}, {struct.unpack(format, more, first)}
-    for i = 1, n do
-      a[i] = a[i] + b[i]
-      if a[i] >= 9007199254740992 then return redis.error_reply('a cell passes 2^53') end
-    end
-    parts[#parts + 1] = struct.pack(format, unpack(a, 1, n))
-  end
-  cells = table.concat(parts)
-elseif #more > 0 then
-  cells = more
-end
-local law = old[3] and cjson.decode(old[3]) or {}
-for i = 7, #ARGV, 2 do law[ARGV[i]] = (law[ARGV[i]] or 0) + tonumber(ARGV[i + 1]) end
-local crowd, at = tonumber(old[4] or ARGV[5]), old[5] or '0'
-if #tags > 0 then crowd, at = math.min(crowd, tonumber(ARGV[5])), ARGV[6] end
-
-for _, entry in ipairs(pairs_of) do redis.call('HSET', KEYS[2], unpack(entry)) end
-redis.call('EXPIREAT', KEYS[2], ARGV[4])
-redis.call('HSET', KEYS[1], 'cells', cells, 'batches', ids .. id, 'law', cjson.encode(law),
-           'crowd', string.format('%d', crowd), 'at', at)
-return {'applied'}
-"""
 
 
 class RedisStore:
     """The aggregator's Redis. Every method raises StoreUnavailable if it cannot be asked.
 
-    shards: of windows to come; those that exist keep theirs.
+    shards: of windows to come; those that exist keep theirs. unreadable: what was found in Redis
+    that nobody can read; it is left out of every answer, whole, and said once.
     """
 
     def __init__(self, server: RedisServer, shards: int = 1) -> None:
         self._server = server
         self._shards = shards
+        self.unreadable: set[str] = set()
+
+    async def check(self) -> None:
+        """Raises StoreUnavailable if our Redis user may not all that we need."""
+        try:
+            await self._server.ask("PERSIST", "aggregator:windows")  # which changes nothing
+        except StoreUnavailable as error:
+            if isinstance(error.__cause__, NoPermissionError):
+                raise StoreUnavailable(
+                    "Redis: the aggregator's user may less than this version needs; as the user "
+                    "operator: ACL SETUSER aggregator +hdel +sadd +sismember +persist +unlink, and "
+                    "the same in users.acl (docs/operate/upgrade.md)"
+                ) from error
+            raise
 
     async def shards(self, window: Window) -> int:
         """How many shards a window has: decided once, when it is first asked about."""
@@ -116,28 +74,56 @@ class RedisStore:
         terms: dict[str, int] = {"counted": len(commit.tags), "duplicate": commit.duplicates}
         terms |= {f"rejected:{reason}": number for reason, number in commit.rejected.items()}
         step = script(
-            _ADD,
-            [_key(what, window, commit.shard) for what in ("totals", "seen")],
+            COMMIT,
+            [_key(what, window, commit.shard) for what in ("totals", *_MEMORY)],
             [
-                commit.batch_id[:_ID_BYTES],
+                commit.batch_id[:ID_BYTES],
                 b"".join(commit.tags),
                 commit.cells.astype("<i8").tobytes() if len(commit.tags) else b"",
-                commit.seen_until,
+                _NOBODY if commit.most is None else commit.most,
                 # What counts nothing leaves the smallest crowd as it is.
                 commit.crowd if len(commit.tags) else _NOBODY,
                 commit.at,
                 *(part for item in terms.items() if item[1] for part in item),
             ],
         )
-        [[kind, *seen]] = await self._server.durable([step])
+        until = ("HSETNX", "aggregator:remembered", window.name, commit.seen_until)
+        _, [kind, *seen] = await self._server.durable([until, step])
         return Outcome(kind.decode()), frozenset(seen)
+
+    async def remembered(self) -> Mapping[Window, int]:
+        """Every window whose tags are held, and until when they are needed."""
+        return self._numbers(await self._server.ask("HGETALL", "aggregator:remembered"))
+
+    async def forget(self, window: Window) -> None:
+        """Forget a window's tags, and ids but the newest: it counts no report any more."""
+        for shard in range(await self.shards(window)):
+            await self._server.durable(
+                [("UNLINK", *(_key(what, window, shard) for what in _MEMORY))]
+            )
+        await self._server.durable([("HDEL", "aggregator:remembered", window.name)])
+
+    async def held(self) -> Mapping[Window, int]:
+        """How many tags every window holds that holds any."""
+        names = [window.name for window in await self.remembered()]
+        if not names:
+            return {}
+        # Not all that ever were: this is asked for several times a second.
+        shards = await self._server.ask("HMGET", "aggregator:windows", *names)
+        known = {name.encode(): n for name, n in zip(names, shards, strict=True) if n}
+        found = await self._laws(self._numbers(known))
+        return {window: terms["counted"] for window, terms in found.items()}
+
+    async def room(self) -> float:
+        """How many bytes more Redis may take; endless without a maxmemory."""
+        return await self._server.memory_left()
 
     async def read(self, windows: Sequence[Window]) -> list[Held]:
         """What each of these windows holds, in their order."""
         if not windows:
             return []
-        known = await self._server.ask("HGETALL", "aggregator:windows")
-        shards = [int(known.get(window.name.encode(), 0)) for window in windows]
+        known = await self._known()
+        shards = [known.get(window, 0) for window in windows]
         answers = await self._server.execute(
             [
                 ("HMGET", _key("totals", window, shard), "cells", "law", "crowd", "at")
@@ -146,32 +132,66 @@ class RedisStore:
             ]
         )
         parts = iter(answers)
-        return [_held([next(parts) for _ in range(number)]) for number in shards]
+        return [
+            self._held(window, [next(parts) for _ in range(number)])
+            for window, number in zip(windows, shards, strict=True)
+        ]
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
         """How many reports every window of these streams holds, where it holds any."""
-        found = (await self._laws(streams)).items()
-        return {window: terms["counted"] for window, terms in found if terms["counted"]}
+        known = await self._known()
+        found = await self._laws({w: n for w, n in known.items() if w.stream in streams})
+        return {window: terms["counted"] for window, terms in found.items() if terms["counted"]}
 
     async def law(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
-        return await self._laws(None)
+        return await self._laws(await self._known())
 
-    async def _laws(self, streams: Collection[str] | None) -> dict[Window, Counter[str]]:
-        known = await self._server.ask("HGETALL", "aggregator:windows")
+    async def _known(self) -> dict[Window, int]:
+        """Every window, and the number of its shards."""
+        return self._numbers(await self._server.ask("HGETALL", "aggregator:windows"))
+
+    async def _laws(self, known: Mapping[Window, int]) -> dict[Window, Counter[str]]:
         shards = [
-            (window, shard)
-            for window, number in sorted((Window.parse(w), int(n)) for w, n in known.items())
-            if streams is None or window.stream in streams
-            for shard in range(number)
+            (window, shard) for window, number in sorted(known.items()) for shard in range(number)
         ]
         answers = await self._server.execute(
             [("HGET", _key("totals", window, shard), "law") for window, shard in shards]
         )
         terms: dict[Window, Counter[str]] = {}
+        broken = set[Window]()
         for (window, _), law in zip(shards, answers, strict=True):
-            terms.setdefault(window, Counter()).update(_law(law))
-        return terms
+            try:
+                terms.setdefault(window, Counter()).update(_law(law))
+            except (ValueError, TypeError, AttributeError, RecursionError):
+                broken.add(window)
+                self._leave_out(window.name)
+        return {window: found for window, found in terms.items() if window not in broken}
+
+    def _held(self, window: Window, shards: Sequence[Sequence[bytes | None]]) -> Held:
+        try:
+            return _held(shards)
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            self._leave_out(window.name)
+            raise StoreUnavailable(
+                f"the totals of {window.name} cannot be read; ask for other epochs, or restore "
+                "them from a backup (docs/operate/restore.md)"
+            ) from error
+
+    def _numbers(self, held: Mapping[bytes, bytes]) -> dict[Window, int]:
+        """Windows and a number of each, as Redis has them in a hash."""
+        found: dict[Window, int] = {}
+        for name, number in held.items():
+            try:
+                found[Window.parse(name)] = int(number)
+            except ValueError:
+                self._leave_out(repr(name))
+        return found
+
+    def _leave_out(self, what: str) -> None:
+        if what not in self.unreadable:
+            self.unreadable.add(what)
+            _log.warning("%s cannot be read in Redis and is left out of every answer", what)
 
 
 def _held(shards: Sequence[Sequence[bytes | None]]) -> Held:
@@ -191,7 +211,3 @@ def _law(text: bytes | None) -> dict[str, int]:
 
 def _key(what: str, window: Window, shard: int) -> str:
     return window.key(f"aggregator:{what}", f"#{shard}" if shard else "")
-
-
-if TAG_BYTES != 16:  # noqa: PLR2004 what the script cuts by
-    raise AssertionError("the commit script cuts tags of 16 bytes")

@@ -27,15 +27,15 @@ class ReleasesService(ReleasesServicer):
 
     async def Release(self, request: ReleaseRequest, context: Context) -> ReleaseResponse:  # noqa: N802 named by the proto
         """One release; asked twice, the same answer."""
-        ask = Ask(
-            metric=request.metric,
-            query=request.query,
-            value=request.value,
-            epochs=tuple(request.epochs),
-            purpose=request.purpose,
-            by=request.by,
-        )
         try:
+            ask = Ask(
+                metric=request.metric,
+                query=request.query,
+                value=request.value,
+                epochs=tuple(request.epochs),
+                purpose=request.purpose,
+                by=request.by,
+            )
             made = await self._releases.release(ask)
         except HubbubError as error:
             await abort(context, error)
@@ -55,6 +55,7 @@ class ReleasesService(ReleasesServicer):
         except HubbubError as error:
             await abort(context, error)
         return RecordResponse(
-            records=[ReleaseRecord(**entry.told()) for entry in entries],
+            records=[ReleaseRecord(**entry.told()) for entry in entries.read],
             purposes=[PurposeBudget(**asdict(one)) for one in purposes],
+            unreadable=entries.unreadable,
         )

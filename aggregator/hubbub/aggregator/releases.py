@@ -9,21 +9,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
 
+from hubbub.aggregator.entry import LONGEST_NAME, LONGEST_VALUE, Entry
 from hubbub.aggregator.query.collected import Collected
-from hubbub.aggregator.record import Entry, Record, spent
+from hubbub.aggregator.record import Entries, Record
+from hubbub.aggregator.words import check_words
 from hubbub.catalog import Budget, Metric
-from hubbub.errors import BadParameter
+from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.privacy.releases import QUERIES, release
 from hubbub.privacy.releases import Query as Asked
 
 __all__ = ["Answered", "Ask", "Left", "Releases"]
 
-_LONGEST_NAME = 200
-
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is asked: of which metric, which query, of which closed epochs; for what, by whom."""
+    """What is asked: of which metric, which query, of which closed epochs; for what, by whom.
+
+    Raises:
+        BadParameter: a text that cannot be kept in the record.
+    """
 
     metric: str
     query: str
@@ -31,6 +35,14 @@ class Ask:
     epochs: tuple[int, ...]
     purpose: str
     by: str
+
+    def __post_init__(self) -> None:
+        """Check the texts, whichever face they came through."""
+        for name in ("metric", "query", "purpose", "by"):
+            check_words(name, getattr(self, name), LONGEST_NAME)
+        check_words("value", self.value, LONGEST_VALUE)
+        if not self.by.strip():
+            raise BadParameter("say who asks, for the record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +87,7 @@ class Releases:
             BadParameter: it is not released, or has no answer to this; an epoch not closed.
             BatchTooSmall: fewer reports than the metric's minimum batch.
             BudgetExhausted: the purpose has not as much left.
+            ServiceUnavailable: the clocks differ on which year it is.
         """
         metric = self._bundle.metric(ask.metric)
         budget = self._budget(metric, ask)
@@ -95,11 +108,10 @@ class Releases:
             policy=policy,
             reports_each=metric.limits.reports_per_epoch * len(epochs),
         )
-        now = self._clock()
         entry = Entry(
             id=_digest(metric, ask, epochs),
-            at=int(now),
-            year=_year(now),
+            at=int(self._clock()),
+            year=self._year(),
             purpose=ask.purpose,
             by=ask.by,
             metric=metric.name,
@@ -115,8 +127,8 @@ class Releases:
         kept, again = await self._record.spend(entry, budget.allowance(ask.purpose))
         return Answered(kept, again, self._left(await self._record.entries(), budget, ask.purpose))
 
-    async def record(self) -> tuple[Sequence[Entry], list[Left]]:
-        """All releases, oldest first, and what every purpose has left this year."""
+    async def record(self) -> tuple[Entries, list[Left]]:
+        """All releases, and what every purpose has left this year."""
         entries = await self._record.entries()
         budget = self._bundle.budget
         purposes = budget.purposes if budget else ()
@@ -134,8 +146,6 @@ class Releases:
             )
         if ask.query not in QUERIES:
             raise BadParameter(f'query "{ask.query}" is not known; there are {", ".join(QUERIES)}')
-        if not (ask.by.strip() and len(ask.by) <= _LONGEST_NAME):
-            raise BadParameter("say who asks, for the record, in 200 characters at most")
         if metric.release and metric.release.delta > budget.allowance(ask.purpose)[1]:
             raise BadParameter(
                 f"a release of delta {metric.release.delta:g} is above what the purpose has in a "
@@ -143,10 +153,27 @@ class Releases:
             )
         return budget
 
-    def _left(self, entries: Sequence[Entry], budget: Budget, purpose: str) -> Left:
+    def _left(self, entries: Entries, budget: Budget, purpose: str) -> Left:
         epsilon, delta = budget.allowance(purpose)
-        used = spent(entries, purpose, _year(self._clock()))
+        used = entries.spent(purpose, self._year())
         return Left(purpose, epsilon, max(epsilon - used[0], 0.0), delta, max(delta - used[1], 0.0))
+
+    def _year(self) -> int:
+        """The year whose budget pays.
+
+        Raises:
+            ServiceUnavailable: the clocks differ on it, and the next one's is not spent early.
+        """
+        clocks = self._collected.clocks
+        years = {
+            datetime.fromtimestamp(at, UTC).year for at in (clocks.earliest(), clocks.latest())
+        }
+        if len(years) > 1:
+            raise ServiceUnavailable(
+                "the clocks differ on which year it is, and so on whose budget pays; set them "
+                "right, or ask again later (docs/operate/clocks.md)"
+            )
+        return years.pop()
 
 
 def _digest(metric: Metric, ask: Ask, epochs: Sequence[int]) -> str:
@@ -155,7 +182,3 @@ def _digest(metric: Metric, ask: Ask, epochs: Sequence[int]) -> str:
     cost = [release.mechanism, release.epsilon, release.delta] if release else []
     asked = [metric.name, metric.digest(), ask.query, ask.value, list(epochs), cost]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
-
-
-def _year(seconds: float) -> int:
-    return datetime.fromtimestamp(seconds, UTC).year

@@ -32,6 +32,7 @@ class Settings:
     common: Common
     processes: int
     shards: int
+    max_window: int
 
 
 def _processors() -> int:
@@ -114,9 +115,17 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         help="parts that the totals of a stream's epoch are kept in, to spread a hot stream over "
         "the nodes of a Redis Cluster; decided when an epoch begins (%(default)s)",
     )
+    parser.add_argument(
+        "--max-window",
+        type=int,
+        default=0,
+        help="most reports that a stream's epoch may count; 0: what its epochs hold may be twice "
+        "what the maxmemory of Redis leaves to others, 100 bytes a report (%(default)s)",
+    )
     given = parser.parse_args(arguments)
     check_range(given, "http_rate", 0, 1e6)
     check_range(given, "processes", 1, 256)  # beyond any machine this runs on
+    check_range(given, "max_window", 0, 10**12)
     check_range(given, "shards", 1, 256)  # a tag's first byte chooses
     return Settings(
         bundle=given.bundle,
@@ -135,6 +144,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         common=common(given, "aggregator"),
         processes=given.processes,
         shards=given.shards,
+        max_window=given.max_window,
     )
 
 

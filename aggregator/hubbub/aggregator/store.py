@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from math import inf
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +26,10 @@ class Outcome(Enum):
     """This batch id was applied before; nothing changed."""
     SEEN = "seen"
     """Some tags were counted in another batch; nothing changed. Fold again without them."""
+    FULL = "full"
+    """The window would hold more tags than it may; nothing changed."""
+    FORGOTTEN = "forgotten"
+    """Reports were counted here whose tags are forgotten: it takes none any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +44,9 @@ class Commit:
     rejected: how many were refused, by reason.
     crowd: how many reports of the whole batch are counted, at most as many as truly are; 0 if
         that is not known: they are what each of them hides among.
-    seen_until: when tags may be forgotten, in seconds since 1970.
+    seen_until: when tags may be forgotten, in seconds since 1970; somebody has to (forget).
     at: when this is, in whole seconds since 1970; 0 if it is not known.
+    most: tags that the shard may hold afterwards; None for any number.
     """
 
     batch_id: bytes
@@ -52,6 +58,7 @@ class Commit:
     shard: int = 0
     crowd: int = 0
     at: int = 0
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,22 @@ class TotalsStore(Protocol):
         """Per window, the aggregator's terms of the conservation law."""
         ...
 
+    async def remembered(self) -> Mapping[Window, int]:
+        """Every window whose tags are held, and until when they are needed."""
+        ...
+
+    async def forget(self, window: Window) -> None:
+        """Forget a window's tags, and ids but the newest: it counts no report any more."""
+        ...
+
+    async def held(self) -> Mapping[Window, int]:
+        """How many tags every window holds that holds any."""
+        ...
+
+    async def room(self) -> float:
+        """How many bytes more there is room for."""
+        ...
+
 
 @dataclass(slots=True)
 class _Sums:
@@ -114,6 +137,7 @@ class MemoryStore:
     def __init__(self, shards: int = 1) -> None:
         self._shards = shards
         self._windows: dict[Window, list[_Sums]] = {}
+        self._until: dict[Window, int] = {}
 
     async def shards(self, window: Window) -> int:
         """How many shards a window has: decided once, when it is first asked about."""
@@ -125,9 +149,15 @@ class MemoryStore:
         sums = self._windows[window][commit.shard]
         if commit.batch_id in sums.batches:
             return Outcome.ALREADY_APPLIED, frozenset()
+        counted = sums.terms.get("counted", 0)
+        if len(commit.tags) and counted and not sums.tags:
+            return Outcome.FORGOTTEN, frozenset()
         seen = sums.tags.intersection(commit.tags)
         if seen:
             return Outcome.SEEN, frozenset(seen)
+        if commit.most is not None and 0 < len(commit.tags) > commit.most - counted:
+            return Outcome.FULL, frozenset()
+        self._until.setdefault(window, commit.seen_until)
         sums.batches.add(commit.batch_id)
         sums.tags.update(commit.tags)
         if len(commit.tags):
@@ -163,3 +193,22 @@ class MemoryStore:
             window: sum((Counter(sums.terms) for sums in shards), Counter())
             for window, shards in sorted(self._windows.items())
         }
+
+    async def remembered(self) -> Mapping[Window, int]:
+        """Every window whose tags are held, and until when they are needed."""
+        return dict(self._until)
+
+    async def forget(self, window: Window) -> None:
+        """Forget a window's tags, and ids but the newest: it counts no report any more."""
+        self._until.pop(window, None)
+        for sums in self._windows.get(window, []):
+            sums.tags.clear()
+
+    async def held(self) -> Mapping[Window, int]:
+        """How many tags every window holds that holds any."""
+        shards = {window: self._windows[window] for window in self._until}
+        return {window: sum(len(sums.tags) for sums in own) for window, own in shards.items()}
+
+    async def room(self) -> float:
+        """Endless."""
+        return inf

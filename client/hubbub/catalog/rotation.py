@@ -21,7 +21,7 @@ from hubbub.catalog.keys import (
     write_opening_keys,
     write_public_keys,
 )
-from hubbub.errors import KeysUnusable
+from hubbub.errors import BadParameter, KeysUnusable
 
 __all__ = ["forget_keys", "rotate_keys", "still_needed"]
 
@@ -35,19 +35,27 @@ def still_needed(key: OpeningKeyPublic, now: float) -> bool:
 
 
 def rotate_keys(
-    folder: Path, *, now: float, period_seconds: int, periods: int, anew_from: int | None = None
+    folder: Path,
+    *,
+    now: float,
+    period_seconds: int,
+    periods: int,
+    anew_from: int | None = None,
+    sure: bool = False,
 ) -> tuple[list[OpeningKeyPublic], list[OpeningKeyPublic]]:
     """Add `periods` keys after the last one, delete those that no epoch needs: added, deleted.
 
     anew_from: replace all keys of epochs that start then or later, in seconds since 1970, since
         one of them leaked; what was sealed to them will not be opened.
+    sure: `now` is more than what one clock says; without it no key is deleted for being old.
 
     Raises:
+        BadParameter: the keys ended before today, and it is not sure that it is today.
         KeysUnusable: the folder's keys cannot be read or written.
     """
     with _alone(folder):
         private, public = read_opening_keys(folder / OPENING), read_public_keys(folder)
-        needed = [key for key in public if still_needed(key, now)]
+        needed = [key for key in public if not sure or still_needed(key, now)]
         deleted = [key for key in public if key not in needed]
         next_id = max((key.id for key in public), default=0) + 1
         if anew_from is not None:
@@ -57,6 +65,11 @@ def rotate_keys(
             ]
         today = int(now) // EPOCH_SECONDS["day"] * EPOCH_SECONDS["day"]
         start = anew_from or max([today, *(key.end for key in needed)])
+        if not sure and needed and start > max(key.end for key in needed):
+            raise BadParameter(
+                f"{folder}: the last key ended before today, as this machine's clock has it; say "
+                "that it is: --today YYYY-MM-DD"
+            )
         more, added = new_periods(next_id, start, period_seconds, periods)
         ids = {key.id for key in needed}
         # The private ones first: nobody is to seal to a key that nobody holds.

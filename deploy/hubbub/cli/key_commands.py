@@ -31,7 +31,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     new.add_argument("--periods", type=int, default=_DEFAULT_PERIODS, help="keys (%(default)s)")
     new.set_defaults(run=_new)
     rotate = actions.add_parser(
-        "rotate", help="add keys for epochs to come, delete those of epochs long closed"
+        "rotate", help="add keys for epochs to come; with --today delete those of epochs closed"
     )
     rotate.add_argument("folder", type=Path)
     rotate.add_argument("--days", type=int, default=_DEFAULT_DAYS, help="of one key (%(default)s)")
@@ -42,6 +42,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="YYYY-MM-DD",
         help="a key leaked: make those of epochs from this day on (today or later, UTC) anew; "
         "reports sealed to the old ones are refused from then on",
+    )
+    rotate.add_argument(
+        "--today",
+        type=date.fromisoformat,
+        metavar="YYYY-MM-DD",
+        help="what day it is (UTC), by another clock than this machine's: deletes the keys that no "
+        "epoch needs any more; without it they are kept",
     )
     rotate.set_defaults(run=_rotate)
     tls = actions.add_parser("tls", help="an authority, and a certificate per role")
@@ -85,12 +92,18 @@ def _rotate(given: argparse.Namespace) -> int:
             f"--anew-from {given.anew_from} is past: what is counted stays counted; name a day "
             "from today (UTC) on"
         )
+    if given.today is not None and abs(_first_second(given.today) + _DAY / 2 - now) > _DAY:
+        raise BadParameter(
+            f"--today {given.today} is not what this machine's clock says, {_day(int(now))}; set "
+            "the one that is wrong right"
+        )
     added, deleted = rotate_keys(
         given.folder,
         now=now,
         period_seconds=given.days * _DAY,
         periods=given.periods,
         anew_from=anew,
+        sure=given.today is not None,
     )
     for word, keys in (("added", added), ("deleted", deleted)):
         for key in keys:

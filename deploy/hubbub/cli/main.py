@@ -67,6 +67,10 @@ def main(arguments: Sequence[str]) -> int:
     except HubbubError as error:
         print(f"hubbub: {error}", file=sys.stderr)  # noqa: T201 to whoever typed the command
         return 2
+    except UnicodeEncodeError:
+        # Bytes of the command line or of a file that are no UTF-8, on their way into a message.
+        print("hubbub: a text holds what is no character; write it in UTF-8", file=sys.stderr)  # noqa: T201 as above
+        return 2
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

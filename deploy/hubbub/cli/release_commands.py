@@ -112,6 +112,7 @@ def _show_record(found: RecordResponse, given: argparse.Namespace) -> None:
             "records": [document(record) for record in found.records],
             "purposes": [document(purpose) for purpose in found.purposes],
             "together": together,
+            "unreadable": found.unreadable,
         }
         say(json.dumps(told, indent=1, ensure_ascii=False))
         return
@@ -148,6 +149,11 @@ def _show_record(found: RecordResponse, given: argparse.Namespace) -> None:
             for one in found.purposes
         ],
     )
+    if found.unreadable:
+        say(
+            f"{found.unreadable} entries of the record cannot be read as they stand; what they may "
+            "have spent is counted"
+        )
     if together is not None:
         say(
             f"All of it together says epsilon {together['best']:.4g} at most about one person, at "

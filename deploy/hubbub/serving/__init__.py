@@ -3,9 +3,11 @@
 It knows no metric and no mechanism, so the blind shuffler may stand on it.
 """
 
+from hubbub.serving.clocks import BELIEVED_SECONDS, Clocks
 from hubbub.serving.files import replace_file
 from hubbub.serving.law import LAW, balances, whole
 from hubbub.serving.limiter import Limiter, network
+from hubbub.serving.memory import Memory
 from hubbub.serving.metrics import Metrics
 from hubbub.serving.process import (
     Common,
@@ -26,9 +28,12 @@ from hubbub.serving.tracing import continued, headers
 from hubbub.serving.window import Window
 
 __all__ = [
+    "BELIEVED_SECONDS",
     "LAW",
+    "Clocks",
     "Common",
     "Limiter",
+    "Memory",
     "Metrics",
     "RedisServer",
     "Server",

@@ -3,6 +3,7 @@
 import sys
 
 from hubbub.serving import (
+    Clocks,
     Limiter,
     Metrics,
     Server,
@@ -29,7 +30,9 @@ from hubbub.wire.v1.services_pb2_grpc import (
 async def _serve(settings: Settings) -> None:
     tls = settings.common.tls
     table = read_stream_table(settings.streams)
-    pool = Pool(await connect_redis(settings.common.redis_url, settings.common.redis_replicas))
+    server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
+    pool, clocks = Pool(server), Clocks(beside=server.times)
+    await clocks.look()
     onward = [channel(address, tls=tls) for address in settings.aggregators]
     policy = Policy(
         reserve=settings.reserve,
@@ -38,11 +41,18 @@ async def _serve(settings: Settings) -> None:
         max_batch=settings.max_batch,
     )
     stages = Stages()
-    mixer = Mixer(pool, table, onward, policy, stages=stages)
+    mixer = Mixer(pool, table, onward, policy, stages=stages, clocks=clocks)
     intake = Intake(pool, stages)
     limiter = Limiter(settings.peer_rate, settings.peer_burst)
-    pressure = Pressure(pool, most_reports=settings.max_pool, most_memory=settings.max_memory)
-    service = ShufflerService(table, intake, mixer, limiter=limiter, pressure=pressure)
+    pressure = Pressure(
+        pool,
+        most_reports=settings.max_pool,
+        most_memory=settings.max_memory,
+        sizes={name: stream.sealed_bytes for name, stream in table.streams.items()},
+    )
+    service = ShufflerService(
+        table, intake, mixer, limiter=limiter, pressure=pressure, clocks=clocks
+    )
     devices = Server(
         settings.listen,
         [lambda server: add_ShufflerServicer_to_server(service, server)],
@@ -71,13 +81,15 @@ async def _serve(settings: Settings) -> None:
             "batches_under_way": lambda: mixer.under_way,
             "redis_memory_ratio": lambda: pressure.memory,
             "peers": lambda: len(limiter),
+            "clock_apart_seconds": lambda: clocks.apart_seconds,
         },
         stages=stages,
     )
     metrics.serve(settings.common.metrics_listen, tls)
     try:
         await serve_until_signal(
-            [devices, operators], [intake.run(), mixer.run(), mixer.live(), pressure.run()]
+            [devices, operators],
+            [clocks.run(), intake.run(), mixer.run(), mixer.live(), pressure.run()],
         )
     finally:
         for one in onward:

@@ -8,7 +8,7 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -16,7 +16,7 @@ import grpc
 import grpc.aio
 
 from hubbub.errors import StoreUnavailable
-from hubbub.serving import Stages, Window, headers
+from hubbub.serving import Clocks, Stages, Window, headers
 from hubbub.shuffler.batch import Policy, shuffled
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import StreamTable
@@ -46,7 +46,8 @@ _random: Final = secrets.SystemRandom()
 class Mixer:
     """Moves reports from pools to the aggregators.
 
-    channels: to each of the aggregators, which share one Redis. policy: when batches leave.
+    channels: to each of the aggregators, which share one Redis. policy: when batches leave. clocks:
+    what is withheld is gone, so they must be sure that a window is over, unless its operator is.
     counts: deliveries by what became of them. closed: windows that an operator closed.
     """
 
@@ -58,14 +59,14 @@ class Mixer:
         policy: Policy,
         *,
         stages: Stages,
-        clock: Callable[[], float] = time.time,
+        clocks: Clocks | None = None,
     ) -> None:
         self._pool = pool
         self._table = table
         self._ingests = [IngestStub(channel) for channel in channels]
         self._policy = policy
         self._stages = stages
-        self._clock = clock
+        self._clocks = clocks or Clocks()
         self._calls = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._flying: dict[bytes, asyncio.Task[None]] = {}
         self._of_window: Counter[Window] = Counter()
@@ -89,8 +90,7 @@ class Mixer:
                     await self._pool.relist()
                     relist = time.monotonic() + _RELIST_SECONDS
                 self.closed = await self._pool.closed()
-                for window in await self._pool.windows():
-                    await self._mix(window)
+                await self._mix_all(await self._pool.windows())
             except StoreUnavailable as error:
                 _log.warning("mixing waits: %s", error)
                 await asyncio.sleep(_LONGEST_WAIT_SECONDS * _random.random())
@@ -113,7 +113,18 @@ class Mixer:
 
     def is_over(self, window: Window) -> bool:
         """Whether a window takes no more reports: by the clock, or by its operator."""
-        return window in self.closed or self._table.is_over(window, self._clock())
+        return window in self.closed or self._table.is_over(window, self._clocks.earliest())
+
+    async def _mix_all(self, windows: Sequence[Window]) -> None:
+        """Mix each: one that cannot be, such as on a node that is away, holds up no other."""
+        failure: StoreUnavailable | None = None
+        for window in windows:
+            try:
+                await self._mix(window)
+            except StoreUnavailable as error:
+                failure = error
+        if failure is not None:
+            raise failure
 
     async def _mix(self, window: Window) -> None:
         stream = self._table.streams.get(window.stream)
@@ -137,17 +148,18 @@ class Mixer:
             self._policy.left(window)
             self._launch(window, taken, None, key_id)
         if over and not self._of_window[window]:
-            withheld = await self._pool.withhold(window, stream.min_batch)
-            if withheld:
-                _log.info("%s epoch %d: %d reports withheld", *window, withheld)
+            if window in self.closed or self._clocks.settled:
+                withheld = await self._pool.withhold(window, stream.min_batch)
+                if withheld:
+                    _log.info("%s epoch %d: %d reports withheld", *window, withheld)
             if await self._pool.is_empty(window):
                 self._policy.left(window)
                 await self._pool.lay_aside(window)
 
     async def _wait_for_table(self, window: Window) -> None:
         """A window that is not in the table waits for one that knows it; but not for ever."""
-        now = self._clock()
-        if now - await self._pool.unknown_since(window, now) < _UNKNOWN_SECONDS:
+        since = await self._pool.unknown_since(window, self._clocks.latest())
+        if not self._clocks.settled or self._clocks.earliest() - since < _UNKNOWN_SECONDS:
             return
         withheld = await self._pool.withhold(window, float("inf"))
         if withheld:

@@ -15,7 +15,9 @@ the prefix "shuffler:":
     alive:OWNER    there while a process lives that sends batches
 """
 
+import logging
 import secrets
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -24,6 +26,8 @@ from hubbub.shuffler import scripts
 from hubbub.shuffler.batch import Take
 
 __all__ = ["Level", "Pool"]
+
+_log: Final = logging.getLogger("hubbub.shuffler")
 
 # Lua's unpack fails past some thousands of arguments.
 _CHUNK: Final = 4000
@@ -48,6 +52,7 @@ class Pool:
     def __init__(self, server: RedisServer) -> None:
         self._server = server
         self._owner = secrets.token_bytes(8)
+        self._strange: set[bytes] = set()
 
     async def add(self, reports: Mapping[Window, Sequence[bytes]]) -> None:
         """Put reports into their pools; once this returns they are acknowledged."""
@@ -166,12 +171,22 @@ class Pool:
 
     async def held(self) -> int:
         """How many reports Redis holds for us, pooled or in flight."""
-        terms = await self._terms(await self.windows())
-        return sum(term["pooled"] + term["in_flight"] for term in terms.values())
+        return sum((await self.held_of_streams()).values())
+
+    async def held_of_streams(self) -> dict[str, int]:
+        """The same of every stream."""
+        held: Counter[str] = Counter()
+        for window, term in (await self._terms(await self.windows())).items():
+            held[window.stream] += term["pooled"] + term["in_flight"]
+        return dict(held)
 
     async def memory(self) -> float:
         """Which part of the memory that it may use Redis uses; 0 where it has no limit."""
         return await self._server.memory()
+
+    async def memory_left(self, part: float) -> float:
+        """How many bytes are left of this part of what Redis may use; endless without a limit."""
+        return await self._server.memory_left(part)
 
     async def relist(self) -> None:
         """List windows again that were laid aside though they hold reports.
@@ -210,8 +225,15 @@ class Pool:
         }
 
     async def _listed(self, index: str) -> list[Window]:
-        names = await self._server.ask("SMEMBERS", f"shuffler:{index}")
-        return sorted(map(Window.parse, names))
+        found = []
+        for name in await self._server.ask("SMEMBERS", f"shuffler:{index}"):
+            try:
+                found.append(Window.parse(name))
+            except ValueError:
+                if name not in self._strange:
+                    self._strange.add(name)
+                    _log.warning("shuffler:%s has %r, which is no window", index, name)
+        return sorted(found)
 
 
 def _keys(window: Window, *parts: str) -> list[str]:

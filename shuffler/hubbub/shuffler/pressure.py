@@ -1,8 +1,16 @@
-"""Pressure: whether there is room for more reports, so that Redis never fills up."""
+"""Pressure: whether there is room for more reports, so that Redis never fills up.
+
+A stream may hold four times what it leaves to all others, of reports and of memory: one that piles
+up, since the aggregator does not take it or somebody floods it, stops no other. Source: the dynamic
+thresholds by which packet switches share a buffer, Choudhury and Hahne 1998.
+"""
 
 import asyncio
 import logging
+from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
+from math import inf
 from typing import Final
 
 from hubbub.errors import StoreUnavailable
@@ -16,6 +24,10 @@ _LOOK_SECONDS: Final = 0.25
 # Devices come back after this long, and somewhat more for every second that there was no room.
 _FIRST_WAIT_SECONDS: Final = 1.0
 _LONGEST_WAIT_SECONDS: Final = 60.0
+_TIMES_WHAT_IS_LEFT: Final = 4
+# Bytes of Redis that a report takes while it waits, beside its own (docs/operate/size.md).
+_REPORT_COST: Final = 71
+_REPORT_BYTES: Final = 49
 
 
 class Pressure:
@@ -23,10 +35,21 @@ class Pressure:
 
     most_reports: that Redis may hold for us, pooled and in flight, before more are refused.
     most_memory: the part of Redis' own maxmemory that may be used before more are refused.
+    sizes: of a stream's reports, in bytes.
     """
 
-    def __init__(self, pool: Pool, *, most_reports: int, most_memory: float) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        most_reports: int,
+        most_memory: float,
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
         self._pool = pool
+        self._sizes = sizes or {}
+        self._held: Counter[str] = Counter()
+        self._left = inf
         self._most_reports = most_reports
         self._most_memory = most_memory
         self._looks = 0
@@ -39,6 +62,23 @@ class Pressure:
         if not self._looks:
             return 0.0
         return min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS + self._looks * _LOOK_SECONDS / 2)
+
+    def is_crowded(self, stream: str) -> bool:
+        """Whether a stream holds so much that more of it would crowd out others."""
+        if not self._held[stream]:
+            return False
+        left = self._most_reports - self.reports
+        each = self._sizes.get(stream, _REPORT_BYTES) + _REPORT_COST
+        return (
+            self._held[stream] > _TIMES_WHAT_IS_LEFT * left
+            or self._held[stream] * each > _TIMES_WHAT_IS_LEFT * self._left
+        )
+
+    def took(self, stream: str, reports: int) -> None:
+        """Reports of a stream went into the pool since it was looked at."""
+        self._held[stream] += reports
+        self.reports += reports
+        self._left -= reports * (self._sizes.get(stream, _REPORT_BYTES) + _REPORT_COST)
 
     def full(self) -> None:
         """Redis itself refused a write for want of memory."""
@@ -53,7 +93,9 @@ class Pressure:
 
     async def look(self) -> None:
         """See how full it is. Raises StoreUnavailable if Redis cannot be asked."""
-        self.reports, self.memory = await self._pool.held(), await self._pool.memory()
+        held, memory = Counter(await self._pool.held_of_streams()), await self._pool.memory()
+        self._left = await self._pool.memory_left(self._most_memory)
+        self._held, self.reports, self.memory = held, held.total(), memory
         if self.reports < self._most_reports and self.memory < self._most_memory:
             if self._looks:
                 _log.info("there is room again: reports are taken")

@@ -1,8 +1,6 @@
 """The shuffler's gRPC face: Submit for devices, Status for operators."""
 
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from typing import Any, Final
 
 import grpc
@@ -10,7 +8,7 @@ import grpc.aio
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from hubbub.errors import StoreFull, StoreUnavailable
-from hubbub.serving import Limiter, Window, come_back, network
+from hubbub.serving import Clocks, Limiter, Window, come_back, network
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.pool import Pool
@@ -34,6 +32,8 @@ LARGEST_SUBMIT_BYTES: Final = 2 << 20
 _MOST_REPORTS: Final = 1000
 # Redis said no to a write: by then `Pressure` has looked again.
 _FULL_SECONDS: Final = 1.0
+# A stream that has piled up does not drain at once.
+_CROWDED_SECONDS: Final = 20.0
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -52,14 +52,14 @@ class ShufflerService(ShufflerServicer):
         *,
         limiter: Limiter,
         pressure: Pressure,
-        clock: Callable[[], float] = time.time,
+        clocks: Clocks | None = None,
     ) -> None:
         self._table = table
         self._intake = intake
         self._mixer = mixer
         self._limiter = limiter
         self._pressure = pressure
-        self._clock = clock
+        self._clocks = clocks or Clocks()
         self.counts: Counter[str] = Counter()
         self.turned_away: Counter[str] = Counter()
 
@@ -82,15 +82,17 @@ class ShufflerService(ShufflerServicer):
             )
         # A request without a report costs as much as one with one.
         self._limiter.charge(network(context.peer()), max(1, len(request.reports)))
-        now = self._clock()
+        now = self._clocks.earliest(), self._clocks.latest()
         refused = []
         taken: dict[Window, list[bytes]] = defaultdict(list)
         for index, report in enumerate(request.reports):
-            reason = self._refusal(report, now)
+            reason = self._refusal(report, *now)
             if reason is None:
                 taken[Window(report.stream, report.epoch)].append(report.sealed)
             else:
                 refused.append(Refusal(index=index, reason=reason))
+        # What has no room waits on the devices; they send the rest again with it: the same members.
+        waiting = [taken.pop(w) for w in list(taken) if self._pressure.is_crowded(w.stream)]
         if taken:
             try:
                 await self._intake.add(taken)
@@ -101,16 +103,23 @@ class ShufflerService(ShufflerServicer):
             except StoreUnavailable:
                 self.turned_away["store_away"] += 1
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "the pool is away; send again")
-        self.counts["taken"] += len(request.reports) - len(refused)
+        for window, sealed in taken.items():
+            self._pressure.took(window.stream, len(sealed))
+            self.counts["taken"] += len(sealed)
         for refusal in refused:
             self.counts[Reason.Name(refusal.reason).removeprefix("REASON_").lower()] += 1
+        if waiting:
+            self.turned_away["stream_full"] += 1
+            await come_back(context, _CROWDED_SECONDS, "no room for one of these metrics now")
         return SubmitResponse(refused=refused)
 
-    def _refusal(self, report: SealedReport, now: float) -> "Reason.ValueType | None":
+    def _refusal(
+        self, report: SealedReport, earliest: float, latest: float
+    ) -> "Reason.ValueType | None":
         if len(UnknownFieldSet(report)):
             return Reason.REASON_UNKNOWN_FIELD  # PRIVACY: it could carry an identifier
-        reason = self._table.refusal(report, now)
-        if reason is None and self._mixer.is_over(Window(report.stream, report.epoch)):
+        reason = self._table.refusal(report, earliest, latest)
+        if reason is None and Window(report.stream, report.epoch) in self._mixer.closed:
             return Reason.REASON_EXPIRED
         return reason
 

@@ -49,8 +49,10 @@ class StreamTable:
     streams: Mapping[str, Stream]
     keys: tuple[_KeyPeriod, ...]
 
-    def refusal(self, report: SealedReport, now: float) -> "Reason.ValueType | None":
-        """Why a report cannot be taken at this moment, if it cannot."""
+    def refusal(
+        self, report: SealedReport, earliest: float, latest: float | None = None
+    ) -> "Reason.ValueType | None":
+        """Why a report surely cannot be taken, if it cannot, between these moments or at one."""
         stream = self.streams.get(report.stream)
         if stream is None:
             return Reason.REASON_UNKNOWN_STREAM
@@ -58,9 +60,9 @@ class StreamTable:
             return Reason.REASON_WRONG_LENGTH
         if report.key_id != self.key_id(Window(report.stream, report.epoch)):
             return Reason.REASON_WRONG_KEY  # PRIVACY: a key id of one's own would mark its sender
-        if report.epoch * stream.epoch_seconds > now + _AHEAD_SECONDS:
+        if report.epoch * stream.epoch_seconds > (latest or earliest) + _AHEAD_SECONDS:
             return Reason.REASON_NOT_YET
-        if self.is_over(Window(report.stream, report.epoch), now):
+        if self.is_over(Window(report.stream, report.epoch), earliest):
             return Reason.REASON_EXPIRED
         return None
 

@@ -13,7 +13,7 @@ from hubbub.aggregator.store import Held, TotalsStore
 from hubbub.catalog import Bundle, Metric, closing_time
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import AnyMechanism, Totals
-from hubbub.serving import Window
+from hubbub.serving import Clocks, Window
 
 __all__ = ["NEWEST", "Collected", "Holding", "Range"]
 
@@ -62,12 +62,21 @@ class Holding:
 
 
 class Collected:
-    """Every method raises StoreUnavailable without Redis."""
+    """Every method raises StoreUnavailable without Redis.
+
+    clock: for ranges that are counted back from now. clocks: for what is final; of `clock` alone,
+    if they are not given.
+    """
 
     def __init__(
-        self, bundle: Bundle, store: TotalsStore, clock: Callable[[], float] = time.time
+        self,
+        bundle: Bundle,
+        store: TotalsStore,
+        clock: Callable[[], float] = time.time,
+        clocks: Clocks | None = None,
     ) -> None:
         self.bundle = bundle
+        self.clocks = clocks or Clocks(clock)
         self._shelf = Shelf(store)
         self._clock = clock
 
@@ -76,8 +85,8 @@ class Collected:
         return self._clock()
 
     def is_closed(self, metric: Metric, epoch: int) -> bool:
-        """Whether an epoch's totals change no more."""
-        return closing_time(epoch, metric.epoch) <= self._clock()
+        """Whether an epoch's totals surely change no more: what is told then is final."""
+        return closing_time(epoch, metric.epoch) <= self.clocks.earliest()
 
     async def check(self) -> None:
         """Ask Redis, and nothing of it."""

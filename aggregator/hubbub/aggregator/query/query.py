@@ -31,7 +31,7 @@ from hubbub.aggregator.store import TotalsStore
 from hubbub.analysis import Top, changes, top
 from hubbub.catalog import EPOCH_SECONDS, Bundle, epoch_start
 from hubbub.errors import BadParameter
-from hubbub.serving import Stages
+from hubbub.serving import Clocks, Stages
 
 __all__ = ["WHOLE", "Asked", "Page", "Query"]
 
@@ -67,7 +67,8 @@ class Query:
     BatchTooSmall for fewer reports than the metric's minimum batch.
 
     beyond: where the shuffler's terms of the law come from; without, they are not known. stages:
-    whom answers that had to be worked out are told to, by how long they took.
+    whom answers that had to be worked out are told to, by how long they took. clock, clocks: as
+    Collected has them.
     """
 
     def __init__(
@@ -77,9 +78,11 @@ class Query:
         beyond: Beyond | None = None,
         clock: Callable[[], float] = time.time,
         stages: Stages | None = None,
+        *,
+        clocks: Clocks | None = None,
     ) -> None:
         self._stages = stages or Stages()
-        self.collected = Collected(bundle, store, clock)
+        self.collected = Collected(bundle, store, clock, clocks)
         self._beyond = beyond
         self._answers: Once[Worked] = Once(_MOST_VALUES)
         self._trends: Once[list[Series]] = Once(_MOST_VALUES)

@@ -14,6 +14,7 @@ from hubbub.analysis import (
     together,
 )
 from hubbub.catalog import Bundle
+from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified, amplified_of
 from hubbub.serving import Window
@@ -23,11 +24,23 @@ __all__ = ["Asked", "Worked", "work"]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which epochs, how sure the intervals, and for strings which to look for."""
+    """Which epochs, how sure the intervals, and for strings which to look for.
+
+    Raises:
+        BadParameter: a candidate that no device could have reported.
+    """
 
     range: Range = NEWEST
     confidence: float = CONFIDENCE
     candidates: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check that every candidate has bytes."""
+        try:
+            for candidate in self.candidates:
+                candidate.encode()
+        except UnicodeEncodeError as error:
+            raise BadParameter("a candidate holds what is no character") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from hubbub.errors import (
     BudgetExhausted,
     HubbubError,
     PartMissing,
+    ServiceUnavailable,
     StoreUnavailable,
     UnknownMetric,
     ValueOutOfDomain,
@@ -28,6 +29,7 @@ _STATUS: Final = {
     BatchTooSmall: 409,
     BudgetExhausted: 409,
     PartMissing: 501,
+    ServiceUnavailable: 503,
     StoreUnavailable: 503,
     ValueOutOfDomain: 400,
 }
@@ -51,7 +53,7 @@ _SAID: Final = {
     422: "Malformed.",
     429: "Too many requests; Retry-After says when to come back.",
     501: "A library that this takes is not installed where the service runs.",
-    503: "Redis is away.",
+    503: "Redis is away, or it is not sure what time it is.",
 }
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     status: {

@@ -59,10 +59,14 @@ class Release(RecordLine):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """All releases, and what every purpose may spend this year."""
+    """All releases, and what every purpose may spend this year.
+
+    unreadable: entries that could not be read as they stand; what they may have spent is counted.
+    """
 
     records: list[RecordLine]
     purposes: list[Left]
+    unreadable: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,8 @@ def publishing(releases: Releases, tokens: Tokens | None) -> APIRouter:
     async def record() -> Record:
         """What was released, by whom, and what each purpose has left this year."""
         entries, purposes = await releases.record()
-        return Record([RecordLine(**entry.told()) for entry in entries], list(purposes))
+        lines = [RecordLine(**entry.told()) for entry in entries.read]
+        return Record(lines, list(purposes), entries.unreadable)
 
     @router.get("/tokens", dependencies=[needs("admin")])
     async def known() -> list[TokenLine]:

@@ -458,6 +458,9 @@ class RecordResponse(_message.Message):
 
     RECORDS_FIELD_NUMBER: _builtins.int
     PURPOSES_FIELD_NUMBER: _builtins.int
+    UNREADABLE_FIELD_NUMBER: _builtins.int
+    unreadable: _builtins.int
+    """Entries that could not be read as they stand; what they may have spent is counted."""
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReleaseRecord]: ...
     @_builtins.property
@@ -467,10 +470,11 @@ class RecordResponse(_message.Message):
         *,
         records: _abc.Iterable[Global___ReleaseRecord] | None = ...,
         purposes: _abc.Iterable[Global___PurposeBudget] | None = ...,
+        unreadable: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["purposes", b"purposes", "records", b"records"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["purposes", b"purposes", "records", b"records", "unreadable", b"unreadable"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,142 @@
+"""An entry of the record of releases, checked where it is born; and what is left of a bad one."""
+
+import json
+import re
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+from hubbub.aggregator.words import check_words, mended
+from hubbub.errors import BadParameter
+from hubbub.privacy.releases import Released
+
+__all__ = ["LONGEST_NAME", "LONGEST_VALUE", "Entry", "Unreadable", "read_entry"]
+
+LONGEST_NAME: Final = 200
+LONGEST_VALUE: Final = 65_536
+_NAMES: Final = ("id", "purpose", "by", "metric", "query", "mechanism")
+_DIGITS: Final = 64  # what a number is told with, at most
+_MOST: Final = 1e300
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One release as it is kept.
+
+    id: what was asked, digested: the same question has the same. at: seconds since 1970.
+
+    Raises:
+        BadParameter: of what cannot be kept, or is no such thing.
+    """
+
+    id: str
+    at: int
+    year: int
+    purpose: str
+    by: str
+    metric: str
+    query: str
+    value: str
+    epochs: tuple[int, ...]
+    mechanism: str
+    epsilon: float
+    delta: float
+    answer: tuple[Released, ...]
+
+    def __post_init__(self) -> None:
+        """Check it: whatever passes, every face can tell."""
+        for name in _NAMES:
+            check_words(name, _text(name, getattr(self, name)), LONGEST_NAME)
+        check_words("value", _text("value", self.value), LONGEST_VALUE)
+        for name, most in (("at", 2**53), ("year", 10_000)):
+            if type(getattr(self, name)) is not int or not 0 <= getattr(self, name) < most:
+                raise BadParameter(f"{name} of a release is outside [0, {most})")
+        if not all(type(epoch) is int and 0 <= epoch < 2**32 for epoch in self.epochs):
+            raise BadParameter("an epoch of a release is outside [0, 2**32)")
+        for name in ("epsilon", "delta"):
+            if not (_is_number(getattr(self, name)) and getattr(self, name) >= 0):
+                raise BadParameter(f"{name} of a release is not a number from 0 on")
+        for told in self.answer:
+            numbers = [getattr(told, one.name) for one in fields(told) if one.name != "value"]
+            _text(
+                "a value", told.value
+            ).encode()  # as the catalog has it; a ValueError if it cannot
+            if not all(number is None or _is_number(number) for number in numbers):
+                raise BadParameter("an answer of a release is not a number")
+
+    def text(self) -> str:
+        """As JSON."""
+        return json.dumps(asdict(self), separators=(",", ":"), allow_nan=False)
+
+    def told(self) -> dict[str, Any]:
+        """All of it that is told beside the answer."""
+        told = asdict(self)
+        del told["answer"], told["year"]
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What can be told of an entry that is none: None where nothing can; costs then are 0."""
+
+    purpose: str | None
+    year: int | None
+    epsilon: float
+    delta: float
+
+    def may_be(self, purpose: str, year: int) -> bool:
+        """Whether this purpose may have spent it, in this year."""
+        return self.purpose in {None, purpose} and self.year in {None, year}
+
+
+def read_entry(text: bytes) -> tuple[Entry | Unreadable, bool]:
+    """The entry of a text, or what is left of it; and whether it was mended to be readable."""
+    try:
+        document = json.loads(text)
+        whole = _mended(document)
+        told = dict(whole)
+        told["epochs"] = tuple(told["epochs"])
+        told["answer"] = tuple(Released(**value) for value in told["answer"])
+        return Entry(**told), whole != document
+    except (BadParameter, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return _left_of(text), False
+
+
+def _left_of(text: bytes) -> Unreadable:
+    year, costs = _after("year", text), [_after("epsilon", text), _after("delta", text)]
+    purpose = re.search(rb'"purpose":\s*"([^"\\]{1,800})"', text)
+    numbers = [float(cost) if cost else 0.0 for cost in costs]
+    return Unreadable(
+        purpose[1].decode(errors="replace") if purpose else None,
+        int(year) if year and year.isdigit() else None,
+        # What is no cost at all, such as 1e999, exhausts the budget rather than passing it by.
+        *(max(number, 0.0) for number in numbers),
+    )
+
+
+def _after(name: str, text: bytes) -> bytes:
+    found = re.search(rb'"%s":\s*(-?[0-9][0-9.eE+-]{0,%d})' % (name.encode(), _DIGITS), text)
+    try:
+        return found[1] if found and float(found[1]) is not None else b""
+    except ValueError:
+        return b""
+
+
+def _mended(document: Any) -> Any:  # noqa: ANN401 of JSON, whatever it is
+    """With every text in it as it may be kept."""
+    if isinstance(document, str):
+        return mended(document)
+    if isinstance(document, list):
+        return [_mended(one) for one in document]
+    if isinstance(document, dict):
+        return {name: _mended(one) for name, one in document.items()}
+    return document
+
+
+def _text(name: str, value: Any) -> str:  # noqa: ANN401 of a store, whatever it is
+    if not isinstance(value, str):
+        raise BadParameter(f"{name} of a release is not a text")
+    return value
+
+
+def _is_number(value: Any) -> bool:  # noqa: ANN401 of a store, whatever it is
+    return type(value) in {int, float} and abs(value) < _MOST

@@ -1,0 +1,32 @@
+"""What has passed, by the collection itself: a witness of the date that no clock of ours can forge.
+
+Reports carry the epoch that their device was in, thousands of devices with a clock each; so that an
+epoch has begun is told by reports of it that were counted.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from hubbub.aggregator.store import TotalsStore
+from hubbub.catalog import EPOCH_SECONDS, Bundle, closing_time, epoch_start
+
+__all__ = ["begun", "moved_past"]
+
+_LONGEST: Final = max(EPOCH_SECONDS, key=lambda length: EPOCH_SECONDS[length])
+
+
+async def begun(bundle: Bundle, store: TotalsStore) -> list[int]:
+    """When every epoch began that reports were counted of, in order; seconds since 1970."""
+    counted = await store.counted(bundle.streams)
+    return sorted({epoch_start(w.epoch, bundle.metric(w.stream).epoch) for w in counted})
+
+
+def moved_past(starts: Sequence[int], end: int) -> bool:
+    """Whether epochs that began before `end` take no more, by a collection that went on from there.
+
+    Of the epochs that began afterwards the last did so when those before `end` were closed, and
+    they stretch over two of the longest: a clock that was ahead for a while leaves a gap instead.
+    """
+    after = [start for start in starts if start >= end]
+    closed = closing_time((end - 1) // EPOCH_SECONDS[_LONGEST], _LONGEST)
+    return bool(after) and after[-1] >= max(closed, after[0] + 2 * EPOCH_SECONDS[_LONGEST])

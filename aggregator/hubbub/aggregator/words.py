@@ -1,0 +1,38 @@
+"""Words: texts of people that are kept or told again, fit for every store, reader and terminal."""
+
+import unicodedata
+from typing import Final
+
+from hubbub.errors import BadParameter
+
+__all__ = ["check_words", "mended"]
+
+# Control characters and lone surrogates: no reader takes them, and a terminal obeys the former.
+_BAD: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
+# What turns the direction in which a line is read.
+_TURNS: Final = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+
+
+def check_words(what: str, text: str, longest: int) -> None:
+    """Refuse a text that cannot be kept.
+
+    Raises:
+        BadParameter: it is too long, or has a character that cannot be encoded or is none.
+    """
+    if len(text) > longest:
+        raise BadParameter(f"{what} has {len(text)} characters; {longest} at most")
+    if any(map(_is_bad, text)):
+        raise BadParameter(
+            f"{what} has control characters, or what is no character; write it in plain text"
+        )
+
+
+def mended(text: str) -> str:
+    """The text with a replacement character for each of those."""
+    return "".join("\ufffd" if _is_bad(letter) else letter for letter in text)
+
+
+def _is_bad(letter: str) -> bool:
+    return letter in _TURNS or unicodedata.category(letter) in _BAD

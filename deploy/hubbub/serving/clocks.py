@@ -1,0 +1,160 @@
+"""Clocks: what time it surely is. Nothing that is final rests on one look at one clock.
+
+Witnesses are this machine's clock, that of Redis, and how both ran against a monotonic clock. Each
+is kept as an offset: the seconds since 1970 less the monotonic ones. While machine and Redis agree,
+their offset is remembered for an hour: where both jump together (they may be one machine) it may be
+either time for so long. Where one of them leaves what both agreed on, that one is wrong.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from hubbub.errors import StoreUnavailable
+
+__all__ = ["BELIEVED_SECONDS", "Clocks"]
+
+_log: Final = logging.getLogger("hubbub.clocks")
+
+# A clock is believed once it ran evenly, and like the other, for so long.
+BELIEVED_SECONDS: Final = 3600.0
+# Machines without a time service of their own drift apart by about so much in a month.
+_ALIKE_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 10.0
+# Who has not looked for so long, frozen or asleep, begins anew.
+_GAP_SECONDS: Final = 900.0
+
+Ask = Callable[[], Awaitable[Sequence[float]]]
+
+
+class Clocks:
+    """What time it may be.
+
+    clock: this machine's, seconds since 1970. beside: asks others for theirs, such as every node of
+    a Redis; may raise StoreUnavailable. monotonic: seconds, of a clock that nobody sets.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.time,
+        beside: Ask | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._beside = beside
+        self._monotonic = monotonic
+        self._others: list[float] = []
+        self._agreed: deque[tuple[float, float]] = deque()
+        self._before: tuple[float, ...] = ()
+        self._settled_since = monotonic()
+        self._said = False
+
+    def now(self) -> float:
+        """What this machine says, for what may be wrong."""
+        return self._clock()
+
+    def earliest(self) -> float:
+        """It is this late at least."""
+        return self._monotonic() + self._possible()[0]
+
+    def latest(self) -> float:
+        """It is this late at most."""
+        return self._monotonic() + self._possible()[1]
+
+    @property
+    def apart_seconds(self) -> float:
+        """How far this machine's clock, that of Redis and what both were before are apart."""
+        low, high = _range([self._machine(), *self._others, *self._before])
+        return high - low
+
+    @property
+    def settled(self) -> bool:
+        """Whether all of them have run alike for an hour, at every look."""
+        self._note()
+        if self._monotonic() - self._settled_since < BELIEVED_SECONDS:
+            return False
+        return self.apart_seconds <= _ALIKE_SECONDS
+
+    def elapsed(self) -> float:
+        """Seconds of a clock that nobody sets."""
+        return self._monotonic()
+
+    async def look(self) -> None:
+        """Ask the others. Raises StoreUnavailable if they do not answer."""
+        if self._beside is not None:
+            before = self._monotonic()
+            times = await self._beside()
+            middle = (before + self._monotonic()) / 2
+            self._others = [seconds - middle for seconds in times]
+        self._note()
+        self._say()
+
+    async def run(self) -> None:
+        """Look, for ever."""
+        while True:
+            with suppress(StoreUnavailable):  # what they said last goes on, as they would have
+                await self.look()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _machine(self) -> float:
+        return self._clock() - self._monotonic()
+
+    def _possible(self) -> tuple[float, float]:
+        """Between which offsets the right one is."""
+        self._note()
+        machine = self._machine()
+        if not self._agreed or _alike([machine, *self._others]):
+            return _range([machine, *self._others, *self._before])
+        # One of them has left what both agreed on: the other and the past are two against one.
+        last = self._agreed[-1][1]
+        stayed = [side for side in ([machine], self._others) if side and _alike([*side, last])]
+        some = stayed[0] if len(stayed) == 1 else [machine, *self._others]
+        return _range([*some, *self._before])
+
+    def _note(self) -> None:
+        """Remember what they agree on now, and forget what is over an hour old."""
+        if self._beside is not None and not self._others:
+            return  # nobody has confirmed this machine's yet
+        now, offsets = self._monotonic(), [self._machine(), *self._others]
+        if self._agreed and now - self._agreed[-1][0] > _GAP_SECONDS:
+            self._settled_since = now
+        known = len(self._agreed)
+        while self._agreed and self._agreed[0][0] < now - BELIEVED_SECONDS:
+            self._agreed.popleft()
+        if not _alike(offsets):
+            self._settled_since = now
+        else:
+            last = self._agreed[-1] if self._agreed else (now - _LOOK_SECONDS, offsets[0])
+            if not _alike([*offsets, last[1]]):
+                self._settled_since = now
+            if now - last[0] >= _LOOK_SECONDS or not _alike([*offsets, last[1]]):
+                self._agreed.append((now, sorted(offsets)[len(offsets) // 2]))
+                known = -1
+        if known != len(self._agreed):
+            # Asked for with every report, and changed every ten seconds.
+            before = [offset for _, offset in self._agreed]
+            self._before = _range(before) if before else ()
+
+    def _say(self) -> None:
+        """Once for every time that they come apart."""
+        apart = self.apart_seconds
+        if apart > _ALIKE_SECONDS and not self._said:
+            _log.warning(
+                "the clocks are %.0f s apart (this machine's, that of Redis, and both within the "
+                "last hour): nothing is closed, expired or deleted on which they differ; set them "
+                "right (docs/operate/clocks.md)",
+                apart,
+            )
+        self._said = apart > _ALIKE_SECONDS
+
+
+def _range(offsets: Sequence[float]) -> tuple[float, float]:
+    return min(offsets), max(offsets)
+
+
+def _alike(offsets: Sequence[float]) -> bool:
+    return max(offsets) - min(offsets) <= _ALIKE_SECONDS
