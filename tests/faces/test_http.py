@@ -280,7 +280,7 @@ def test_away_from_this_machine_there_is_tls_and_tokens(tmp_path: Path) -> None:
     assert "is not on this machine: give --http-tls" in (
         (tmp_path / "open" / "aggregator.log").read_text()
     )
-    write_certificates(tmp_path / "tls", [])
+    write_certificates(tmp_path / "tls", {})
     path = tmp_path / "tokens.json"
     secret = add_token(path, "me", "viewer", 1, time.time())
     options = ("--http-tls", str(tmp_path / "tls"), "--http-tokens", str(path))

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import socket
 import ssl
 import time
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -295,22 +297,24 @@ def test_a_certificate_opens_the_doors_of_its_own_role_alone(run: LocalRun) -> N
     """Batches come from the shuffler, questions from analysts."""
     tls = run.home / "tls"
     ingest = f"127.0.0.1:{run._ports.ingest}"
-    asks: list[tuple[str, str, Callable[[grpc.Channel], object]]] = [
-        ("analyst", ingest, lambda c: IngestStub(c).Apply(Batch(), timeout=10)),
-        ("redis", ingest, lambda c: IngestStub(c).Apply(Batch(), timeout=10)),
+    asks: list[tuple[str, str, str, Callable[[grpc.Channel], object]]] = [
+        ("analyst", "aggregator", ingest, lambda c: IngestStub(c).Apply(Batch(), timeout=10)),
+        ("redis", "aggregator", ingest, lambda c: IngestStub(c).Apply(Batch(), timeout=10)),
         (
             "shuffler",
+            "aggregator",
             run.endpoints.query,
             lambda c: OperatorStub(c).Status(StatusRequest(), timeout=10),
         ),
         (
             "redis",
+            "shuffler",
             run.endpoints.shuffler_status,
             lambda c: OperatorStub(c).Status(StatusRequest(), timeout=10),
         ),
     ]
-    for role, address, ask in asks:
-        credentials = TlsFolder(tls, role).channel_credentials()
+    for role, dialled, address, ask in asks:
+        credentials = TlsFolder(tls, role).channel_credentials(dialled)
         with grpc.secure_channel(address, credentials) as channel:
             with pytest.raises(grpc.RpcError) as caught:
                 ask(channel)
@@ -378,7 +382,7 @@ def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None:
         metrics.serve(f"127.0.0.1:{port}", None)
         with pytest.raises(ServiceUnavailable, match="choose another --metrics-listen"):
             metrics.serve(f"127.0.0.1:{port}", None)
-        write_certificates(tmp_path / "tls", [])
+        write_certificates(tmp_path / "tls", {})
         secured = free_port()
         metrics.serve(f"127.0.0.1:{secured}", TlsFolder(tmp_path / "tls", "shuffler"))
         with pytest.raises(OSError, match=r"certificate|closed|alert|reset|EOF"):
@@ -409,7 +413,7 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again() -> None:
 
     async def body() -> None:
         servers = []
-        one = channel(f"localhost:{port}", tls=None)
+        one = channel(f"localhost:{port}", "shuffler", tls=None)
         for host in ("127.0.0.1", "[::1]"):
             servicer = Counting(host)
             server = Server(
@@ -433,3 +437,77 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again() -> None:
 
     asyncio.run(body())
     assert set(calls) == {"127.0.0.1", "[::1]"}
+
+
+@pytest.mark.parametrize("secured", [False, True])
+def test_silent_connections_to_the_metrics_keep_no_scrape_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, secured: bool
+) -> None:
+    """More than it serves at once, which say nothing, or half of what they should."""
+    monkeypatch.setattr("hubbub.serving.scrape._CONNECTIONS", 20)
+    write_certificates(tmp_path / "tls", {})
+
+    async def body() -> None:
+        async def nothing() -> dict[Window, dict[str, int]]:
+            return {}
+
+        port = free_port()
+        tls = TlsFolder(tmp_path / "tls", "shuffler") if secured else None
+        Metrics(nothing, {}, {}, Stages()).serve(f"127.0.0.1:{port}", tls)
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
+        for one in silent[::2]:
+            with suppress(OSError):  # it gave way already
+                one.sendall(b"\x16\x03\x01" if secured else b"GET /metrics HTTP/1.1\r\nHost:")
+        address = f"{'https' if secured else 'http'}://localhost:{port}/metrics"
+        context = _watching(tmp_path / "tls", "analyst") if secured else None
+        answer = await asyncio.to_thread(
+            urllib.request.urlopen, address, context=context, timeout=60
+        )
+        assert b"hubbub_store_up 1.0" in answer.read()
+        answer.close()
+        if secured:
+            for role in ("redis", "shuffler"):
+                with pytest.raises(urllib.error.HTTPError) as caught:
+                    await asyncio.to_thread(
+                        urllib.request.urlopen, address, context=_watching(tmp_path / "tls", role)
+                    )
+                assert caught.value.code == 403
+                caught.value.close()
+        for one in silent:
+            one.close()
+
+    asyncio.run(body())
+
+
+def test_a_connection_to_the_metrics_that_does_not_end_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hubbub.serving.scrape._SECONDS", 1.0)
+
+    async def body() -> None:
+        async def nothing() -> dict[Window, dict[str, int]]:
+            return {}
+
+        port = free_port()
+        Metrics(nothing, {}, {}, Stages()).serve(f"127.0.0.1:{port}", None)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /metrics HTTP/1.1\r\n")
+
+        async def drip() -> None:
+            while True:
+                writer.write(b"X-Slow: 1\r\n")
+                await asyncio.sleep(0.05)
+
+        dripping = asyncio.create_task(drip())
+        with suppress(ConnectionError):
+            await asyncio.wait_for(reader.read(), 60)
+        dripping.cancel()
+        writer.close()
+
+    asyncio.run(body())
+
+
+def _watching(folder: Path, role: str) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    context.load_cert_chain(folder / f"{role}.pem", folder / f"{role}.key")
+    return context

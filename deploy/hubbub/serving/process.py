@@ -154,6 +154,8 @@ def run_service(
     try:
         settings = parse()
         write_logs(settings.common.log_format)
+        if settings.common.tls:
+            settings.common.tls.warn_if_old()
         start_tracing(role, os.environ)
         asyncio.run(serve(settings))
     except HubbubError as error:

@@ -87,8 +87,8 @@ class Server:
         await self._server.stop(grace_seconds)
 
 
-def channel(address: str, *, tls: TlsFolder | None) -> grpc.aio.Channel:
-    """A channel to a service; without TLS only on this machine.
+def channel(address: str, role: str, *, tls: TlsFolder | None) -> grpc.aio.Channel:
+    """A channel to a service of this role, which it must prove; without TLS on this machine alone.
 
     Raises:
         ServiceUnavailable: plain text away from this machine.
@@ -104,4 +104,4 @@ def channel(address: str, *, tls: TlsFolder | None) -> grpc.aio.Channel:
     if tls is None:
         check_plain(address)
         return grpc.aio.insecure_channel(address, options=options)
-    return grpc.aio.secure_channel(address, tls.channel_credentials(), options=options)
+    return grpc.aio.secure_channel(address, tls.channel_credentials(role), options=options)

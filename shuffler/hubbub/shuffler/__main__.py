@@ -30,7 +30,7 @@ async def _serve(settings: Settings) -> None:
     tls = settings.common.tls
     table = read_stream_table(settings.streams)
     pool = Pool(await connect_redis(settings.common.redis_url, settings.common.redis_replicas))
-    onward = [channel(address, tls=tls) for address in settings.aggregators]
+    onward = [channel(address, "aggregator", tls=tls) for address in settings.aggregators]
     policy = Policy(
         reserve=settings.reserve,
         spread=settings.reserve_spread,

@@ -57,7 +57,9 @@ class HttpFace:
             Limiter(rate, max(1, round(20 * rate))),
             origins,
         )
-        files = tls.files() if tls else {}
+        if tls:
+            tls.server_context(mutual=False)  # says what is wrong with the files, if anything is
+        certificate, key = tls.pair if tls else (None, None)
         config = uvicorn.Config(
             app,
             host=host.strip("[]"),
@@ -67,8 +69,8 @@ class HttpFace:
             server_header=False,
             lifespan="off",  # nothing of ours begins or ends with it
             limit_concurrency=_MOST_CONNECTIONS,
-            ssl_certfile=files.get("certfile"),
-            ssl_keyfile=files.get("keyfile"),
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
         )
         self._address = address
         self._server = _Unsignalled(config)
