@@ -67,7 +67,9 @@ DAY = 86_400
 class Front:
     """A shuffler's front in this process, with limits of one's own, on the session's Redis."""
 
-    def __init__(self, made: Made, pool: Pool, limiter: Limiter, pressure: Pressure) -> None:
+    def __init__(
+        self, made: Made, pool: Pool, limiter: Limiter, pressure: Pressure, calls_of_peer: int = 0
+    ) -> None:
         self.made, self.pool, self.pressure = made, pool, pressure
         self.address = f"127.0.0.1:{free_port()}"
         table = read_stream_table(made.streams)
@@ -86,6 +88,8 @@ class Front:
             callers=None,
             largest_message_bytes=LARGEST_SUBMIT_BYTES,
             admit=self.service.admit,
+            calls_of_peer=calls_of_peer,
+            turned_away=self.service.turned_away,
         )
 
     def request(self, number: int) -> SubmitRequest:
@@ -106,7 +110,7 @@ class Front:
 
 
 @asynccontextmanager
-async def _front(
+async def serving_front(
     made: Made,
     redis_url: str,
     *,
@@ -114,19 +118,22 @@ async def _front(
     burst: int = 1,
     most_reports: int = 10**9,
     most_memory: float = 1.0,
+    calls_of_peer: int = 0,
 ) -> AsyncIterator[Front]:
     server = await connect_redis(redis_url)
     await server.client.flushdb()
     pool = Pool(server)
     pressure = Pressure(pool, most_reports=most_reports, most_memory=most_memory)
-    front = Front(made, pool, Limiter(rate, burst), pressure)
+    front = Front(made, pool, Limiter(rate, burst), pressure, calls_of_peer)
     loop = asyncio.create_task(front.intake.run())
     await front.server.start()
-    yield front
-    await front.server.stop(1)
-    loop.cancel()
-    await server.client.config_set("maxmemory", 0)
-    await server.close()
+    try:
+        yield front
+    finally:
+        await front.server.stop(1)
+        loop.cancel()
+        await server.client.config_set("maxmemory", 0)
+        await server.close()
 
 
 async def _hint(call: Awaitable[object]) -> float:
@@ -140,7 +147,7 @@ async def _hint(call: Awaitable[object]) -> float:
 
 def test_a_peer_past_its_rate_is_told_when_to_come_back(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with _front(made, redis_url, rate=20, burst=30) as front:
+        async with serving_front(made, redis_url, rate=20, burst=30) as front:
             await front.send(front.request(40))
             wait = await _hint(front.send(front.request(1)))
             assert 0.2 < wait <= 1.1, "ten reports too many, at twenty a second, up to twice that"
@@ -154,7 +161,7 @@ def test_a_peer_past_its_rate_is_told_when_to_come_back(made: Made, redis_url: s
 
 def test_a_pool_that_is_full_refuses_unread_until_it_drains(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with _front(made, redis_url, most_reports=100) as front:
+        async with serving_front(made, redis_url, most_reports=100) as front:
             await front.send(front.request(100))
             await front.pressure.look()
             assert 1 <= await _hint(front.send(front.request(1))) <= 4
@@ -176,7 +183,7 @@ def test_a_pool_that_is_full_refuses_unread_until_it_drains(made: Made, redis_ur
 
 def test_a_redis_near_its_limit_refuses_before_it_is_full(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with _front(made, redis_url, most_memory=0.5) as front:
+        async with serving_front(made, redis_url, most_memory=0.5) as front:
             client = front.pool._server.client
             used = int((await client.info("memory"))["used_memory"])
             await client.config_set("maxmemory", int(used * 1.8))
@@ -193,7 +200,7 @@ def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
     made: Made, redis_url: str
 ) -> None:
     async def body() -> None:
-        async with _front(made, redis_url) as front:
+        async with serving_front(made, redis_url) as front:
             await front.pool._server.client.config_set("maxmemory", 1)
             assert await _hint(front.send(front.request(3))) >= 1
             assert front.service.turned_away == {"store_full": 1}
@@ -212,7 +219,7 @@ def test_reports_that_wait_for_a_slow_redis_are_bounded(
     monkeypatch.setattr("hubbub.shuffler.intake._MOST_WAITING", 10)
 
     async def body() -> None:
-        async with _front(made, redis_url) as front:
+        async with serving_front(made, redis_url) as front:
             release = asyncio.Event()
             add = front.pool.add
 
@@ -232,7 +239,7 @@ def test_reports_that_wait_for_a_slow_redis_are_bounded(
 
 def test_the_sdk_waits_as_it_is_told_and_then_delivers(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with _front(made, redis_url, rate=10, burst=2) as front:
+        async with serving_front(made, redis_url, rate=10, burst=2) as front:
             transport = GrpcTransport(front.address, roots=None, insecure=True)
 
             def report() -> None:
@@ -254,7 +261,7 @@ def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
 ) -> None:
     async def body() -> None:
         async with (
-            _front(made, redis_url) as front,
+            serving_front(made, redis_url) as front,
             grpc.aio.insecure_channel(front.address) as channel,
         ):
             submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
@@ -276,7 +283,7 @@ def test_a_fault_of_our_own_is_named_in_the_log_without_what_was_sent(
     made: Made, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def body() -> None:
-        async with _front(made, redis_url) as front:
+        async with serving_front(made, redis_url) as front:
 
             def broken(*_: object) -> None:
                 raise RuntimeError("the secret that somebody sent")

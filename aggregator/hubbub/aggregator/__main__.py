@@ -1,6 +1,7 @@
 """The aggregator's process: `python -m hubbub.aggregator`, as `hubbub aggregator` runs it."""
 
 import sys
+from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, Final
 
@@ -51,12 +52,14 @@ async def _serve(settings: Settings) -> None:
     releases = Releases(query.collected, RedisRecord(server))
     loops = _loops(settings, query, releases, server)
     keeping = Housekeeping(settings.keys, bundle.keys, opener)
+    turned_away: Counter[str] = Counter()
     shufflers = Server(
         settings.listen,
         [lambda server: add_IngestServicer_to_server(IngestService(intake), server)],
         tls=tls,
         callers=("shuffler",),
         connection_seconds=_CONNECTION_SECONDS,
+        turned_away=turned_away,
     )
     people = Server(
         settings.query_listen,
@@ -67,10 +70,14 @@ async def _serve(settings: Settings) -> None:
         ],
         tls=tls,
         callers=("analyst",),
+        turned_away=turned_away,
     )
     metrics = Metrics(
         store.law,
-        counters={"batches": ("outcome", intake.counts)},
+        counters={
+            "batches": ("outcome", intake.counts),
+            "turned_away_calls": ("reason", turned_away),
+        },
         gauges={
             "opening_key_days_left": lambda: keeping.days_left,
         },

@@ -1,6 +1,7 @@
 """The shuffler's process: `python -m hubbub.shuffler`, which is what `hubbub shuffler` runs."""
 
 import sys
+from typing import Final
 
 from hubbub.serving import (
     Limiter,
@@ -24,6 +25,9 @@ from hubbub.wire.v1.services_pb2_grpc import (
     add_OperatorServicer_to_server,
     add_ShufflerServicer_to_server,
 )
+
+# A device needs one for seconds; who holds one to do harm begins anew.
+_CONNECTION_SECONDS: Final = 300.0
 
 
 async def _serve(settings: Settings) -> None:
@@ -50,12 +54,16 @@ async def _serve(settings: Settings) -> None:
         callers=None,
         largest_message_bytes=LARGEST_SUBMIT_BYTES,
         admit=service.admit,
+        connection_seconds=_CONNECTION_SECONDS,
+        calls_of_peer=settings.peer_calls,
+        turned_away=service.turned_away,
     )
     operators = Server(
         settings.operator_listen,
         [lambda server: add_OperatorServicer_to_server(OperatorService(pool), server)],
         tls=tls,
         callers=("analyst", "aggregator"),
+        turned_away=service.turned_away,
     )
     metrics = Metrics(
         pool.law,
