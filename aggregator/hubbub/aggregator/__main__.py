@@ -108,6 +108,7 @@ def _loops(
             tokens=settings.http_tokens,
             rate=settings.http_rate,
             origins=settings.http_origins,
+            proxies=settings.http_proxies,
         )
         loops.append(face.run())
     takers: list[Taker] = []

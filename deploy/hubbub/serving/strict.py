@@ -14,7 +14,7 @@ from hubbub.serving.limiter import network
 from hubbub.serving.refusal import come_back
 from hubbub.serving.tls import common_name
 
-__all__ = ["Admit", "Strict"]
+__all__ = ["Admit", "Strict", "log_fault"]
 
 _log: Final = logging.getLogger("hubbub.serving")
 _HEALTH: Final = "/grpc.health."
@@ -89,7 +89,7 @@ class Strict(grpc.aio.ServerInterceptor):
             except grpc.aio.AbortError:
                 raise
             except Exception as error:  # noqa: BLE001 the boundary to whoever calls us
-                _log_fault(handler_call_details.method, error)
+                log_fault(_log, handler_call_details.method, error)
                 await context.abort(grpc.StatusCode.INTERNAL, "a fault of ours; see our log")
 
         return grpc.stream_unary_rpc_method_handler(
@@ -114,10 +114,11 @@ def _common_names(context: Context) -> Iterable[bytes]:
     return context.auth_context().get("x509_common_name", ())
 
 
-def _log_fault(method: str, error: BaseException) -> None:
+def log_fault(log: logging.Logger, what: str, error: BaseException) -> None:
+    """Tell a fault by its kind and place, without its text, which could hold what was sent."""
     frames = []
     trace = error.__traceback__
     while trace:
         frames.append(f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}")
         trace = trace.tb_next
-    _log.error("%s failed: %s at %s", method, type(error).__name__, " > ".join(frames[1:]))
+    log.error("%s failed: %s at %s", what, type(error).__name__, " > ".join(frames[1:]))

@@ -5,14 +5,14 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, HTTPException, Path, Query, Request, Response
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from hubbub.aggregator.query import Page
 from hubbub.aggregator.query.collected import Range
 from hubbub.aggregator.query.working import Asked
 from hubbub.aggregator.web.access import Role
 from hubbub.aggregator.web.guard import allowed
-from hubbub.analysis import CONFIDENCE
+from hubbub.analysis import CONFIDENCE, LEAST_CONFIDENCE, MOST_CONFIDENCE
 
 __all__ = [
     "Candidates",
@@ -22,6 +22,7 @@ __all__ = [
     "Paged",
     "Paging",
     "Put",
+    "Text",
     "listed",
     "needs",
     "strings",
@@ -32,7 +33,17 @@ _EPOCHS = r"^(newest|closed|all|[0-9TZ:+., -]{1,400})$"
 _LONGEST = 200
 _MOST_ROWS = 10_000
 
-Text = Annotated[str, Field(max_length=65_536)]
+
+def _encodable(text: str) -> str:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # which quotes it
+            raise ValueError("half of a character, which no encoding has") from None
+    return text
+
+
+Text = Annotated[str, Field(max_length=65_536), AfterValidator(_encodable)]
 Metric = Annotated[str, Path(max_length=_LONGEST, description="its name in the catalog")]
 Last = Annotated[
     str | None,
@@ -61,7 +72,10 @@ class Question:
 
     last: Last = None
     epochs: Epochs = None
-    confidence: Annotated[float, Query(gt=0, lt=1, description="of the intervals")] = CONFIDENCE
+    confidence: Annotated[
+        float,
+        Query(ge=LEAST_CONFIDENCE, le=MOST_CONFIDENCE, description="of the intervals"),
+    ] = CONFIDENCE
     tier: Annotated[
         str | None, Query(pattern=r"^[0-9.]{1,20}$", description="one tier alone, by its epsilon")
     ] = None
