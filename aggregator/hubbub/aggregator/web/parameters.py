@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, HTTPException, Path, Query, Request, Response
 from fastapi.security import HTTPBearer
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from hubbub.aggregator.query import Page
 from hubbub.aggregator.query.collected import Range
@@ -33,17 +33,8 @@ _EPOCHS = r"^(newest|closed|all|[0-9TZ:+., -]{1,400})$"
 _LONGEST = 200
 _MOST_ROWS = 10_000
 
-
-def _encodable(text: str) -> str:
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:  # which quotes it
-            raise ValueError("half of a character, which no encoding has") from None
-    return text
-
-
-Text = Annotated[str, Field(max_length=65_536), AfterValidator(_encodable)]
+# With a limit its characters are looked at, too: half of one, which no encoding has, is malformed.
+Text = Annotated[str, Field(max_length=65_536)]
 Metric = Annotated[str, Path(max_length=_LONGEST, description="its name in the catalog")]
 Last = Annotated[
     str | None,
