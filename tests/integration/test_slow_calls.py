@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -296,3 +297,28 @@ def _headers(stream: int, method: str) -> bytes:
 
 def _text(text: str) -> bytes:
     return bytes([len(text)]) + text.encode()
+
+
+def test_calls_that_are_reset_at_once_cancel_no_others(made: Made, redis_url: str) -> None:
+    """Two threads that begin and reset calls as fast as they can."""
+
+    async def body() -> None:
+        async with serving_front(made, redis_url, calls_of_peer=64) as front:
+            ended = threading.Event()
+
+            def reset() -> None:
+                with grpc.insecure_channel(front.address) as channel:
+                    submit: Any = ShufflerStub(channel).Submit
+                    while not ended.is_set():
+                        submit.future(SubmitRequest()).cancel()
+
+            resetting = [asyncio.create_task(asyncio.to_thread(reset)) for _ in range(2)]
+            try:
+                for _ in range(30):
+                    await front.send(front.request(1))
+            finally:
+                ended.set()
+                await asyncio.gather(*resetting)
+            assert front.service.counts["taken"] == 30
+
+    asyncio.run(body())
