@@ -36,6 +36,8 @@ from hubbub.wire.v1.services_pb2_grpc import (
 
 # So soon a shuffler knows of an aggregator that was added.
 _CONNECTION_SECONDS: Final = 60.0
+# A batch may be of 64 MiB; a shuffler gives up its call after as much.
+_BATCH_SECONDS: Final = 60.0
 
 
 async def _serve(settings: Settings) -> None:
@@ -59,6 +61,7 @@ async def _serve(settings: Settings) -> None:
         tls=tls,
         callers=("shuffler",),
         connection_seconds=_CONNECTION_SECONDS,
+        arrive_seconds=_BATCH_SECONDS,
         turned_away=turned_away,
     )
     people = Server(

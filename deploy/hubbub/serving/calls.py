@@ -66,17 +66,19 @@ class Calls:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a call has a message")
         return raw
 
-    async def begin(self, context: Context, peer: str) -> None:
-        """Work on a call from here to `end`; it is refused if there are too many."""
-        if self._worked_on >= _MOST_WORKED_ON:
-            await self._refuse(context, "calls_at_once", "too many calls at once")
+    async def count(self, context: Context, peer: str) -> None:
+        """Count a call as its peer's until its answer was read; refused if those are too many."""
         if self._of_peer:
             if self._open_of[peer] >= self._of_peer:
                 await self._refuse(context, "peer_calls", "too many calls of yours at once")
             self._open_of[peer] += 1
-            # Once its answer was read, too.
             done: Any = lambda _context: self._done(peer)  # noqa: E731 its stub asks for a class
             context.add_done_callback(done)
+
+    async def begin(self, context: Context) -> None:
+        """Work on a call from here to `end`; refused if there are too many."""
+        if self._worked_on >= _MOST_WORKED_ON:
+            await self._refuse(context, "calls_at_once", "too many calls at once")
         self._worked_on += 1
 
     def end(self) -> None:

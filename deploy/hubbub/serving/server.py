@@ -18,7 +18,7 @@ __all__ = ["Server", "channel"]
 
 # Several batches of the largest payloads; what a device may send is limited far below, in Submit.
 LARGEST_MESSAGE_BYTES: Final = 64 << 20
-# From a call's headers to the end of its message; a device gives up its call after as much.
+# Unless told otherwise; a device gives up its call after as much.
 _ARRIVE_SECONDS: Final = 10.0
 _CALLS_OF_CONNECTION: Final = 100
 _HANDSHAKE_SECONDS: Final = 10.0
@@ -36,6 +36,7 @@ class Server:
     admit: who may call now; asked before a call is read.
     connection_seconds: callers are asked to connect anew after so long, when their calls are done,
         and so find servers that were added behind the same name; and who reads no answer is rid of.
+    arrive_seconds: from a call's headers to the end of its message.
     calls_of_peer: so many may arrive at once, and be open, of one address; 0 for no limit.
     turned_away: counts, by reason, the calls that were refused.
 
@@ -53,11 +54,12 @@ class Server:
         largest_message_bytes: int = LARGEST_MESSAGE_BYTES,
         admit: Admit | None = None,
         connection_seconds: float | None = None,
+        arrive_seconds: float | None = None,
         calls_of_peer: int = 0,
         turned_away: Counter[str] | None = None,
     ) -> None:
         self._calls = Calls(
-            arrive_seconds=_ARRIVE_SECONDS,
+            arrive_seconds=arrive_seconds or _ARRIVE_SECONDS,
             of_peer=calls_of_peer,
             turned_away=Counter() if turned_away is None else turned_away,
         )

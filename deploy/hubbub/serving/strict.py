@@ -64,11 +64,13 @@ class Strict(grpc.aio.ServerInterceptor):
 
         async def call(_requests: object, context: Context) -> Any:  # noqa: ANN401 the method's own answer
             peer = network(context.peer())
-            if health:
-                return await answer(await self._calls.message(context, peer), context)
-            await self._let_in(context)
+            if not health:
+                await self._let_in(context)
             raw = await self._calls.message(context, peer)
-            await self._calls.begin(context, peer)
+            await self._calls.count(context, peer)
+            if health:
+                return await answer(raw, context)
+            await self._calls.begin(context)
             try:
                 return await answer(raw, context)
             finally:
