@@ -212,3 +212,26 @@ def test_for_whom_somebody_asks_is_believed_of_named_proxies_alone(
             for n in range(60)
         ]
         assert set(codes) == ({401} if proxy else {401, 429})
+
+
+def test_bytes_that_are_no_http_write_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such as a chunk that is none, behind an answer that was given before it."""
+    chunked = b"POST /told HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    async def body() -> None:
+        async with _served(monkeypatch) as port:
+            said = await asyncio.gather(
+                _said(port, chunked, b"secret\r\n", seconds=0.5),
+                _said(port, chunked + b"secret\r\n"),
+                _said(port, b"\x16\x03\x01secret\r\n\r\n"),
+                _said(port, HEAD + b"\r\n123456789secret\r\n\r\n"),
+                _said(port, b"GET /secret\xff HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+            )
+            assert said[0].startswith(b"HTTP/1.1 411")
+
+    with caplog.at_level(logging.DEBUG):
+        asyncio.run(body())
+    assert "secret" not in caplog.text
+    assert "Traceback" not in caplog.text

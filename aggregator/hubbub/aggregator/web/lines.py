@@ -109,6 +109,16 @@ class Line(H11Protocol):
         super().data_received(data)
         self._look()
 
+    def send_400_response(self, msg: str) -> None:
+        """What came is no HTTP. It may be the rest of what is being answered, or was."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:  # there was an answer already
+            self.transport.close()
+
     def on_response_complete(self) -> None:
         """An answer is written, if not read."""
         super().on_response_complete()
