@@ -89,7 +89,7 @@ class _Aggregator:
 
     async def feed(self, stock: Stock, first: int, number: int) -> None:
         """Apply these reports in batches, a few at a time."""
-        credentials = TlsFolder(self._home / "tls", "shuffler").channel_credentials()
+        credentials = TlsFolder(self._home / "tls", "shuffler").channel_credentials("aggregator")
         options = [("grpc.max_send_message_length", 64 << 20)]
         async with grpc.aio.secure_channel(self.address, credentials, options) as channel:
             apply: Any = channel.unary_unary(_APPLY)

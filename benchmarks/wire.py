@@ -51,7 +51,7 @@ async def _rate(number: int) -> float:
         address, [partial(add_IngestServicer_to_server, _Nothing())], tls=None, callers=None
     )
     await server.start()
-    line: grpc.aio.Channel = channel(address, tls=None)
+    line: grpc.aio.Channel = channel(address, "aggregator", tls=None)
     batch = wire.Batch(batch_id=bytes(16), stream="s", epoch=1, sealed=[bytes(66)] * number)
     done, until = 0, time.perf_counter() + _SECONDS
 

@@ -14,7 +14,9 @@ import hubbub.query
 from hubbub.aggregator.web.access import Tokens, add_token, read_tokens, remove_token
 from hubbub.cli.certificates import write_certificates
 from hubbub.cli.main import main
+from hubbub.cli.remote import ask
 from hubbub.errors import BadParameter, HubbubError, KeysUnusable, ServiceUnavailable
+from hubbub.wire.v1.services_pb2 import EstimateRequest
 from tests import web
 from tests.faces.house import DAYS, STRINGS, House, house
 from tests.waiting import HANG_SECONDS, eventually
@@ -286,7 +288,7 @@ def test_away_from_this_machine_there_is_tls_and_tokens(tmp_path: Path) -> None:
     assert "is not on this machine: give --http-tls" in (
         (tmp_path / "open" / "aggregator.log").read_text()
     )
-    write_certificates(tmp_path / "tls", [])
+    write_certificates(tmp_path / "tls", {})
     path = tmp_path / "tokens.json"
     secret = add_token(path, "me", "viewer", 1, time.time())
     options = ("--http-tls", str(tmp_path / "tls"), "--http-tokens", str(path))
@@ -318,3 +320,47 @@ def test_strings_are_asked_for_by_post(home: House) -> None:
     assert (listed.status_code, "leave candidates out" in listed.text) == (400, True)
     assert web.post(f"{url}/estimates", json={"candidates": []}).status_code == 422
     assert json.loads(web.get(f"{home.page}/openapi.json").text)["openapi"].startswith("3.")
+
+
+@pytest.mark.parametrize(
+    "confidence", ["0.9999999999999999", "1e-400", "5e-324", "nan", "inf", "-1", "1", "0", "1e999"]
+)
+def test_a_confidence_without_an_interval_is_refused_by_every_face(
+    home: House, confidence: str
+) -> None:
+    for metric, question in (("theme", "estimates"), ("theme", "top"), ("theme", "trend")):
+        url = f"{home.page}/v1/metrics/{metric}/{question}"
+        assert web.get(url, params={"confidence": confidence}).status_code == 422
+    number = float(confidence)
+    if number:  # which means the default
+        with pytest.raises(HubbubError, match=r"confidence .* is outside"):
+            ask(home.endpoints, "Estimate", EstimateRequest(metric="theme", confidence=number))
+
+
+@pytest.mark.parametrize("confidence", [1e-6, 0.5, 1 - 1e-9])
+def test_the_least_and_the_most_confidence_have_intervals(home: House, confidence: float) -> None:
+    url = f"{home.page}/v1/metrics/theme/estimates"
+    answer = web.get(url, params={"confidence": repr(confidence)})
+    assert answer.status_code == 200
+    for value in answer.json()["values"]:
+        assert value["low"] <= value["estimate"] <= value["high"]
+
+
+@pytest.mark.parametrize("field", ["metric", "query", "value", "purpose", "by"])
+def test_half_of_a_character_is_malformed_wherever_it_stands(home: House, field: str) -> None:
+    whole = {"metric": "theme", "query": "count", "value": "dark", "purpose": "tests", "by": "me"}
+    body = json.dumps({**whole, field: "half \ud800 of one"})
+    answer = web.post(
+        f"{home.page}/v1/releases", content=body, headers={"content-type": "application/json"}
+    )
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(f"body.{field}: ")
+    assert web.get(f"{home.page}/v1/releases").status_code == 200
+
+
+def test_half_of_a_character_among_candidates_or_names_is_malformed(home: House) -> None:
+    url, told = f"{home.page}/v1/metrics/homepage/top", {"content-type": "application/json"}
+    for body in ({"candidates": ["a", "\udfff"]}, {"candidates": ["a"], "\ud800": 1}):
+        answer = web.post(url, content=json.dumps(body), headers=told)
+        assert answer.status_code == 422
+        assert answer.json()["title"] == "Malformed"

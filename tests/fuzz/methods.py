@@ -145,7 +145,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     closed = Commit(bytes(16), [bytes(16)], np.array([50, 60, 40]), 0, {}, 4 * 10**9, crowd=100)
     await store.shards(Window("theme", epoch - 9))
     await store.add(Window("theme", epoch - 9), replace(closed, tags=_tags(100)))
-    onward = channel(addresses[1], tls=None)
+    onward = channel(addresses[1], "aggregator", tls=None)
     streams = read_stream_table(table)
     mixer, intake = (
         Mixer(pool, streams, [onward], Policy(), stages=Stages()),

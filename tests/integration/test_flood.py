@@ -16,7 +16,7 @@ from hubbub.serving import balances
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.conftest import Made
-from tests.integration.test_guards import _front, _hint, scraped
+from tests.integration.test_guards import _hint, scraped, serving_front
 from tests.integration.test_pipeline import _report, _sealed, _submit
 
 WAIT_SECONDS = 120
@@ -106,7 +106,7 @@ def test_a_stream_that_piles_up_leaves_room_for_others(made: Made, redis_url: st
     """Its reports are refused for now, those that come with them are kept."""
 
     async def body() -> None:
-        async with _front(made, redis_url, most_reports=1000) as front:
+        async with serving_front(made, redis_url, most_reports=1000) as front:
             await front.send(front.request(900))
             assert await _hint(front.send(front.request(1))) >= 20
             other = _of(made, "crashed", 50)
@@ -127,7 +127,7 @@ def test_a_stream_that_piles_up_leaves_room_for_others(made: Made, redis_url: st
 
 def test_a_stream_that_piles_up_leaves_memory_for_others(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with _front(made, redis_url, most_memory=0.9) as front:
+        async with serving_front(made, redis_url, most_memory=0.9) as front:
             client = front.pool._server.client
             used = int((await client.info("memory"))["used_memory"])
             await client.config_set("maxmemory", int((used + 2_000_000) / 0.9))

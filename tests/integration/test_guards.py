@@ -7,10 +7,11 @@ import socket
 import ssl
 import struct
 import threading
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,9 @@ DAY = 86_400
 class Front:
     """A shuffler's front in this process, with limits of one's own, on the session's Redis."""
 
-    def __init__(self, made: Made, pool: Pool, limiter: Limiter, pressure: Pressure) -> None:
+    def __init__(
+        self, made: Made, pool: Pool, limiter: Limiter, pressure: Pressure, calls_of_peer: int = 0
+    ) -> None:
         self.made, self.pool, self.pressure = made, pool, pressure
         self.address = f"127.0.0.1:{free_port()}"
         table = read_stream_table(made.streams)
@@ -89,6 +92,8 @@ class Front:
             callers=None,
             largest_message_bytes=LARGEST_SUBMIT_BYTES,
             admit=self.service.admit,
+            calls_of_peer=calls_of_peer,
+            turned_away=self.service.turned_away,
         )
 
     def request(self, number: int) -> SubmitRequest:
@@ -109,19 +114,22 @@ class Front:
 
 
 @asynccontextmanager
-async def _front(
+async def serving_front(
     made: Made,
     redis_url: str,
     *,
     limiter: Limiter | None = None,
     most_reports: int = 10**9,
     most_memory: float = 1.0,
+    calls_of_peer: int = 0,
 ) -> AsyncIterator[Front]:
     server = await connect_redis(redis_url)
     await server.client.flushdb()
     pool = Pool(server)
     pressure = Pressure(pool, most_reports=most_reports, most_memory=most_memory)
-    front = Front(made, pool, Limiter(0, 1) if limiter is None else limiter, pressure)
+    front = Front(
+        made, pool, Limiter(0, 1) if limiter is None else limiter, pressure, calls_of_peer
+    )
     loop = asyncio.create_task(front.intake.run())
     await front.server.start()
     try:
@@ -146,7 +154,7 @@ def test_a_peer_past_its_rate_is_told_when_to_come_back(made: Made, redis_url: s
     async def body() -> None:
         clock = [1000.0]
         limiter = Limiter(20, 30, lambda: clock[0])
-        async with _front(made, redis_url, limiter=limiter) as front:
+        async with serving_front(made, redis_url, limiter=limiter) as front:
             await front.send(front.request(40))
             wait = await _hint(front.send(front.request(1)))
             assert 0.5 <= wait <= 1.0, "ten reports too many, at twenty a second, up to twice that"
@@ -160,7 +168,7 @@ def test_a_peer_past_its_rate_is_told_when_to_come_back(made: Made, redis_url: s
 
 def test_a_pool_that_is_full_refuses_unread_until_it_drains(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with _front(made, redis_url, most_reports=100) as front:
+        async with serving_front(made, redis_url, most_reports=100) as front:
             await front.send(front.request(100))
             await front.pressure.look()
             assert 1 <= await _hint(front.send(front.request(1))) <= 4
@@ -182,7 +190,7 @@ def test_a_pool_that_is_full_refuses_unread_until_it_drains(made: Made, redis_ur
 
 def test_a_redis_near_its_limit_refuses_before_it_is_full(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with _front(made, redis_url, most_memory=0.5) as front:
+        async with serving_front(made, redis_url, most_memory=0.5) as front:
             client = front.pool._server.client
             used = int((await client.info("memory"))["used_memory"])
             await client.config_set("maxmemory", int(used * 1.8))
@@ -199,7 +207,7 @@ def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
     made: Made, redis_url: str
 ) -> None:
     async def body() -> None:
-        async with _front(made, redis_url) as front:
+        async with serving_front(made, redis_url) as front:
             await front.pool._server.client.config_set("maxmemory", 1)
             assert await _hint(front.send(front.request(3))) >= 1
             assert front.service.turned_away == {"store_full": 1}
@@ -218,7 +226,7 @@ def test_reports_that_wait_for_a_slow_redis_are_bounded(
     monkeypatch.setattr("hubbub.shuffler.intake._MOST_WAITING", 10)
 
     async def body() -> None:
-        async with _front(made, redis_url) as front:
+        async with serving_front(made, redis_url) as front:
             release = asyncio.Event()
             add = front.pool.add
 
@@ -245,7 +253,7 @@ def test_the_sdk_waits_as_it_is_told_and_then_delivers(made: Made, redis_url: st
         looks = itertools.count()
         # Time passes with every look at it: the third report comes too early on any machine.
         limiter = Limiter(10, 2, lambda: next(looks) / 100)
-        async with _front(made, redis_url, limiter=limiter) as front:
+        async with serving_front(made, redis_url, limiter=limiter) as front:
             transport = GrpcTransport(front.address, roots=None, insecure=True)
 
             def report() -> None:
@@ -267,7 +275,7 @@ def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
 ) -> None:
     async def body() -> None:
         async with (
-            _front(made, redis_url) as front,
+            serving_front(made, redis_url) as front,
             grpc.aio.insecure_channel(front.address) as channel,
         ):
             submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
@@ -289,7 +297,7 @@ def test_a_fault_of_our_own_is_named_in_the_log_without_what_was_sent(
     made: Made, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def body() -> None:
-        async with _front(made, redis_url) as front:
+        async with serving_front(made, redis_url) as front:
 
             def broken(*_: object) -> None:
                 raise RuntimeError("the secret that somebody sent")
@@ -310,22 +318,34 @@ def test_a_certificate_opens_the_doors_of_its_own_role_alone(run: LocalRun) -> N
     """Batches come from the shuffler, questions from analysts."""
     tls = run.home / "tls"
     ingest = f"127.0.0.1:{run._ports.ingest}"
-    asks: list[tuple[str, str, Callable[[grpc.Channel], object]]] = [
-        ("analyst", ingest, lambda c: IngestStub(c).Apply(Batch(), timeout=HANG_SECONDS)),
-        ("redis", ingest, lambda c: IngestStub(c).Apply(Batch(), timeout=HANG_SECONDS)),
+    asks: list[tuple[str, str, str, Callable[[grpc.Channel], object]]] = [
+        (
+            "analyst",
+            "aggregator",
+            ingest,
+            lambda c: IngestStub(c).Apply(Batch(), timeout=HANG_SECONDS),
+        ),
+        (
+            "redis",
+            "aggregator",
+            ingest,
+            lambda c: IngestStub(c).Apply(Batch(), timeout=HANG_SECONDS),
+        ),
         (
             "shuffler",
+            "aggregator",
             run.endpoints.query,
             lambda c: OperatorStub(c).Status(StatusRequest(), timeout=HANG_SECONDS),
         ),
         (
             "redis",
+            "shuffler",
             run.endpoints.shuffler_status,
             lambda c: OperatorStub(c).Status(StatusRequest(), timeout=HANG_SECONDS),
         ),
     ]
-    for role, address, ask in asks:
-        credentials = TlsFolder(tls, role).channel_credentials()
+    for role, dialled, address, ask in asks:
+        credentials = TlsFolder(tls, role).channel_credentials(dialled)
         with grpc.secure_channel(address, credentials) as channel:
             with pytest.raises(grpc.RpcError) as caught:
                 ask(channel)
@@ -397,7 +417,7 @@ def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None:
         metrics.serve(f"127.0.0.1:{port}", None)
         with pytest.raises(ServiceUnavailable, match="choose another --metrics-listen"):
             metrics.serve(f"127.0.0.1:{port}", None)
-        write_certificates(tmp_path / "tls", [])
+        write_certificates(tmp_path / "tls", {})
         secured = free_port()
         metrics.serve(f"127.0.0.1:{secured}", TlsFolder(tmp_path / "tls", "shuffler"))
         with pytest.raises(OSError, match=r"certificate|closed|alert|reset|EOF"):
@@ -459,7 +479,7 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again(
 
     async def body(names: str) -> None:
         servers = []
-        one = channel(f"dns://{names}/several.example.org:{port}", tls=None)
+        one = channel(f"dns://{names}/several.example.org:{port}", "shuffler", tls=None)
         for host in hosts:
             servicer = Counting(host)
             server = Server(
@@ -485,3 +505,77 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again(
     with _named(*hosts) as names:
         asyncio.run(body(names))
     assert set(calls) == set(hosts)
+
+
+@pytest.mark.parametrize("secured", [False, True])
+def test_silent_connections_to_the_metrics_keep_no_scrape_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, secured: bool
+) -> None:
+    """More than it serves at once, which say nothing, or half of what they should."""
+    monkeypatch.setattr("hubbub.serving.scrape._CONNECTIONS", 20)
+    write_certificates(tmp_path / "tls", {})
+
+    async def body() -> None:
+        async def nothing() -> dict[Window, dict[str, int]]:
+            return {}
+
+        port = free_port()
+        tls = TlsFolder(tmp_path / "tls", "shuffler") if secured else None
+        Metrics(nothing, {}, {}, Stages()).serve(f"127.0.0.1:{port}", tls)
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
+        for one in silent[::2]:
+            with suppress(OSError):  # it gave way already
+                one.sendall(b"\x16\x03\x01" if secured else b"GET")
+        address = f"{'https' if secured else 'http'}://localhost:{port}/metrics"
+        context = _watching(tmp_path / "tls", "analyst") if secured else None
+        answer = await asyncio.to_thread(
+            urllib.request.urlopen, address, context=context, timeout=60
+        )
+        assert b"hubbub_store_up 1.0" in answer.read()
+        answer.close()
+        if secured:
+            for role in ("redis", "shuffler"):
+                with pytest.raises(urllib.error.HTTPError) as caught:
+                    await asyncio.to_thread(
+                        urllib.request.urlopen, address, context=_watching(tmp_path / "tls", role)
+                    )
+                assert caught.value.code == 403
+                caught.value.close()
+        for one in silent:
+            one.close()
+
+    asyncio.run(body())
+
+
+def test_a_connection_to_the_metrics_that_does_not_end_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hubbub.serving.scrape._SECONDS", 1.0)
+
+    async def body() -> None:
+        async def nothing() -> dict[Window, dict[str, int]]:
+            return {}
+
+        port = free_port()
+        Metrics(nothing, {}, {}, Stages()).serve(f"127.0.0.1:{port}", None)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /metrics HTTP/1.1\r\n")
+
+        async def drip() -> None:
+            while True:
+                writer.write(b"X-Slow: 1\r\n")
+                await asyncio.sleep(0.05)
+
+        dripping = asyncio.create_task(drip())
+        with suppress(ConnectionError):
+            await asyncio.wait_for(reader.read(), 60)
+        dripping.cancel()
+        writer.close()
+
+    asyncio.run(body())
+
+
+def _watching(folder: Path, role: str) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    context.load_cert_chain(folder / f"{role}.pem", folder / f"{role}.key")
+    return context

@@ -72,7 +72,7 @@ async def _mixers(
     server = await connect_redis(redis_url)
     await server.client.flushdb()
     pools = [Pool(server) for _ in range(number)]
-    channels = [channel(address, tls=None) for _ in pools]
+    channels = [channel(address, "aggregator", tls=None) for _ in pools]
     mixers = [
         Mixer(pool, table, [one], Policy(max_batch=50), stages=Stages(), clocks=clocks)
         for pool, one in zip(pools, channels, strict=True)

@@ -209,7 +209,7 @@ def test_a_batch_delivered_again_and_reports_sent_again_change_no_total(run: Loc
     other = Batch()
     other.CopyFrom(batch)
     other.batch_id = secrets.token_bytes(16)
-    credentials = TlsFolder(run.home / "tls", "shuffler").channel_credentials()
+    credentials = TlsFolder(run.home / "tls", "shuffler").channel_credentials("aggregator")
     with grpc.secure_channel(f"127.0.0.1:{run._ports.ingest}", credentials) as channel:
         ingest = IngestStub(channel)
         assert not ingest.Apply(batch).already_applied
@@ -255,7 +255,7 @@ def _reasons(run: LocalRun) -> dict[str, int]:
     from hubbub.wire.v1.services_pb2 import StatusRequest
     from hubbub.wire.v1.services_pb2_grpc import OperatorStub
 
-    credentials = TlsFolder(run.home / "tls", "analyst").channel_credentials()
+    credentials = TlsFolder(run.home / "tls", "analyst").channel_credentials("aggregator")
     with grpc.secure_channel(run.endpoints.query, credentials) as channel:
         status = OperatorStub(channel).Status(StatusRequest())
     reasons: dict[str, int] = {}
@@ -290,13 +290,13 @@ def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: 
     from hubbub.cli.certificates import write_certificates
 
     strangers = tmp_path / "strangers"
-    write_certificates(strangers, [])
+    write_certificates(strangers, {})
     (strangers / "ca.pem").write_bytes((run.home / "tls" / "ca.pem").read_bytes())
     for role, address in (
         ("analyst", run.endpoints.query),
         ("shuffler", f"127.0.0.1:{run._ports.ingest}"),
     ):
-        credentials = TlsFolder(strangers, role).channel_credentials()
+        credentials = TlsFolder(strangers, role).channel_credentials("aggregator")
         with grpc.secure_channel(address, credentials) as channel:
             with pytest.raises(grpc.RpcError) as caught:
                 IngestStub(channel).Apply(Batch(), timeout=HANG_SECONDS)

@@ -252,8 +252,8 @@ def test_redis_over_tls_checks_who_it_is(tmp_path: Path) -> None:
     if not has_tls():
         pytest.skip("this Redis server has no TLS: install redis-server, that of Debian has")
     tls, strangers = tmp_path / "tls", tmp_path / "strangers"
-    write_certificates(tls, [])
-    write_certificates(strangers, [])
+    write_certificates(tls, {})
+    write_certificates(strangers, {})
     port = free_port()
 
     async def body() -> None:
@@ -284,7 +284,7 @@ def test_the_configuration_that_ships_is_one(tmp_path: Path) -> None:
     """Every line of redis.conf is understood, with places of its own."""
     if not has_tls():
         pytest.skip("this Redis server has no TLS: install redis-server, that of Debian has")
-    write_certificates(tmp_path / "tls", [])
+    write_certificates(tmp_path / "tls", {})
     text = (
         (ROOT / "deploy/hubbub/cli/redis/redis.conf")
         .read_text()
@@ -392,7 +392,7 @@ def test_each_role_may_do_its_work_on_a_cluster_too(tmp_path: Path) -> None:
 def test_a_cluster_is_reached_over_tls(tmp_path: Path) -> None:
     if not has_tls():
         pytest.skip("this Redis server has no TLS: install redis-server, that of Debian has")
-    write_certificates(tmp_path / "tls", [])
+    write_certificates(tmp_path / "tls", {})
 
     async def body(url: str) -> None:
         server = await connect_redis(url, replicas=1)

@@ -82,7 +82,7 @@ def _tapped(home: Path, made: Made) -> Iterator[tuple[LocalRun, Tap]]:
     run.tap_port = free_port()
     with run:
         tls = home / "tls"
-        credentials = TlsFolder(tls, "shuffler").channel_credentials()
+        credentials = TlsFolder(tls, "shuffler").channel_credentials("aggregator")
         address = f"127.0.0.1:{run._ports.ingest}"
         with grpc.secure_channel(address, credentials, options=OPTIONS) as channel:
             tap = Tap(IngestStub(channel))

@@ -45,14 +45,56 @@ def test_a_peer_is_forgotten_once_it_owes_nothing() -> None:
     assert len(limit) == 1
 
 
-def test_peers_past_all_numbers_share_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("flood", "near", "far"),
+    [
+        ("ipv4:192.0.2.{}:1", "ipv4:192.0.2.255:1", "ipv4:192.0.3.1:1"),
+        ("ipv4:192.0.2.{}:1", "ipv4:192.0.2.255:1", "ipv6:[2001:db8::1]:1"),
+        ("ipv6:[2001:db8:1:{:x}::1]:1", "ipv6:[2001:db8:1:ffff::1]:1", "ipv6:[2001:db8:2::1]:1"),
+        ("unix:{}", "unix:another", "ipv4:192.0.3.1:1"),
+    ],
+)
+def test_new_peers_past_all_numbers_share_the_bucket_of_their_network_alone(
+    monkeypatch: pytest.MonkeyPatch, flood: str, near: str, far: str
+) -> None:
     monkeypatch.setattr(limiter, "_MOST_CALLERS", 50)
     limit = Limiter(1, 10, Clock())
-    for number in range(500):
-        limit.charge(f"192.0.{number // 200}.{number % 200}", 1)
-    assert len(limit) <= 51
-    assert limit.wait_seconds("203.0.113.9") > 0
-    assert limit.wait_seconds("192.0.0.3") == 0, "who was there before is not held up"
+    callers = [network(flood.format(number)) for number in range(200)]
+    if flood.startswith("unix"):
+        callers = [f"token {number}" for number in range(200)]
+    for caller in callers:
+        limit.charge(caller, 1)
+    assert len(limit) == 51
+    assert limit.wait_seconds(network(near) if "unix" not in near else "token another") > 0
+    assert limit.wait_seconds(network(far)) == 0, "who lives elsewhere is not held up"
+    assert limit.wait_seconds(callers[0]) == 0, "nor who was there before"
+
+
+def test_a_flood_from_very_many_networks_fills_no_more_than_it_may(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limiter, "_MOST_CALLERS", 50)
+    limit = Limiter(1, 10, Clock())
+    for number in range(5000):
+        limit.charge(network(f"ipv6:[2001:{number:x}:7::1]:1"), 1)
+    assert len(limit) <= 4 * 50 + 1
+    assert limit.wait_seconds(network("ipv6:[2001:fff0::1]:1")) > 0
+    assert limit.wait_seconds(network("ipv6:[2a00:1::1]:1")) == 0
+    assert limit.wait_seconds(network("ipv4:192.0.2.1:1")) == 0
+
+
+def test_peers_who_owe_nothing_make_place_when_there_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """100,000 single reports within half a minute from as many networks, say."""
+    monkeypatch.setattr(limiter, "_MOST_CALLERS", 50)
+    clock = Clock()
+    limit = Limiter(200, 100, clock)
+    for number in range(50):
+        limit.charge(network(f"ipv6:[2001:db8:0:{number:x}::1]:1"), 1)
+    clock.now += 1.5
+    limit.charge(network("ipv6:[2001:db8:1::1]:1"), 1)
+    assert len(limit) == 1
 
 
 @pytest.mark.parametrize(

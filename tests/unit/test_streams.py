@@ -86,3 +86,47 @@ def test_what_is_refused_for_good_is_so_at_both_ends_of_what_time_it_may_be(
     assert table.refusal(today, long_after, long_after) == Reason.REASON_EXPIRED
     early = NOW - 99 * DAY
     assert table.refusal(today, early, early) == Reason.REASON_NOT_YET
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("min_batch", 1),
+        ("min_batch", 9),
+        ("min_batch", 10.5),
+        ("min_batch", 10**9),
+        ("min_batch", True),
+        ("min_batch", "20"),
+        ("min_batch", float("inf")),
+        ("sealed_bytes", 0),
+        ("sealed_bytes", 1 << 40),
+        ("epoch_seconds", -DAY),
+        ("grace_seconds", 0),
+        ("grace_seconds", None),
+    ],
+)
+def test_a_stream_that_would_not_hide_its_reports_is_refused_with_its_name(
+    tmp_path: Path, field: str, value: object
+) -> None:
+    path = tmp_path / "streams.json"
+    stream = {"sealed_bytes": 49, "min_batch": 20, "epoch_seconds": DAY, "grace_seconds": DAY}
+    changed = {"the\nme": {**stream, field: value}}
+    path.write_text(json.dumps({"version": 1, "streams": changed, "keys": []}))
+    with pytest.raises(BadParameter, match=rf"stream 'the\\nme': {field} .* whole number in"):
+        read_stream_table(path)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        {"id": 1, "start": 5, "end": 5},
+        {"id": -1, "start": 0, "end": 5},
+        {"id": 2**32, "start": 0, "end": 5},
+        {"id": 1, "start": 0.5, "end": 5},
+    ],
+)
+def test_a_key_without_a_period_is_refused(tmp_path: Path, key: dict[str, object]) -> None:
+    path = tmp_path / "streams.json"
+    path.write_text(json.dumps({"version": 1, "streams": {}, "keys": [key]}))
+    with pytest.raises(BadParameter, match="not a stream table"):
+        read_stream_table(path)

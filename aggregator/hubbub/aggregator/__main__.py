@@ -1,6 +1,7 @@
 """The aggregator's process: `python -m hubbub.aggregator`, as `hubbub aggregator` runs it."""
 
 import sys
+from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, Final
 
@@ -38,6 +39,8 @@ from hubbub.wire.v1.services_pb2_grpc import (
 
 # So soon a shuffler knows of an aggregator that was added.
 _CONNECTION_SECONDS: Final = 60.0
+# A batch may be of 64 MiB; a shuffler gives up its call after as much.
+_BATCH_SECONDS: Final = 60.0
 
 
 async def _serve(settings: Settings) -> None:
@@ -63,12 +66,15 @@ async def _serve(settings: Settings) -> None:
     keeping = Housekeeping(
         settings.keys, bundle, opener, store=store, clocks=clocks, served=intake.served
     )
+    turned_away: Counter[str] = Counter()
     shufflers = Server(
         settings.listen,
         [lambda server: add_IngestServicer_to_server(IngestService(intake), server)],
         tls=tls,
         callers=("shuffler",),
         connection_seconds=_CONNECTION_SECONDS,
+        arrive_seconds=_BATCH_SECONDS,
+        turned_away=turned_away,
     )
     people = Server(
         settings.query_listen,
@@ -79,10 +85,14 @@ async def _serve(settings: Settings) -> None:
         ],
         tls=tls,
         callers=("analyst",),
+        turned_away=turned_away,
     )
     metrics = Metrics(
         store.law,
-        counters={"batches": ("outcome", intake.counts)},
+        counters={
+            "batches": ("outcome", intake.counts),
+            "turned_away_calls": ("reason", turned_away),
+        },
         gauges={
             "opening_key_days_left": lambda: keeping.days_left,
             "redis_memory_ratio": lambda: memory.ratio,
@@ -117,6 +127,7 @@ def _loops(
             tokens=settings.http_tokens,
             rate=settings.http_rate,
             origins=settings.http_origins,
+            proxies=settings.http_proxies,
         )
         loops.append(face.run())
     takers: list[Taker] = []

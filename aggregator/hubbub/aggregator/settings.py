@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 
 from hubbub.errors import BadParameter
@@ -25,6 +26,7 @@ class Settings:
     http_tls: TlsFolder | None
     http_rate: float
     http_origins: tuple[str, ...]
+    http_proxies: tuple[str, ...]
     shuffler_status: str
     drop: Path | None
     webhook: str
@@ -87,6 +89,14 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         help="whose pages may ask too (CORS; repeat); none without it",
     )
     parser.add_argument(
+        "--http-proxy",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="of a proxy, or a network of several, that is believed when it says for whom it asks "
+        "(X-Forwarded-For; repeat); none without it",
+    )
+    parser.add_argument(
         "--shuffler-status",
         default="",
         help="HOST:PORT of the shuffler's status, for counts of what still waits there; without "
@@ -137,6 +147,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         http_tls=TlsFolder(given.http_tls, "aggregator") if given.http_tls else None,
         http_rate=given.http_rate,
         http_origins=tuple(given.http_origin),
+        http_proxies=tuple(map(_proxy, given.http_proxy)),
         shuffler_status=given.shuffler_status,
         drop=given.drop,
         webhook=given.webhook,
@@ -146,6 +157,15 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         shards=given.shards,
         max_window=given.max_window,
     )
+
+
+def _proxy(text: str) -> str:
+    try:
+        return str(ip_network(text))
+    except ValueError:
+        raise BadParameter(
+            f"--http-proxy {text!a} is no address; write 10.0.0.5, or a network as 10.0.0.0/24"
+        ) from None
 
 
 def _secret(path: Path | None) -> bytes:

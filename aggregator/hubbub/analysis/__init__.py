@@ -6,7 +6,13 @@ from hubbub.analysis.consistency import base_cut, norm_sub, simplex
 from hubbub.analysis.decode import Decoded, decode, decode_counts
 from hubbub.analysis.design import Collection
 from hubbub.analysis.estimate import estimate
-from hubbub.analysis.intervals import discoveries, interval, p_values
+from hubbub.analysis.intervals import (
+    LEAST_CONFIDENCE,
+    MOST_CONFIDENCE,
+    discoveries,
+    interval,
+    p_values,
+)
 from hubbub.analysis.mean import Mean
 from hubbub.analysis.order import Top, TopValue, top
 from hubbub.analysis.plausible import Plausibility, plausibility, together
@@ -15,6 +21,8 @@ from hubbub.analysis.trend import shares
 
 __all__ = [
     "CONFIDENCE",
+    "LEAST_CONFIDENCE",
+    "MOST_CONFIDENCE",
     "Answer",
     "Attack",
     "Change",

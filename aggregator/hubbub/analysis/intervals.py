@@ -10,6 +10,8 @@ import numpy.typing as npt
 from hubbub.errors import BadParameter
 
 __all__ = [
+    "LEAST_CONFIDENCE",
+    "MOST_CONFIDENCE",
     "Floats",
     "Mask",
     "critical",
@@ -23,6 +25,10 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+LEAST_CONFIDENCE: Final = 1e-6
+MOST_CONFIDENCE: Final = 1 - 1e-9
+"""Past it a float's own steps would be what the interval is made of; at 1 it has no end."""
+
 _NORMAL: Final = NormalDist()
 # Of a table of intervals, in standard errors: its reach above the cut, and its step. Past the
 # reach, having been selected no longer says anything: the interval is the plain one.
@@ -33,7 +39,7 @@ _ALL: Final = 1 - 1e-9
 
 
 def interval(estimates: Floats, stderrs: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
-    """Two-sided intervals at this confidence, in (0, 1): lows and highs, in the estimates' unit.
+    """Two-sided intervals at this confidence: lows and highs, in the estimates' unit.
 
     An estimate adds up thousands of independent reports, so the normal law holds (central limit).
     """
@@ -111,8 +117,10 @@ def selected(
 
 
 def _reach(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise BadParameter(f"confidence {confidence} is outside (0, 1)")
+    if not LEAST_CONFIDENCE <= confidence <= MOST_CONFIDENCE:
+        raise BadParameter(
+            f"confidence {confidence} is outside [{LEAST_CONFIDENCE:g}, {MOST_CONFIDENCE!r}]"
+        )
     return _NORMAL.inv_cdf((1 + confidence) / 2)
 
 

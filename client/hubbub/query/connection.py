@@ -1,6 +1,7 @@
 """A connection to an aggregator's HTTP face."""
 
 import json
+import re
 import ssl
 import urllib.error
 import urllib.parse
@@ -15,6 +16,11 @@ from hubbub.query.answer import Answer, Question
 __all__ = ["Connection", "connect"]
 
 _PAGE: Final = 10_000
+_BLOCK: Final = re.compile(
+    r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL | re.ASCII
+)
+# What `hubbub keys tls` calls the authorities of roles that do not answer over HTTP.
+_OTHERS: Final = tuple(f"hubbub {role} authority" for role in ("shuffler", "redis", "analyst"))
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 Document = dict[str, Any]
 
@@ -30,10 +36,12 @@ def connect(
 
     url: the address that `hubbub up` prints, or of your aggregator's --http-listen.
     token: of `hubbub keys token`, where the service asks for one.
-    authority: the file ca.pem, where the certificate is of an authority of one's own.
+    authority: the file ca.pem, where the certificate is of an authority of one's own; of those in
+        it, the aggregator's is trusted.
 
     Raises:
-        ServiceUnavailable: no http or https address, or a token that would travel in the clear.
+        ServiceUnavailable: no http or https address, a token that would travel in the clear, or a
+            file that has no authority.
     """
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
@@ -46,10 +54,32 @@ def connect(
     if parts.hostname in _LOCAL:
         handlers.append(urllib.request.ProxyHandler({}))
     if parts.scheme == "https":
-        context = ssl.create_default_context(cafile=None if authority is None else str(authority))
+        context = ssl.create_default_context(
+            cadata=None if authority is None else _authority(Path(authority))
+        )
         handlers.append(urllib.request.HTTPSHandler(context=context))
     opener = urllib.request.build_opener(*handlers)
     return Connection(url.rstrip("/"), token, opener, timeout_seconds)
+
+
+def _authority(path: Path) -> str:
+    """Of the authorities in a file all but those of other roles than the aggregator."""
+    try:
+        blocks = _BLOCK.findall(path.read_text(encoding="ascii", errors="replace"))
+        wanted = [block for block in blocks if _subject(block) not in _OTHERS]
+    except (OSError, ssl.SSLError, ValueError) as error:
+        raise ServiceUnavailable(f"{path}: cannot be read as certificates: {error}") from error
+    if not wanted:
+        raise ServiceUnavailable(f"{path}: has no authority of the aggregator; give ca.pem")
+    return "\n".join(wanted)
+
+
+def _subject(block: str) -> str:
+    """What an authority is called."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=block)
+    names: Any = [told["subject"] for told in context.get_ca_certs()]
+    return next((v for name in names for part in name for k, v in part if k == "commonName"), "")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

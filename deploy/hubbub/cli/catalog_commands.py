@@ -18,6 +18,7 @@ from hubbub.catalog import (
 )
 from hubbub.cli.show import say, table
 from hubbub.errors import BundleRefused, HubbubError
+from hubbub.serving.tls import authorities_of
 
 __all__ = ["add", "build_bundle"]
 
@@ -48,7 +49,8 @@ def build_bundle(
 ) -> Bundle:
     """Sign a catalog's bundle into `out`, and write the stream table that goes with it.
 
-    previous: the bundle whose names are taken; looked at if it exists.
+    previous: the bundle whose names are taken; looked at if it exists. roots: authorities in PEM,
+        of which the bundle gets those of the shuffler.
 
     Raises:
         BundleRefused: a metric changed under an old name, or a file cannot be written.
@@ -59,7 +61,7 @@ def build_bundle(
         metrics=catalog.metrics,
         keys=read_public_keys(keys),
         shuffler=catalog.shuffler,
-        roots=roots,
+        roots=None if roots is None else _of_shuffler(roots),
         history={name: metric.digest() for name, metric in catalog.metrics.items()},
         budget=catalog.budget,
     )
@@ -73,6 +75,16 @@ def build_bundle(
     except OSError as error:
         raise BundleRefused(f"{error.filename}: cannot be written: {error.strerror}") from error
     return bundle
+
+
+def _of_shuffler(roots: str) -> str:
+    """Of authorities in PEM those that devices are to trust."""
+    found = authorities_of("shuffler", roots)
+    if not found:
+        raise BundleRefused(
+            "the roots hold no authority of the shuffler; give the ca.pem of: hubbub keys tls"
+        )
+    return found
 
 
 def _check(given: argparse.Namespace) -> int:
@@ -122,7 +134,7 @@ def _build(given: argparse.Namespace) -> int:
         out=given.out,
         streams=given.streams,
         previous=given.previous or given.out,
-        roots=roots,
+        roots=None if roots is None else _of_shuffler(roots),
     )
     say(f"{given.out}: {len(bundle.metrics)} metrics, {len(bundle.keys)} keys, for the apps")
     say(f"{given.streams}: for the shuffler")

@@ -11,7 +11,7 @@ from typing import Final
 from hubbub.aggregator.web.access import add_token
 from hubbub.catalog import Catalog, read_catalog
 from hubbub.cli.catalog_commands import build_bundle
-from hubbub.cli.certificates import write_certificates
+from hubbub.cli.certificates import names_by_role, write_certificates
 from hubbub.cli.key_commands import make_keys
 from hubbub.cli.show import say
 from hubbub.errors import KeysUnusable
@@ -19,7 +19,11 @@ from hubbub.errors import KeysUnusable
 __all__ = ["add", "initialise"]
 
 # As the containers of deploy/compose call each other; the chart's services go by --host.
-_HOSTS: Final = ("shuffler", "aggregator", "redis-pool", "redis-totals")
+_NAMES: Final = {
+    "shuffler": ("shuffler",),
+    "aggregator": ("aggregator",),
+    "redis": ("redis-pool", "redis-totals"),
+}
 _REDIS: Final = {"shuffler": "redis-pool:6379", "aggregator": "redis-totals:6379"}
 _CA: Final = "/etc/hubbub/tls/ca.pem"
 _FOLDERS: Final = ("data/redis-pool", "data/redis-totals", "data/prometheus", "data/grafana")
@@ -47,8 +51,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--host",
         action="append",
         default=[],
-        help="another name that services are dialled by (repeat); the catalog's shuffler and the "
-        "names of the containers are among them",
+        metavar="ROLE=NAME",
+        help="another name that a role is dialled by, or NAME alone for all of them (repeat); the "
+        "catalog's shuffler and the names of the containers are among them",
     )
     parser.set_defaults(run=_run)
 
@@ -77,10 +82,11 @@ def initialise(folder: Path, catalog: Catalog, hosts: list[str]) -> None:
             raise KeysUnusable(
                 f"{folder / there} exists; nothing is overwritten: give another folder, or move it"
             )
-    front = catalog.shuffler.rpartition(":")[0].strip("[]")
+    names = names_by_role(hosts)
+    names["shuffler"].append(catalog.shuffler.rpartition(":")[0].strip("[]"))
     tls = folder / "tls"
     make_keys(folder / "keys")
-    write_certificates(tls, sorted({front, *_HOSTS, *hosts} - {"localhost", "127.0.0.1", "::1"}))
+    write_certificates(tls, {role: [*_NAMES[role], *names[role]] for role in names})
     build_bundle(
         catalog,
         folder / "keys",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hubbub.catalog import EPOCH_SECONDS, write_new_keys
 from hubbub.catalog.rotation import rotate_keys
-from hubbub.cli.certificates import write_certificates
+from hubbub.cli.certificates import names_by_role, write_certificates
 from hubbub.cli.show import say
 from hubbub.cli.token_commands import add_action
 from hubbub.errors import BadParameter
@@ -51,13 +51,15 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "epoch needs any more; without it they are kept",
     )
     rotate.set_defaults(run=_rotate)
-    tls = actions.add_parser("tls", help="an authority, and a certificate per role")
+    tls = actions.add_parser("tls", help="an authority and a certificate for each role")
     tls.add_argument("folder", type=Path)
     tls.add_argument(
         "--host",
         action="append",
         default=[],
-        help="name or address the services are dialled by, beside localhost (repeat)",
+        metavar="ROLE=NAME",
+        help="name or address that a role is dialled by, beside localhost: shuffler, aggregator or "
+        "redis; NAME alone for all of them, on one machine (repeat)",
     )
     tls.set_defaults(run=_tls)
     add_action(actions)
@@ -130,6 +132,9 @@ def _new(given: argparse.Namespace) -> int:
 
 
 def _tls(given: argparse.Namespace) -> int:
-    write_certificates(given.folder, given.host)
-    say(f"{given.folder}: ca.pem, and certificates for shuffler, aggregator, analyst and redis")
+    write_certificates(given.folder, names_by_role(given.host))
+    say(
+        f"{given.folder}: ca.pem with an authority for each role, and certificates for shuffler, "
+        "aggregator, redis and analyst"
+    )
     return 0

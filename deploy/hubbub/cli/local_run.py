@@ -155,7 +155,7 @@ class LocalRun:
         if not (keys / "operator.key").exists():
             make_keys(keys)
         if not (tls / "ca.pem").exists():
-            write_certificates(tls, [])
+            write_certificates(tls, {})
         return build_bundle(
             self._catalog,
             keys,
@@ -193,18 +193,18 @@ class LocalRun:
             *tls,
             redis_url=self.shuffler_redis,
         )
-        self._wait(self.endpoints.query, self._children[0])
-        self._wait(self.endpoints.shuffler_status, self._children[1])
+        self._wait(self.endpoints.query, "aggregator", self._children[0])
+        self._wait(self.endpoints.shuffler_status, "shuffler", self._children[1])
 
     def _service(self, role: str, *arguments: str, redis_url: str) -> None:
         environment = {**os.environ, "HUBBUB_REDIS_URL": redis_url}
         command = [sys.executable, "-m", f"hubbub.{role}", *arguments]
         self._children.append(Child(role, command, environment, self.home / "log" / f"{role}.log"))
 
-    def _wait(self, address: str, child: Child) -> None:
+    def _wait(self, address: str, role: str, child: Child) -> None:
         """Until the service says that it serves."""
         deadline = time.monotonic() + _START_SECONDS
-        credentials = TlsFolder(self.home / "tls", "analyst").channel_credentials()
+        credentials = TlsFolder(self.home / "tls", "analyst").channel_credentials(role)
         with grpc.secure_channel(address, credentials) as channel:
             while True:
                 child.check()

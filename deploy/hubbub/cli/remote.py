@@ -72,6 +72,7 @@ def ask(where: Endpoints, question: str, request: Message) -> Any:  # noqa: ANN4
     """The answer to one question of the Query service."""
     return _ask(
         where.query,
+        "aggregator",
         where,
         lambda c: getattr(QueryStub(c), question)(request, timeout=_CALL_SECONDS),
     )
@@ -80,7 +81,10 @@ def ask(where: Endpoints, question: str, request: Message) -> Any:  # noqa: ANN4
 def release(where: Endpoints, request: ReleaseRequest) -> ReleaseResponse:
     """Make a release."""
     return _ask(
-        where.query, where, lambda c: ReleasesStub(c).Release(request, timeout=_CALL_SECONDS)
+        where.query,
+        "aggregator",
+        where,
+        lambda c: ReleasesStub(c).Release(request, timeout=_CALL_SECONDS),
     )
 
 
@@ -88,6 +92,7 @@ def releases(where: Endpoints) -> RecordResponse:
     """What was released, and what is left."""
     return _ask(
         where.query,
+        "aggregator",
         where,
         lambda c: ReleasesStub(c).Record(RecordRequest(), timeout=_CALL_SECONDS),
     )
@@ -97,9 +102,10 @@ def law(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:
     """Per stream and epoch, the terms of the conservation law from both services."""
     terms: dict[tuple[str, int], dict[str, int]] = {}
     # The aggregator first: what is counted in between then shows as still in flight, not twice.
-    for address in (where.query, where.shuffler_status):
+    for address, role in ((where.query, "aggregator"), (where.shuffler_status, "shuffler")):
         status = _ask(
             address,
+            role,
             where,
             lambda c: OperatorStub(c).Status(StatusRequest(), timeout=_CALL_SECONDS),
         )
@@ -110,13 +116,15 @@ def law(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:
     return dict(sorted(terms.items()))
 
 
-def _ask(address: str, where: Endpoints, call: Callable[[grpc.Channel], _Answer]) -> _Answer:
+def _ask(
+    address: str, role: str, where: Endpoints, call: Callable[[grpc.Channel], _Answer]
+) -> _Answer:
     options = [("grpc.max_receive_message_length", LARGEST_MESSAGE_BYTES)]
     if where.tls is None:
         check_plain(address)
         channel = grpc.insecure_channel(address, options=options)
     else:
-        credentials = TlsFolder(Path(where.tls), "analyst").channel_credentials()
+        credentials = TlsFolder(Path(where.tls), "analyst").channel_credentials(role)
         channel = grpc.secure_channel(address, credentials, options=options)
     try:
         return call(channel)

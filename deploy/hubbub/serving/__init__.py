@@ -20,9 +20,9 @@ from hubbub.serving.process import (
 )
 from hubbub.serving.redis_client import connect_redis
 from hubbub.serving.redis_server import RedisServer, script
+from hubbub.serving.refusal import come_back
 from hubbub.serving.server import Server, channel
 from hubbub.serving.stages import Stages
-from hubbub.serving.strict import come_back
 from hubbub.serving.tls import TlsFolder
 from hubbub.serving.tracing import continued, headers
 from hubbub.serving.window import Window

@@ -3,8 +3,12 @@
 A token bucket per caller: `rate` a second flow in, up to `burst`. A request is let in while the
 bucket is not empty and then takes what it costs, into debt if it must; so the request need not be
 read before it is refused.
+
+Of more callers than it can remember, new ones share the bucket of their network; of more networks,
+that of a wider one. So whoever has very many addresses fills buckets near his own.
 """
 
+import re
 import time
 from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
@@ -16,8 +20,15 @@ __all__ = ["Limiter", "network"]
 # An owner of IPv6 has at least a network of so many bits to choose addresses from.
 _IPV6_NETWORK: Final = 64
 _SWEEP_SECONDS: Final = 30.0
+# Where there is no place for a new one, we look sooner who owes nothing any more.
+_SWEEP_FULL_SECONDS: Final = 1.0
 _MOST_CALLERS: Final = 100_000
 _OTHERS: Final = "others"
+
+_IPV4: Final = re.compile(r"(((\d+\.)\d+\.)\d+\.)\d+", re.ASCII)  # of 24, 16 and 8 bits
+_IPV6: Final = re.compile(r"((([0-9a-f]{4})[0-9a-f]{4})[0-9a-f]{4})[0-9a-f]{4}")  # 48, 32, 16
+
+_Buckets = dict[str, tuple[float, float]]  # caller -> (tokens gone, at this time)
 
 
 class Limiter:
@@ -29,33 +40,52 @@ class Limiter:
         self._rate = rate
         self._burst = burst
         self._clock = clock
-        self._spent: dict[str, tuple[float, float]] = {}  # caller -> (tokens gone, at this time)
+        # Of callers; then of those who share one, by ever wider networks.
+        self._levels: tuple[_Buckets, ...] = ({}, {}, {}, {})
         self._swept = clock()
 
     def wait_seconds(self, caller: str) -> float:
         """How long a caller must wait before its next request; 0 if it need not."""
         if not self._rate:
             return 0.0
-        return max(0.0, (self._gone(caller) - self._burst) / self._rate)
+        return max(0.0, (self._gone(*self._bucket(caller)) - self._burst) / self._rate)
 
     def charge(self, caller: str, cost: int) -> None:
         """A caller's request of this cost was let in."""
         if not self._rate:
             return
         now = self._clock()
-        if now - self._swept > _SWEEP_SECONDS:
+        full = len(self._levels[0]) >= _MOST_CALLERS
+        if now - self._swept > (_SWEEP_FULL_SECONDS if full else _SWEEP_SECONDS):
             self._swept = now
-            self._spent = {c: s for c, s in self._spent.items() if self._gone(c)}
-        if caller not in self._spent and len(self._spent) >= _MOST_CALLERS:
-            caller = _OTHERS  # more than anyone has: the new ones share what is left
-        self._spent[caller] = (self._gone(caller) + cost, now)
+            for buckets in self._levels:
+                for one in [one for one in buckets if not self._gone(buckets, one)]:
+                    del buckets[one]
+        buckets, one = self._bucket(caller)
+        buckets[one] = (self._gone(buckets, one) + cost, now)
 
-    def _gone(self, caller: str) -> float:
-        gone, then = self._spent.get(caller) or self._spent.get(_OTHERS) or (0.0, 0.0)
+    def _bucket(self, caller: str) -> tuple[_Buckets, str]:
+        """Its own if there is or can be one, else the narrowest shared one."""
+        own = self._levels[0]
+        if caller in own or len(own) < _MOST_CALLERS:
+            return own, caller
+        for buckets, one in zip(self._levels[1:], _networks(caller), strict=True):
+            if one in buckets or len(buckets) < _MOST_CALLERS:
+                return buckets, one
+        return self._levels[-1], _OTHERS
+
+    def _gone(self, buckets: _Buckets, one: str) -> float:
+        gone, then = buckets.get(one, (0.0, 0.0))
         return max(0.0, gone - (self._clock() - then) * self._rate)
 
     def __len__(self) -> int:
-        return len(self._spent)
+        return sum(map(len, self._levels))
+
+
+def _networks(caller: str) -> tuple[str, ...]:
+    """The networks that a caller is of, the narrowest first; of who has no address, one for all."""
+    found = _IPV4.fullmatch(caller) or _IPV6.fullmatch(caller)
+    return found.groups() if found else (_OTHERS,) * 3
 
 
 def network(peer: str) -> str:
@@ -71,5 +101,5 @@ def network(peer: str) -> str:
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped:
             return str(address.ipv4_mapped)
-        return f"{int(address) >> 128 - _IPV6_NETWORK:x}"
+        return f"{int(address) >> 128 - _IPV6_NETWORK:016x}"
     return str(address)

@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from hubbub.errors import HubbubError, ServiceUnavailable
+from hubbub.serving.scrape import serve_scrapes
 from hubbub.serving.stages import Stages
 from hubbub.serving.tls import TlsFolder, check_plain
 from hubbub.serving.window import Window
@@ -19,6 +20,7 @@ __all__ = ["Law", "Metrics"]
 Law = Mapping[Window, Mapping[str, int]]
 """Per window, a service's terms of the conservation law."""
 
+_CALLERS: Final = ("analyst",)
 _ASK_SECONDS: Final = 5.0
 # Of a stream's windows the newest; older ones are told by `hubbub status`.
 _EPOCHS: Final = 8
@@ -49,7 +51,7 @@ class Metrics(Collector):
             self._registry.register(histogram)
 
     def serve(self, address: str, tls: TlsFolder | None) -> None:
-        """Serve them: with `tls` to holders of a certificate, without on this machine alone.
+        """Serve them: with `tls` to who watches, without on this machine alone.
 
         Raises:
             ServiceUnavailable: the address is taken, or is plain text away from this machine.
@@ -58,13 +60,8 @@ class Metrics(Collector):
         if tls is None:
             check_plain(address)
         try:
-            start_http_server(
-                int(port),
-                host.strip("[]"),
-                self._registry,
-                **({} if tls is None else tls.files()),
-            )
-        except (OSError, ValueError) as error:
+            serve_scrapes(host.strip("[]"), int(port), self._registry, tls, _CALLERS)
+        except (OSError, OverflowError, ValueError) as error:
             raise ServiceUnavailable(
                 f"cannot serve metrics on {address}: {error}; choose another --metrics-listen"
             ) from error

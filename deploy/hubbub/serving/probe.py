@@ -19,13 +19,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m hubbub.serving.probe", description=__doc__)
     parser.add_argument("address", help="HOST:PORT of any of its gRPC listeners")
     parser.add_argument(
-        "--tls", nargs=2, metavar=("FOLDER", "ROLE"), help="certificates; without: plain text"
+        "--tls",
+        nargs=2,
+        metavar=("FOLDER", "ROLE"),
+        help="certificates, and the role whose one is shown; without: plain text",
     )
+    parser.add_argument("--of", help="role that must answer (the same as is shown)")
     parser.add_argument("--seconds", type=float, default=5.0, help="to wait (%(default)s)")
     given = parser.parse_args()
     try:
         if given.tls:
-            credentials = TlsFolder(Path(given.tls[0]), given.tls[1]).channel_credentials()
+            folder, role = given.tls
+            credentials = TlsFolder(Path(folder), role).channel_credentials(given.of or role)
             channel = grpc.secure_channel(given.address, credentials)
         else:
             check_plain(given.address)

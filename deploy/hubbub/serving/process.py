@@ -4,10 +4,12 @@ import argparse
 import asyncio
 import multiprocessing
 import os
+import resource
 import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
@@ -31,6 +33,8 @@ __all__ = [
 
 _GRACE_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 0.2
+# A connection is a file. Many systems allow 1024 unless a process asks for more.
+_MOST_FILES: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +158,21 @@ def run_service(
     try:
         settings = parse()
         write_logs(settings.common.log_format)
+        if settings.common.tls:
+            settings.common.tls.warn_if_old()
         start_tracing(role, os.environ)
+        _allow_files()
         asyncio.run(serve(settings))
     except HubbubError as error:
         print(f"hubbub {role}: {error}", file=sys.stderr)  # noqa: T201 to whoever started it
         return 2
     return 0
+
+
+def _allow_files() -> None:
+    """Have as many files open as this process may, within reason."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(ValueError, OSError):  # the system has a lower bound of its own
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

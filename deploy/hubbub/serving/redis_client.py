@@ -9,12 +9,14 @@ from urllib.parse import urlsplit
 
 import redis.asyncio
 from redis.asyncio.cluster import ClusterNode, RedisCluster
+from redis.asyncio.connection import ConnectionPool, SSLConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisClusterException, RedisError
 
 from hubbub.errors import StoreUnavailable
 from hubbub.serving.redis_server import RedisServer, shown
+from hubbub.serving.redis_tls import RoleConnection, as_role, trusting_redis
 
 __all__ = ["connect_redis"]
 
@@ -84,27 +86,37 @@ async def _connect_by(
 
 
 def _client(url: str) -> redis.asyncio.Redis:
-    return redis.asyncio.Redis.from_url(
-        url,
-        socket_timeout=_TIMEOUT_SECONDS,
-        socket_connect_timeout=_TIMEOUT_SECONDS,
+    options = _options(url)
+    if options.get("connection_class") is SSLConnection:
+        options["connection_class"] = RoleConnection
+    pool = ConnectionPool(
+        **options,
         # Once more at once, for a connection that went stale. Whoever calls us goes on trying.
         retry=Retry(NoBackoff(), 1),
     )
+    return redis.asyncio.Redis.from_pool(pool)
 
 
 def _cluster(urls: Sequence[str]) -> RedisCluster:
     nodes = [urlsplit(url) for url in urls]
-    return RedisCluster.from_url(
-        urls[0],
+    options = _options(urls[0])
+    secured = options.pop("connection_class", None) is SSLConnection
+    cluster = RedisCluster(
+        **options,
+        ssl=secured,
         startup_nodes=[ClusterNode(str(node.hostname), node.port or 6379) for node in nodes],
-        socket_timeout=_TIMEOUT_SECONDS,
-        socket_connect_timeout=_TIMEOUT_SECONDS,
         # We begin again ourselves: a second try of its own would forget whom it was to ask.
         retry=Retry(NoBackoff(), 0),
         # Half a Cluster serves its half.
         require_full_coverage=False,
     )
+    return as_role(cluster) if secured else cluster
+
+
+def _options(url: str) -> dict[str, Any]:
+    """What a URL tells, over our own defaults."""
+    ours = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
+    return trusting_redis({**ours, **parse_url(url)})
 
 
 def _addresses(url: str) -> list[str]:
@@ -114,7 +126,7 @@ def _addresses(url: str) -> list[str]:
         user, at, hosts = parts.netloc.rpartition("@")
         urls = [parts._replace(netloc=user + at + host).geturl() for host in hosts.split(",")]
         for one in urls:
-            redis.asyncio.connection.parse_url(one)
+            parse_url(one)
     except ValueError as error:
         raise StoreUnavailable(
             f"the Redis URL is not one: {error}; write redis://HOST:PORT/0"

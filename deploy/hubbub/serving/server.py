@@ -1,5 +1,6 @@
 """A gRPC server with health, and a channel: opened, served and closed the same way everywhere."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
@@ -9,6 +10,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 
 from hubbub.errors import ServiceUnavailable
+from hubbub.serving.calls import Calls
 from hubbub.serving.strict import Admit, Strict
 from hubbub.serving.tls import TlsFolder, check_plain
 
@@ -16,8 +18,14 @@ __all__ = ["Server", "channel"]
 
 # Several batches of the largest payloads; what a device may send is limited far below, in Submit.
 LARGEST_MESSAGE_BYTES: Final = 64 << 20
-# What is not yet answered is in memory; past this, calls are refused as RESOURCE_EXHAUSTED.
-_CALLS_AT_ONCE: Final = 256
+# Unless told otherwise; a device gives up its call after as much.
+_ARRIVE_SECONDS: Final = 10.0
+_CALLS_OF_CONNECTION: Final = 100
+_HANDSHAKE_SECONDS: Final = 10.0
+# A connection without a call is ended after so long.
+_IDLE_SECONDS: Final = 60.0
+# A connection that is to end ends with its calls, and their calls end after so long.
+_LEAVE_SECONDS: Final = 90.0
 
 
 class Server:
@@ -27,7 +35,10 @@ class Server:
     callers: the roles whose certificate, of the same authority, lets in; None: anyone.
     admit: who may call now; asked before a call is read.
     connection_seconds: callers are asked to connect anew after so long, when their calls are done,
-        and so find servers that were added behind the same name.
+        and so find servers that were added behind the same name; and who reads no answer is rid of.
+    arrive_seconds: from a call's headers to the end of its message.
+    calls_of_peer: so many may arrive at once, and be open, of one address; 0 for no limit.
+    turned_away: counts, by reason, the calls that were refused.
 
     Raises:
         ServiceUnavailable: the address is taken, or is plain text away from this machine.
@@ -43,19 +54,25 @@ class Server:
         largest_message_bytes: int = LARGEST_MESSAGE_BYTES,
         admit: Admit | None = None,
         connection_seconds: float | None = None,
+        arrive_seconds: float | None = None,
+        calls_of_peer: int = 0,
+        turned_away: Counter[str] | None = None,
     ) -> None:
+        self._calls = Calls(
+            arrive_seconds=arrive_seconds or _ARRIVE_SECONDS,
+            of_peer=calls_of_peer,
+            turned_away=Counter() if turned_away is None else turned_away,
+        )
         self._server = grpc.aio.server(
-            interceptors=[Strict(admit, callers if tls else None)],
-            maximum_concurrent_rpcs=_CALLS_AT_ONCE,
+            interceptors=[Strict(self._calls, admit, callers if tls else None)],
             options=[
                 # A second service on a taken port must fail, not share its callers.
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", largest_message_bytes),
-                *(
-                    [("grpc.max_connection_age_ms", round(1000 * connection_seconds))]
-                    if connection_seconds
-                    else []
-                ),
+                ("grpc.max_concurrent_streams", _CALLS_OF_CONNECTION),
+                ("grpc.server_handshake_timeout_ms", round(1000 * _HANDSHAKE_SECONDS)),
+                ("grpc.max_connection_idle_ms", round(1000 * _IDLE_SECONDS)),
+                *(_ending(connection_seconds) if connection_seconds else ()),
             ],
         )
         for add in add_services:
@@ -87,8 +104,15 @@ class Server:
         await self._server.stop(grace_seconds)
 
 
-def channel(address: str, *, tls: TlsFolder | None) -> grpc.aio.Channel:
-    """A channel to a service; without TLS only on this machine.
+def _ending(connection_seconds: float) -> tuple[tuple[str, int], ...]:
+    return (
+        ("grpc.max_connection_age_ms", round(1000 * connection_seconds)),
+        ("grpc.max_connection_age_grace_ms", round(1000 * _LEAVE_SECONDS)),
+    )
+
+
+def channel(address: str, role: str, *, tls: TlsFolder | None) -> grpc.aio.Channel:
+    """A channel to a service of this role, which it must prove; without TLS on this machine alone.
 
     Raises:
         ServiceUnavailable: plain text away from this machine.
@@ -104,4 +128,4 @@ def channel(address: str, *, tls: TlsFolder | None) -> grpc.aio.Channel:
     if tls is None:
         check_plain(address)
         return grpc.aio.insecure_channel(address, options=options)
-    return grpc.aio.secure_channel(address, tls.channel_credentials(), options=options)
+    return grpc.aio.secure_channel(address, tls.channel_credentials(role), options=options)

@@ -1,21 +1,22 @@
 """Strict: what a call must be before a service sees it, and what its failing may leave behind."""
 
 import logging
-import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from hubbub.serving.calls import Calls
+from hubbub.serving.limiter import network
+from hubbub.serving.refusal import come_back
 from hubbub.serving.tls import common_name
 
-__all__ = ["Admit", "Strict", "come_back"]
+__all__ = ["Admit", "Strict", "log_fault"]
 
 _log: Final = logging.getLogger("hubbub.serving")
-_random: Final = secrets.SystemRandom()
 _HEALTH: Final = "/grpc.health."
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -23,28 +24,21 @@ Admit = Callable[[Context], float]
 """How long a caller must wait before its call is read; 0 to let it in."""
 
 
-async def come_back(context: Context, wait_seconds: float, why: str) -> NoReturn:
-    """Refuse a call for now: RESOURCE_EXHAUSTED, with a hint when to try again.
-
-    The hint is drawn from [wait, 2 wait], so that those who were refused do not come at once.
-    """
-    hint = round(1000 * wait_seconds * _random.uniform(1, 2)) + 1
-    await context.abort(
-        grpc.StatusCode.RESOURCE_EXHAUSTED, why, (("grpc-retry-pushback-ms", str(hint)),)
-    )
-    raise AssertionError("abort does not return")
-
-
 class Strict(grpc.aio.ServerInterceptor):
-    """Between the wire and every unary method of a server but its health.
+    """Between the wire and every method of a server.
 
-    callers: roles; who shows no certificate of one of them is denied.
-    A call that is not admitted is refused unread. What is not the message it should be, or holds
+    calls: those that are open, and how long they may take. callers: roles; who shows no certificate
+    of one of them is denied, but for health. A call that is not admitted is refused unread, before
+    its message is here: so every method is served as one that takes a stream of requests, and reads
+    the first; on the wire that is the same. What is not the message it should be, or holds
     fields that we do not know, is refused as INVALID_ARGUMENT. A fault of our own becomes INTERNAL
     and a log line that names its kind and place, never its text, which could hold what was sent.
     """
 
-    def __init__(self, admit: Admit | None = None, callers: Collection[str] | None = None) -> None:
+    def __init__(
+        self, calls: Calls, admit: Admit | None = None, callers: Collection[str] | None = None
+    ) -> None:
+        self._calls = calls
         self._admit = admit
         self._names = None if callers is None else {common_name(role).encode() for role in callers}
 
@@ -55,23 +49,34 @@ class Strict(grpc.aio.ServerInterceptor):
         ],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> "grpc.RpcMethodHandler[Any, Any] | None":
-        """The method's handler, behind our checks."""
+        """The method's handler, behind our checks.
+
+        A stream of answers is none of our own methods, but health's Watch, which would never end;
+        without it a caller takes us for healthy.
+        """
         handler = await continuation(handler_call_details)
         if handler is None or handler.unary_unary is None or handler.request_deserializer is None:
-            return handler
-        if handler_call_details.method.startswith(_HEALTH):
-            return handler  # a service without room is not a sick one
+            return None
         behave: Callable[..., Any] = handler.unary_unary
         parse = handler.request_deserializer
+        # A service without room is not a sick one.
+        health = handler_call_details.method.startswith(_HEALTH)
 
-        async def call(raw: bytes, context: Context) -> Any:  # noqa: ANN401 the method's own answer
-            if self._names is not None and self._names.isdisjoint(_common_names(context)):
-                await context.abort(
-                    grpc.StatusCode.PERMISSION_DENIED, "not for the role of this certificate"
-                )
-            wait_seconds = self._admit(context) if self._admit else 0.0
-            if wait_seconds:
-                await come_back(context, wait_seconds, "no room for you now; send again later")
+        async def call(_requests: object, context: Context) -> Any:  # noqa: ANN401 the method's own answer
+            peer = network(context.peer())
+            if not health:
+                await self._let_in(context)
+            raw = await self._calls.message(context, peer)
+            await self._calls.count(context, peer)
+            if health:
+                return await answer(raw, context)
+            await self._calls.begin(context)
+            try:
+                return await answer(raw, context)
+            finally:
+                self._calls.end()
+
+        async def answer(raw: bytes, context: Context) -> Any:  # noqa: ANN401 the method's own answer
             try:
                 request: Message = parse(raw)
             except DecodeError:
@@ -86,24 +91,36 @@ class Strict(grpc.aio.ServerInterceptor):
             except grpc.aio.AbortError:
                 raise
             except Exception as error:  # noqa: BLE001 the boundary to whoever calls us
-                _log_fault(handler_call_details.method, error)
+                log_fault(_log, handler_call_details.method, error)
                 await context.abort(grpc.StatusCode.INTERNAL, "a fault of ours; see our log")
 
-        return grpc.unary_unary_rpc_method_handler(
+        return grpc.stream_unary_rpc_method_handler(
             call,
             request_deserializer=None,
             response_serializer=handler.response_serializer,
         )
+
+    async def _let_in(self, context: Context) -> None:
+        """Ends the call of who may not call, or not now."""
+        if self._names is not None and self._names.isdisjoint(_common_names(context)):
+            self._calls.turned_away["role"] += 1
+            await context.abort(
+                grpc.StatusCode.PERMISSION_DENIED, "not for the role of this certificate"
+            )
+        wait_seconds = self._admit(context) if self._admit else 0.0
+        if wait_seconds:
+            await come_back(context, wait_seconds, "no room for you now; send again later")
 
 
 def _common_names(context: Context) -> Iterable[bytes]:
     return context.auth_context().get("x509_common_name", ())
 
 
-def _log_fault(method: str, error: BaseException) -> None:
+def log_fault(log: logging.Logger, what: str, error: BaseException) -> None:
+    """Tell a fault by its kind and place, without its text, which could hold what was sent."""
     frames = []
     trace = error.__traceback__
     while trace:
         frames.append(f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}")
         trace = trace.tb_next
-    _log.error("%s failed: %s at %s", method, type(error).__name__, " > ".join(frames[1:]))
+    log.error("%s failed: %s at %s", what, type(error).__name__, " > ".join(frames[1:]))

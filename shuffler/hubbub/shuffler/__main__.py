@@ -1,6 +1,7 @@
 """The shuffler's process: `python -m hubbub.shuffler`, which is what `hubbub shuffler` runs."""
 
 import sys
+from typing import Final
 
 from hubbub.serving import (
     Clocks,
@@ -26,6 +27,9 @@ from hubbub.wire.v1.services_pb2_grpc import (
     add_ShufflerServicer_to_server,
 )
 
+# A device needs one for seconds; who holds one to do harm begins anew.
+_CONNECTION_SECONDS: Final = 300.0
+
 
 async def _serve(settings: Settings) -> None:
     tls = settings.common.tls
@@ -33,7 +37,7 @@ async def _serve(settings: Settings) -> None:
     server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
     pool, clocks = Pool(server), Clocks(beside=server.times)
     await clocks.look()
-    onward = [channel(address, tls=tls) for address in settings.aggregators]
+    onward = [channel(address, "aggregator", tls=tls) for address in settings.aggregators]
     policy = Policy(
         reserve=settings.reserve,
         spread=settings.reserve_spread,
@@ -60,12 +64,16 @@ async def _serve(settings: Settings) -> None:
         callers=None,
         largest_message_bytes=LARGEST_SUBMIT_BYTES,
         admit=service.admit,
+        connection_seconds=_CONNECTION_SECONDS,
+        calls_of_peer=settings.peer_calls,
+        turned_away=service.turned_away,
     )
     operators = Server(
         settings.operator_listen,
         [lambda server: add_OperatorServicer_to_server(OperatorService(pool), server)],
         tls=tls,
         callers=("analyst", "aggregator"),
+        turned_away=service.turned_away,
     )
     metrics = Metrics(
         pool.law,

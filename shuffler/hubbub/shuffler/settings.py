@@ -9,6 +9,9 @@ from hubbub.serving import Common, add_common, check_range, common
 
 __all__ = ["Settings", "parse"]
 
+# A carrier has so many people behind one address, of whom few send in the same tenth of a second.
+_PEER_CALLS = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -27,6 +30,7 @@ class Settings:
     max_memory: float
     peer_rate: float
     peer_burst: int
+    peer_calls: int
 
 
 def parse(arguments: Sequence[str] | None = None) -> Settings:
@@ -44,6 +48,9 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     check_range(given, "max_memory", 0.01, 1)
     check_range(given, "peer_rate", 0, 10**9)
     check_range(given, "peer_burst", 1, 10**9)
+    if given.peer_calls is None:  # where addresses tell nobody apart, their calls do not either
+        given.peer_calls = _PEER_CALLS if given.peer_rate else 0
+    check_range(given, "peer_calls", 0, 10**6)
     return Settings(
         streams=given.streams,
         listen=given.listen,
@@ -58,6 +65,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         max_memory=given.max_memory,
         peer_rate=given.peer_rate,
         peer_burst=given.peer_burst,
+        peer_calls=given.peer_calls,
     )
 
 
@@ -110,4 +118,10 @@ def _parser() -> argparse.ArgumentParser:
         help="reports a second from one address, on average; 0: no limit (%(default)s)",
     )
     add("--peer-burst", type=int, default=20_000, help="and at once (%(default)s)")
+    add(
+        "--peer-calls",
+        type=int,
+        help="calls open at once of one address; 0: no limit "
+        f"({_PEER_CALLS}, or none with --peer-rate 0)",
+    )
     return parser

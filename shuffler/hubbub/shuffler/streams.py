@@ -13,6 +13,14 @@ from hubbub.wire.v1.services_pb2 import Reason
 
 __all__ = ["Stream", "StreamTable", "read_stream_table"]
 
+# What a stream may be told. The least batch is the catalog's, too: of fewer reports none hides.
+_RANGES: Final = {
+    "sealed_bytes": (1, 1 << 20),
+    "min_batch": (10, 1_000_000),
+    "epoch_seconds": (60, 366 * 86_400),
+    "grace_seconds": (1, 366 * 86_400),
+}
+_LONGEST_NAME: Final = 256
 # A device's clock may be this far ahead of ours.
 _AHEAD_SECONDS: Final = 600
 
@@ -27,8 +35,10 @@ class Stream:
     grace_seconds: int
 
     def __post_init__(self) -> None:
-        if not all(type(n) is int and n > 0 for n in astuple(self)):
-            raise ValueError("a stream is told by whole numbers above 0")
+        for name, (low, high) in _RANGES.items():
+            number = getattr(self, name)
+            if type(number) is not int or not low <= number <= high:
+                raise ValueError(f"{name} {number!a} is no whole number in [{low}, {high}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,8 @@ class _KeyPeriod:
     def __post_init__(self) -> None:
         if not all(type(n) is int for n in astuple(self)):
             raise ValueError("a key's period is told by whole numbers")
+        if not (0 <= self.id < 2**32 and self.start < self.end):
+            raise ValueError("a key's id is in [0, 2**32), and its period ends after it starts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +100,7 @@ def read_stream_table(path: Path) -> StreamTable:
     try:
         document = json.loads(path.read_bytes())
         return StreamTable(
-            {name: Stream(**fields) for name, fields in document["streams"].items()},
+            {name: _stream(path, name, fields) for name, fields in document["streams"].items()},
             tuple(_KeyPeriod(**fields) for fields in document["keys"]),
         )
     except OSError as error:
@@ -98,4 +110,15 @@ def read_stream_table(path: Path) -> StreamTable:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadParameter(
             f"{path}: not a stream table; make it with: hubbub catalog build"
+        ) from error
+
+
+def _stream(path: Path, name: str, fields: Mapping[str, int]) -> Stream:
+    if not 0 < len(name) <= _LONGEST_NAME:
+        raise ValueError("a stream has a name")
+    try:
+        return Stream(**fields)
+    except ValueError as error:
+        raise BadParameter(
+            f"{path}: stream {name!a}: {error}; make it with: hubbub catalog build"
         ) from error

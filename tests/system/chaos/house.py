@@ -109,7 +109,7 @@ class House:
         (self.home / "log").mkdir(parents=True)
         (self.home / "metrics.toml").write_text(CATALOG)
         make_keys(self.home / "keys")
-        write_certificates(self.home / "tls", [])
+        write_certificates(self.home / "tls", {})
         self._build()
         pool, totals = self._start_redis()
         self.ingests = [self._aggregator(number, totals) for number in range(self.AGGREGATORS)]

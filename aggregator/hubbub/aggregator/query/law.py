@@ -42,7 +42,7 @@ class Shuffler:
     """
 
     def __init__(self, address: str, tls: TlsFolder | None) -> None:
-        self._channel = channel(address, tls=tls)
+        self._channel = channel(address, "shuffler", tls=tls)
         self._told: tuple[float, Terms | None] | None = None
         self._asking = asyncio.Lock()
 

@@ -3,22 +3,22 @@
 import asyncio
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import uvicorn
+from uvicorn.config import Config
 
 from hubbub.aggregator.query import Query
 from hubbub.aggregator.releases import Releases
 from hubbub.aggregator.web.access import Tokens
 from hubbub.aggregator.web.app import make_app
+from hubbub.aggregator.web.lines import Line, Lines
 from hubbub.errors import ServiceUnavailable
 from hubbub.serving import Limiter, TlsFolder
 from hubbub.serving.tls import is_loopback
 
 __all__ = ["HttpFace"]
-
-# What is open and idle costs a file and some memory; past this, connections wait.
-_MOST_CONNECTIONS = 2000
 
 
 class HttpFace:
@@ -26,7 +26,8 @@ class HttpFace:
 
     tls: the folder whose certificate the service shows; browsers need none of their own. tokens:
     the file of who may ask; None for everyone on this machine. rate: requests a second and caller,
-    0 for no limit. origins: of other pages that may ask.
+    0 for no limit. origins: of other pages that may ask. proxies: addresses and networks that are
+    believed when they say for whom they ask (X-Forwarded-For, X-Forwarded-Proto); none without.
 
     Raises:
         ServiceUnavailable: away from this machine without TLS or without tokens.
@@ -43,6 +44,7 @@ class HttpFace:
         tokens: Path | None = None,
         rate: float = 0,
         origins: Collection[str] = (),
+        proxies: Collection[str] = (),
     ) -> None:
         if not is_loopback(address) and (tls is None or tokens is None):
             raise ServiceUnavailable(
@@ -57,18 +59,25 @@ class HttpFace:
             Limiter(rate, max(1, round(20 * rate))),
             origins,
         )
-        files = tls.files() if tls else {}
-        config = uvicorn.Config(
+        if tls:
+            tls.server_context(mutual=False)  # says what is wrong with the files, if anything is
+        certificate, key = tls.pair if tls else (None, None)
+        config = Config(
             app,
             host=host.strip("[]"),
             port=int(port),
-            log_level="warning",
+            http=partial(Line, Lines(proxies)),  # type: ignore[arg-type]  # called, not subclassed
+            ws="none",
+            proxy_headers=bool(proxies),
+            forwarded_allow_ips=list(proxies),
+            log_config=None,
+            # Its errors hold what was sent, and its warnings are strangers'; the guard tells ours.
+            log_level="critical",
             access_log=False,
             server_header=False,
             lifespan="off",  # nothing of ours begins or ends with it
-            limit_concurrency=_MOST_CONNECTIONS,
-            ssl_certfile=files.get("certfile"),
-            ssl_keyfile=files.get("keyfile"),
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
         )
         self._address = address
         self._server = _Unsignalled(config)

@@ -6,6 +6,7 @@ means this machine (DNS rebinding).
 """
 
 import hashlib
+import logging
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from starlette.middleware.cors import CORSMiddleware
 from hubbub.aggregator.web.access import ROLES, Role, Token, Tokens
 from hubbub.aggregator.web.problems import problem
 from hubbub.serving import Limiter, network
+from hubbub.serving.strict import log_fault
 from hubbub.serving.tls import is_loopback
 
 __all__ = ["EVERYONE", "Guard", "allowed", "shared"]
@@ -24,6 +26,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_log: Final = logging.getLogger("hubbub.aggregator.web")
 
 EVERYONE: Final = Token("this machine", ROLES[-1], "", 0)
 """Who asks where no tokens are asked for."""
@@ -69,7 +73,10 @@ class Guard:
             await self._app(scope, receive, send)
             return
         answer = self._refusal(scope) or self._app
-        await answer(scope, receive, _with_headers(send, scope))
+        try:
+            await answer(scope, receive, _with_headers(send, scope))
+        except Exception as error:  # noqa: BLE001 the boundary; who asked was answered already
+            log_fault(_log, f"{scope['method']} of HTTP", error)
 
     def _refusal(self, scope: Scope) -> App | None:
         """What is answered to who may not ask; None to who may."""

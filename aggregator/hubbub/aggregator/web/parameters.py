@@ -12,7 +12,7 @@ from hubbub.aggregator.query.collected import Range
 from hubbub.aggregator.query.working import Asked
 from hubbub.aggregator.web.access import Role
 from hubbub.aggregator.web.guard import allowed
-from hubbub.analysis import CONFIDENCE
+from hubbub.analysis import CONFIDENCE, LEAST_CONFIDENCE, MOST_CONFIDENCE
 
 __all__ = [
     "Candidates",
@@ -22,6 +22,7 @@ __all__ = [
     "Paged",
     "Paging",
     "Put",
+    "Text",
     "listed",
     "needs",
     "strings",
@@ -32,6 +33,7 @@ _EPOCHS = r"^(newest|closed|all|[0-9TZ:+., -]{1,400})$"
 _LONGEST = 200
 _MOST_ROWS = 10_000
 
+# With a limit its characters are looked at, too: half of one, which no encoding has, is malformed.
 Text = Annotated[str, Field(max_length=65_536)]
 Metric = Annotated[str, Path(max_length=_LONGEST, description="its name in the catalog")]
 Last = Annotated[
@@ -61,7 +63,10 @@ class Question:
 
     last: Last = None
     epochs: Epochs = None
-    confidence: Annotated[float, Query(gt=0, lt=1, description="of the intervals")] = CONFIDENCE
+    confidence: Annotated[
+        float,
+        Query(ge=LEAST_CONFIDENCE, le=MOST_CONFIDENCE, description="of the intervals"),
+    ] = CONFIDENCE
     tier: Annotated[
         str | None, Query(pattern=r"^[0-9.]{1,20}$", description="one tier alone, by its epsilon")
     ] = None

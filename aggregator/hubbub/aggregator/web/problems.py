@@ -1,12 +1,13 @@
 """Problems: errors over HTTP, as RFC 9457 has them. What was sent is never told back."""
 
+import json
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 
 from hubbub.errors import (
     BadParameter,
@@ -67,27 +68,32 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
 
 def problem(
     status: int, title: str, detail: str, headers: dict[str, str] | None = None
-) -> JSONResponse:
+) -> Response:
     """An error's answer."""
     body = Problem(title=title, status=status, detail=detail).model_dump()
-    return JSONResponse(body, status_code=status, media_type=_TYPE, headers=headers)
+    # As ASCII: an error may quote a text that no encoding has.
+    return Response(json.dumps(body), status, headers, media_type=_TYPE)
 
 
 def handle_problems(app: FastAPI) -> None:
     """Make every error of this application a problem."""
 
     @app.exception_handler(HubbubError)
-    async def refused(_request: Request, error: HubbubError) -> JSONResponse:
+    async def refused(_request: Request, error: HubbubError) -> Response:
         status = next((s for kind, s in _STATUS.items() if isinstance(error, kind)), 500)
         return problem(status, type(error).__name__, str(error))
 
     @app.exception_handler(RequestValidationError)
-    async def malformed(_request: Request, error: RequestValidationError) -> JSONResponse:
+    async def malformed(_request: Request, error: RequestValidationError) -> Response:
         wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
         return problem(422, "Malformed", "; ".join(wrong))
 
+    @app.exception_handler(Exception)
+    async def fault(_request: Request, _error: Exception) -> Response:
+        return problem(500, "Fault", "a fault of ours; see our log")
+
     @app.exception_handler(HTTPException)
-    async def unknown(request: Request, error: HTTPException) -> JSONResponse:
+    async def unknown(request: Request, error: HTTPException) -> Response:
         headers = dict(error.headers or {})
         if error.status_code == 405:  # noqa: PLR2004 method not allowed
             # The framework names the methods of one route; a path may have several.

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hubbub.aggregator.releases import Answered, Ask, Left, Releases
 from hubbub.aggregator.web.access import Tokens
-from hubbub.aggregator.web.parameters import needs
+from hubbub.aggregator.web.parameters import Text, needs
 from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.privacy.releases import Released
 
@@ -22,12 +22,12 @@ class AskBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    metric: str
-    query: str = Field(description="count, histogram, mean or mode")
-    value: str = Field(default="", description="the value to count")
+    metric: Text
+    query: Text = Field(description="count, histogram, mean or mode")
+    value: Text = Field(default="", description="the value to count")
     epochs: list[Epoch] = Field(default=[], description="closed ones; none: the newest")
-    purpose: str
-    by: str
+    purpose: Text
+    by: Text
 
 
 @dataclass(frozen=True, slots=True)
