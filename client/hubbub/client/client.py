@@ -160,7 +160,8 @@ class Client:
         last = self._reporter.switch(on=False)
         self._sender.stop(_STOP_SECONDS)
         if last:
-            self._state.enter([], [], last)
+            with contextlib.suppress(StateUnusable):  # of another consent, they are never sent
+                self._state.enter([], [], last)
         self._state.consent(on=False, forget=forget, now=self._clock())
         self._reporter.refresh()
         self._sender.await_others(_STOP_SECONDS)

@@ -9,18 +9,37 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from hubbub.client.consent import Consent
+from hubbub.client.ledger import FOREIGN
+from hubbub.client.witness import LOCK_NAME
 from hubbub.errors import StateUnusable
 
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["FILE_NAME", "Damaged", "Database"]
+__all__ = ["FILE_NAME", "Damaged", "Database", "as_text"]
 
 FILE_NAME: Final = "hubbub.sqlite3"
 
 _BUSY_SECONDS: Final = 5.0
 _VERSION: Final = 1
-_DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+# These say that the file cannot be used now. Any other error of SQLite's comes of what is in it:
+# what we ask is always the same.
+_AWAY: Final = {
+    sqlite3.SQLITE_AUTH,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_MISUSE,
+    sqlite3.SQLITE_NOLFS,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+}
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS ledger (metric TEXT PRIMARY KEY, account TEXT) WITHOUT ROWID;
@@ -40,7 +59,14 @@ _parents: Final[list[sqlite3.Connection]] = []
 
 
 class Damaged(StateUnusable):
-    """A table holds what is none of ours: the file is set aside as if SQLite could not read it."""
+    """The file holds what is none of ours, and has been set aside: the next try finds a new one.
+
+    consent: what the person had said, as far as it could still be read.
+    """
+
+    def __init__(self, message: str, consent: Consent | None = None) -> None:
+        super().__init__(message)
+        self.consent = consent
 
 
 class Database:
@@ -128,8 +154,8 @@ class Database:
         with self._alone():
             try:
                 self._connection = self._connect()
-            except sqlite3.DatabaseError as error:
-                if error.sqlite_errorcode not in _DAMAGED:
+            except (sqlite3.Error, *FOREIGN) as error:
+                if not _is_damage(error):
                     raise
                 self._set_aside()
                 self._connection = self._connect()
@@ -137,11 +163,14 @@ class Database:
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
-        # PRIVACY: readable by its owner alone; SQLite gives its other files the same mode.
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        # PRIVACY: readable by its owner alone; SQLite gives its other files the same mode. A file
+        # that is there is not opened: to close it would undo the locks of this process on it.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         connection = sqlite3.connect(
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
+        connection.text_factory = as_text
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
@@ -183,7 +212,7 @@ class Database:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Two processes must not set aside each other's new file."""
-        file = os.open(self._path.with_name("lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        file = os.open(self._path.with_name(LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if sys.platform != "win32":
                 fcntl.flock(file, fcntl.LOCK_EX)
@@ -193,18 +222,37 @@ class Database:
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
+        """The boundary: whatever is wrong with the file leaves here as StateUnusable."""
         try:
             yield
         except Damaged:
-            self._start_over()
+            self._try_to_start_over()
             raise
-        except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", None) in _DAMAGED:
-                self._start_over()
-            raise StateUnusable(
-                f"{self._path}: {error}; free space there, or give a writable state_dir"
-            ) from error
         except OSError as error:
-            raise StateUnusable(
-                f"{self._path}: {error.strerror}; free space there, or give a writable state_dir"
-            ) from error
+            raise self._unusable(str(error.strerror)) from error
+        except (sqlite3.Error, *FOREIGN) as error:
+            if not _is_damage(error):
+                raise self._unusable(str(error)) from error
+            self._try_to_start_over()
+            raise Damaged(f"{self._path} is damaged, and set aside; try again") from error
+
+    def _try_to_start_over(self) -> None:
+        try:
+            self._start_over()
+        except OSError as error:
+            raise self._unusable(f"cannot be set aside: {error.strerror}") from error
+
+    def _unusable(self, why: str) -> StateUnusable:
+        return StateUnusable(f"{self._path}: {why}; free space there, or give a writable state_dir")
+
+
+def _is_damage(error: Exception) -> bool:
+    if not isinstance(error, sqlite3.Error):
+        return True
+    code = getattr(error, "sqlite_errorcode", None)  # none where Python itself refuses
+    return code is not None and code & 0xFF not in _AWAY
+
+
+def as_text(raw: bytes) -> str:
+    """Text of the file; a bad letter takes the fact that it is in, not all that was asked."""
+    return raw.decode(errors="replace")

@@ -12,7 +12,7 @@ from hubbub.client.database import Damaged
 from hubbub.client.folder_state import FolderState
 from hubbub.client.memory_state import MemoryState
 from hubbub.client.state import State
-from hubbub.client.witness import Witness
+from hubbub.client.witness import Witnesses
 from hubbub.errors import HubbubError, StateUnusable
 
 __all__ = ["log_to_stderr", "state_home", "state_of"]
@@ -46,7 +46,7 @@ def state_of(bundle: Bundle, state_dir: Path | None) -> State:
             return _opened(folder, bundle)  # it was set aside: now with a new file
     except StateUnusable as error:
         _log.warning("going on in memory: %s", error)
-        return MemoryState(witness=Witness.elsewhere(folder))
+        return MemoryState(witnesses=Witnesses(folder))
 
 
 def _opened(folder: Path, bundle: Bundle) -> FolderState:
