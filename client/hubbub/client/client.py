@@ -114,10 +114,9 @@ class Client:
         transport = GrpcTransport(
             told.shuffler or bundle.shuffler, roots=bundle.roots, insecure=insecure
         )
-        state = MemoryState() if told.disabled else state_of(bundle, told.state_dir)
         return cls(
             bundle,
-            state,
+            MemoryState() if told.disabled else state_of(bundle, told.state_dir),
             transport,
             hold_seconds=told.hold_seconds,
             strict=told.strict,
@@ -242,7 +241,9 @@ class Client:
                 time.sleep(wait)
         except StateUnusable as error:
             self._sender.say_once("state", "reports wait in memory: %s", error)
-            return False
+        except Exception as error:  # noqa: BLE001 a fault of ours is no business of the app's
+            self._sender.say_once("fault", "sending failed: %s", type(error).__name__)
+        return False
 
     def _close(self, timeout: float, *, patient: bool) -> bool:
         if self._closed:

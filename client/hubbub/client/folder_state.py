@@ -61,6 +61,8 @@ class FolderState:
         self._database = Database(folder / FILE_NAME)
         self._watch = Watch(folder, clock)
         try:
+            with contextlib.suppress(Damaged):
+                self.standing()
             self.standing()
         except BaseException:
             self._database.close()
@@ -134,7 +136,10 @@ class FolderState:
             fresh = [(number, drawn) for number, drawn in records if number > done]
             if fresh:
                 yield path.name, fresh
-            path.unlink(missing_ok=True)
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise StateUnusable(f"{path}: {error.strerror}; delete it") from error
             with self._transaction() as rows:
                 tables.bury(rows, path.name)
 
