@@ -9,6 +9,7 @@ import pytest
 
 from hubbub.catalog import Bundle, OpeningKey, read_opening_keys, stream_table
 from tests.unit.bundles import DAY, Signed, make_signed
+from tests.unit.devices import Device
 
 CATALOG = """
 shuffler = "127.0.0.1:7070"
@@ -92,6 +93,15 @@ def made(signed: Signed) -> Made:
     streams.write_text(stream_table(signed.bundle))
     opening = read_opening_keys(signed.keys / "opening.keys.json")
     return Made(signed.path.parent, signed.path, streams, signed.bundle, opening)
+
+
+@pytest.fixture
+def device(signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    made = Device(signed, tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,53 +18,7 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.client.witness import Witness, Witnesses
 from hubbub.errors import StateUnusable
 from tests.unit.bundles import DAY, Signed
-
-DATABASE = "hubbub.sqlite3"
-
-
-class Device:
-    """One app on one device, started again and again; `shuffler` sees what left."""
-
-    def __init__(self, signed: Signed, home: Path) -> None:
-        self.folder = home / "state"
-        self.shuffler = FakeShuffler()
-        self.now = float(signed.bundle.keys[0].start + 10 * DAY)
-        self._signed = signed
-        self._started: list[Client] = []
-
-    def start(self) -> Client:
-        client = Client(
-            self._signed.bundle,
-            state_of(self._signed.bundle, self.folder, lambda: self.now),
-            self.shuffler,
-            hold_seconds=None,
-            clock=lambda: self.now,
-        )
-        self._started.append(client)
-        return client
-
-    def left(self) -> list[str]:
-        """The streams of the reports that left, each report once."""
-        return sorted(stream for stream, _ in {(r.stream, r.sealed) for r in self.shuffler.reports()})
-
-    @property
-    def witness(self) -> Path:
-        return self.folder.with_name("state.witness")
-
-    def close(self) -> None:
-        for client in self._started:
-            client.close(0)
-
-
-@pytest.fixture
-def device(
-    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Device]:
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
-    made = Device(signed, tmp_path)
-    yield made
-    made.close()
+from tests.unit.devices import DATABASE, Device
 
 
 def _forget_files(folder: Path) -> None:
@@ -329,9 +283,10 @@ def test_a_no_survives_a_kill_between_its_two_writes(
         write(self, known)  # type: ignore[arg-type]
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched:
         patched.setattr(Witness, "write", killed)
-        client.disable()
+        with pytest.raises(KeyboardInterrupt):
+            client.disable()
     again = device.start()
     assert again.report("theme", "dark") is Outcome.DISABLED
     assert again.waiting == 0
@@ -345,9 +300,10 @@ def test_a_no_is_kept_though_its_witness_cannot_be_written(
     def full(*_: object) -> None:
         raise StateUnusable("no space left; free space there")
 
-    with monkeypatch.context() as patched, pytest.raises(StateUnusable, match="no space left"):
+    with monkeypatch.context() as patched:
         patched.setattr(Witness, "write", full)
-        client.disable()
+        with pytest.raises(StateUnusable, match="no space left"):
+            client.disable()
     assert device.start().report("theme", "dark") is Outcome.DISABLED
     _overwrite(device)
     assert device.start().report("theme", "dark") is Outcome.DISABLED, "the next start told it"
@@ -392,14 +348,18 @@ def test_forgetting_where_the_folder_cannot_be_used_stops_and_says_what_it_canno
 def _copy(device: Device, to: str) -> None:
     for suffix in ("", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
-            shutil.copy(device.folder / f"{DATABASE}{suffix}", device.folder.parent / f"{to}{suffix}")
+            shutil.copy(
+                device.folder / f"{DATABASE}{suffix}", device.folder.parent / f"{to}{suffix}"
+            )
 
 
 def _put_back(device: Device, copy: str) -> None:
     """Over the live file, in place, as `cp` does."""
     for suffix in ("", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
-            shutil.copy(device.folder.parent / f"{copy}{suffix}", device.folder / f"{DATABASE}{suffix}")
+            shutil.copy(
+                device.folder.parent / f"{copy}{suffix}", device.folder / f"{DATABASE}{suffix}"
+            )
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -427,7 +387,7 @@ def test_an_older_file_copied_over_the_live_one_is_never_believed(
 
 
 def test_two_histories_of_one_file_send_one_report(device: Device) -> None:
-    """The second history is as long as the first, and the copy of each holds a report that waits."""
+    """The second is as long as the first, and the copy of each holds a report that waits."""
     client = device.start()
     _copy(device, "before")
     for history in ("one", "two"):
@@ -519,7 +479,8 @@ def test_a_lost_state_of_version_0_1_is_off_and_its_budget_is_spent(device: Devi
     assert client.report("theme", "dark") is Outcome.DISABLED
     client.enable()
     assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
-    assert client.report("homepage", "a.example") is Outcome.QUEUED, "its accounts were known"
+    spent = {metric.name: metric.spent for metric in client.ledger().metrics}
+    assert spent["theme"] > 0.99
 
 
 def test_version_0_1_beside_this_one_is_no_damage(device: Device) -> None:
@@ -569,7 +530,7 @@ def test_processes_without_a_folder_share_one_budget(
     """theme: one report a day. crashed: three an hour, epsilon 2 of 10 for life."""
     device.folder.write_text("a file")
     spawn = multiprocessing.get_context("spawn")
-    for hour in range(3):
+    for hour in range(2):
         started = [
             spawn.Process(
                 target=_report_without_a_folder,
@@ -581,7 +542,7 @@ def test_processes_without_a_folder_share_one_budget(
                     str(tmp_path / f"left-{hour}-{n}"),
                 ),
             )
-            for n in range(4)
+            for n in range(3)
         ]
         for process in started:
             process.start()

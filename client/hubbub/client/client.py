@@ -61,9 +61,7 @@ class Client:
         coins: BitSource | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._bundle = bundle
-        self._state = state
-        self._transport = transport
+        self._bundle, self._state, self._transport = bundle, state, transport
         self._disabled = disabled
         self._clock = clock
         self._closed = False
@@ -159,7 +157,7 @@ class Client:
         last = self._reporter.switch(on=False)
         self._sender.stop(_STOP_SECONDS)
         if last:
-            with contextlib.suppress(StateUnusable):  # of another consent, they are never sent
+            with contextlib.suppress(StateUnusable):
                 self._state.enter([], [], last)
         self._state.consent(on=False, forget=forget, now=self._clock())
         self._reporter.refresh()

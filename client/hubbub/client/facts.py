@@ -17,7 +17,8 @@ from hubbub.client.database import Damaged
 from hubbub.client.device import SECRET_BYTES
 from hubbub.client.known import Known
 from hubbub.client.ledger import FOREIGN, Account, load_accounts
-from hubbub.client.state import DISABLED, Standing
+from hubbub.client.standing import Standing
+from hubbub.client.state import DISABLED
 from hubbub.client.tables import Rows, meta, purge, set_meta
 
 __all__ = [

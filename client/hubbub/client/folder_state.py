@@ -16,6 +16,7 @@ from hubbub.client.consent import turned
 from hubbub.client.database import FILE_NAME, Damaged, Database
 from hubbub.client.journal import orphans
 from hubbub.client.notes import Notes
+from hubbub.client.standing import Standing
 from hubbub.client.state import (
     DISABLED,
     Bounds,
@@ -23,7 +24,6 @@ from hubbub.client.state import (
     Dropped,
     Entry,
     Kept,
-    Standing,
     Waiting,
     admit,
     fitting,
@@ -110,15 +110,7 @@ class FolderState:
         with self._transaction(durable=True) as rows:
             standing, done = facts.standing(rows), tables.done(rows, name)
             kept, refused = admit([e for e in entries if e.number > done], standing)
-            rows.executemany(
-                "INSERT INTO reports (stream, epoch, key_id, payload, sealed, late, made)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (d.stream, d.epoch, e.key_id, d.payload, e.sealed, e.late, d.made)
-                    for e in kept
-                    for d in (e.drawn,)
-                ],
-            )
+            tables.insert(rows, kept)
             facts.save(rows, {e.metric.family: standing.account(e.metric) for e in kept})
             dropped = [*lost, *refused, *tables.overflow(rows, self._bounds)]
             tables.count(rows, (one.reason for one in dropped))

@@ -11,6 +11,7 @@ from dataclasses import replace
 from hubbub.client.consent import turned
 from hubbub.client.device import SECRET_BYTES
 from hubbub.client.shared import Shared
+from hubbub.client.standing import Standing
 from hubbub.client.state import (
     DISABLED,
     HISTORY,
@@ -20,7 +21,6 @@ from hubbub.client.state import (
     Dropped,
     Entry,
     Kept,
-    Standing,
     Waiting,
     admit,
     excess,

@@ -60,7 +60,7 @@ class Shared:
         consent, mishaps = mine.consent or standing.consent, ["state_lost"] * bool(told)
         traces = told or self._witnesses.damaged() or self._witnesses.traces()
         if first and traces and not any(known.consent for known in told):
-            consent = unknown(consent, told, self._clock())
+            consent = unknown(consent, self._clock())
             mishaps.append(CONSENT_UNKNOWN)
             _log.warning(
                 "%s cannot be used, and what the person said of reporting is not known: it is off "

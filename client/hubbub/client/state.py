@@ -23,7 +23,6 @@ __all__ = [
     "Dropped",
     "Entry",
     "Kept",
-    "Standing",
     "State",
     "Waiting",
     "admit",

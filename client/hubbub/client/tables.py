@@ -17,6 +17,7 @@ from hubbub.client.state import (
     SENT,
     Bounds,
     Dropped,
+    Entry,
     Kept,
     Waiting,
     excess,
@@ -29,6 +30,7 @@ __all__ = [
     "done",
     "draw",
     "give_up_late",
+    "insert",
     "kept",
     "leaving",
     "meta",
@@ -74,6 +76,19 @@ def bury(rows: Rows, journal: str) -> None:
 def count(rows: Rows, names: Iterable[str]) -> None:
     """Count what was given up, or what befell the state."""
     _change(rows, Counter(names))
+
+
+def insert(rows: Rows, entries: Iterable[Entry]) -> None:
+    """Let reports wait to be sent."""
+    rows.executemany(
+        "INSERT INTO reports (stream, epoch, key_id, payload, sealed, late, made)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (d.stream, d.epoch, e.key_id, d.payload, e.sealed, e.late, d.made)
+            for e in entries
+            for d in (e.drawn,)
+        ],
+    )
 
 
 def leaving(rows: Rows, now: float, claim_seconds: float) -> int:

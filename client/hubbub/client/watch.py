@@ -114,7 +114,7 @@ class Watch:
         lost = damaged or self._witnesses.damaged() or self._witnesses.traces()
         names = ["state_lost"] * bool(told)
         if (told or lost) and not any(known.consent for known in told):
-            mine = replace(mine, consent=unknown(_said(mine), told, self._clock()))
+            mine = replace(mine, consent=unknown(_said(mine), self._clock()))
             names.append(CONSENT_UNKNOWN)
             _log.warning(
                 "%s: a state was lost, and with it what the person said of reporting: it is off "
@@ -158,14 +158,13 @@ class Watch:
                 path.write_bytes(b"There was a state here.\n")
 
 
-def unknown(consent: Consent, told: list[Known], now: float) -> Consent:
+def unknown(consent: Consent, now: float) -> Consent:
     """A no, where a state was lost and nothing is known of consent.
 
-    Where nobody knows what was spent either, the epochs that run now are over too.
+    Nor does anybody know all that was spent: the epochs that run now are over.
     """
     generation = turned(consent.generation, on=False)
-    since = consent.since if told else max(consent.since, now)
-    return replace(consent, generation=generation, since=since)
+    return replace(consent, generation=generation, since=max(consent.since, now))
 
 
 def _said(known: Known) -> Consent:

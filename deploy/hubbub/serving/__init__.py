@@ -20,7 +20,7 @@ from hubbub.serving.redis_client import connect_redis
 from hubbub.serving.redis_server import RedisServer, script
 from hubbub.serving.server import Server, channel
 from hubbub.serving.stages import Stages
-from hubbub.serving.strict import come_back
+from hubbub.serving.strict import come_back, refuse
 from hubbub.serving.tls import TlsFolder
 from hubbub.serving.tracing import continued, headers
 from hubbub.serving.window import Window
@@ -46,6 +46,7 @@ __all__ = [
     "end_with_parent",
     "headers",
     "network",
+    "refuse",
     "replace_file",
     "run_service",
     "script",

@@ -12,10 +12,11 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from hubbub.serving.tls import common_name
 
-__all__ = ["Admit", "Strict", "come_back"]
+__all__ = ["Admit", "Strict", "come_back", "refuse"]
 
 _log: Final = logging.getLogger("hubbub.serving")
 _random: Final = secrets.SystemRandom()
+_MARK: Final = ("hubbub-refused", "for-good")
 _HEALTH: Final = "/grpc.health."
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -32,6 +33,15 @@ async def come_back(context: Context, wait_seconds: float, why: str) -> NoReturn
     await context.abort(
         grpc.StatusCode.RESOURCE_EXHAUSTED, why, (("grpc-retry-pushback-ms", str(hint)),)
     )
+    raise AssertionError("abort does not return")
+
+
+async def refuse(context: Context, why: str) -> NoReturn:
+    """Refuse a call for good: INVALID_ARGUMENT, with a mark that no proxy would make.
+
+    A caller that finds it need never send the same bytes again.
+    """
+    await context.abort(grpc.StatusCode.INVALID_ARGUMENT, why, (_MARK,))
     raise AssertionError("abort does not return")
 
 
@@ -75,12 +85,10 @@ class Strict(grpc.aio.ServerInterceptor):
             try:
                 request: Message = parse(raw)
             except DecodeError:
-                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "not the message expected")
+                await refuse(context, "not the message expected")
             # PRIVACY: what we do not know could carry an identifier, so nobody gets to see it.
             if len(UnknownFieldSet(request)):
-                await context.abort(
-                    grpc.StatusCode.INVALID_ARGUMENT, "fields that this version does not know"
-                )
+                await refuse(context, "fields that this version does not know")
             try:
                 return await behave(request, context)
             except grpc.aio.AbortError:
