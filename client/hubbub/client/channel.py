@@ -13,9 +13,9 @@ from hubbub.wire.v1.services_pb2_grpc import ShufflerStub
 
 __all__ = ["Channel"]
 
-# That the same bytes can never be taken is believed of a shuffler alone, which marks it so. A server
-# that is killed, restarted or cut off, a proxy, a gateway answer with any code there is: gRPC makes
-# one of each HTTP status, UNIMPLEMENTED of a 404. A report given up then would be lost.
+# That the same bytes can never be taken is believed of a shuffler alone, which marks it so. Servers
+# that are killed, restarted or cut off, proxies and gateways answer with any code there is: gRPC
+# makes one of each HTTP status, UNIMPLEMENTED of a 404. A report given up then would be lost.
 _FOR_GOOD: Final = grpc.StatusCode.INVALID_ARGUMENT
 _MARK: Final = ("hubbub-refused", "for-good")
 _HINT: Final = "grpc-retry-pushback-ms"
