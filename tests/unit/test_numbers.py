@@ -45,7 +45,7 @@ class Level(IntEnum):
 
 
 NUMBERS = (0, 1, 100, 0.0, -0.0, 1e-320, 99.9, 10**2, Level.LOW, np.float64(7.5))
-NONE = (
+NONE: tuple[Any, ...] = (
     10**400,
     -(10**400),
     2**1024,
@@ -78,7 +78,7 @@ NONE = (
 
 
 @pytest.fixture(scope="module")
-def client_of(tmp_path_factory: pytest.TempPathFactory) -> Any:  # noqa: ANN401 a function
+def client_of(tmp_path_factory: pytest.TempPathFactory) -> Any:
     path: Path = tmp_path_factory.mktemp("catalog") / "metrics.toml"
     path.write_text(
         CATALOG

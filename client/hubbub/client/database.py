@@ -196,9 +196,12 @@ class Database:
 
         Another process may have been here before us: then the file is another one already.
         """
-        with self._alone():
-            if self._is_ours():
-                self._set_aside()
+        try:
+            with self._alone():
+                if self._is_ours():
+                    self._set_aside()
+        except OSError as error:
+            raise self._unusable(f"cannot be set aside: {error.strerror}") from error
         self._let_go()
 
     def _set_aside(self) -> None:
@@ -218,6 +221,10 @@ class Database:
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
         finally:
+            if sys.platform != "win32":
+                fcntl.flock(
+                    file, fcntl.LOCK_UN
+                )  # to close is not enough where a fork has copied it
             os.close(file)
 
     @contextlib.contextmanager
@@ -226,31 +233,23 @@ class Database:
         try:
             yield
         except Damaged:
-            self._try_to_start_over()
+            self._start_over()
             raise
         except OSError as error:
             raise self._unusable(str(error.strerror)) from error
         except (sqlite3.Error, *FOREIGN) as error:
             if not _is_damage(error):
                 raise self._unusable(str(error)) from error
-            self._try_to_start_over()
-            raise Damaged(f"{self._path} is damaged, and set aside; try again") from error
-
-    def _try_to_start_over(self) -> None:
-        try:
             self._start_over()
-        except OSError as error:
-            raise self._unusable(f"cannot be set aside: {error.strerror}") from error
+            raise Damaged(f"{self._path} is damaged, and set aside; try again") from error
 
     def _unusable(self, why: str) -> StateUnusable:
         return StateUnusable(f"{self._path}: {why}; free space there, or give a writable state_dir")
 
 
 def _is_damage(error: Exception) -> bool:
-    if not isinstance(error, sqlite3.Error):
-        return True
     code = getattr(error, "sqlite_errorcode", None)  # none where Python itself refuses
-    return code is not None and code & 0xFF not in _AWAY
+    return not isinstance(error, sqlite3.Error) or (code is not None and code & 0xFF not in _AWAY)
 
 
 def as_text(raw: bytes) -> str:

@@ -124,6 +124,7 @@ class Witness:
         try:
             yield
         finally:
+            fcntl.flock(file, fcntl.LOCK_UN)  # to close is not enough where a fork has copied it
             os.close(file)
 
     def _load(self) -> Known | None:
