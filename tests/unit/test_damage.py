@@ -395,3 +395,25 @@ def test_a_client_whose_state_cannot_be_read_at_first_waits_for_it(device: Devic
         assert client.report("theme", "dark") is Outcome.NO_STATE
     client.flush(5)
     assert client.report("theme", "dark") is Outcome.QUEUED
+
+
+def test_while_the_disk_is_full_reports_wait_and_limits_hold(device: Device) -> None:
+    client = device.start()
+    assert isinstance(client._state, FolderState)
+    rows = client._state._database._open()
+    (pages,) = rows.execute("PRAGMA page_count").fetchone()
+    rows.execute(f"PRAGMA max_page_count = {pages}")  # as SQLite says it of a full disk
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        while True:
+            rows.execute("INSERT INTO reports (stream, fate) VALUES ('homepage', 'sent')")
+    for n in range(10):
+        assert client.report("homepage", f"{n}.example") is not Outcome.FAILED
+    assert client.report("theme", "dark") is Outcome.QUEUED
+    assert not client.flush(5)
+    assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
+    assert device.left() == []
+    assert client.dropped == {}
+    rows.execute("PRAGMA max_page_count = 1000000")
+    assert client.flush(30)
+    assert device.left().count("theme") == 1
+    assert client.ledger().counts == {}
