@@ -10,12 +10,15 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from hubbub.catalog import epoch_at
 from hubbub.client import Bounds, FolderState, MemoryState, State
+from hubbub.client.consent import Consent
 from hubbub.client.journal import Journal, orphans
+from hubbub.client.known import Known
 from hubbub.client.state import SENT, Drawn, Dropped, Entry
 from hubbub.client.witness import Witnesses
 from hubbub.errors import StateUnusable
@@ -489,13 +492,41 @@ def test_a_witness_folder_that_others_can_write_is_not_used(
     witness = Witnesses(tmp_path / "s").elsewhere
     witness._path.parent.mkdir()
     assert witness.usable()
-    witness._path.parent.chmod(0o777)
-    if os.getuid():
+    for told in (b"{", Known("planted", 9, "head", {}, Consent(generation=1)).document()):
+        witness._path.write_bytes(told)
+        witness._path.parent.chmod(0o777)
         assert not witness.usable()
+        assert Witnesses(tmp_path / "s").told() == []
+        assert FolderState(tmp_path / "s").standing().on, "who may write there says nothing to us"
+        witness._path.parent.chmod(0o700)
+        for path in tmp_path.glob("s*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     shutil.rmtree(witness._path.parent)
     witness._path.parent.symlink_to(tmp_path)
-    if os.getuid():
-        assert not witness.usable()
+    assert not witness.usable()
+
+
+def test_a_killed_process_without_a_folder_leaves_too_much_charged_and_never_too_little(
+    tmp_path: Path, entry_of: Callable[..., Entry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    _enter(MemoryState(witnesses=Witnesses(tmp_path / "s")), entry_of("theme", TODAY))
+    after = MemoryState(witnesses=Witnesses(tmp_path / "s"))
+    assert _enter(after, entry_of("theme", TODAY)) == [Dropped("theme", "already_reported")]
+
+
+def test_without_locks_nothing_leaves_where_the_folder_cannot_be_used(
+    tmp_path: Path, entry_of: Callable[..., Entry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("hubbub.client.witness.sys", SimpleNamespace(platform="win32"))
+    state = MemoryState(witnesses=Witnesses(tmp_path / "s"))
+    assert not state.standing().may_send
+    with pytest.raises(StateUnusable):
+        _enter(state, entry_of("theme", TODAY))
+    with pytest.raises(StateUnusable):
+        state.consent(on=False, forget=False, now=NOW)
+    assert not state.standing().on
 
 
 def test_a_state_that_cannot_be_is_refused_with_the_remedy(tmp_path: Path) -> None:

@@ -50,8 +50,10 @@ class Witness:
     def read(self) -> Known | None:
         """What it says now; None if there is none, or `is_damaged`."""
         try:
-            found = os.lstat(self._path)
+            found = os.lstat(self._path) if self._is_ours() else None
         except (OSError, ValueError):
+            found = None
+        if found is None:
             self._seen, self._known, self.is_damaged = None, None, False
             return None
         seen = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
@@ -128,8 +130,6 @@ class Witness:
             os.close(file)
 
     def _load(self) -> Known | None:
-        if self._shared and not self._is_ours():
-            return None
         try:
             file = os.open(self._path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
             with os.fdopen(file, "rb") as opened:
