@@ -505,8 +505,8 @@ def test_a_no_said_by_version_0_1_beside_this_one_is_a_no(device: Device) -> Non
     assert device.start().report("theme", "dark") is Outcome.DISABLED
 
 
-def _report_without_a_folder(
-    path: Path, folder: Path, temporary: str, now: float, leave: str
+def _report_on_and_on(  # noqa: PLR0917 another process gets all it needs
+    path: Path, folder: Path, temporary: str, now: float, leave: str, rounds: int
 ) -> None:
     import tempfile
 
@@ -517,11 +517,14 @@ def _report_without_a_folder(
     client = Client(
         bundle, state_of(bundle, folder), shuffler, hold_seconds=None, clock=lambda: now
     )
-    for _ in range(5):
+    for _ in range(rounds):
+        with contextlib.suppress(StateUnusable):
+            client._reporter.refresh()
         client.report("theme", "dark")
         client.report("crashed", "yes")
         client.flush(5)
-    Path(leave).write_text("\n".join(report.stream for report in shuffler.reports()))
+    distinct = {report.sealed: report.stream for report in shuffler.reports()}
+    Path(leave).write_text("\n".join(distinct.values()))
 
 
 def test_processes_without_a_folder_share_one_budget(
@@ -533,13 +536,14 @@ def test_processes_without_a_folder_share_one_budget(
     for hour in range(2):
         started = [
             spawn.Process(
-                target=_report_without_a_folder,
+                target=_report_on_and_on,
                 args=(
                     signed.path,
                     device.folder,
                     str(tmp_path / "tmp"),
                     device.now + 3600 * hour,
                     str(tmp_path / f"left-{hour}-{n}"),
+                    3,
                 ),
             )
             for n in range(3)
@@ -553,3 +557,29 @@ def test_processes_without_a_folder_share_one_budget(
     streams = [stream for one in left for stream in one]
     assert streams.count("theme") == 1
     assert streams.count("crashed") == 5
+
+
+def test_files_put_back_under_two_processes_pass_no_limit(
+    device: Device, signed: Signed, tmp_path: Path
+) -> None:
+    """Again and again, by rename: each process may find itself on a file of its own."""
+    device.start().close(0)
+    _copy(device, "before")
+    spawn = multiprocessing.get_context("spawn")
+    places = [str(tmp_path / f"left-{n}") for n in range(2)]
+    shared = (signed.path, device.folder, str(tmp_path / "tmp"), device.now)
+    started = [
+        spawn.Process(target=_report_on_and_on, args=(*shared, place, 25)) for place in places
+    ]
+    for process in started:
+        process.start()
+    while any(process.is_alive() for process in started):
+        for suffix in ("-wal", "-shm"):
+            (device.folder / f"{DATABASE}{suffix}").unlink(missing_ok=True)
+        shutil.copy(tmp_path / "before", tmp_path / "copy")
+        (tmp_path / "copy").rename(device.folder / DATABASE)
+        started[0].join(0.03)
+    assert [process.exitcode for process in started] == [0, 0]
+    streams = [stream for place in places for stream in Path(place).read_text().split()]
+    assert streams.count("theme") <= 1
+    assert streams.count("crashed") <= 3

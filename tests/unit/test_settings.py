@@ -66,6 +66,13 @@ def test_a_wrong_setting_is_named_with_the_remedy(variable: str, text: str, reme
         Settings.read({f"HUBBUB_{variable}": text})
 
 
+@pytest.mark.parametrize("path", ["a\0b", "\ud800", b"bytes", 7, ["a"]])
+@pytest.mark.parametrize("name", ["bundle", "state_dir"])
+def test_what_is_no_path_is_no_setting(name: str, path: Any) -> None:
+    with pytest.raises(BadParameter, match=f"{name} is not a path"):
+        Settings.read({}, **{name: path})
+
+
 def test_the_environment_alone_starts_a_client(
     signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

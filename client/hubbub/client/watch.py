@@ -40,9 +40,12 @@ class Watch:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """While a process that cannot use the folder charges what it sends, wait for it."""
+        """Keep all other processes out, also those that cannot use the folder. StateUnusable.
+
+        SQLite's own locks are gone where its files were put back under a process that runs.
+        """
         elsewhere = self._witnesses.elsewhere
-        with elsewhere.alone(always=False):
+        with self._witnesses.chosen.alone(), elsewhere.alone(always=False):
             yield
             # Committed: the folder knows now what was known elsewhere.
             self._given_up += self._purged
