@@ -93,10 +93,11 @@ def _parse(variable: str, text: str, parser: Callable[[str], Any]) -> Any:  # no
 def _path(name: str, given: str | os.PathLike[str]) -> Path:
     try:
         path = Path(given)
-        if b"\0" in os.fsencode(path):
-            raise ValueError
+        whole = b"\0" not in os.fsencode(path)
     except (TypeError, ValueError):
-        raise BadParameter(f"{name} is not a path; give a file or a folder") from None
+        whole = False
+    if not whole:
+        raise BadParameter(f"{name} is not a path; give a file or a folder")
     return path
 
 
