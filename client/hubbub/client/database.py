@@ -5,7 +5,8 @@ import os
 import sqlite3
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
@@ -72,11 +73,13 @@ class Damaged(StateUnusable):
 class Database:
     """One process's way to the file. Raises StateUnusable wherever the file cannot be used.
 
+    alone: keeps other processes out for a transaction, whatever became of the file.
     damaged: how often a damaged file was set aside, until whoever counts that sets it back.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, alone: Callable[[], AbstractContextManager[None]]) -> None:
         self._path = path
+        self._apart = alone
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
@@ -89,7 +92,7 @@ class Database:
 
         durable: on the disk before this returns, where a power cut cannot take it back.
         """
-        with self._lock, self._errors():
+        with self._lock, self._errors(), self._apart():
             connection = self._open()
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")

@@ -58,8 +58,8 @@ class FolderState:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise StateUnusable(f"{folder}: {error.strerror}; give a writable state_dir") from error
-        self._database = Database(folder / FILE_NAME)
         self._watch = Watch(folder, clock)
+        self._database = Database(folder / FILE_NAME, self._watch.alone)
         try:
             with contextlib.suppress(Damaged):
                 self.standing()
@@ -245,10 +245,7 @@ class FolderState:
         """PRIVACY: the watch has looked before anything in the file is believed."""
         is_new = self._database.is_new
         try:
-            with (
-                self._watch.alone(),
-                self._database.transaction(durable=durable or is_new) as rows,
-            ):
+            with self._database.transaction(durable=durable or is_new) as rows:
                 before = rows.total_changes
                 self._watch.look(rows, damaged=self._database.damaged)
                 yield rows
