@@ -31,6 +31,7 @@ class Watch:
         self._clock = clock
         self._salvaged: Consent | None = None
         self._first = True
+        self._heard: Known | None = None
         self._purged: list[Dropped] = []
         self._given_up: list[Dropped] = []
 
@@ -52,7 +53,7 @@ class Watch:
             if self._first:
                 self._mark()
             self._salvaged, self._first = None, False
-            if elsewhere.read():
+            if self._heard and elsewhere.read() is self._heard:
                 with contextlib.suppress(OSError):
                     elsewhere.remove()
 
@@ -61,7 +62,7 @@ class Watch:
 
         damaged: how often a file was set aside since the last look.
         """
-        self._purged = []
+        self._purged, self._heard = [], self._witnesses.elsewhere.read()
         tables.count(rows, ["state_damaged"] * damaged)
         chosen = self._witnesses.chosen
         chosen.read()
@@ -140,10 +141,9 @@ class Watch:
             put_back = True
             names = ["state_rolled_back" if newest.state == mine.state else "state_lost"]
             now = agree(now, newest)
-        elsewhere = self._witnesses.elsewhere.read()
-        if elsewhere:
+        if self._heard:
             names.append("state_lost")
-            now = agree(now, elsewhere)
+            now = agree(now, self._heard)
         if self._salvaged:
             now = replace(now, consent=agreed(_said(now), self._salvaged, ordered=False))
         if now != mine:
