@@ -17,6 +17,7 @@ from hubbub.client.testing import memory_client
 from tests.moment import now
 from tests.surroundings import forget_the_caller
 from tests.unit.bundles import DAY, Signed, make_signed
+from tests.unit.devices import Device
 
 forget_the_caller(os.environ)
 
@@ -135,6 +136,15 @@ def made(signed: Signed) -> Made:
     streams.write_text(stream_table(signed.bundle))
     opening = read_opening_keys(signed.keys / "opening.keys.json")
     return Made(signed.path.parent, signed.path, streams, signed.bundle, opening)
+
+
+@pytest.fixture
+def device(signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    made = Device(signed, tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError, Message
 
 from hubbub.aggregator.fold import fold, honest
 from hubbub.catalog import (
+    Bundle,
     open_bundle,
     open_sealed,
     read_catalog,
@@ -27,8 +28,15 @@ from hubbub.catalog import (
 )
 from hubbub.catalog.text import to_text
 from hubbub.cli.rappor_files import read_collection, read_map
-from hubbub.client import journal
+from hubbub.client import Client, Outcome, journal
+from hubbub.client.channel import _reason
+from hubbub.client.consent import Consent
+from hubbub.client.database import FILE_NAME
+from hubbub.client.known import Known, agree
+from hubbub.client.ledger import FOREIGN, Account, merge
+from hubbub.client.starting import state_of
 from hubbub.client.state import Drawn
+from hubbub.client.testing import FakeShuffler
 from hubbub.errors import (
     BadParameter,
     BadPayload,
@@ -36,11 +44,12 @@ from hubbub.errors import (
     CatalogInvalid,
     HubbubError,
     KeysUnusable,
+    StateUnusable,
 )
 from hubbub.mechanisms import REGISTRY, Layout
 from hubbub.serving import Window
 from hubbub.shuffler.streams import read_stream_table
-from hubbub.wire.v1.services_pb2 import Batch, EstimateRequest, Range, SubmitRequest
+from hubbub.wire.v1.services_pb2 import Batch, EstimateRequest, Range, SubmitRequest, SubmitResponse
 from tests.conftest import CATALOG
 from tests.unit.bundles import DAY, make_signed
 
@@ -118,6 +127,10 @@ def decoders() -> Mapping[str, Target]:
         ),
         "window": Target([b"theme:20000", b"theme/0.5:1"], named),
         "journal": Target([_journal()], lambda data: _read_all(journal._records(data))),
+        "witness": Target([_known().document(), _witness_of_0_1()], _heard),
+        "account": Target([json.dumps(_known().accounts["theme"].data()).encode()], _charged),
+        "answer": Target([_answer(1), _answer(99)], _settled),
+        "state": _state(folder / "state", signed.bundle),
         **_rappor(folder),
     }
     for name, mechanism in REGISTRY.items():
@@ -170,6 +183,73 @@ def _journal() -> bytes:
     body = journal._encode(drawn)
     head = journal._RECORD.pack(len(body), 1, zlib.crc32(body, 1))
     return head + body + struct.pack("<I", 0)
+
+
+def _known() -> Known:
+    account = Account(1.5, 19_990, {20_000: 1}, {}, {20_000: 1.5})
+    return Known("name", 7, "head", {"theme": account}, Consent(2, 0.5, 1.0), ("before",))
+
+
+def _witness_of_0_1() -> bytes:
+    accounts = {"theme": _known().accounts["theme"].data()}
+    return json.dumps({"state": "name", "commits": 7, "accounts": accounts}).encode()
+
+
+def _heard(data: bytes) -> None:
+    """What a witness may say can be taken over, and said again."""
+    with suppress(*FOREIGN):
+        told = Known.load(data)
+        assert Known.load(told.document()).accounts == told.accounts
+        now = agree(_known(), told)
+        assert now.accounts["theme"].spent >= 1.5
+        Known.load(now.document())
+
+
+def _charged(data: bytes) -> None:
+    with suppress(*FOREIGN):
+        account = Account.load(json.loads(data))
+        assert merge(account, _known().accounts["theme"]).reported(20_000) in (None, 1) or (
+            account.epochs[20_000] > 1
+        )
+
+
+def _answer(reason: int) -> bytes:
+    return b"\x0a\x04\x08\x01\x10" + bytes([reason])
+
+
+def _settled(data: bytes) -> None:
+    for refusal in _parsed(SubmitResponse, data).refused:
+        assert _reason(refusal.reason).startswith("refused_")
+
+
+def _state(folder: Path, bundle: Bundle) -> Target:
+    """Whatever is in the file, an app gets its client, and today is reported once."""
+
+    def client() -> Client:
+        state = state_of(bundle, folder, lambda: START + 1000.0)
+        return Client(
+            bundle, state, FakeShuffler(), hold_seconds=None, clock=lambda: START + 1000.0
+        )
+
+    def run(data: bytes) -> None:
+        for path in folder.glob("*.sqlite3*"):
+            path.unlink()
+        (folder / FILE_NAME).write_bytes(data)
+        folder.with_name("state.witness").write_bytes(witness)
+        fuzzed = client()
+        assert fuzzed.report("theme", "dark") in {Outcome.ALREADY_REPORTED, Outcome.DISABLED}
+        fuzzed.flush(1)
+        for asked in (fuzzed.ledger, fuzzed.disable):
+            with suppress(StateUnusable):
+                asked()
+        fuzzed.close(1)
+
+    first = client()
+    first.report("theme", "dark")
+    first.flush(1)
+    first.close(1)
+    witness = folder.with_name("state.witness").read_bytes()
+    return Target([(folder / FILE_NAME).read_bytes()], run)
 
 
 def _file(

@@ -284,9 +284,12 @@ def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
                     await submit(wrong)
                 assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+                told = dict(caught.value.trailing_metadata())
+                assert told["hubbub-refused"] == "for-good", "devices believe nothing else"
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await submit(bytes(LARGEST_SUBMIT_BYTES + 1))
             assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert "hubbub-refused" not in dict(caught.value.trailing_metadata())
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(body())

@@ -13,6 +13,7 @@ from tests.fuzz.methods import AT_ONCE, fuzz
 from tests.fuzz.mutate import mutated
 
 INPUTS = 1000
+SLOW = {"state": 50}  # each is a whole start of a client, with its fsyncs
 REQUESTS = 2000
 
 
@@ -23,6 +24,7 @@ def targets() -> dict[str, Target]:
 
 NAMES = ["submit", "batch", "question", "sealed", "bundle", "bundle_body", "streams"]
 NAMES += ["opening_keys", "public_keys", "catalog", "window", "journal"]
+NAMES += ["witness", "account", "answer", "state"]
 NAMES += ["rappor_params", "rappor_counts", "rappor_map", *(f"payload_{name}" for name in REGISTRY)]
 
 
@@ -37,7 +39,7 @@ def test_a_decoder_answers_or_refuses_whatever_the_bytes(
     target = targets[name]
     examples = [*target.examples, *corpus(name)]
     chance = random.Random(f"7 {name}")
-    for data in [*examples, *(mutated(chance, examples) for _ in range(INPUTS))]:
+    for data in [*examples, *(mutated(chance, examples) for _ in range(SLOW.get(name, INPUTS)))]:
         target.run(data)
 
 

@@ -3,11 +3,8 @@
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
-import grpc
 import pytest
 
 from hubbub.catalog import epoch_at, open_sealed, read_opening_keys, seal_info
@@ -28,8 +25,6 @@ from hubbub.errors import (
     ValueOutOfDomain,
 )
 from hubbub.mechanisms import KeyedBits
-from hubbub.wire.v1.services_pb2 import SubmitRequest, SubmitResponse
-from hubbub.wire.v1.services_pb2_grpc import ShufflerServicer, add_ShufflerServicer_to_server
 from tests.unit.bundles import Signed
 from tests.waiting import HANG_SECONDS
 
@@ -272,30 +267,6 @@ def test_a_closed_connection_is_no_error_of_the_apps() -> None:
     with pytest.raises(NotSent, match="connection_closed") as caught:
         channel.submit([], HANG_SECONDS)
     assert caught.value.retry
-
-
-@pytest.mark.parametrize("code", [c for c in grpc.StatusCode if c is not grpc.StatusCode.OK])
-def test_only_a_refusal_of_the_request_itself_gives_reports_up(code: grpc.StatusCode) -> None:
-    """A real server that answers with each code, and asks for a pause of 1.5 seconds."""
-
-    class Refuses(ShufflerServicer):
-        def Submit(self, request: SubmitRequest, context: Any) -> SubmitResponse:  # noqa: N802
-            del request
-            context.set_trailing_metadata([("grpc-retry-pushback-ms", "1500")])
-            context.abort(code, "refused")
-            return SubmitResponse()
-
-    server = grpc.server(ThreadPoolExecutor(1))
-    add_ShufflerServicer_to_server(Refuses(), server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    transport = GrpcTransport(f"127.0.0.1:{port}", roots=None, insecure=True)
-    with pytest.raises(NotSent, match=code.name.lower()) as caught:
-        transport.submit([], HANG_SECONDS)
-    assert caught.value.retry == (code.name not in {"INVALID_ARGUMENT", "UNIMPLEMENTED"})
-    assert caught.value.after_seconds == 1.5
-    transport.pause()
-    server.stop(0)
 
 
 def test_the_background_thread_sends_without_being_asked(signed: Signed, clock: Clock) -> None:

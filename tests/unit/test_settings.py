@@ -67,6 +67,13 @@ def test_a_wrong_setting_is_named_with_the_remedy(variable: str, text: str, reme
         Settings.read({f"HUBBUB_{variable}": text})
 
 
+@pytest.mark.parametrize("path", ["a\0b", "\ud800", b"bytes", 7, ["a"]])
+@pytest.mark.parametrize("name", ["bundle", "state_dir"])
+def test_what_is_no_path_is_no_setting(name: str, path: Any) -> None:
+    with pytest.raises(BadParameter, match=f"{name} is not a path"):
+        Settings.read({}, **{name: path})
+
+
 def test_the_environment_alone_starts_a_client(
     signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,10 +98,29 @@ def test_disabled_by_the_environment_reports_nothing_and_keeps_nothing(
     monkeypatch.setenv("HUBBUB_DISABLED", "1")
     client = Client.from_bundle(signed.path, insecure=True)
     assert client.report("theme", "dark") is Outcome.DISABLED
-    client.enable()
-    assert client.report("theme", "dark") is Outcome.DISABLED, "the operator's word goes first"
     assert client.close()
     assert not (tmp_path / "xdg").exists()
+
+
+def test_what_a_person_says_in_a_run_that_is_disabled_is_kept(
+    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start() -> Client:
+        return Client.from_bundle(signed.path, insecure=True, state_dir=tmp_path / "s")
+
+    for disable in (True, False):
+        with monkeypatch.context() as patched:
+            patched.setenv("HUBBUB_DISABLED", "1")
+            client = start()
+            client.disable() if disable else client.enable()
+            assert client.report("theme", "dark") is Outcome.DISABLED, "the operator's goes first"
+            assert client.ledger().on != disable
+            assert client.close()
+        client = start()
+        outcome = Outcome.DISABLED if disable else Outcome.QUEUED
+        assert client.report("theme", "dark") is outcome
+        client._disabled = True  # nothing to flush to
+        client.close(0)
 
 
 def _client(signed: Signed, **options: Any) -> Client:

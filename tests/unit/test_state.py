@@ -10,14 +10,17 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from hubbub.catalog import epoch_at
 from hubbub.client import Bounds, FolderState, MemoryState, State
+from hubbub.client.consent import Consent
 from hubbub.client.journal import Journal, orphans
+from hubbub.client.known import Known
 from hubbub.client.state import SENT, Drawn, Dropped, Entry
-from hubbub.client.witness import Witness
+from hubbub.client.witness import Witnesses
 from hubbub.errors import StateUnusable
 from tests.unit.bundles import Signed
 
@@ -415,13 +418,18 @@ def test_a_lost_or_rolled_back_state_cannot_spend_twice(
         shutil.copytree(tmp_path / "backup", folder)
     after = FolderState(folder)
     name = "state_rolled_back" if lost == "rolled back" else "state_lost"
-    assert after.standing().counts == {name: 1}, "noticed"
+    given_up = {"put_back": 1} if lost == "rolled back" else {}  # what waited may have been sent
+    assert after.standing().counts == {name: 1, **given_up}, "noticed"
     refused = _enter(
         after,
         entry_of("theme", TODAY),
         *(entry_of("crashed", epoch) for epoch in (4, 5, 6)),
     )
-    assert refused == [Dropped("theme", "already_reported"), Dropped("crashed", "over_budget")]
+    assert refused == [
+        *(Dropped("crashed", reason) for reason in given_up),
+        Dropped("theme", "already_reported"),
+        Dropped("crashed", "over_budget"),
+    ]
     after.close()
     again = FolderState(folder)
     assert again.standing().counts[name] == 1, "noticed once"
@@ -447,46 +455,78 @@ def test_what_a_memory_state_spent_is_known_after_a_restart(
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
     folder = tmp_path / "s"
-    state = MemoryState(witness=Witness.elsewhere(folder))
+    state = MemoryState(witnesses=Witnesses(folder))
     assert state.standing().may_send
     _enter(state, entry_of("theme", TODAY))
     state.take(9, 1000, NOW)
     for start in (
-        lambda: MemoryState(witness=Witness.elsewhere(folder)),
+        lambda: MemoryState(witnesses=Witnesses(folder)),
         lambda: FolderState(folder),
     ):
         after: State = start()
         assert after.standing().counts["state_lost"] == 1
         assert _enter(after, entry_of("theme", TODAY)) == [Dropped("theme", "already_reported")]
     after.close()
-    assert Witness.elsewhere(folder).accounts == {}, "the folder knows now"
+    assert Witnesses(folder).elsewhere.read() is None, "the folder knows now"
 
 
 def test_where_nothing_can_be_written_nothing_may_leave(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry_of: Callable[..., Entry]
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "not" / "there"))
-    state = MemoryState(witness=Witness.elsewhere(tmp_path / "s"))
+    state = MemoryState(witnesses=Witnesses(tmp_path / "s"))
     assert not state.standing().may_send
-    _enter(state, entry_of("theme", TODAY))
-    with pytest.raises(StateUnusable, match="free space there"):
-        state.take(9, 1000, NOW)
+    for leave in (
+        lambda: _enter(state, entry_of("theme", TODAY)),
+        lambda: state.take(9, 1000, NOW),
+        lambda: state.consent(on=True, forget=False, now=NOW),
+    ):
+        with pytest.raises(StateUnusable, match="free space there"):
+            leave()
 
 
 def test_a_witness_folder_that_others_can_write_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    witness = Witness.elsewhere(tmp_path / "s")
+    witness = Witnesses(tmp_path / "s").elsewhere
     witness._path.parent.mkdir()
     assert witness.usable()
-    witness._path.parent.chmod(0o777)
-    if os.getuid():
+    for told in (b"{", Known("planted", 9, "head", {}, Consent(generation=1)).document()):
+        witness._path.write_bytes(told)
+        witness._path.parent.chmod(0o777)
         assert not witness.usable()
+        assert Witnesses(tmp_path / "s").told() == []
+        assert FolderState(tmp_path / "s").standing().on, "who may write there says nothing to us"
+        witness._path.parent.chmod(0o700)
+        for path in tmp_path.glob("s*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     shutil.rmtree(witness._path.parent)
     witness._path.parent.symlink_to(tmp_path)
-    if os.getuid():
-        assert not witness.usable()
+    assert not witness.usable()
+
+
+def test_a_killed_process_without_a_folder_leaves_too_much_charged_and_never_too_little(
+    tmp_path: Path, entry_of: Callable[..., Entry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    _enter(MemoryState(witnesses=Witnesses(tmp_path / "s")), entry_of("theme", TODAY))
+    after = MemoryState(witnesses=Witnesses(tmp_path / "s"))
+    assert _enter(after, entry_of("theme", TODAY)) == [Dropped("theme", "already_reported")]
+
+
+def test_without_locks_nothing_leaves_where_the_folder_cannot_be_used(
+    tmp_path: Path, entry_of: Callable[..., Entry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("hubbub.client.witness.sys", SimpleNamespace(platform="win32"))
+    state = MemoryState(witnesses=Witnesses(tmp_path / "s"))
+    assert not state.standing().may_send
+    with pytest.raises(StateUnusable):
+        _enter(state, entry_of("theme", TODAY))
+    with pytest.raises(StateUnusable):
+        state.consent(on=False, forget=False, now=NOW)
+    assert not state.standing().on
 
 
 def test_a_state_that_cannot_be_is_refused_with_the_remedy(tmp_path: Path) -> None:

@@ -13,9 +13,15 @@ from hubbub.wire.v1.services_pb2_grpc import ShufflerStub
 
 __all__ = ["Channel"]
 
-# Only these say that the same bytes can never be taken. A server that is killed, restarted or cut
-# off answers with nearly any other code, and a report given up then would be lost.
-_FOR_GOOD: Final = frozenset({grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED})
+# That the same bytes can never be taken is believed of a shuffler alone, which marks it so. Servers
+# that are killed, restarted or cut off, proxies and gateways answer with any code there is: gRPC
+# makes one of each HTTP status, UNIMPLEMENTED of a 404. A report given up then would be lost.
+_FOR_GOOD: Final = grpc.StatusCode.INVALID_ARGUMENT
+_MARK: Final = ("hubbub-refused", "for-good")
+_HINT: Final = "grpc-retry-pushback-ms"
+_LONGEST_HINT: Final = 9
+# Reasons of shufflers to come are counted by their number, but for those that cannot be theirs.
+_REASONS: Final = 1000
 _OPTIONS: Final = (
     # A connection that died without a word is noticed while a call waits on it, not before.
     ("grpc.keepalive_time_ms", 20_000),
@@ -47,22 +53,26 @@ class Channel:
         try:
             response = self._stub.Submit(request, timeout=timeout_seconds)
         except grpc.RpcError as error:
-            code = error.code()
-            hints = {str(item.key): str(item.value) for item in error.trailing_metadata() or ()}
-            hint = hints.get("grpc-retry-pushback-ms", "")
+            told = {str(item.key): str(item.value) for item in error.trailing_metadata() or ()}
+            hint = told.get(_HINT, "")
+            known = hint.isascii() and hint.isdecimal() and len(hint) <= _LONGEST_HINT
             raise NotSent(
-                code.name.lower(),
-                retry=code not in _FOR_GOOD,
-                after_seconds=int(hint) / 1000 if hint.isdecimal() else None,
+                error.code().name.lower(),
+                retry=not (error.code() is _FOR_GOOD and told.get(_MARK[0]) == _MARK[1]),
+                after_seconds=int(hint) / 1000 if known else None,
             ) from error
         except ValueError as error:
             # Closed by another thread in the meantime.
             raise NotSent("connection_closed", retry=True) from error
-        return {
-            refusal.index: "refused_" + Reason.Name(refusal.reason).removeprefix("REASON_").lower()
-            for refusal in response.refused
-        }
+        return {refusal.index: _reason(refusal.reason) for refusal in response.refused}
 
     def close(self) -> None:
         """End every call and let go."""
         self._channel.close()
+
+
+def _reason(number: "Reason.ValueType") -> str:
+    """A name for counting; a reason that only newer shufflers know is as final as any."""
+    if number in Reason.values():
+        return "refused_" + Reason.Name(number).removeprefix("REASON_").lower()
+    return f"refused_unknown_{number}" if 0 < number < _REASONS else "refused_unknown"

@@ -10,10 +10,12 @@ import math
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Self
 
 from hubbub.catalog import Bundle, read_bundle
 from hubbub.client.background import Background
+from hubbub.client.flush import flush
 from hubbub.client.forks import follow
 from hubbub.client.grpc_transport import GrpcTransport
 from hubbub.client.guard import Guard
@@ -61,11 +63,10 @@ class Client:
         coins: BitSource | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._bundle = bundle
-        self._state = state
-        self._transport = transport
+        self._bundle, self._state, self._transport = bundle, state, transport
         self._disabled = disabled
         self._clock = clock
+        self._unopened: Callable[[], State] | None = None
         self._closed = False
         self._left = 0
         self._reporter = Reporter(bundle, state, coins or SystemBits(), clock, most_epsilon)
@@ -114,10 +115,9 @@ class Client:
         transport = GrpcTransport(
             told.shuffler or bundle.shuffler, roots=bundle.roots, insecure=insecure
         )
-        state = MemoryState() if told.disabled else state_of(bundle, told.state_dir)
-        return cls(
+        client = cls(
             bundle,
-            state,
+            MemoryState() if told.disabled else state_of(bundle, told.state_dir),
             transport,
             hold_seconds=told.hold_seconds,
             strict=told.strict,
@@ -125,6 +125,9 @@ class Client:
             most_epsilon=told.most_epsilon,
             on_drop=on_drop,
         )
+        if told.disabled:
+            client._unopened = partial(state_of, bundle, told.state_dir)
+        return client
 
     def report(self, metric: str, value: Any) -> Outcome:  # noqa: ANN401 each metric has its own
         """Randomize one value and queue it. No I/O, and no exception but for a mistake when strict.
@@ -142,7 +145,7 @@ class Client:
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Send what waits now, for at most `timeout` seconds; True if nothing is left waiting."""
-        return self._flush(timeout, patient=True)
+        return flush(self._sender, self._state, timeout, patient=True)
 
     def close(self, timeout: float = 10.0) -> bool:
         """Flush, then stop for good; True if nothing was left for the next start."""
@@ -160,8 +163,9 @@ class Client:
         last = self._reporter.switch(on=False)
         self._sender.stop(_STOP_SECONDS)
         if last:
-            self._state.enter([], [], last)
-        self._state.consent(on=False, forget=forget, now=self._clock())
+            with contextlib.suppress(StateUnusable):
+                self._state.enter([], [], last)
+        self._kept().consent(on=False, forget=forget, now=self._clock())
         self._reporter.refresh()
         self._sender.await_others(_STOP_SECONDS)
 
@@ -171,7 +175,7 @@ class Client:
         Raises:
             StateUnusable: it could not be written down; the client stays off.
         """
-        self._state.consent(on=True, forget=False, now=self._clock())
+        self._kept().consent(on=True, forget=False, now=self._clock())
         self._reporter.refresh()
         self._reporter.switch(on=not self._disabled)
         self._sender.go_on()
@@ -184,7 +188,7 @@ class Client:
         Raises:
             StateUnusable: it could not be written down.
         """
-        self._state.prefer(at_most(most_epsilon))
+        self._kept().prefer(at_most(most_epsilon))
         self._reporter.refresh()
 
     def ledger(self) -> LedgerView:
@@ -193,7 +197,8 @@ class Client:
         Raises:
             StateUnusable: the state cannot be read.
         """
-        return view(self._bundle, self._state.standing(), self._state.kept(), self._clock())
+        state = self._kept()
+        return view(self._bundle, state.standing(), state.kept(), self._clock())
 
     @property
     def waiting(self) -> int:
@@ -227,21 +232,11 @@ class Client:
 
         await asyncio.to_thread(self.close)
 
-    def _flush(self, timeout: float, *, patient: bool) -> bool:
-        """patient: try again after a failure."""
-        deadline = time.monotonic() + timeout
-        try:
-            self._sender.enter()
-            while True:
-                wait = self._sender.attempt(deadline - time.monotonic())
-                if wait is None:
-                    return not self._state.waiting()
-                if time.monotonic() + wait >= deadline or (wait and not patient):
-                    return False
-                time.sleep(wait)
-        except StateUnusable as error:
-            self._sender.say_once("state", "reports wait in memory: %s", error)
-            return False
+    def _kept(self) -> State:
+        """The device's state, which a disabled run opens only to keep what the person says."""
+        if self._unopened:
+            self._state, self._unopened = self._unopened(), None
+        return self._state
 
     def _close(self, timeout: float, *, patient: bool) -> bool:
         if self._closed:
@@ -249,7 +244,7 @@ class Client:
         self._closed = True
         atexit.unregister(self._close)
         if not self._disabled:
-            self._flush(timeout, patient=patient)
+            flush(self._sender, self._state, timeout, patient=patient)
         self._sender.stop(_STOP_SECONDS)
         if self._background:
             self._background.end(_STOP_SECONDS)

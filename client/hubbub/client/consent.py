@@ -1,9 +1,42 @@
-"""Consent as a number that grows with every yes and no: even while this device may report.
+"""Consent: what the person said, as a number that grows with every yes and no, and how much.
 
-A payload carries the number that it was drawn under, and is never sent under another.
+The number is even while this device may report. A payload carries the number that it was drawn
+under, and is never sent under another.
 """
 
-__all__ = ["is_on", "turned"]
+import math
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["Consent", "agreed", "is_on", "turned"]
+
+_MOST_TURNS: Final = 1 << 31  # a journal keeps the number in four bytes
+_MOST_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What the person said so far.
+
+    generation: the number. preference: the most epsilon that they allow a report, or infinity.
+    since: when they had everything forgotten, in seconds since 1970, or 0: epochs that ran then
+        are over.
+
+    Raises:
+        ValueError: nobody can have said that.
+    """
+
+    generation: int = 0
+    preference: float = math.inf
+    since: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (type(self.generation) is int and 0 <= self.generation < _MOST_TURNS):
+            raise ValueError("the generation of consent is not one")
+        if not (type(self.preference) in (int, float) and self.preference >= 0):
+            raise ValueError("the preferred epsilon is not one")
+        if not (type(self.since) in (int, float) and 0 <= self.since < _MOST_SECONDS):
+            raise ValueError("the time of forgetting is not one")
 
 
 def is_on(generation: int) -> bool:
@@ -14,3 +47,18 @@ def is_on(generation: int) -> bool:
 def turned(generation: int, *, on: bool) -> int:
     """The number once reporting is switched; the same if it was so before."""
     return generation + (on != is_on(generation))
+
+
+def agreed(earlier: Consent, later: Consent, *, ordered: bool) -> Consent:
+    """What two places that both were told something say together.
+
+    ordered: one is known to be the later, of one history: then the last word holds. Otherwise
+        nobody knows which was said last, and the more careful one does.
+    """
+    generation = max(earlier.generation, later.generation)
+    preference = later.preference
+    if not ordered:
+        on = is_on(earlier.generation) and is_on(later.generation)
+        generation = turned(generation, on=on)
+        preference = min(earlier.preference, later.preference)
+    return Consent(generation, preference, max(earlier.since, later.since))

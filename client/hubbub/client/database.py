@@ -5,22 +5,42 @@ import os
 import sqlite3
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
+from hubbub.client.consent import Consent
+from hubbub.client.ledger import FOREIGN
+from hubbub.client.witness import LOCK_NAME
 from hubbub.errors import StateUnusable
 
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["FILE_NAME", "Damaged", "Database"]
+__all__ = ["FILE_NAME", "Damaged", "Database", "as_text"]
 
 FILE_NAME: Final = "hubbub.sqlite3"
 
 _BUSY_SECONDS: Final = 5.0
 _VERSION: Final = 1
-_DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+# These say that the file cannot be used now. Any other error of SQLite's comes of what is in it:
+# what we ask is always the same.
+_AWAY: Final = {
+    sqlite3.SQLITE_AUTH,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_MISUSE,
+    sqlite3.SQLITE_NOLFS,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+}
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS ledger (metric TEXT PRIMARY KEY, account TEXT) WITHOUT ROWID;
@@ -40,17 +60,26 @@ _parents: Final[list[sqlite3.Connection]] = []
 
 
 class Damaged(StateUnusable):
-    """A table holds what is none of ours: the file is set aside as if SQLite could not read it."""
+    """The file holds what is none of ours, and has been set aside: the next try finds a new one.
+
+    consent: what the person had said, as far as it could still be read.
+    """
+
+    def __init__(self, message: str, consent: Consent | None = None) -> None:
+        super().__init__(message)
+        self.consent = consent
 
 
 class Database:
     """One process's way to the file. Raises StateUnusable wherever the file cannot be used.
 
+    alone: keeps other processes out for a transaction, whatever became of the file.
     damaged: how often a damaged file was set aside, until whoever counts that sets it back.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, alone: Callable[[], AbstractContextManager[None]]) -> None:
         self._path = path
+        self._apart = alone
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
@@ -63,7 +92,7 @@ class Database:
 
         durable: on the disk before this returns, where a power cut cannot take it back.
         """
-        with self._lock, self._errors():
+        with self._lock, self._errors(), self._apart():
             connection = self._open()
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
@@ -128,8 +157,8 @@ class Database:
         with self._alone():
             try:
                 self._connection = self._connect()
-            except sqlite3.DatabaseError as error:
-                if error.sqlite_errorcode not in _DAMAGED:
+            except (sqlite3.Error, *FOREIGN) as error:
+                if not _is_damage(error):
                     raise
                 self._set_aside()
                 self._connection = self._connect()
@@ -137,11 +166,14 @@ class Database:
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
-        # PRIVACY: readable by its owner alone; SQLite gives its other files the same mode.
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        # PRIVACY: readable by its owner alone; SQLite gives its other files the same mode. A file
+        # that is there is not opened: to close it would undo the locks of this process on it.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         connection = sqlite3.connect(
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
+        connection.text_factory = as_text
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
@@ -167,9 +199,12 @@ class Database:
 
         Another process may have been here before us: then the file is another one already.
         """
-        with self._alone():
-            if self._is_ours():
-                self._set_aside()
+        try:
+            with self._alone():
+                if self._is_ours():
+                    self._set_aside()
+        except OSError as error:
+            raise self._unusable(f"cannot be set aside: {error.strerror}") from error
         self._let_go()
 
     def _set_aside(self) -> None:
@@ -183,28 +218,43 @@ class Database:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Two processes must not set aside each other's new file."""
-        file = os.open(self._path.with_name("lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        file = os.open(self._path.with_name(LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if sys.platform != "win32":
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
         finally:
+            if sys.platform != "win32":
+                fcntl.flock(
+                    file, fcntl.LOCK_UN
+                )  # to close is not enough where a fork has copied it
             os.close(file)
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
+        """The boundary: whatever is wrong with the file leaves here as StateUnusable."""
         try:
             yield
         except Damaged:
             self._start_over()
             raise
-        except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", None) in _DAMAGED:
-                self._start_over()
-            raise StateUnusable(
-                f"{self._path}: {error}; free space there, or give a writable state_dir"
-            ) from error
         except OSError as error:
-            raise StateUnusable(
-                f"{self._path}: {error.strerror}; free space there, or give a writable state_dir"
-            ) from error
+            raise self._unusable(str(error.strerror)) from error
+        except (sqlite3.Error, *FOREIGN) as error:
+            if not _is_damage(error):
+                raise self._unusable(str(error)) from error
+            self._start_over()
+            raise Damaged(f"{self._path} is damaged, and set aside; try again") from error
+
+    def _unusable(self, why: str) -> StateUnusable:
+        return StateUnusable(f"{self._path}: {why}; free space there, or give a writable state_dir")
+
+
+def _is_damage(error: Exception) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)  # none where Python itself refuses
+    return not isinstance(error, sqlite3.Error) or (code is not None and code & 0xFF not in _AWAY)
+
+
+def as_text(raw: bytes) -> str:
+    """Text of the file; a bad letter takes the fact that it is in, not all that was asked."""
+    return raw.decode(errors="replace")

@@ -1,22 +1,22 @@
 """FolderState: a device's state in a folder of its user, shared by all processes of the app.
 
 One SQLite file holds the secret, the ledger and the outbox. Beside it a journal per process, and
-outside the folder a witness of what was spent.
+outside the folder a witness of what was spent and what the person said.
 """
 
 import contextlib
-import secrets
-import sqlite3
+import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from hubbub.client import tables
+from hubbub.client import facts, tables
 from hubbub.client.consent import turned
-from hubbub.client.database import FILE_NAME, Database
+from hubbub.client.database import FILE_NAME, Damaged, Database
 from hubbub.client.journal import orphans
 from hubbub.client.notes import Notes
+from hubbub.client.standing import Standing
 from hubbub.client.state import (
     DISABLED,
     Bounds,
@@ -24,12 +24,12 @@ from hubbub.client.state import (
     Dropped,
     Entry,
     Kept,
-    Standing,
     Waiting,
     admit,
     fitting,
 )
-from hubbub.client.witness import Witness
+from hubbub.client.tables import Rows
+from hubbub.client.watch import Watch
 from hubbub.errors import BundleRefused, StateUnusable
 
 __all__ = ["FolderState"]
@@ -46,17 +46,24 @@ class FolderState:
         StateUnusable: the folder or the file in it cannot be made, read or written.
     """
 
-    def __init__(self, folder: Path, bounds: Bounds | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        bounds: Bounds | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._folder = folder
         self._bounds = bounds or Bounds()
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise StateUnusable(f"{folder}: {error.strerror}; give a writable state_dir") from error
-        self._database = Database(folder / FILE_NAME)
-        self._witness = Witness.beside(folder)
+        self._watch = Watch(folder, clock)
+        self._database = Database(folder / FILE_NAME, self._watch.alone)
         try:
-            self._check()
+            with contextlib.suppress(Damaged):
+                self.standing()
+            self.standing()
         except BaseException:
             self._database.close()
             raise
@@ -85,7 +92,7 @@ class FolderState:
     def standing(self) -> Standing:
         """Where the device stands now, over all processes of the app."""
         with self._transaction() as rows:
-            return tables.standing(rows)
+            return facts.standing(rows)
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether another payload of this size can be noted."""
@@ -101,25 +108,17 @@ class FolderState:
         """Charge and keep payloads, whole or not at all; says which were given up."""
         name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
-            standing, done = tables.standing(rows), tables.done(rows, name)
+            standing, done = facts.standing(rows), tables.done(rows, name)
             kept, refused = admit([e for e in entries if e.number > done], standing)
-            rows.executemany(
-                "INSERT INTO reports (stream, epoch, key_id, payload, sealed, late, made)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (d.stream, d.epoch, e.key_id, d.payload, e.sealed, e.late, d.made)
-                    for e in kept
-                    for d in (e.drawn,)
-                ],
-            )
-            tables.save(rows, {e.metric.family: standing.account(e.metric) for e in kept})
+            tables.insert(rows, kept)
+            facts.save(rows, {e.metric.family: standing.account(e.metric) for e in kept})
             dropped = [*lost, *refused, *tables.overflow(rows, self._bounds)]
             tables.count(rows, (one.reason for one in dropped))
             tables.prune(rows)
             rows.execute("INSERT OR REPLACE INTO journals VALUES (?, ?)", (name, upto))
         if not owner:
             self._notes.entered(upto)
-        return dropped
+        return [*self._watch.given_up(), *dropped]
 
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, Drawn]]]]:
         """What processes that were killed had noted and not entered."""
@@ -129,40 +128,27 @@ class FolderState:
             fresh = [(number, drawn) for number, drawn in records if number > done]
             if fresh:
                 yield path.name, fresh
-            path.unlink(missing_ok=True)
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise StateUnusable(f"{path}: {error.strerror}; delete it") from error
             with self._transaction() as rows:
                 tables.bury(rows, path.name)
 
     def take(self, most: int, most_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
         """Reports to send now, in random order, ours alone for a while; and those now too late."""
         with self._transaction() as rows:
-            late = rows.execute(
-                "SELECT id, stream FROM reports WHERE fate IS NULL AND late <= ?", (now,)
-            ).fetchall()
-            tables.settle(rows, dict.fromkeys((id_ for id_, _ in late), "expired"))
-            # A claim of the future is one of a clock that has been set back since.
-            free = rows.execute(
-                "SELECT id FROM reports WHERE fate IS NULL"
-                " AND (claimed IS NULL OR abs(? - claimed) > ?)",
-                (now, _CLAIM_SECONDS),
-            ).fetchall()
-            drawn = secrets.SystemRandom().sample(free, min(most, len(free)))
-            reports = [
-                Waiting(
-                    *rows.execute(
-                        "SELECT id, stream, epoch, key_id, sealed FROM reports WHERE id = ?", id_
-                    ).fetchone()
-                )
-                for id_ in drawn
-            ]
-            reports = fitting(reports, most_bytes)
+            dropped = tables.give_up_late(rows, now)
+            drawn, damaged = tables.draw(rows, most, now, _CLAIM_SECONDS)
+            dropped += damaged
+            reports = fitting(drawn, most_bytes)
             rows.executemany(
                 "UPDATE reports SET claimed = ?, claimer = ? WHERE id = ?",
                 [(now, self._notes.owner, r.id) for r in reports],
             )
             if reports:
-                self._bear_witness(rows)
-        return reports, [Dropped(stream, "expired") for _, stream in late]
+                self._watch.bear(rows)
+        return reports, [*self._watch.given_up(), *dropped]
 
     def settle(self, fates: Mapping[int, str]) -> None:
         """Reports that were taken have met their fate."""
@@ -185,8 +171,7 @@ class FolderState:
     def waiting(self) -> int:
         """How many reports wait to be sent."""
         with self._transaction() as rows:
-            found = rows.execute("SELECT count(*) FROM reports WHERE fate IS NULL").fetchone()
-            return int(found[0])
+            return tables.waiting(rows)
 
     def kept(self) -> list[Kept]:
         """The payloads of the past that are still remembered, oldest first."""
@@ -195,22 +180,27 @@ class FolderState:
 
     def consent(self, *, on: bool, forget: bool, now: float) -> None:
         """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""
-        with self._transaction(durable=True) as rows:
-            tables.set_meta(rows, generation=turned(tables.meta(rows, "generation"), on=on))
+
+        def change(rows: Rows) -> None:
+            facts.commit(rows, generation=turned(facts.standing(rows).generation, on=on))
             if not on:
-                waiting = rows.execute("SELECT id FROM reports WHERE fate IS NULL").fetchall()
-                tables.settle(rows, dict.fromkeys((id_ for (id_,) in waiting), DISABLED))
+                tables.purge(rows, DISABLED)
             if forget:
-                tables.forget(rows, now)
-                self._bear_witness(rows)
+                facts.forget(rows, now)
+
+        self._say(change, careful=not on)
         if forget:
             self._database.scrub()
             self._notes.wipe()
+            try:
+                self._watch.forget()
+            except OSError as error:
+                raise StateUnusable(f"{self._folder}: {error.strerror}; delete it") from error
 
     def prefer(self, epsilon: float) -> None:
         """Keep the most epsilon that the person allows a report."""
-        with self._transaction(durable=True) as rows:
-            tables.set_meta(rows, preference=epsilon)
+        careful = epsilon <= self.standing().preference
+        self._say(lambda rows: facts.commit(rows, preference=epsilon), careful=careful)
 
     def close(self) -> None:
         """Let go; what waits stays for the next start."""
@@ -230,29 +220,38 @@ class FolderState:
         self._notes.abandon()
         self._database.abandon()
 
-    def _transaction(
-        self, *, durable: bool = False
-    ) -> contextlib.AbstractContextManager[sqlite3.Connection]:
-        self._check()
-        return self._database.transaction(durable=durable)
+    def _say(self, change: Callable[[Rows], None], *, careful: bool) -> None:
+        """Keep what the person said, in both places.
 
-    def _check(self) -> None:
-        """Look at a file that is new to us: name it, and ask the witness what became of the old."""
-        if not self._database.is_new:
-            return
-        self._witness = Witness.beside(self._folder)
-        elsewhere = Witness.elsewhere(self._folder)
-        with self._database.transaction(durable=True) as rows:
-            tables.start(rows)
-            for witness in (self._witness, elsewhere):
-                tables.notice(rows, witness)
-            tables.count(rows, ["state_damaged"] * self._database.damaged)
-            self._database.damaged = 0
-            self._bear_witness(rows)
-        with contextlib.suppress(OSError):
-            elsewhere.remove()
+        careful: the witness hears it first, so that no crash in between makes it unsaid; otherwise
+            last, so that what is not kept here is not said either.
+        """
+        try:
+            self._keep(change, careful=careful)
+        except Damaged:
+            self._keep(change, careful=careful)  # it was set aside: now with a new file
+        with self._transaction() as rows:
+            self._watch.bear(rows)
 
-    def _bear_witness(self, rows: sqlite3.Connection) -> None:
-        name, commits = tables.meta(rows, "state"), tables.meta(rows, "commits")
-        if (self._witness.state, self._witness.commits) != (name, commits):
-            self._witness.write(name, commits, tables.standing(rows).accounts)
+    def _keep(self, change: Callable[[Rows], None], *, careful: bool) -> None:
+        with self._transaction(durable=True) as rows:
+            change(rows)
+            if careful:
+                with contextlib.suppress(StateUnusable):  # tried again, and told, once it is kept
+                    self._watch.bear(rows)
+
+    @contextlib.contextmanager
+    def _transaction(self, *, durable: bool = False) -> Iterator[Rows]:
+        """PRIVACY: the watch has looked before anything in the file is believed."""
+        is_new = self._database.is_new
+        try:
+            with self._database.transaction(durable=durable or is_new) as rows:
+                before = rows.total_changes
+                self._watch.look(rows, damaged=self._database.damaged)
+                yield rows
+                if rows.total_changes != before:
+                    facts.seal(rows)
+        except Damaged as error:
+            self._watch.salvage(error.consent)
+            raise
+        self._database.damaged = 0

@@ -32,6 +32,7 @@ _RECORD: Final = struct.Struct("<IQI")
 _BODY: Final = struct.Struct("<dIIBB")
 # What a record holds besides its payload: both heads, and stream and tag at their longest.
 _MOST_MORE_BYTES: Final = _RECORD.size + _BODY.size + 2 * 255
+_MOST_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
 _SUFFIX: Final = ".journal"
 
 
@@ -87,7 +88,8 @@ class Journal:
         """Let go; what is in it waits for the next process."""
         self._memory.close()
         if not self._end:
-            self._path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # of a folder that is gone
+                self._path.unlink()
         os.close(self._file)
 
     def abandon(self) -> None:
@@ -148,6 +150,8 @@ def _encode(drawn: Drawn) -> bytes:
 
 def _decode(body: bytes) -> Drawn:
     made, epoch, generation, stream, tag = _BODY.unpack_from(body)
+    if not 0 <= made < _MOST_SECONDS:
+        raise ValueError("made at no time")
     first, second = _BODY.size + stream, _BODY.size + stream + tag
     return Drawn(
         stream=body[_BODY.size : first].decode(),

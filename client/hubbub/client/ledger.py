@@ -4,18 +4,32 @@ Memoization-aware: reports of one unchanged value under a permanent response cos
 than that response (the bound that RAPPOR's theorem 1 gives), and another value costs anew.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from hubbub.catalog import Metric, epoch_at
+from hubbub.catalog import Metric
 from hubbub.client.outcome import Outcome
 
-__all__ = ["Account", "charge", "fresh", "merge"]
+__all__ = ["FOREIGN", "Account", "charge", "load_accounts", "merge"]
+
+FOREIGN: Final = (
+    ArithmeticError,
+    AttributeError,
+    KeyError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What reading a document that is none of ours may raise."""
 
 # Every epoch that was reported is remembered by itself, so that a clock that jumped ahead and came
 # back may still report today. Past this many the oldest count as reported, all of them.
 _EPOCHS: Final = 64
+_MOST_WHOLE: Final = 1 << 32  # epochs are 32 bits on the wire, and nobody reports so often in one
+_MOST_NATS: Final = 1e15
+_LONGEST_NAME: Final = 255
 
 
 @dataclass(slots=True)
@@ -49,11 +63,14 @@ class Account:
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> Self:
-        """The account that `data()` told. Raises ValueError, TypeError or KeyError for another."""
-        epochs = {int(epoch): int(reports) for epoch, reports in data["epochs"].items()}
-        responses = {str(tag): int(reports) for tag, reports in data["responses"].items()}
-        losses = {int(epoch): float(loss) for epoch, loss in data["losses"].items()}
-        return cls(float(data["spent"]), int(data["floor"]), epochs, responses, losses)
+        """The account that `data()` told. Raises what `FOREIGN` lists for any other."""
+        return cls(
+            _nats(data["spent"]),
+            _whole(data["floor"], -1),
+            {_epoch(epoch): _whole(reports) for epoch, reports in data["epochs"].items()},
+            {_name(tag): _whole(reports) for tag, reports in data["responses"].items()},
+            {_epoch(epoch): _nats(loss) for epoch, loss in data["losses"].items()},
+        )
 
     def reported(self, epoch: int) -> int | None:
         """How many reports the epoch has had; None if that is no longer known."""
@@ -69,14 +86,20 @@ class Account:
             name = _response(metric, tag)
             self.responses[name] = self.responses.get(name, 0) + 1
         while len(self.epochs) > _EPOCHS:
-            self.floor = min(self.epochs)
-            del self.epochs[self.floor]
-            self.losses.pop(self.floor, None)
+            self.close(min(self.epochs))
+
+    def close(self, epoch: int) -> None:
+        """Let every epoch up to this one count as reported."""
+        if epoch <= self.floor:
+            return
+        self.floor = epoch
+        self.epochs = {e: reports for e, reports in self.epochs.items() if e > self.floor}
+        self.losses = {e: loss for e, loss in self.losses.items() if e > self.floor}
 
 
-def fresh(metric: Metric, since: float) -> Account:
-    """An account that says nothing yet; the epoch running at `since`, if not 0, is over for it."""
-    return Account(floor=epoch_at(since, metric.epoch) if since else -1)
+def load_accounts(data: Mapping[str, Any]) -> dict[str, Account]:
+    """Accounts by metric. Raises what `FOREIGN` lists for what is none."""
+    return {_name(metric): Account.load(account) for metric, account in data.items()}
 
 
 def charge(account: Account, metric: Metric, epoch: int, tag: str) -> Outcome | None:
@@ -119,3 +142,27 @@ def _cost(account: Account, metric: Metric, tag: str) -> float:
 
 def _response(metric: Metric, tag: str) -> str:
     return f"{metric.tier}:{tag}"
+
+
+def _whole(thing: Any, least: int = 0) -> int:  # noqa: ANN401 parsed JSON
+    if not (type(thing) is int and least <= thing < _MOST_WHOLE):
+        raise ValueError("not a count")
+    return thing
+
+
+def _epoch(thing: str) -> int:
+    if not (thing.isascii() and thing.isdecimal()):
+        raise ValueError("not an epoch")
+    return _whole(int(thing))
+
+
+def _nats(thing: Any) -> float:  # noqa: ANN401 parsed JSON
+    if not (type(thing) in (int, float) and math.isfinite(thing) and 0 <= thing < _MOST_NATS):
+        raise ValueError("not a number of nats")
+    return float(thing)
+
+
+def _name(thing: str) -> str:
+    if not (thing.isprintable() and 0 < len(thing) <= _LONGEST_NAME):
+        raise ValueError("not a name")
+    return thing

@@ -2,13 +2,16 @@
 
 import secrets
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 
 from hubbub.client.consent import turned
 from hubbub.client.device import SECRET_BYTES
+from hubbub.client.shared import Shared
+from hubbub.client.standing import Standing
 from hubbub.client.state import (
     DISABLED,
     HISTORY,
@@ -18,13 +21,13 @@ from hubbub.client.state import (
     Dropped,
     Entry,
     Kept,
-    Standing,
     Waiting,
     admit,
     excess,
     fitting,
 )
-from hubbub.client.witness import Witness
+from hubbub.client.witness import Witnesses
+from hubbub.errors import StateUnusable
 
 __all__ = ["MemoryState"]
 
@@ -32,33 +35,30 @@ __all__ = ["MemoryState"]
 class MemoryState:
     """Forgets with the process.
 
-    witness: where what was spent is written down all the same, if anywhere.
+    witnesses: of the folder that cannot be used. What is spent and what the person says is written
+        down there all the same, and shared by all processes that cannot use the folder either.
     """
 
     def __init__(
         self,
         secret: bytes | None = None,
-        witness: Witness | None = None,
+        witnesses: Witnesses | None = None,
         bounds: Bounds | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._standing = Standing(
-            secret or secrets.token_bytes(SECRET_BYTES), may_send=witness is None
-        )
-        self._witness = witness
+        self._standing = Standing(secret or secrets.token_bytes(SECRET_BYTES))
         self._bounds = bounds or Bounds()
         self._noted = self._done = self._last = 0
         self._reports: dict[int, tuple[Entry, str]] = {}
         self._lock = threading.RLock()
-        if witness and witness.accounts:
-            self._standing.accounts = dict(witness.accounts)
-            self._standing.counts["state_lost"] += 1
+        self._shared = Shared(witnesses, self._standing, clock)
 
     def standing(self) -> Standing:
         """Where the device stands now; the caller's own copy."""
         with self._lock:
+            self._heed()
             now = self._standing
-            if not now.may_send:
-                now.may_send = self._witness is None or self._witness.usable()
+            now.may_send = self._shared.usable()
             return replace(now, accounts=deepcopy(now.accounts), counts=Counter(now.counts))
 
     def has_room(self, size_bytes: int) -> bool:  # noqa: ARG002 counted, not measured
@@ -77,10 +77,18 @@ class MemoryState:
         upto: int,
         owner: str = "",  # noqa: ARG002 there are no orphans
     ) -> list[Dropped]:
-        """Charge and keep payloads; says which were given up."""
-        with self._lock:
+        """Charge and keep payloads; says which were given up.
+
+        PRIVACY: what is spent is written down, alone among all processes, before this returns.
+        """
+        with self._lock, self._shared.alone():
+            self._heed()
             fresh = [entry for entry in entries if entry.number > self._done]
-            kept, refused = admit(fresh, self._standing)
+            charged = replace(self._standing, accounts=deepcopy(self._standing.accounts))
+            kept, refused = admit(fresh, charged)
+            if kept:
+                self._shared.tell(charged)
+                self._standing.accounts = charged.accounts
             for entry in kept:
                 self._last += 1
                 self._reports[self._last] = entry, ""
@@ -97,13 +105,14 @@ class MemoryState:
 
     def take(self, most: int, most_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
         """Reports to send now, in random order; and those now too late."""
-        with self._lock:
-            if self._witness:
-                self._witness.write("memory", 0, self._standing.accounts)
+        with self._lock, self._shared.alone():
+            self._heed()
             late = [id_ for id_, entry in self._left().items() if entry.late <= now]
             self.settle(dict.fromkeys(late, "expired"))
             dropped = [Dropped(self._reports[id_][0].drawn.stream, "expired") for id_ in late]
             left = self._left()
+            if left:
+                self._shared.confirm(self._standing)
             drawn = secrets.SystemRandom().sample(sorted(left), min(most, len(left)))
             return fitting([_waiting(id_, left[id_]) for id_ in drawn], most_bytes), dropped
 
@@ -140,22 +149,59 @@ class MemoryState:
     def consent(self, *, on: bool, forget: bool, now: float) -> None:
         """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""
         with self._lock:
-            old = self._standing
-            old.generation = turned(old.generation, on=on)
-            if not on:
-                self.settle(dict.fromkeys(self._left(), DISABLED))
-            if forget:
-                self._reports.clear()
-                self._standing = Standing(secrets.token_bytes(SECRET_BYTES), old.generation)
-                self._standing.since = now
+            try:
+                with self._shared.alone():
+                    self._heed()
+                    said = self._said(on=on, forget=forget, now=now)
+                    self._shared.tell(said)
+                    if forget:
+                        self._shared.forget()
+            except StateUnusable:
+                if not on:  # it holds for this process all the same
+                    self._take_over(self._said(on=on, forget=forget, now=now))
+                raise
+            self._take_over(said)
 
     def prefer(self, epsilon: float) -> None:
         """Keep the most epsilon that the person allows a report."""
         with self._lock:
+            try:
+                with self._shared.alone():
+                    self._heed()
+                    self._shared.tell(replace(self._standing, preference=epsilon))
+            except StateUnusable:
+                self._standing.preference = min(self._standing.preference, epsilon)
+                raise
             self._standing.preference = epsilon
+
+    def abandon(self) -> None:
+        """In a forked child: what waits is the parent's to send."""
+        self._lock = threading.RLock()
+        self._reports = {}
+        self._noted = self._done = 0
 
     def close(self) -> None:
         """There is nothing to let go of."""
+
+    def _said(self, *, on: bool, forget: bool, now: float) -> Standing:
+        generation = turned(self._standing.generation, on=on)
+        if not forget:
+            return replace(self._standing, generation=generation)
+        fresh = Standing(secrets.token_bytes(SECRET_BYTES), generation, since=now)
+        return replace(fresh, preference=self._standing.preference)
+
+    def _take_over(self, said: Standing) -> None:
+        """Stand where another process, or the person, says."""
+        before, self._standing = self._standing, said
+        if said.secret != before.secret:
+            self._reports.clear()
+        if said.generation != before.generation:
+            self.settle(dict.fromkeys(self._left(), DISABLED))
+
+    def _heed(self) -> None:
+        heard = self._shared.heed(self._standing)
+        if heard:
+            self._take_over(heard)
 
     def _left(self) -> dict[int, Entry]:
         return {id_: entry for id_, (entry, fate) in self._reports.items() if not fate}

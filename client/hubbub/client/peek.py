@@ -7,10 +7,11 @@ import zlib
 from pathlib import Path
 
 from hubbub.catalog import open_bundle
-from hubbub.client import tables
-from hubbub.client.database import FILE_NAME
+from hubbub.client import facts, tables
+from hubbub.client.database import FILE_NAME, as_text
+from hubbub.client.ledger import FOREIGN
 from hubbub.client.view import LedgerView, view
-from hubbub.errors import StateUnusable
+from hubbub.errors import BundleRefused, StateUnusable
 
 __all__ = ["peek"]
 
@@ -28,12 +29,14 @@ def peek(folder: Path) -> LedgerView:
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(uri, uri=True)) as rows:
+            rows.text_factory = as_text
             rows.execute("BEGIN")
             packed = tables.meta(rows, "bundle")
-            standing, kept = tables.standing(rows), tables.kept(rows)
-    except sqlite3.Error as error:
+            if packed is None:
+                raise StateUnusable(f"{path}: no app has used it with a bundle; {remedy}")
+            facts.check(rows)
+            standing, kept = facts.standing(rows), tables.kept(rows)
+        bundle = open_bundle(zlib.decompress(packed), str(path))
+    except (sqlite3.Error, zlib.error, BundleRefused, *FOREIGN) as error:
         raise StateUnusable(f"{path}: cannot be read: {error}; {remedy}") from error
-    if packed is None:
-        raise StateUnusable(f"{path}: no app has used it with a bundle; {remedy}")
-    bundle = open_bundle(zlib.decompress(packed), str(path))
     return view(bundle, standing, kept, time.time())

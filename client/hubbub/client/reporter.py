@@ -11,10 +11,12 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final
 
 from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, epoch_start, key_at
-from hubbub.client.device import DeviceMemo
+from hubbub.client.device import SECRET_BYTES, DeviceMemo
 from hubbub.client.ledger import Account, charge
 from hubbub.client.outcome import Outcome
-from hubbub.client.state import Drawn, Standing, State
+from hubbub.client.standing import Standing
+from hubbub.client.state import Drawn, State
+from hubbub.errors import StateUnusable
 from hubbub.mechanisms import BitSource, Probability
 
 __all__ = ["Reporter"]
@@ -72,7 +74,10 @@ class Reporter:
         self._questions: dict[str, _Question] = {}
         self._memos: dict[str, DeviceMemo] = {}
         self._off = self._held = False
-        self.refresh()
+        try:
+            self.refresh()
+        except StateUnusable:  # nothing is drawn until it can be read
+            self._stand(Standing(bytes(SECRET_BYTES), may_send=False))
 
     @property
     def is_on(self) -> bool:
@@ -114,18 +119,7 @@ class Reporter:
         Raises:
             StateUnusable: it cannot be read; all stays as it was.
         """
-        standing = self._state.standing()
-        with self._lock:
-            if standing.secret != self._standing.secret:
-                self._memos = {}
-            for _, drawn in self._drawn:
-                metric = self._bundle.streams[drawn.stream]
-                standing.account(metric).add(metric, drawn.epoch, drawn.tag)
-            self._standing = standing
-            self._questions = {
-                name: self._question(metric, standing)
-                for name, metric in self._bundle.metrics.items()
-            }
+        self._stand(self._state.standing())
 
     def switch(self, *, on: bool) -> int:
         """Stop or go on; stopping forgets what was drawn. The number of the last payload drawn."""
@@ -154,6 +148,19 @@ class Reporter:
         """After a fork, in the child: what was drawn is the parent's to send."""
         self._lock = threading.Lock()
         self._drawn = []
+
+    def _stand(self, standing: Standing) -> None:
+        with self._lock:
+            if standing.secret != self._standing.secret:
+                self._memos = {}
+            for _, drawn in self._drawn:
+                metric = self._bundle.streams[drawn.stream]
+                standing.account(metric).add(metric, drawn.epoch, drawn.tag)
+            self._standing = standing
+            self._questions = {
+                name: self._question(metric, standing)
+                for name, metric in self._bundle.metrics.items()
+            }
 
     def _question(self, metric: Metric, standing: Standing) -> _Question:
         most = min(self._most_epsilon, standing.preference)

@@ -14,7 +14,7 @@ from typing import Final
 
 from hubbub.catalog import Bundle, epoch_start, family_of, grace_seconds, key_at, seal, seal_info
 from hubbub.client.reporter import Reporter
-from hubbub.client.state import SENT, Drawn, Dropped, Entry, State
+from hubbub.client.state import SENT, Drawn, Dropped, Entry, State, Waiting
 from hubbub.client.transport import NotSent, Transport
 
 __all__ = ["OnDrop", "Sender"]
@@ -189,21 +189,50 @@ class Sender:
         self.drop(late)
         if not reports:
             return _CLAIMED_SECONDS if self._state.waiting() else None
-        try:
-            refused = self._transport.submit(reports, timeout_seconds)
-        except NotSent as error:
-            if error.retry:
-                self._state.release(report.id for report in reports)
-                self._failures += 1
-                self.say_once(error.reason, "reports wait: %s", error)
-                asked = min(error.after_seconds or 0.0, _LONGEST_ASKED_SECONDS)
-                return asked or _backoff_seconds(self._failures)
-            refused = dict.fromkeys(range(len(reports)), f"rejected_{error.reason}")
-        self._failures = 0
-        fates = {report.id: refused.get(i, SENT) for i, report in enumerate(reports)}
-        self._state.settle(fates)  # if this fails they are sent again, as the same bytes
-        self.drop(Dropped(reports[i].stream, reason) for i, reason in refused.items())
-        return 0.0
+        fates, failure = self._submit(reports, timeout_seconds)
+        if fates:
+            self._state.settle(fates)  # if this fails they are sent again, as the same bytes
+        streams = {report.id: report.stream for report in reports}
+        self.drop(Dropped(streams[id_], fate) for id_, fate in fates.items() if fate != SENT)
+        if failure is None:
+            self._failures = 0
+            return 0.0
+        self._state.release(id_ for id_ in streams if id_ not in fates)
+        self._failures += 1
+        self.say_once(failure.reason, "reports wait: %s", failure)
+        asked = min(failure.after_seconds or 0.0, _LONGEST_ASKED_SECONDS)
+        return asked or _backoff_seconds(self._failures)
+
+    def _submit(
+        self, reports: Sequence[Waiting], timeout_seconds: float
+    ) -> tuple[dict[int, str], NotSent | None]:
+        """What became of reports; of those it does not name nothing is known, by the failure.
+
+        What is refused as a whole is sent by halves: one that can never be taken takes no other
+        along.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        fates: dict[int, str] = {}
+        parts = [reports]
+        while parts:
+            part = parts.pop()
+            if self._stopped.is_set():
+                return fates, NotSent("stopped", retry=True)
+            try:
+                refused = self._transport.submit(part, max(0.0, deadline - time.monotonic()))
+            except NotSent as error:
+                if error.retry:
+                    return fates, error
+                if len(part) == 1:
+                    fates[part[0].id] = f"rejected_{error.reason}"
+                else:
+                    half = len(part) // 2
+                    parts += [part[half:], part[:half]]
+                continue
+            if not refused.keys() <= set(range(len(part))):
+                self.say_once("answer", "the shuffler refused reports that it was not sent")
+            fates |= {report.id: refused.get(i, SENT) for i, report in enumerate(part)}
+        return fates, None
 
 
 def _backoff_seconds(failures: int) -> float:

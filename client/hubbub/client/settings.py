@@ -71,7 +71,7 @@ class Settings:
                 told[field.name] = _parse(variable, environment[variable], _PARSERS[field.name])
         for name in ("bundle", "state_dir"):
             if told.get(name) is not None:
-                told[name] = Path(told[name])
+                told[name] = _path(name, told[name])
         return cls(**told)
 
 
@@ -88,6 +88,17 @@ def _parse(variable: str, text: str, parser: Callable[[str], Any]) -> Any:  # no
         return parser(text.strip())
     except ValueError:
         raise BadParameter(f"{variable} is not understood; {_REMEDIES[parser]}") from None
+
+
+def _path(name: str, given: str | os.PathLike[str]) -> Path:
+    try:
+        path = Path(given)
+        whole = b"\0" not in os.fsencode(path)
+    except (TypeError, ValueError):
+        whole = False
+    if not whole:
+        raise BadParameter(f"{name} is not a path; give a file or a folder")
+    return path
 
 
 def _switch(text: str) -> bool:

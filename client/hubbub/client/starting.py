@@ -2,6 +2,8 @@
 
 import hashlib
 import logging
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +14,7 @@ from hubbub.client.database import Damaged
 from hubbub.client.folder_state import FolderState
 from hubbub.client.memory_state import MemoryState
 from hubbub.client.state import State
-from hubbub.client.witness import Witness
+from hubbub.client.witness import Witnesses
 from hubbub.errors import HubbubError, StateUnusable
 
 __all__ = ["log_to_stderr", "state_home", "state_of"]
@@ -27,7 +29,9 @@ def state_home() -> Path:
     return platformdirs.user_state_path("hubbub")
 
 
-def state_of(bundle: Bundle, state_dir: Path | None) -> State:
+def state_of(
+    bundle: Bundle, state_dir: Path | None, clock: Callable[[], float] = time.time
+) -> State:
     """The device's state, in its folder or this user's own; else in memory, with a warning.
 
     PRIVACY: that one's limits hold across restarts all the same, by a witness elsewhere. Where
@@ -41,16 +45,16 @@ def state_of(bundle: Bundle, state_dir: Path | None) -> State:
     folder = state_dir or state_home() / own
     try:
         try:
-            return _opened(folder, bundle)
+            return _opened(folder, bundle, clock)
         except Damaged:
-            return _opened(folder, bundle)  # it was set aside: now with a new file
+            return _opened(folder, bundle, clock)  # it was set aside: now with a new file
     except StateUnusable as error:
         _log.warning("going on in memory: %s", error)
-        return MemoryState(witness=Witness.elsewhere(folder))
+        return MemoryState(witnesses=Witnesses(folder), clock=clock)
 
 
-def _opened(folder: Path, bundle: Bundle) -> FolderState:
-    state = FolderState(folder)
+def _opened(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> FolderState:
+    state = FolderState(folder, clock=clock)
     try:
         state.pin(bundle.operator, bundle.signed)
         state.standing()

@@ -4,26 +4,25 @@ Two keepers: `FolderState` for real devices; `MemoryState` for simulated ones, f
 device where nothing can be kept.
 """
 
-import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from hubbub.catalog import Metric
-from hubbub.client.consent import is_on
-from hubbub.client.ledger import Account, charge, fresh
+from hubbub.client.ledger import charge
+from hubbub.client.standing import Standing
 
 __all__ = [
+    "DAMAGED",
     "DISABLED",
     "HISTORY",
+    "PUT_BACK",
     "SENT",
     "Bounds",
     "Drawn",
     "Dropped",
     "Entry",
     "Kept",
-    "Standing",
     "State",
     "Waiting",
     "admit",
@@ -39,6 +38,12 @@ SENT = "sent"
 
 DISABLED = "disabled"
 """The fate of what was drawn or waited when reporting was switched off."""
+
+DAMAGED = "damaged"
+"""The fate of a report whose row no longer holds what was kept there."""
+
+PUT_BACK = "put_back"
+"""The fate of what waited in a state that was put back: it may have been sent or purged since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,37 +106,6 @@ class Kept:
     payload: bytes = field(repr=False)
     made: float
     fate: str
-
-
-@dataclass(slots=True)
-class Standing:
-    """Where this device stands, over all processes of the app.
-
-    generation: of consent.
-    preference: the most epsilon that the person allows a report, or infinity.
-    since: when the person had everything forgotten, or 0: epochs then running are over.
-    may_send: whether what is spent can be written down; nothing may leave if not.
-    counts: payloads given up by reason, and mishaps of the state itself by name.
-    """
-
-    secret: bytes = field(repr=False)
-    generation: int = 0
-    preference: float = math.inf
-    since: float = 0.0
-    may_send: bool = True
-    accounts: dict[str, Account] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def on(self) -> bool:
-        """Whether the person lets this device report."""
-        return is_on(self.generation)
-
-    def account(self, metric: Metric) -> Account:
-        """The metric's account, opened if it has none."""
-        if metric.family not in self.accounts:
-            self.accounts[metric.family] = fresh(metric, self.since)
-        return self.accounts[metric.family]
 
 
 @dataclass(frozen=True, slots=True)

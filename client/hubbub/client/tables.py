@@ -1,38 +1,53 @@
-"""What the state's tables say, inside a transaction that the caller holds."""
+"""What the state's tables say of payloads, inside a transaction that the caller holds.
 
-import json
-import math
+A row that cannot be what hubbub wrote is left out, and what waited in it is given up: the others
+have nothing to do with it.
+"""
+
 import secrets
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
-from hubbub.client.database import Damaged
-from hubbub.client.device import SECRET_BYTES
-from hubbub.client.ledger import Account, merge
-from hubbub.client.state import DISABLED, HISTORY, SENT, Bounds, Dropped, Kept, Standing, excess
-from hubbub.client.witness import Witness
+from hubbub.client.state import (
+    DAMAGED,
+    DISABLED,
+    HISTORY,
+    SENT,
+    Bounds,
+    Dropped,
+    Entry,
+    Kept,
+    Waiting,
+    excess,
+)
 
 __all__ = [
+    "Rows",
     "bury",
     "count",
     "done",
-    "forget",
+    "draw",
+    "give_up_late",
+    "insert",
     "kept",
     "leaving",
     "meta",
-    "notice",
     "overflow",
     "prune",
-    "save",
+    "purge",
     "set_meta",
     "settle",
-    "standing",
-    "start",
+    "waiting",
 ]
 
 Rows = sqlite3.Connection
+
+_MOST_WHOLE: Final = 1 << 32  # epochs and key ids on the wire
+_MOST_SEALED_BYTES: Final = 64 << 20  # what a whole batch may be
+_MOST_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
+_LONGEST_TEXT: Final = 255
 
 
 def meta(rows: Rows, name: str) -> Any:  # noqa: ANN401 each name has its own
@@ -46,61 +61,10 @@ def set_meta(rows: Rows, **facts: Any) -> None:  # noqa: ANN401 as meta
     rows.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", facts.items())
 
 
-def start(rows: Rows) -> None:
-    """Give a new file its secret and its name."""
-    if meta(rows, "secret") is None:
-        set_meta(
-            rows,
-            secret=secrets.token_bytes(SECRET_BYTES),
-            state=secrets.token_hex(8),
-            commits=0,
-            generation=0,
-        )
-
-
-def forget(rows: Rows, now: float) -> None:
-    """Another secret and another name; nothing of what was. What runs at `now` stays reported."""
-    for table in ("reports", "ledger", "counts", "journals"):
-        rows.execute(f"DELETE FROM {table}")  # noqa: S608 our own names
-    set_meta(rows, secret=None)
-    start_again = {"generation": meta(rows, "generation")}
-    start(rows)
-    set_meta(rows, since=now, **start_again)
-
-
-def standing(rows: Rows) -> Standing:
-    """Where the device stands. Raises Damaged."""
-    try:
-        accounts = {
-            name: Account.load(json.loads(account))
-            for name, account in rows.execute("SELECT metric, account FROM ledger")
-        }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Damaged("the ledger holds what hubbub never wrote; give a new state_dir") from error
-    preference = meta(rows, "preference")
-    return Standing(
-        secret=meta(rows, "secret"),
-        generation=meta(rows, "generation"),
-        preference=math.inf if preference is None else preference,
-        since=meta(rows, "since") or 0.0,
-        accounts=accounts,
-        counts=Counter(dict(rows.execute("SELECT name, number FROM counts"))),
-    )
-
-
-def save(rows: Rows, accounts: Mapping[str, Account]) -> None:
-    """Keep accounts; one commit more."""
-    rows.executemany(
-        "INSERT OR REPLACE INTO ledger VALUES (?, ?)",
-        [(name, json.dumps(account.data())) for name, account in accounts.items()],
-    )
-    set_meta(rows, commits=meta(rows, "commits") + 1)
-
-
 def done(rows: Rows, journal: str) -> int:
     """The number of the last payload of a process that was entered."""
     found = rows.execute("SELECT done FROM journals WHERE name = ?", (journal,)).fetchone()
-    return found[0] if found else 0
+    return found[0] if found and type(found[0]) is int else 0
 
 
 def bury(rows: Rows, journal: str) -> None:
@@ -112,6 +76,19 @@ def bury(rows: Rows, journal: str) -> None:
 def count(rows: Rows, names: Iterable[str]) -> None:
     """Count what was given up, or what befell the state."""
     _change(rows, Counter(names))
+
+
+def insert(rows: Rows, entries: Iterable[Entry]) -> None:
+    """Let reports wait to be sent."""
+    rows.executemany(
+        "INSERT INTO reports (stream, epoch, key_id, payload, sealed, late, made)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (d.stream, d.epoch, e.key_id, d.payload, e.sealed, e.late, d.made)
+            for e in entries
+            for d in (e.drawn,)
+        ],
+    )
 
 
 def leaving(rows: Rows, now: float, claim_seconds: float) -> int:
@@ -140,18 +117,57 @@ def settle(rows: Rows, fates: Mapping[int, str]) -> None:
     _change(rows, changes)
 
 
+def waiting(rows: Rows) -> int:
+    """How many reports wait to be sent."""
+    found = rows.execute("SELECT count(*) FROM reports WHERE fate IS NULL").fetchone()
+    return int(found[0])
+
+
+def purge(rows: Rows, fate: str) -> list[Dropped]:
+    """Give up everything that waits."""
+    found = rows.execute("SELECT id, stream FROM reports WHERE fate IS NULL").fetchall()
+    settle(rows, dict.fromkeys((id_ for id_, _ in found), fate))
+    return [Dropped(_text(stream), fate) for _, stream in found]
+
+
+def give_up_late(rows: Rows, now: float) -> list[Dropped]:
+    """Give up what the shuffler takes no more."""
+    late = rows.execute(
+        "SELECT id, stream FROM reports WHERE fate IS NULL AND late <= ?", (now,)
+    ).fetchall()
+    settle(rows, dict.fromkeys((id_ for id_, _ in late), "expired"))
+    return [Dropped(_text(stream), "expired") for _, stream in late]
+
+
+def draw(
+    rows: Rows, most: int, now: float, claim_seconds: float
+) -> tuple[list[Waiting], list[Dropped]]:
+    """Reports that wait and nobody has claimed, in random order; and those that never can go."""
+    # A claim of the future is one of a clock that has been set back since.
+    free = rows.execute(
+        "SELECT id FROM reports WHERE fate IS NULL AND (claimed IS NULL OR abs(? - claimed) > ?)",
+        (now, claim_seconds),
+    ).fetchall()
+    drawn = secrets.SystemRandom().sample(free, min(most, len(free)))
+    found = [_waiting(rows, id_) for (id_,) in drawn]
+    return (
+        [one for one in found if isinstance(one, Waiting)],
+        [one for one in found if isinstance(one, Dropped)],
+    )
+
+
 def overflow(rows: Rows, bounds: Bounds) -> list[Dropped]:
     """Give up the oldest of too many that wait; but not what is on its way at this moment."""
-    waiting = rows.execute(
+    found = rows.execute(
         "SELECT id, stream, length(sealed) FROM reports"
         " WHERE fate IS NULL AND claimed IS NULL ORDER BY id"
     ).fetchall()
-    gone = waiting[: excess([size for _, _, size in waiting], bounds)]
+    gone = found[: excess([size or 0 for _, _, size in found], bounds)]
     rows.executemany(
         "UPDATE reports SET fate = 'outbox_full', sealed = NULL WHERE id = ?",
         [(id_,) for id_, _, _ in gone],
     )
-    return [Dropped(stream, "outbox_full") for _, stream, _ in gone]
+    return [Dropped(_text(stream), "outbox_full") for _, stream, _ in gone]
 
 
 def kept(rows: Rows) -> list[Kept]:
@@ -160,6 +176,12 @@ def kept(rows: Rows) -> list[Kept]:
     return [
         Kept(stream, epoch, payload, made, fate or "")
         for stream, epoch, payload, made, fate in found
+        if _text(stream) == stream
+        and type(epoch) is int
+        and isinstance(payload, bytes)
+        and isinstance(made, float)
+        and 0 <= made < _MOST_SECONDS
+        and (fate is None or _text(fate) == fate)
     ]
 
 
@@ -172,25 +194,31 @@ def prune(rows: Rows) -> None:
     )
 
 
-def notice(rows: Rows, witness: Witness) -> None:
-    """If the witness saw another state than this one, or a later one: charge what it knows.
-
-    PRIVACY: what was spent under a state that is gone stays spent.
-    """
-    name, commits = meta(rows, "state"), meta(rows, "commits")
-    if not witness.accounts or (witness.state == name and witness.commits <= commits):
-        return
-    now = standing(rows).accounts
-    for metric, account in witness.accounts.items():
-        now[metric] = merge(now.get(metric, Account()), account)
-    set_meta(rows, commits=max(commits, witness.commits))
-    save(rows, now)
-    count(rows, ["state_rolled_back" if witness.state == name else "state_lost"])
-
-
 def _change(rows: Rows, counts: Mapping[str, int]) -> None:
     rows.executemany(
         "INSERT INTO counts VALUES (?, ?)"
         " ON CONFLICT (name) DO UPDATE SET number = number + excluded.number",
         list(counts.items()),
     )
+
+
+def _waiting(rows: Rows, id_: int) -> Waiting | Dropped:
+    stream, epoch, key_id, sealed, late = rows.execute(
+        "SELECT stream, epoch, key_id, sealed, late FROM reports WHERE id = ?", (id_,)
+    ).fetchone()
+    if (
+        _text(stream) == stream
+        and all(type(one) is int and 0 <= one < _MOST_WHOLE for one in (epoch, key_id))
+        and isinstance(sealed, bytes)
+        and 0 < len(sealed) <= _MOST_SEALED_BYTES
+        and isinstance(late, float)
+    ):
+        return Waiting(id_, stream, epoch, key_id, sealed)
+    settle(rows, {id_: DAMAGED})
+    return Dropped(_text(stream), DAMAGED)
+
+
+def _text(thing: Any) -> str:  # noqa: ANN401 what a damaged row may hold
+    """A stream or a fate; "?" for what is none."""
+    good = isinstance(thing, str) and thing.isprintable() and 0 < len(thing) <= _LONGEST_TEXT
+    return thing if good else "?"

@@ -6,7 +6,9 @@ from fractions import Fraction
 from itertools import pairwise
 
 from hubbub.catalog import Bundle, Metric, epoch_at, family_of
-from hubbub.client.state import Kept, Standing
+from hubbub.client.standing import Standing
+from hubbub.client.state import Kept
+from hubbub.errors import BadPayload
 
 __all__ = ["LedgerView", "MetricView", "PayloadView", "view"]
 
@@ -52,11 +54,14 @@ class PayloadView:
         """Each value with its probability, given this payload and every value as likely before.
 
         The likeliest first. candidates: what to weigh where values are strings. Empty if nothing
-        is to be weighed, or the metric is no longer asked.
+        is to be weighed, the metric is no longer asked, or the payload is damaged.
         """
         if self.stream is None:
             return []
-        cells = self.stream.randomizer.layout.cells(self.payload)
+        try:
+            cells = self.stream.randomizer.layout.cells(self.payload)
+        except BadPayload:  # what is remembered of it is damaged
+            return []
         values = _values(self.stream, candidates)
         chances = {
             label: self.stream.randomizer.likelihood(value, cells)

@@ -125,4 +125,9 @@ def check_buckets(buckets: int, most: int = MAX_BUCKETS) -> None:
 
 
 def _is_number(thing: Any) -> bool:  # noqa: ANN401 what an app passed
-    return isinstance(thing, int | float) and not isinstance(thing, bool) and math.isfinite(thing)
+    if isinstance(thing, bool) or not isinstance(thing, int | float):
+        return False
+    try:
+        return math.isfinite(thing)
+    except OverflowError:  # an int beyond every float
+        return False

@@ -20,7 +20,7 @@ from hubbub.serving.process import (
 )
 from hubbub.serving.redis_client import connect_redis
 from hubbub.serving.redis_server import RedisServer, script
-from hubbub.serving.refusal import come_back
+from hubbub.serving.refusal import come_back, refuse
 from hubbub.serving.server import Server, channel
 from hubbub.serving.stages import Stages
 from hubbub.serving.tls import TlsFolder
@@ -51,6 +51,7 @@ __all__ = [
     "end_with_parent",
     "headers",
     "network",
+    "refuse",
     "replace_file",
     "run_service",
     "script",

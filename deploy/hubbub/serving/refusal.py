@@ -1,4 +1,4 @@
-"""Refusal: how a call is turned away so that its caller knows when to try again."""
+"""Refusal: how a call is turned away so that its caller knows whether and when to try again."""
 
 import secrets
 from typing import Any, Final, NoReturn
@@ -6,14 +6,15 @@ from typing import Any, Final, NoReturn
 import grpc
 import grpc.aio
 
-__all__ = ["come_back"]
+__all__ = ["come_back", "refuse"]
 
 _random: Final = secrets.SystemRandom()
+_MARK: Final = ("hubbub-refused", "for-good")
+
+Context = grpc.aio.ServicerContext[Any, Any]
 
 
-async def come_back(
-    context: grpc.aio.ServicerContext[Any, Any], wait_seconds: float, why: str
-) -> NoReturn:
+async def come_back(context: Context, wait_seconds: float, why: str) -> NoReturn:
     """Refuse a call for now: RESOURCE_EXHAUSTED, with a hint when to try again.
 
     The hint is drawn from [wait, 2 wait], so that those who were refused do not come at once.
@@ -22,4 +23,13 @@ async def come_back(
     await context.abort(
         grpc.StatusCode.RESOURCE_EXHAUSTED, why, (("grpc-retry-pushback-ms", str(hint)),)
     )
+    raise AssertionError("abort does not return")
+
+
+async def refuse(context: Context, why: str) -> NoReturn:
+    """Refuse a call for good: INVALID_ARGUMENT, with a mark that no proxy would make.
+
+    A caller that finds it need never send the same bytes again.
+    """
+    await context.abort(grpc.StatusCode.INVALID_ARGUMENT, why, (_MARK,))
     raise AssertionError("abort does not return")

@@ -11,7 +11,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from hubbub.serving.calls import Calls
 from hubbub.serving.limiter import network
-from hubbub.serving.refusal import come_back
+from hubbub.serving.refusal import come_back, refuse
 from hubbub.serving.tls import common_name
 
 __all__ = ["Admit", "Strict", "log_fault"]
@@ -80,12 +80,10 @@ class Strict(grpc.aio.ServerInterceptor):
             try:
                 request: Message = parse(raw)
             except DecodeError:
-                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "not the message expected")
+                await refuse(context, "not the message expected")
             # PRIVACY: what we do not know could carry an identifier, so nobody gets to see it.
             if len(UnknownFieldSet(request)):
-                await context.abort(
-                    grpc.StatusCode.INVALID_ARGUMENT, "fields that this version does not know"
-                )
+                await refuse(context, "fields that this version does not know")
             try:
                 return await behave(request, context)
             except grpc.aio.AbortError:

@@ -8,7 +8,7 @@ import grpc.aio
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from hubbub.errors import StoreFull, StoreUnavailable
-from hubbub.serving import Clocks, Limiter, Window, come_back, network
+from hubbub.serving import Clocks, Limiter, Window, come_back, network, refuse
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.pool import Pool
@@ -77,9 +77,7 @@ class ShufflerService(ShufflerServicer):
     async def Submit(self, request: SubmitRequest, context: Context) -> SubmitResponse:  # noqa: N802 named by the proto
         """Pool what can be taken, and say which could not and why."""
         if len(request.reports) > _MOST_REPORTS:
-            await context.abort(
-                grpc.StatusCode.INVALID_ARGUMENT, f"more than {_MOST_REPORTS} reports"
-            )
+            await refuse(context, f"more than {_MOST_REPORTS} reports")
         # A request without a report costs as much as one with one.
         self._limiter.charge(network(context.peer()), max(1, len(request.reports)))
         now = self._clocks.earliest(), self._clocks.latest()

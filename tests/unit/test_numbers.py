@@ -1,0 +1,108 @@
+"""Whatever a program takes for a number: it is the metric's, or it is none, and never a fault."""
+
+import math
+from decimal import Decimal
+from enum import IntEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub.client import Client, MemoryState, Outcome
+from hubbub.client.testing import FakeShuffler, make_bundle
+from hubbub.errors import ValueOutOfDomain
+
+CATALOG = """
+shuffler = "127.0.0.1:7070"
+"""
+METRIC = """
+[metrics.%(name)s]
+description = "How long the app takes to start"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "hour"
+mechanism = "%(mechanism)s"
+epsilon = 1.0
+domain = "number"
+%(more)s
+low = 0.0
+high = 100.0
+min_batch = 20
+limits = { reports_per_epoch = 1000, lifetime_epsilon = 1000.0 }
+"""
+MECHANISMS = {
+    "mean.one_bit": "",
+    "mean.piecewise": "",
+    "buckets": "buckets = 8\nsampled = 2",
+    "wave": "buckets = 8",
+}
+
+
+class Level(IntEnum):
+    LOW = 1
+
+
+NUMBERS = (0, 1, 100, 0.0, -0.0, 1e-320, 99.9, 10**2, Level.LOW, np.float64(7.5))
+NONE: tuple[Any, ...] = (
+    10**400,
+    -(10**400),
+    2**1024,
+    10**5000,
+    1e308,
+    math.nan,
+    math.inf,
+    -math.inf,
+    -1e-9,
+    100.00000001,
+    True,
+    False,
+    None,
+    "1",
+    b"1",
+    1j,
+    [1],
+    (),
+    {},
+    object(),
+    Decimal(1),
+    Decimal("sNaN"),
+    Fraction(1, 2),
+    np.int64(1),
+    np.float32(1),
+    np.bool_(1),
+    np.float64("nan"),
+    np.array([1.0, 2.0]),
+)
+
+
+@pytest.fixture(scope="module")
+def client_of(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path: Path = tmp_path_factory.mktemp("catalog") / "metrics.toml"
+    path.write_text(
+        CATALOG
+        + "".join(
+            METRIC % {"name": mechanism.replace(".", "_"), "mechanism": mechanism, "more": more}
+            for mechanism, more in MECHANISMS.items()
+        )
+    )
+    bundle = make_bundle(path).bundle
+
+    def make(*, strict: bool) -> Client:
+        return Client(bundle, MemoryState(), FakeShuffler(), hold_seconds=None, strict=strict)
+
+    return make
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_what_is_no_number_of_the_range_is_no_value(mechanism: str, client_of: Any) -> None:
+    name = mechanism.replace(".", "_")
+    strict, lenient = client_of(strict=True), client_of(strict=False)
+    for value in NONE:
+        with pytest.raises(ValueOutOfDomain) as caught:
+            strict.report(name, value)
+        assert "10000000" not in str(caught.value), "the value is not told"
+        assert lenient.report(name, value) is Outcome.NOT_A_VALUE
+    for value in NUMBERS:
+        assert strict.report(name, value) is Outcome.QUEUED

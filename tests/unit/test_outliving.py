@@ -1,0 +1,585 @@
+"""What a person said, and what was spent, outlive whatever befalls the state."""
+
+import contextlib
+import json
+import logging
+import multiprocessing
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hubbub.client import Client, FolderState, MemoryState, Outcome
+from hubbub.client.starting import state_of
+from hubbub.client.testing import FakeShuffler
+from hubbub.client.witness import Witness, Witnesses
+from hubbub.errors import StateUnusable
+from tests.unit.bundles import DAY, Signed
+from tests.unit.devices import DATABASE, Device
+
+
+def _forget_files(folder: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        (folder / f"{DATABASE}{suffix}").unlink(missing_ok=True)
+
+
+def _overwrite(device: Device) -> None:
+    _forget_files(device.folder)
+    (device.folder / DATABASE).write_bytes(os.urandom(9000))
+
+
+def _cut(device: Device) -> None:
+    _forget_files(device.folder)
+    (device.folder / DATABASE).write_bytes(b"")
+
+
+def _delete_folder(device: Device) -> None:
+    shutil.rmtree(device.folder)
+
+
+def _rename_folder(device: Device) -> None:
+    device.folder.rename(device.folder.with_name("away"))
+
+
+def _delete_file(device: Device) -> None:
+    _forget_files(device.folder)
+
+
+def _delete_file_and_witness(device: Device) -> None:
+    _forget_files(device.folder)
+    device.witness.unlink()
+
+
+def _overwrite_file_and_delete_witness(device: Device) -> None:
+    _overwrite(device)
+    device.witness.unlink()
+
+
+def _overwrite_file_and_witness(device: Device) -> None:
+    _overwrite(device)
+    device.witness.write_bytes(os.urandom(300))
+
+
+def _overwrite_witness(device: Device) -> None:
+    device.witness.write_bytes(os.urandom(300))
+
+
+def _delete_witness(device: Device) -> None:
+    device.witness.unlink()
+
+
+def _block(device: Device) -> None:
+    """The folder is there, and cannot be used: also by root, who may do everything else."""
+    device.folder.rename(device.folder.with_name("away"))
+    device.folder.write_text("")
+
+
+def _block_file(device: Device) -> None:
+    _forget_files(device.folder)
+    (device.folder / DATABASE).mkdir()
+
+
+def _nothing(device: Device) -> None:
+    assert device.folder.exists()
+
+
+MISHAPS = [
+    _nothing,
+    _overwrite,
+    _cut,
+    _delete_folder,
+    _rename_folder,
+    _delete_file,
+    _delete_file_and_witness,
+    _overwrite_file_and_delete_witness,
+    _overwrite_file_and_witness,
+    _overwrite_witness,
+    _delete_witness,
+    _block,
+    _block_file,
+]
+
+
+@pytest.mark.parametrize("happens", MISHAPS)
+@pytest.mark.parametrize("running", [False, True])
+def test_a_no_outlives_whatever_befalls_the_state(
+    device: Device, happens: Callable[[Device], None], *, running: bool
+) -> None:
+    client = device.start()
+    client.disable()
+    if not running:
+        client.close(0)
+    happens(device)
+    if running and happens in {_delete_folder, _rename_folder, _block, _block_file}:
+        with contextlib.suppress(StateUnusable):
+            client._reporter.refresh()
+        assert client.report("theme", "dark") is Outcome.DISABLED
+    again = client if running else device.start()
+    with contextlib.suppress(StateUnusable):  # damage under a running app is told once
+        again._reporter.refresh()
+    for started in (again, device.start()):
+        assert started.report("theme", "dark") is Outcome.DISABLED
+        assert started.flush(1) or running
+    assert device.left() == []
+    last = device.start()
+    last.enable()
+    device.now += DAY  # where all was lost today is over
+    assert last.report("homepage", "a.example") is Outcome.QUEUED, "a yes is a yes"
+    assert last.flush(1)
+    again = device.start()
+    assert again.report("homepage", "a.example") is Outcome.QUEUED, "and is kept"
+
+
+@pytest.mark.parametrize("happens", MISHAPS)
+def test_a_preference_outlives_whatever_befalls_the_state(
+    device: Device, happens: Callable[[Device], None]
+) -> None:
+    client = device.start()
+    client.prefer(0.7)
+    client.close(0)
+    happens(device)
+    again = device.start()
+    if again.report("crashed", "yes") is not Outcome.QUEUED:
+        assert again.report("crashed", "yes") is Outcome.DISABLED, "nothing is known at all"
+        return
+    assert again.report("theme", "dark") is Outcome.DECLINED
+    assert again.flush(1)
+    assert device.left() == ["crashed/0.5"]
+
+
+@pytest.mark.parametrize("happens", MISHAPS)
+def test_what_was_spent_outlives_whatever_befalls_the_state(
+    device: Device, happens: Callable[[Device], None]
+) -> None:
+    for _ in range(3):
+        client = device.start()
+        client.enable()  # also where nothing is known any more
+        client.report("theme", "dark")
+        client.flush(1)
+        client.close(0)
+        happens(device)
+        with contextlib.suppress(NotADirectoryError, FileNotFoundError, IsADirectoryError):
+            if happens in {_block, _block_file, _rename_folder}:
+                break
+    client = device.start()
+    client.enable()
+    client.report("theme", "dark")
+    client.flush(1)
+    assert device.left() == ["theme"]
+
+
+def test_a_state_that_was_lost_with_all_that_knew_it_is_off_and_says_so(
+    device: Device, caplog: pytest.LogCaptureFixture
+) -> None:
+    device.start().close(0)
+    _overwrite_file_and_witness(device)
+    with caplog.at_level(logging.WARNING, "hubbub.client"):
+        client = device.start()
+    assert client.report("theme", "dark") is Outcome.DISABLED
+    assert client.ledger().counts["consent_unknown"] == 1
+    assert [r.message for r in caplog.records if "until enable()" in r.message]
+    client.enable()
+    assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED, "today may have been"
+    device.now += DAY
+    assert client.report("theme", "dark") is Outcome.QUEUED
+
+
+def test_a_first_start_where_nothing_can_be_kept_is_no_lost_state(device: Device) -> None:
+    device.folder.write_text("a file")
+    assert device.start().report("theme", "dark") is Outcome.QUEUED
+
+
+def test_a_no_where_the_folder_never_could_be_used_is_kept(device: Device) -> None:
+    device.folder.write_text("a file")
+    client, other = device.start(), device.start()
+    other.report("homepage", "a.example")
+    other._sender.enter()
+    client.disable()
+    assert device.start().report("theme", "dark") is Outcome.DISABLED
+    other.report("homepage", "a.example")
+    assert other.flush(1)
+    assert other.report("homepage", "a.example") is Outcome.DISABLED
+    assert device.left() == []
+    client.enable()
+    assert device.start().report("theme", "dark") is Outcome.QUEUED
+
+
+def test_what_cannot_be_written_down_anywhere_raises_and_holds_for_this_process(
+    device: Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    device.folder.write_text("a file")
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "not" / "there"))
+    client = device.start()
+    assert client.report("theme", "dark") is Outcome.NO_STATE
+    for say in (client.disable, client.enable, lambda: client.prefer(0.5)):
+        with pytest.raises(StateUnusable, match="free space there"):
+            say()
+    assert client.report("theme", "dark") is Outcome.DISABLED
+    assert not client._state.standing().on
+
+
+def test_what_memory_knew_is_the_folders_once_it_can_be_used(device: Device) -> None:
+    device.folder.write_text("a file")
+    client = device.start()
+    client.report("theme", "dark")
+    client.flush(1)
+    client.prefer(0.7)
+    client.disable()
+    device.folder.unlink()
+    again = device.start()
+    assert isinstance(again._state, FolderState)
+    assert again.report("theme", "dark") is Outcome.DISABLED
+    again.enable()
+    assert again.report("theme", "dark") is Outcome.DECLINED
+    again.prefer(None)
+    assert again.report("theme", "dark") is Outcome.ALREADY_REPORTED
+
+
+def test_a_folder_and_a_memory_at_one_time_share_limits_and_consent(device: Device) -> None:
+    device.start().close(0)
+    _block(device)
+    memory = device.start()
+    assert isinstance(memory._state, MemoryState)
+    device.folder.unlink()
+    device.folder.with_name("away").rename(device.folder)
+    folder = device.start()
+    assert isinstance(folder._state, FolderState)
+    for client in (memory, folder):
+        client.report("theme", "dark")
+    for client in (memory, folder):
+        client.flush(1)
+    assert device.left() == ["theme"]
+    device.now += DAY
+    for client in (memory, folder):
+        client._reporter.refresh()
+        client.report("theme", "dark")
+    for client in (folder, memory):
+        client.flush(1)
+    assert device.left() == ["theme", "theme"]
+    folder.disable()
+    memory.report("homepage", "a.example")
+    memory.flush(1)
+    assert memory.report("homepage", "a.example") is Outcome.DISABLED
+    folder.enable()
+    memory._reporter.refresh()
+    memory.disable()
+    folder.report("homepage", "a.example")
+    folder.flush(1)
+    assert device.left() == ["theme", "theme"]
+
+
+def test_a_no_survives_a_kill_between_its_two_writes(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = device.start()
+    client.report("theme", "dark")
+    client._sender.enter()
+    write = Witness.write
+
+    def killed(self: Witness, known: object) -> None:
+        write(self, known)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Witness, "write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            client.disable()
+    again = device.start()
+    assert again.report("theme", "dark") is Outcome.DISABLED
+    assert again.waiting == 0
+
+
+def test_a_no_is_kept_though_its_witness_cannot_be_written(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = device.start()
+
+    def full(*_: object) -> None:
+        raise StateUnusable("no space left; free space there")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Witness, "write", full)
+        with pytest.raises(StateUnusable, match="no space left"):
+            client.disable()
+    assert device.start().report("theme", "dark") is Outcome.DISABLED
+    _overwrite(device)
+    assert device.start().report("theme", "dark") is Outcome.DISABLED, "the next start told it"
+
+
+def test_forgetting_leaves_no_copy_that_remembers(device: Device) -> None:
+    client = device.start()
+    client.report("homepage", "a.example")
+    client.flush(1)
+    client.close(0)
+    secret = FolderState(device.folder).standing().secret
+    path = device.folder / DATABASE
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as rows:
+        rows.execute("UPDATE ledger SET account = 'none'")
+        rows.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    client = device.start()
+    assert (device.folder / f"damaged.{DATABASE}").exists()
+    client.disable(forget=True)
+    everything = b"".join(p.read_bytes() for p in device.folder.parent.rglob("*") if p.is_file())
+    assert secret not in everything
+    assert b"homepage" not in device.witness.read_bytes()
+    _overwrite(device)
+    again = device.start()
+    assert again.report("theme", "dark") is Outcome.DISABLED
+    again.enable()
+    assert again.report("theme", "dark") is Outcome.ALREADY_REPORTED, "today is over"
+
+
+def test_forgetting_where_the_folder_cannot_be_used_stops_and_says_what_it_cannot(
+    device: Device,
+) -> None:
+    device.start().close(0)
+    _block_file(device)
+    client = device.start()
+    assert isinstance(client._state, MemoryState)
+    with pytest.raises(StateUnusable, match="cannot be forgotten while it cannot be used"):
+        client.disable(forget=True)
+    assert client.report("theme", "dark") is Outcome.DISABLED
+    assert device.start().report("theme", "dark") is Outcome.DISABLED
+
+
+def _copy(device: Device, to: str) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copy(
+                device.folder / f"{DATABASE}{suffix}", device.folder.parent / f"{to}{suffix}"
+            )
+
+
+def _put_back(device: Device, copy: str) -> None:
+    """Over the live file, in place, as `cp` does."""
+    for suffix in ("", "-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copy(
+                device.folder.parent / f"{copy}{suffix}", device.folder / f"{DATABASE}{suffix}"
+            )
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_older_file_copied_over_the_live_one_is_never_believed(
+    device: Device, processes: int
+) -> None:
+    clients = [device.start() for _ in range(processes)]
+    _copy(device, "before")
+    for round_ in range(4):
+        for client in clients:
+            with contextlib.suppress(StateUnusable):
+                client._reporter.refresh()
+            client.report("theme", "dark")
+            client.flush(1)
+        _copy(device, f"round{round_}")
+        _put_back(device, "before" if round_ % 2 else f"round{round_ // 2}")
+    for client in clients:
+        client.flush(1)
+        client.close(0)
+    _put_back(device, "before")
+    last = device.start()
+    last.report("theme", "dark")
+    last.flush(1)
+    assert device.left() == ["theme"]
+
+
+def test_two_histories_of_one_file_send_one_report(device: Device) -> None:
+    """The second is as long as the first, and the copy of each holds a report that waits."""
+    client = device.start()
+    _copy(device, "before")
+    for history in ("one", "two"):
+        with contextlib.suppress(StateUnusable):
+            client._reporter.refresh()
+        client.report("theme", "dark")
+        with contextlib.suppress(StateUnusable):
+            client._sender.enter()
+        _copy(device, history)
+        _put_back(device, "before")
+    for history in ("one", "two", "one", "two"):
+        _put_back(device, history)
+        client.flush(1)
+    assert device.left() in ([], ["theme"])
+
+
+def test_a_file_from_before_the_no_is_not_believed(device: Device) -> None:
+    client = device.start()
+    client.report("theme", "dark")
+    client._sender.enter()
+    client.close(0)
+    shutil.copytree(device.folder, device.folder.with_name("backup"))
+    client = device.start()
+    client.disable()
+    client.close(0)
+    shutil.rmtree(device.folder)
+    shutil.copytree(device.folder.with_name("backup"), device.folder)
+    again = device.start()
+    assert again.waiting == 0
+    assert again.report("theme", "dark") is Outcome.DISABLED
+    again.enable()
+    again.flush(1)
+    assert device.left() == []
+
+
+def test_a_witness_is_never_overwritten_with_less(device: Device) -> None:
+    client = device.start()
+    _copy(device, "before")
+    client.report("theme", "dark")
+    client.flush(1)
+    _put_back(device, "before")
+    with contextlib.suppress(StateUnusable):
+        client._state.take(1, 1000, device.now)
+    known = Witnesses(device.folder).beside[0].read()
+    assert known
+    assert sum(known.accounts["theme"].epochs.values()) == 1
+
+
+def _as_of_0_1(device: Device) -> None:
+    """The state and the witness as version 0.1 left them."""
+    with contextlib.closing(sqlite3.connect(device.folder / DATABASE)) as rows, rows:
+        rows.execute("DELETE FROM meta WHERE name IN ('head', 'witnessed', 'sum')")
+        (name,) = rows.execute("SELECT value FROM meta WHERE name = 'state'").fetchone()
+        (commits,) = rows.execute("SELECT value FROM meta WHERE name = 'commits'").fetchone()
+    accounts = json.loads(device.witness.read_bytes())["accounts"]
+    told = {"state": name, "commits": commits, "accounts": accounts}
+    device.witness.write_text(json.dumps(told))
+    (device.folder / "lock").write_bytes(b"")
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_state_of_version_0_1_goes_on_with_its_own_consent(device: Device, *, on: bool) -> None:
+    client = device.start()
+    client.report("theme", "dark")
+    client.flush(1)
+    client.prefer(1.5)
+    if not on:
+        client.disable()
+    client.close(0)
+    _as_of_0_1(device)
+    client = device.start()
+    outcome = Outcome.ALREADY_REPORTED if on else Outcome.DISABLED
+    assert client.report("theme", "dark") is outcome
+    assert client.ledger().counts.keys() <= {"disabled"}
+    assert client._state.standing().preference == 1.5
+    client.close(0)
+    _overwrite(device)
+    assert device.start().report("theme", "dark") is outcome, "the new witness knows"
+
+
+def test_a_lost_state_of_version_0_1_is_off_and_its_budget_is_spent(device: Device) -> None:
+    client = device.start()
+    client.report("theme", "dark")
+    client.flush(1)
+    client.close(0)
+    _as_of_0_1(device)
+    _overwrite(device)
+    client = device.start()
+    assert client.report("theme", "dark") is Outcome.DISABLED
+    client.enable()
+    assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
+    spent = {metric.name: metric.spent for metric in client.ledger().metrics}
+    assert spent["theme"] > 0.99
+
+
+def test_version_0_1_beside_this_one_is_no_damage(device: Device) -> None:
+    """An update while the app runs: the old process writes without sum and head."""
+    client = device.start()
+    client.report("homepage", "a.example")
+    client._sender.enter()
+    with contextlib.closing(sqlite3.connect(device.folder / DATABASE)) as rows, rows:
+        rows.execute("UPDATE meta SET value = value + 1 WHERE name = 'commits'")
+        account = {"spent": 1.0, "floor": -1, "epochs": {}, "responses": {}, "losses": {}}
+        rows.execute("INSERT INTO ledger VALUES ('theme', ?)", (json.dumps(account),))
+    assert client.flush(1)
+    assert client.ledger().counts == {}
+    assert device.left() == ["homepage"]
+
+
+def test_a_no_said_by_version_0_1_beside_this_one_is_a_no(device: Device) -> None:
+    client = device.start()
+    client.close(0)
+    with contextlib.closing(sqlite3.connect(device.folder / DATABASE)) as rows, rows:
+        rows.execute("UPDATE meta SET value = 1 WHERE name = 'generation'")
+    assert device.start().report("theme", "dark") is Outcome.DISABLED
+
+
+def _report_on_and_on(  # noqa: PLR0917 another process gets all it needs
+    path: Path, folder: Path, temporary: str, now: float, leave: str, rounds: int
+) -> None:
+    import tempfile
+
+    from hubbub.catalog import read_bundle
+
+    tempfile.tempdir = temporary
+    bundle, shuffler = read_bundle(path), FakeShuffler()
+    client = Client(
+        bundle, state_of(bundle, folder), shuffler, hold_seconds=None, clock=lambda: now
+    )
+    for _ in range(rounds):
+        with contextlib.suppress(StateUnusable):
+            client._reporter.refresh()
+        client.report("theme", "dark")
+        client.report("crashed", "yes")
+        client.flush(5)
+    distinct = {report.sealed: report.stream for report in shuffler.reports()}
+    Path(leave).write_text("\n".join(distinct.values()))
+
+
+def test_processes_without_a_folder_share_one_budget(
+    device: Device, signed: Signed, tmp_path: Path
+) -> None:
+    """theme: one report a day. crashed: three an hour, epsilon 2 of 10 for life."""
+    device.folder.write_text("a file")
+    spawn = multiprocessing.get_context("spawn")
+    for hour in range(2):
+        started = [
+            spawn.Process(
+                target=_report_on_and_on,
+                args=(
+                    signed.path,
+                    device.folder,
+                    str(tmp_path / "tmp"),
+                    device.now + 3600 * hour,
+                    str(tmp_path / f"left-{hour}-{n}"),
+                    3,
+                ),
+            )
+            for n in range(3)
+        ]
+        for process in started:
+            process.start()
+        for process in started:
+            process.join(120)
+            assert process.exitcode == 0
+    left = [path.read_text().split() for path in tmp_path.glob("left-*")]
+    streams = [stream for one in left for stream in one]
+    assert streams.count("theme") == 1
+    assert streams.count("crashed") == 5
+
+
+def test_files_put_back_under_two_processes_pass_no_limit(
+    device: Device, signed: Signed, tmp_path: Path
+) -> None:
+    """Again and again, by rename: each process may find itself on a file of its own."""
+    device.start().close(0)
+    _copy(device, "before")
+    spawn = multiprocessing.get_context("spawn")
+    places = [str(tmp_path / f"left-{n}") for n in range(2)]
+    shared = (signed.path, device.folder, str(tmp_path / "tmp"), device.now)
+    started = [
+        spawn.Process(target=_report_on_and_on, args=(*shared, place, 25)) for place in places
+    ]
+    for process in started:
+        process.start()
+    while any(process.is_alive() for process in started):
+        for suffix in ("-wal", "-shm"):
+            (device.folder / f"{DATABASE}{suffix}").unlink(missing_ok=True)
+        shutil.copy(tmp_path / "before", tmp_path / "copy")
+        (tmp_path / "copy").rename(device.folder / DATABASE)
+        started[0].join(0.03)
+    assert [process.exitcode for process in started] == [0, 0]
+    streams = [stream for place in places for stream in Path(place).read_text().split()]
+    assert streams.count("theme") <= 1
+    assert streams.count("crashed") <= 3
