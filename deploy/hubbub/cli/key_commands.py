@@ -1,4 +1,4 @@
-"""`hubbub keys new`, `rotate`, `tls` and `token`."""
+"""`hubbub keys new`, `rotate`, `handover`, `tls` and `token`."""
 
 import argparse
 import time
@@ -6,7 +6,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from hubbub.catalog import EPOCH_SECONDS, write_new_keys
+from hubbub.catalog.operator import hand_over_to_new
 from hubbub.catalog.rotation import rotate_keys
+from hubbub.catalog.text import to_text
 from hubbub.cli.certificates import write_certificates
 from hubbub.cli.show import say
 from hubbub.cli.token_commands import add_action
@@ -44,6 +46,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "reports sealed to the old ones are refused from then on",
     )
     rotate.set_defaults(run=_rotate)
+    handover = actions.add_parser(
+        "handover", help="another signing key, which the old one hands over to"
+    )
+    handover.add_argument("folder", type=Path)
+    handover.set_defaults(run=_hand_over)
     tls = actions.add_parser("tls", help="an authority, and a certificate per role")
     tls.add_argument("folder", type=Path)
     tls.add_argument(
@@ -96,6 +103,16 @@ def _rotate(given: argparse.Namespace) -> int:
         for key in keys:
             say(f"{word} key {key.id}: epochs from {_day(key.start)} to before {_day(key.end)}")
     say("now: hubbub catalog build; start aggregators, then shufflers with it; ship the bundle")
+    return 0
+
+
+def _hand_over(given: argparse.Namespace) -> int:
+    kept, public = hand_over_to_new(given.folder)
+    say(f"{given.folder}/operator.key: signs bundles from now on; its public half is")
+    say(f"  {to_text(public)}")
+    say(f"{given.folder}/handovers.json: the old key's word for it; goes into bundles")
+    say(f"{kept}: the old key; destroy it once apps with the new bundle are out")
+    say("now: hubbub catalog build; ship the bundle. Devices that took it refuse the old key")
     return 0
 
 
