@@ -27,7 +27,7 @@ def _hubbub(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 def _device(signed: Signed, folder: Path) -> Client:
     """A device that reported three things, one of which the shuffler refused."""
     state = FolderState(folder)
-    state.pin(signed.bundle.operator, signed.bundle.signed)
+    state.remember(signed.bundle.operator, signed.bundle.signed)
     shuffler = FakeShuffler({}, {0: "refused_expired"})
     client = Client(signed.bundle, state, shuffler, hold_seconds=None)
     client.report("theme", "dark")

@@ -95,16 +95,17 @@ class Client:
     ) -> Self:
         """A client for the bundle in a file.
 
-        operator: the operator's Ed25519 public key (32 bytes) to insist on. Without it the state
-            folder trusts the first operator it sees, and no other after that.
+        operator: the operator's Ed25519 public key (32 bytes) to insist on, and who it handed over
+            to. Without it the app trusts the first operator it sees, and no other after that.
         insecure: no TLS; only for a shuffler on this machine.
-        settings: state_dir, disabled, strict, shuffler, most_epsilon, hold_seconds, log; each goes
+        settings: app, state_dir, disabled, strict, shuffler, most_epsilon, hold_seconds, log; each
             before its environment variable (HUBBUB_STATE_DIR, ...), and path before HUBBUB_BUNDLE.
 
         If the state folder cannot be used the client goes on in memory, and says so once.
 
         Raises:
-            BundleRefused: the bundle is unreadable, altered, or another operator's.
+            BundleRefused: unreadable, altered, another operator's, older than one before, or more
+                than was promised.
             BadParameter: a setting is not understood.
         """
         told = Settings.read(bundle=path, **settings)
@@ -114,7 +115,7 @@ class Client:
         transport = GrpcTransport(
             told.shuffler or bundle.shuffler, roots=bundle.roots, insecure=insecure
         )
-        state = MemoryState() if told.disabled else state_of(bundle, told.state_dir)
+        state = MemoryState() if told.disabled else state_of(bundle, told, operator)
         return cls(
             bundle,
             state,

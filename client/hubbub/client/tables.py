@@ -19,11 +19,13 @@ __all__ = [
     "count",
     "done",
     "forget",
+    "inherit",
     "kept",
     "leaving",
     "meta",
     "notice",
     "overflow",
+    "part",
     "prune",
     "save",
     "set_meta",
@@ -186,6 +188,29 @@ def notice(rows: Rows, witness: Witness) -> None:
     set_meta(rows, commits=max(commits, witness.commits))
     save(rows, now)
     count(rows, ["state_rolled_back" if witness.state == name else "state_lost"])
+
+
+def inherit(rows: Rows, former: Standing) -> None:
+    """Allow no more than `former` does."""
+    now = standing(rows)
+    accounts = {
+        metric: merge(now.accounts.get(metric, Account()), account)
+        for metric, account in former.accounts.items()
+    }
+    save(rows, accounts)
+    set_meta(
+        rows,
+        preference=min(now.preference, former.preference),
+        since=max(now.since, former.since),
+    )
+    count(rows, ["operator_changed"])
+
+
+def part(rows: Rows) -> None:
+    """Send nothing that waits, or was drawn and is not entered yet: it is another operator's."""
+    set_meta(rows, generation=meta(rows, "generation") + 2)
+    waiting = rows.execute("SELECT id FROM reports WHERE fate IS NULL").fetchall()
+    settle(rows, {id_: "operator_changed" for (id_,) in waiting})
 
 
 def _change(rows: Rows, counts: Mapping[str, int]) -> None:
