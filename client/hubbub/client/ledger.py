@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from hubbub.catalog import Metric, epoch_at
+from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric, epoch_at
 from hubbub.client.outcome import Outcome
 
 __all__ = ["Account", "charge", "fresh", "merge"]
@@ -16,6 +16,15 @@ __all__ = ["Account", "charge", "fresh", "merge"]
 # Every epoch that was reported is remembered by itself, so that a clock that jumped ahead and came
 # back may still report today. Past this many the oldest count as reported, all of them.
 _EPOCHS: Final = 64
+# What was spent is remembered by the day for longer than the longest span of a cap. Past this many
+# days the oldest are put together.
+_DAYS: Final = 400
+_DAY_SECONDS: Final = EPOCH_SECONDS["day"]
+# Version 0.1 wrote down epochs and not their length. Their numbers tell it: those of hours are over
+# 300,000 since 2005, those of weeks stay below 10,000 until the year 2161.
+_HOURS_FROM: Final = 300_000
+_WEEKS_BELOW: Final = 10_000
+_ROUNDING: Final = 1e-9  # of sums of costs, in nats
 
 
 @dataclass(slots=True)
@@ -27,6 +36,8 @@ class Account:
     epochs: reports per epoch above the floor. losses: what they can say, in nats; an unchanged
         permanent response costs in the epochs that it was paid in.
     responses: reports per permanent response, by a name that only this device can make.
+    days: what was spent by day, for the caps on all metrics together: on the epoch's last day, so
+        that nothing is over too early.
     """
 
     spent: float = 0.0
@@ -34,17 +45,20 @@ class Account:
     epochs: dict[int, int] = field(default_factory=dict)
     responses: dict[str, int] = field(default_factory=dict)
     losses: dict[int, float] = field(default_factory=dict)
+    days: dict[int, float] = field(default_factory=dict)
 
     def data(self) -> dict[str, Any]:
         """All of it, JSON-ready."""
         epochs = {str(epoch): reports for epoch, reports in self.epochs.items()}
         losses = {str(epoch): loss for epoch, loss in self.losses.items()}
+        days = {str(day): loss for day, loss in self.days.items()}
         return {
             "spent": self.spent,
             "floor": self.floor,
             "epochs": epochs,
             "responses": dict(self.responses),
             "losses": losses,
+            "days": days,
         }
 
     @classmethod
@@ -53,7 +67,12 @@ class Account:
         epochs = {int(epoch): int(reports) for epoch, reports in data["epochs"].items()}
         responses = {str(tag): int(reports) for tag, reports in data["responses"].items()}
         losses = {int(epoch): float(loss) for epoch, loss in data["losses"].items()}
-        return cls(float(data["spent"]), int(data["floor"]), epochs, responses, losses)
+        spent, floor = float(data["spent"]), int(data["floor"])
+        if "days" in data:
+            days = {int(day): float(loss) for day, loss in data["days"].items()}
+        else:
+            days = _dated(spent, floor, losses)
+        return cls(spent, floor, epochs, responses, losses, days)
 
     def reported(self, epoch: int) -> int | None:
         """How many reports the epoch has had; None if that is no longer known."""
@@ -68,6 +87,11 @@ class Account:
         if tag:
             name = _response(metric, tag)
             self.responses[name] = self.responses.get(name, 0) + 1
+        day = _last_day(epoch, EPOCH_SECONDS[metric.epoch])
+        self.days[day] = self.days.get(day, 0.0) + cost
+        while len(self.days) > _DAYS:
+            oldest, after, *_ = sorted(self.days)
+            self.days[after] += self.days.pop(oldest)
         while len(self.epochs) > _EPOCHS:
             self.floor = min(self.epochs)
             del self.epochs[self.floor]
@@ -79,16 +103,21 @@ def fresh(metric: Metric, since: float) -> Account:
     return Account(floor=epoch_at(since, metric.epoch) if since else -1)
 
 
-def charge(account: Account, metric: Metric, epoch: int, tag: str) -> Outcome | None:
+def charge(accounts: Mapping[str, Account], metric: Metric, epoch: int, tag: str) -> Outcome | None:
     """Enter one report, or say why not (and then enter nothing).
 
+    accounts: of every metric that this device was ever asked, this one's among them.
     metric: of the tier that reports.
     tag: a device-made name of the permanent response if the metric is memoized, "" otherwise.
     """
+    account = accounts[metric.family]
     reported = account.reported(epoch)
     if reported is None or reported >= metric.limits.reports_per_epoch:
         return Outcome.ALREADY_REPORTED
-    if account.spent + _cost(account, metric, tag) > metric.limits.lifetime_epsilon:
+    cost = _cost(account, metric, tag)
+    if account.spent + cost > metric.limits.lifetime_epsilon:
+        return Outcome.OVER_BUDGET
+    if not _is_within_caps(accounts, metric, epoch, cost):
         return Outcome.OVER_BUDGET
     account.add(metric, epoch, tag)
     return None
@@ -105,7 +134,62 @@ def merge(one: Account, other: Account) -> Account:
     losses = {
         epoch: max(one.losses.get(epoch, 0.0), other.losses.get(epoch, 0.0)) for epoch in epochs
     }
-    return Account(max(one.spent, other.spent), floor, epochs, dict(one.responses), losses)
+    days = {
+        day: max(one.days.get(day, 0.0), other.days.get(day, 0.0))
+        for day in one.days.keys() | other.days.keys()
+    }
+    return Account(max(one.spent, other.spent), floor, epochs, dict(one.responses), losses, days)
+
+
+def _is_within_caps(
+    accounts: Mapping[str, Account], metric: Metric, epoch: int, cost: float
+) -> bool:
+    """Whether all metrics together, those retired among them, stay within every cap.
+
+    PRIVACY: names come and go; who answered under one has said it all the same. Days to come
+    count too: a clock may have been set back.
+    """
+    today = _last_day(epoch, EPOCH_SECONDS[metric.epoch])
+    for span, length in SPANS.items():
+        cap = metric.caps.of(span)
+        if cap is None:
+            continue
+        said = sum(
+            loss
+            for account in accounts.values()
+            for day, loss in account.days.items()
+            if day > today - length
+        )
+        if not said + cost <= cap + _ROUNDING:
+            return False
+    return True
+
+
+def _last_day(epoch: int, seconds: int) -> int:
+    """The day, counted from 1970, in which an epoch of this length ends."""
+    return ((epoch + 1) * seconds - 1) // _DAY_SECONDS
+
+
+def _dated(spent: float, floor: int, losses: Mapping[int, float]) -> dict[int, float]:
+    """By the day, what version 0.1 wrote down by the epoch; older than that as of the newest day.
+
+    So it may count for longer than it must, and never for less.
+    """
+    days: dict[int, float] = {}
+    for epoch, loss in losses.items():
+        day = _last_day(epoch, _length(epoch))
+        days[day] = days.get(day, 0.0) + loss
+    older = spent - sum(losses.values())
+    if older > 0:
+        day = max(days, default=_last_day(floor, _length(floor)))
+        days[day] = days.get(day, 0.0) + older
+    return days
+
+
+def _length(epoch: int) -> int:
+    if epoch >= _HOURS_FROM:
+        return EPOCH_SECONDS["hour"]
+    return EPOCH_SECONDS["week" if epoch < _WEEKS_BELOW else "day"]
 
 
 def _cost(account: Account, metric: Metric, tag: str) -> float:

@@ -57,7 +57,10 @@ def state_of(bundle: Bundle, told: Settings, operator: bytes | None) -> State:
     key = "" if state_dir else told.app or program_name()
     with held(beside(home, state_dir)) as file:
         trust = _known(file, may_be_unknown=operator is not None)
-        pin, former = trust.admit(key, bundle, operator, _unclaimed(trust, home, state_dir))
+        try:
+            pin, former = trust.admit(key, bundle, operator, _unclaimed(trust, home, state_dir))
+        except BundleRefused as error:
+            raise BundleRefused(f"{told.bundle}: {error}") from None
         folder = state_dir or home / pin.folder
         state = _state_in(folder, bundle)
         try:
