@@ -20,9 +20,9 @@ NOW = 20_000 * DAY
 def bundle_of(signed: Signed) -> Callable[..., Bundle]:
     keys = tuple(new_periods(1, NOW - 400 * DAY, 1000 * DAY, 2)[1])
 
-    def make(caps: Caps, *names: str, **changes: object) -> Bundle:
+    def make(caps: Caps, *names: str) -> Bundle:
         theme = replace(signed.bundle.metric("theme"), limits=Limits(1, 5.0))
-        metrics = {name: replace(theme, name=name, caps=caps, **changes) for name in names}
+        metrics = {name: replace(theme, name=name, caps=caps) for name in names}
         return Bundle(metrics, keys, "127.0.0.1:9", None, {}, caps=caps)
 
     return make

@@ -21,8 +21,9 @@ from hubbub.catalog.keys import OpeningKeyPublic
 from hubbub.catalog.metric import Limits, Metric
 from hubbub.catalog.points import KEY_BYTES, refuse_weak_signing_key
 from hubbub.catalog.policy import Budget, Caps, Release
-from hubbub.catalog.text import MALFORMED, from_text, read_json, to_text, visible
+from hubbub.catalog.text import MALFORMED, from_text, read_json, to_text
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
+from hubbub.errors.visible import visible
 
 __all__ = ["open_bundle", "read_bundle", "sign_bundle"]
 

@@ -16,8 +16,8 @@ from hubbub.catalog.exposure import over_caps
 from hubbub.catalog.metric import Limits, Metric
 from hubbub.catalog.policy import Budget, Caps, read_budget, read_caps, read_release
 from hubbub.catalog.rules import NAME, RULES, is_address, is_number
-from hubbub.catalog.text import visible
 from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.errors.visible import visible
 from hubbub.mechanisms import REGISTRY, parameters
 from hubbub.mechanisms.probability import MIN_EPSILON
 

@@ -19,6 +19,7 @@ from hubbub.client.trust import Pin, Trust, Vouched, folder_of
 from hubbub.client.trust_file import TrustFile, beside, held
 from hubbub.client.witness import Witness
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable
+from hubbub.errors.visible import visible_lines
 
 __all__ = ["log_to_stderr", "program_name", "state_home", "state_of"]
 
@@ -150,11 +151,19 @@ def _opened(folder: Path, bundle: Bundle) -> FolderState:
     return state
 
 
+class _Visible(logging.Formatter):
+    """A line an event, as a terminal may have it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        return visible_lines(super().format(record))
+
+
 def log_to_stderr(level: str) -> None:
     """Show what the client logs, for who runs the program."""
     _log.setLevel(level.upper())
     if not any(handler.name == _HANDLER for handler in _log.handlers):
         handler = logging.StreamHandler()
         handler.name = _HANDLER
-        handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
+        handler.setFormatter(_Visible("%(asctime)s %(name)s %(levelname)s %(message)s"))
         _log.addHandler(handler)

@@ -4,6 +4,7 @@ import argparse
 import time
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Final
 
 from hubbub.catalog import EPOCH_SECONDS, write_new_keys
 from hubbub.catalog.operator import hand_over_to_new
@@ -18,6 +19,7 @@ __all__ = ["add", "make_keys"]
 
 _DAY = EPOCH_SECONDS["day"]
 _DEFAULT_DAYS = 28
+_MAX_DAYS: Final = 36_600  # a hundred years: calendars end, too
 _DEFAULT_PERIODS = 13
 # Reports of the epochs just past are still on their way when keys are first made.
 _BACK_DAYS = 14
@@ -81,6 +83,8 @@ def _check(days: int, periods: int) -> None:
         raise BadParameter(f"--days {days} is outside [1, 3660]")
     if not 1 <= periods <= 1000:  # noqa: PLR2004 a bundle carries them all
         raise BadParameter(f"--periods {periods} is outside [1, 1000]")
+    if not days * periods <= _MAX_DAYS:
+        raise BadParameter(f"--days times --periods {days * periods} is above {_MAX_DAYS}")
 
 
 def _rotate(given: argparse.Namespace) -> int:
@@ -92,6 +96,8 @@ def _rotate(given: argparse.Namespace) -> int:
             f"--anew-from {given.anew_from} is past: what is counted stays counted; name a day "
             "from today (UTC) on"
         )
+    if anew is not None and anew > now + _MAX_DAYS * _DAY:
+        raise BadParameter(f"--anew-from {given.anew_from} is more than {_MAX_DAYS} days ahead")
     added, deleted = rotate_keys(
         given.folder,
         now=now,

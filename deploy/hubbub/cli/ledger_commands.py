@@ -102,15 +102,23 @@ def _odds(metrics: Sequence[MetricView]) -> str:
 
 
 def _row(payload: PayloadView, candidates: Sequence[str]) -> tuple[str, ...]:
-    made = datetime.fromtimestamp(payload.made, UTC)
+    made = _when(payload.made)
     sent = payload.payload.hex()
     return (
-        made.strftime("%Y-%m-%d %H:%M"),
+        made.strftime("%Y-%m-%d %H:%M") if made else "",
         payload.metric,
         sent if len(sent) <= 16 else f"{sent[:14]}..",  # noqa: PLR2004 a column's width
         payload.fate.replace("_", " "),
         _meant(payload, candidates),
     )
+
+
+def _when(seconds: float) -> datetime | None:
+    """The time, if calendars have it: a clock may have been anywhere."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError, TypeError):
+        return None
 
 
 def _meant(payload: PayloadView, candidates: Sequence[str]) -> str:
@@ -133,7 +141,7 @@ def _json(shown: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
             {
                 "metric": one.metric,
                 "epoch": one.epoch,
-                "made": datetime.fromtimestamp(one.made, UTC).isoformat(timespec="seconds"),
+                "made": made.isoformat(timespec="seconds") if (made := _when(one.made)) else None,
                 "payload": one.payload.hex(),
                 "fate": one.fate,
                 "meanings": dict(one.meanings(candidates)),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from hubbub.errors import BadParameter, HubbubError
+from hubbub.errors.visible import visible_lines
 from hubbub.serving.logs import FORMATS, write_logs
 from hubbub.serving.server import Server
 from hubbub.serving.tls import TlsFolder
@@ -157,6 +158,6 @@ def run_service(
         start_tracing(role, os.environ)
         asyncio.run(serve(settings))
     except HubbubError as error:
-        print(f"hubbub {role}: {error}", file=sys.stderr)  # noqa: T201 to whoever started it
+        print(f"hubbub {role}: {visible_lines(str(error))}", file=sys.stderr)  # noqa: T201 to whoever started it
         return 2
     return 0
