@@ -19,7 +19,7 @@ from hubbub.errors import StateUnusable
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["TrustFile", "beside", "held"]
+__all__ = ["TrustFile", "beside", "held", "look"]
 
 _log: Final = logging.getLogger("hubbub.client")
 _NAME: Final = "trust.json"
@@ -113,6 +113,14 @@ class TrustFile:
             with contextlib.suppress(OSError):
                 path.replace(aside)
             return Trust()
+
+
+def look(path: Path) -> Trust:
+    """What the file says, changing nothing; nothing where it says nothing."""
+    try:
+        return Trust.load(json.loads(path.read_bytes()))
+    except (OSError, *MALFORMED):
+        return Trust()
 
 
 def _first_lock(path: Path, own: Path) -> tuple[Path | None, int | None]:
