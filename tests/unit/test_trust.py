@@ -131,6 +131,18 @@ def test_a_state_that_is_lost_does_not_take_the_trust_along(
         app.start(**where)
 
 
+def test_trust_and_state_lost_at_once_still_know_a_stranger(app: App, home: Path) -> None:
+    app.ship(OURS)
+    app.report()
+    for file in (home / "trust.json", *home.glob("*/hubbub.sqlite3*")):
+        file.write_bytes(b"garbage" * 999)
+    app.ship(STRANGER, history={})
+    with pytest.raises(BundleRefused, match="not by who used the state there is"):
+        app.start()
+    app.ship(OURS)
+    assert app.report() is not Outcome.QUEUED
+
+
 def test_apps_have_a_trust_each_and_share_the_ledger_of_one_operator(app: App, home: Path) -> None:
     app.ship(OURS)
     assert app.report(app="one") is Outcome.QUEUED
@@ -218,9 +230,9 @@ def test_a_handover_goes_on_with_the_same_folder_secret_ledger_and_consent(
     assert app.report(**where) is Outcome.ALREADY_REPORTED
     for serial in (1, 9):
         app.ship(OURS, serial=serial)
-        with pytest.raises(BundleRefused, match="has handed over to another key on this device"):
+        with pytest.raises(BundleRefused, match="handed over to another key on this device"):
             app.start(**where)
-        with pytest.raises(BundleRefused, match="has handed over to another key on this device"):
+        with pytest.raises(BundleRefused, match="handed over to another key on this device"):
             app.start(operator=public(OURS), **where)
 
 
@@ -260,10 +272,41 @@ def test_a_key_that_handed_over_is_nobodys_first(app: App) -> None:
     app.report(app="one")
     app.ship(OURS)
     assert app.report(app="slow") is Outcome.ALREADY_REPORTED, "it has not heard of it yet"
-    with pytest.raises(BundleRefused, match="has handed over"):
+    with pytest.raises(BundleRefused, match="handed over"):
         app.start(app="new")
     app.ship(NEXT)
     assert app.report(app="new") is Outcome.ALREADY_REPORTED, "the same operator's ledger"
+
+
+def test_a_fork_of_the_line_is_refused_by_every_app_once_one_has_moved_on(app: App) -> None:
+    app.ship(OURS)
+    for name in ("one", "slow"):
+        app.report(app=name)
+    app.ship(NEXT, handovers=chain(OURS, NEXT))
+    app.report(app="one")
+    app.ship(STRANGER, handovers=chain(OURS, STRANGER))
+    for name in ("one", "slow", "new"):
+        for word in (None, public(OURS)):
+            with pytest.raises(BundleRefused, match="handed over"):
+                app.start(app=name, operator=word)
+    app.ship(LAST, handovers=chain(OURS, NEXT, LAST))
+    app.report(app="one")
+    app.ship(NEXT, handovers=chain(OURS, NEXT))
+    assert app.report(app="slow") is Outcome.ALREADY_REPORTED, "it is behind, and on the way"
+    app.ship(LAST, handovers=chain(OURS, NEXT, LAST))
+    assert app.report(app="new", operator=public(OURS)) is Outcome.ALREADY_REPORTED
+
+
+def test_an_operator_may_hand_back(app: App, where: dict[str, Any]) -> None:
+    app.ship(OURS)
+    app.report(**where)
+    app.ship(NEXT, handovers=chain(OURS, NEXT))
+    app.report(**where)
+    app.ship(OURS, handovers=chain(NEXT, OURS))
+    assert app.report(**where) is Outcome.ALREADY_REPORTED
+    app.ship(NEXT)
+    with pytest.raises(BundleRefused, match="handed over"):
+        app.start(**where)
 
 
 @pytest.mark.parametrize(

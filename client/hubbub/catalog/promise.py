@@ -38,10 +38,11 @@ class Promise:
         digest, epsilon, reports, lifetime = data
         if not (isinstance(digest, str) and len(digest) == _DIGEST_LETTERS):
             raise ValueError("no digest")
-        if not (epsilon is None or (is_number(epsilon) and is_number(lifetime))):
+        figures = (epsilon, reports, lifetime)
+        if figures != (None, None, None) and not (
+            is_number(epsilon) and is_whole(reports) and is_number(lifetime)
+        ):
             raise ValueError("no figures")
-        if not (reports is None or is_whole(reports)):
-            raise ValueError("no limit")
         return cls(digest, epsilon, reports, lifetime)
 
     def data(self) -> list[Any]:

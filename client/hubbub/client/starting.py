@@ -102,8 +102,14 @@ def _unclaimed(trust: Trust, home: Path, state_dir: Path | None) -> list[Vouched
         return []
     claimed = {pin.folder for pin in trust.pins.values()}
     folders = {path.parent for path in home.glob(f"*/{FILE_NAME}")}
-    every = (vouched(folder) for folder in sorted(folders) if folder.name not in claimed)
-    return [one for one in every if one]
+    folders |= {path.with_suffix("") for path in home.glob("*.witness")}
+    return [_said_by(folder) for folder in sorted(folders) if folder.name not in claimed]
+
+
+def _said_by(folder: Path) -> Vouched:
+    """What a state says of itself; where it is lost, what its witness knows."""
+    names = frozenset(Witness.beside(folder).accounts)
+    return vouched(folder) or Vouched(folder.name, b"", names, {})
 
 
 def _take_over(state: State, folders: list[Path]) -> None:

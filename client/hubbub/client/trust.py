@@ -35,7 +35,11 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Vouched:
-    """What a state folder itself says of who used it. names: of metrics that it knows."""
+    """What a state folder itself says of who used it.
+
+    operator: b"" where that is lost; the folder's name still tells whether it was one's own.
+    names: of metrics that it knows.
+    """
 
     folder: str
     operator: bytes
@@ -131,32 +135,46 @@ class Trust:
         self, app: str, bundle: Bundle, word: bytes | None, vouched: Collection[Vouched]
     ) -> tuple[Pin, list[str]]:
         pin, signer = self.pins.get(app), bundle.operator
-        over = {key for other in self.pins.values() for key in other.before}
         if pin and pin.operator == signer:
             return pin, []
-        if pin and pin.operator in bundle.line:
+        follows = pin is not None and pin.operator in bundle.line
+        if self._has_moved_on(bundle, follows=follows):
+            raise BundleRefused(
+                f"signed by {to_text(signer)}, and its operator has handed over to another key on "
+                "this device; ship a bundle that the new key signed"
+            )
+        if pin and follows:
             # What it handed over itself, and what had handed over to it.
             before = [key for key in (*pin.before, *bundle.line) if key != signer]
             return Pin(signer, pin.folder, tuple(dict.fromkeys(before)), pin.serials), []
-        if signer in over or word in over:
-            raise BundleRefused(
-                f"signed by {to_text(signer)}, and {to_text(word or signer)} has handed over to "
-                "another key on this device; ship a bundle that the new key signed"
-            )
         folder, mine = self._folder(bundle, vouched)
-        others = [v.folder for v in vouched if v.names & bundle.history.keys() and not mine]
+        names = bundle.promises().keys()
+        others = [v.folder for v in vouched if v.names & names and not mine]
         if word is None and (pin or others):
-            trusted = [pin.operator] if pin else [v.operator for v in vouched if v.folder in others]
-            raise BundleRefused(_stranger(app, signer, trusted))
+            known = {v.operator for v in vouched if v.folder in others and v.operator}
+            raise BundleRefused(_stranger(app, signer, {pin.operator} if pin else known))
         new = Pin(signer, folder, bundle.line[:-1], pin.serials if pin else {})
         former = [pin.folder] if pin else others
         return new, [name for name in former if name != folder]
+
+    def _has_moved_on(self, bundle: Bundle, *, follows: bool) -> bool:
+        """Whether a key of the bundle's line has handed over here, and not to its signer.
+
+        follows: it leads on from the app's own pin, which may be behind those of other apps.
+        """
+        line, signer = set(bundle.line), bundle.operator
+        return any(
+            pin.operator not in line
+            and not line.isdisjoint(pin.before)
+            and not (follows and signer in pin.before)
+            for pin in self.pins.values()
+        )
 
     def _folder(self, bundle: Bundle, vouched: Iterable[Vouched]) -> tuple[str, bool]:
         """Where this operator's state is, and whether a folder that nobody claims says so."""
         for key in reversed(bundle.line):
             for found in vouched:
-                if found.operator == key:
+                if key == found.operator or folder_of(key) == found.folder:
                     return found.folder, True
             for pin in self.pins.values():
                 if pin.operator == key:
@@ -188,8 +206,9 @@ def _kept(known: Mapping[str, Promise], told: Mapping[str, Promise]) -> dict[str
 
 
 def _stranger(app: str, signer: bytes, trusted: Iterable[bytes]) -> str:
+    keys = " or ".join(map(to_text, trusted)) or "who used the state there is"
     return (
-        f"signed by {to_text(signer)}, not by {' or '.join(map(to_text, trusted))}, the operator "
+        f"signed by {to_text(signer)}, not by {keys}, the operator "
         f"that {_who(app)} trusts, nor by a key that it handed over to; ship a bundle of the "
         "operator you started with; if it is another one on purpose, let the app say so: "
         "operator=KEY" + ("; if another program has this name: app=NAME" if app else "")
