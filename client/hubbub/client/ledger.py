@@ -6,6 +6,7 @@ than that response (the bound that RAPPOR's theorem 1 gives), and another value 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final, Self
 
 from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric, epoch_at
@@ -149,20 +150,18 @@ def _is_within_caps(
     PRIVACY: names come and go; who answered under one has said it all the same. Days to come
     count too: a clock may have been set back.
     """
+    caps = {SPANS[span]: cap for span in SPANS if (cap := metric.caps.of(span)) is not None}
+    least = min(caps.values(), default=inf)
+    if sum(account.spent for account in accounts.values()) + cost <= least:
+        return True  # most devices, most of the time: no day need be looked at
     today = _last_day(epoch, EPOCH_SECONDS[metric.epoch])
-    for span, length in SPANS.items():
-        cap = metric.caps.of(span)
-        if cap is None:
-            continue
-        said = sum(
-            loss
-            for account in accounts.values()
-            for day, loss in account.days.items()
-            if day > today - length
-        )
-        if not said + cost <= cap + _ROUNDING:
-            return False
-    return True
+    said = dict.fromkeys(caps, cost)
+    for account in accounts.values():
+        for day, loss in account.days.items():
+            for length in said:
+                if day > today - length:
+                    said[length] += loss
+    return all(said[length] <= cap + _ROUNDING for length, cap in caps.items())
 
 
 def _last_day(epoch: int, seconds: int) -> int:
