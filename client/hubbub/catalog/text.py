@@ -77,13 +77,13 @@ def read_text(path: Path) -> str:
             raw = _unpacked(raw)
         return raw.decode()
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise ValueError(f"{path}: cannot be read as text: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} cannot be read as text: {error.reason}") from error
+        raise ValueError(f"{path}: cannot be read as text: {error.reason}") from error
     except (EOFError, zlib.error) as error:
-        raise ValueError(f"{path} cannot be unpacked: {error}") from error
+        raise ValueError(f"{path}: cannot be unpacked: {error}") from error
     except ValueError as error:  # a path with NUL in it
-        raise ValueError(f"{path} is no path: {error}") from error
+        raise ValueError(f"{path}: is no path: {error}") from error
 
 
 def _unpacked(raw: bytes) -> bytes:
