@@ -16,6 +16,8 @@ from google.protobuf.message import DecodeError, Message
 
 from hubbub.aggregator.fold import fold, honest
 from hubbub.catalog import (
+    Bundle,
+    hand_over,
     open_bundle,
     open_sealed,
     read_catalog,
@@ -25,10 +27,13 @@ from hubbub.catalog import (
     seal_info,
     stream_table,
 )
+from hubbub.catalog.operator import read_handovers
 from hubbub.catalog.text import to_text
 from hubbub.cli.rappor_files import read_collection, read_map
 from hubbub.client import journal
 from hubbub.client.state import Drawn
+from hubbub.client.trust import Trust
+from hubbub.client.trust_file import held
 from hubbub.errors import (
     BadParameter,
     BadPayload,
@@ -88,6 +93,15 @@ def decoders() -> Mapping[str, Target]:
         with suppress(BundleRefused):
             open_bundle(json.dumps(head).encode() + b"\n" + body, "fuzzed")
 
+    def trusting(path: Path) -> None:
+        with held(path) as file:
+            trust = file.read()
+            assert Trust.load(trust.data()).data() == trust.data()
+            trust.admit("app", signed.bundle, None, [])
+
+    def handed_over(path: Path) -> None:
+        read_handovers(path.parent)
+
     def named(data: bytes) -> None:
         with suppress(ValueError):
             Window.parse(data)
@@ -117,6 +131,12 @@ def decoders() -> Mapping[str, Target]:
             folder / "f.toml", signed.path.with_name("metrics.toml"), CatalogInvalid, read_catalog
         ),
         "window": Target([b"theme:20000", b"theme/0.5:1"], named),
+        "trust": _file(
+            folder / "trust.json", _trust(folder, signed.bundle), BundleRefused, trusting
+        ),
+        "handovers": _file(
+            signed.keys / "handovers.json", _handovers(folder), KeysUnusable, handed_over
+        ),
         "journal": Target([_journal()], lambda data: _read_all(journal._records(data))),
         **_rappor(folder),
     }
@@ -163,6 +183,21 @@ def _rappor(folder: Path) -> Mapping[str, Target]:
         ),
         "rappor_map": _file(copies[places], places, HubbubError, lambda m: read_map(m, collection)),
     }
+
+
+def _trust(folder: Path, bundle: Bundle) -> Path:
+    trust, path = Trust(), folder / "example.trust.json"
+    trust.admit("app", bundle, None, [])
+    path.write_text(json.dumps(trust.data()))
+    return path
+
+
+def _handovers(folder: Path) -> Path:
+    path, old = folder / "example.handovers.json", Ed25519PrivateKey.from_private_bytes(bytes(32))
+    word = hand_over(old, Ed25519PrivateKey.generate().public_key().public_bytes_raw())
+    told = {name: to_text(getattr(word, name)) for name in ("old", "new", "signature")}
+    path.write_text(json.dumps([told]))
+    return path
 
 
 def _journal() -> bytes:

@@ -86,9 +86,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     return {} if request.param == "own" else {"state_dir": tmp_path / "given" / "state"}
 
 
-def test_a_strangers_bundle_in_the_place_of_the_apps_is_refused(
-    app: App, where: dict[str, Any]
-) -> None:
+def test_the_first_operator_is_trusted_and_no_other(app: App, where: dict[str, Any]) -> None:
     app.ship(OURS)
     assert app.report(**where) is Outcome.QUEUED
     app.ship(STRANGER, shuffler="127.0.0.1:9")
