@@ -1,5 +1,6 @@
 """Which operator a device trusts, what it was promised, and who can change either."""
 
+import json
 import multiprocessing
 import os
 import subprocess
@@ -544,6 +545,17 @@ def test_what_cannot_be_read_trusts_nobody(app: App, home: Path) -> None:
         app.ship(key)
         with pytest.raises(BundleRefused, match="who is trusted here cannot be read"):
             app.start()
+
+
+def test_what_could_not_be_read_is_not_written_over(app: App, home: Path) -> None:
+    home.mkdir(parents=True)
+    newer = json.dumps({"version": 2, "apps": {"other": "in another way"}})
+    (home / "trust.json").write_text(newer)
+    app.ship(OURS)
+    with pytest.raises(BundleRefused, match="written by a newer hubbub; upgrade"):
+        app.start()
+    assert app.report(operator=public(OURS)) is Outcome.QUEUED
+    assert (home / "trust.json").read_text() == newer
 
 
 def test_the_name_is_the_programs_own(tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from cryptography import x509
-
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.handover import Handover, line_of
 from hubbub.catalog.keys import OpeningKeyPublic
@@ -158,6 +156,8 @@ def _check_keys(keys: Sequence[OpeningKeyPublic]) -> None:
 
 def _check_roots(roots: str) -> None:
     """Raises BadParameter unless these are certificates."""
+    from cryptography import x509  # noqa: PLC0415 who trusts the system's need not load it
+
     try:
         x509.load_pem_x509_certificates(roots.encode())
     except (AttributeError, ValueError):

@@ -58,8 +58,11 @@ def state_of(bundle: Bundle, told: Settings, operator: bytes | None) -> State:
     key = "" if state_dir else told.app or program_name()
     with held(beside(home, state_dir)) as file:
         trust = _known(file, may_be_unknown=operator is not None)
+        before = trust.data()
         try:
-            pin, former = trust.admit(key, bundle, operator, _unclaimed(trust, home, state_dir))
+            pin, former = trust.admit(
+                key, bundle, operator, _unclaimed(trust, key, home, state_dir)
+            )
         except BundleRefused as error:
             raise BundleRefused(f"{told.bundle}: {error}") from None
         folder = state_dir or home / pin.folder
@@ -67,7 +70,8 @@ def state_of(bundle: Bundle, told: Settings, operator: bytes | None) -> State:
         try:
             if former:
                 _take_over(state, [] if state_dir else [home / name for name in former])
-            file.write(trust)
+            if trust.data() != before:
+                file.write(trust)
         except StateUnusable as error:
             if former:
                 state.close()
@@ -88,16 +92,18 @@ def _known(file: TrustFile, *, may_be_unknown: bool) -> Trust:
         raise BundleRefused(f"who is trusted here cannot be read: {error}") from error
 
 
-def _unclaimed(trust: Trust, home: Path, state_dir: Path | None) -> list[Vouched]:
-    """Folders that no app is known to use: they themselves say who used them.
+def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> list[Vouched]:
+    """To an app that is not known: folders that no app is known to use say who used them.
 
     So they are where version 0.1 left them, or where the file of trust was lost.
     """
+    if app in trust.pins:
+        return []
     if state_dir:
-        found = None if "" in trust.pins else vouched(state_dir)
+        found = vouched(state_dir)
         if found:  # the folder is the app's: there is no other who could have used it
             own = folder_of(found.operator)
-            trust.pins[""] = Pin(found.operator, own)
+            trust.pins[app] = Pin(found.operator, own)
             trust.promises.setdefault(own, dict(found.promises))
         return []
     claimed = {pin.folder for pin in trust.pins.values()}

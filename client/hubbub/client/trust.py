@@ -13,7 +13,7 @@ from hubbub.catalog import Bundle, Promise
 from hubbub.catalog.text import from_text, to_text
 from hubbub.errors import BundleRefused
 
-__all__ = ["Pin", "Trust", "Vouched", "folder_of"]
+__all__ = ["Pin", "Trust", "Vouched", "folder_of", "is_newer"]
 
 _VERSION: Final = 1
 
@@ -180,6 +180,12 @@ class Trust:
                 if pin.operator == key:
                     return pin.folder, False
         return folder_of(bundle.line[0]), False
+
+
+def is_newer(data: Any) -> bool:  # noqa: ANN401 parsed JSON
+    """Whether a later version of hubbub told this trust."""
+    version = data.get("version") if isinstance(data, dict) else None
+    return isinstance(version, int) and version > _VERSION
 
 
 def folder_of(operator: bytes) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.catalog.text import MALFORMED
-from hubbub.client.trust import Trust
+from hubbub.client.trust import Trust, is_newer
 from hubbub.errors import StateUnusable
 
 if sys.platform != "win32":
@@ -104,9 +104,14 @@ class TrustFile:
         except (FileNotFoundError, NotADirectoryError):
             return Trust()
         except OSError as error:
+            self._place = None  # nobody writes over what he has not read
             raise StateUnusable(f"{path}: {error.strerror}; let this user read it") from error
         try:
-            return Trust.load(json.loads(raw))
+            document = json.loads(raw)
+            if is_newer(document):
+                self._place = None
+                raise StateUnusable(f"{path} was written by a newer hubbub; upgrade")
+            return Trust.load(document)
         except MALFORMED:
             aside = path.with_name(f"damaged.{path.name}")
             _log.warning("%s is damaged, and set aside; the state folders say who is trusted", path)
