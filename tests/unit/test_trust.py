@@ -1,5 +1,6 @@
 """Which operator a device trusts, what it was promised, and who can change either."""
 
+import base64
 import json
 import multiprocessing
 import os
@@ -24,6 +25,7 @@ from hubbub.catalog import (
     read_bundle,
     sign_bundle,
 )
+from hubbub.cli.main import main
 from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.starting import program_name
 from hubbub.client.trust import folder_of
@@ -580,3 +582,18 @@ def test_the_name_is_the_programs_own(tmp_path: Path) -> None:
         )
         assert run.stdout.strip() == name, arguments
     assert program_name() == "pytest"
+
+
+def test_a_person_sees_whom_each_app_trusts(
+    app: App, where: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.ship(OURS)
+    app.report(**where)
+    app.ship(NEXT, handovers=chain(OURS, NEXT))
+    app.report(**where)
+    given = ["--state-dir", str(where["state_dir"])] if where else []
+    assert main(["ledger", *given]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    who = "this folder" if where else 'the app "pytest"'
+    key = base64.b64encode(public(NEXT)).decode()
+    assert f"{who} trusts the operator {key}; handed over so often: 1" in said

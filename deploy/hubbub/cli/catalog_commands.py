@@ -153,7 +153,7 @@ def _build(given: argparse.Namespace) -> int:
         roots=roots,
     )
     say(f"{given.out}: {len(bundle.metrics)} metrics, {len(bundle.keys)} keys, for the apps")
-    over = f", {len(bundle.handovers)} handovers before it" if bundle.handovers else ""
+    over = f"; handed over so often: {len(bundle.handovers)}" if bundle.handovers else ""
     say(f"{given.out}: serial {bundle.serial}, signed by {to_text(bundle.operator)}{over}")
     say(f"{given.streams}: for the shuffler")
     return 0
