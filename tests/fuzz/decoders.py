@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError, Message
 from hubbub.aggregator.fold import fold, honest
 from hubbub.catalog import (
     Bundle,
+    hand_over,
     open_bundle,
     open_sealed,
     read_catalog,
@@ -26,6 +27,7 @@ from hubbub.catalog import (
     seal_info,
     stream_table,
 )
+from hubbub.catalog.operator import read_handovers
 from hubbub.catalog.text import to_text
 from hubbub.cli.rappor_files import read_collection, read_map
 from hubbub.client import Client, Outcome, journal
@@ -34,9 +36,10 @@ from hubbub.client.consent import Consent
 from hubbub.client.database import FILE_NAME
 from hubbub.client.known import Known, agree
 from hubbub.client.ledger import FOREIGN, Account, merge
-from hubbub.client.starting import state_of
 from hubbub.client.state import Drawn
 from hubbub.client.testing import FakeShuffler
+from hubbub.client.trust import Trust
+from hubbub.client.trust_file import held
 from hubbub.errors import (
     BadParameter,
     BadPayload,
@@ -52,6 +55,7 @@ from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1.services_pb2 import Batch, EstimateRequest, Range, SubmitRequest, SubmitResponse
 from tests.conftest import CATALOG
 from tests.unit.bundles import DAY, make_signed
+from tests.unit.devices import state_in
 
 START = 20_000 * DAY
 
@@ -97,6 +101,15 @@ def decoders() -> Mapping[str, Target]:
         with suppress(BundleRefused):
             open_bundle(json.dumps(head).encode() + b"\n" + body, "fuzzed")
 
+    def trusting(path: Path) -> None:
+        with held(path) as file:
+            trust = file.read()
+            assert Trust.load(trust.data()).data() == trust.data()
+            trust.admit("app", signed.bundle, None, [])
+
+    def handed_over(path: Path) -> None:
+        read_handovers(path.parent)
+
     def named(data: bytes) -> None:
         with suppress(ValueError):
             Window.parse(data)
@@ -126,6 +139,12 @@ def decoders() -> Mapping[str, Target]:
             folder / "f.toml", signed.path.with_name("metrics.toml"), CatalogInvalid, read_catalog
         ),
         "window": Target([b"theme:20000", b"theme/0.5:1"], named),
+        "trust": _file(
+            folder / "trust.json", _trust(folder, signed.bundle), BundleRefused, trusting
+        ),
+        "handovers": _file(
+            signed.keys / "handovers.json", _handovers(folder), KeysUnusable, handed_over
+        ),
         "journal": Target([_journal()], lambda data: _read_all(journal._records(data))),
         "witness": Target([_known().document(), _witness_of_0_1()], _heard),
         "account": Target([json.dumps(_known().accounts["theme"].data()).encode()], _charged),
@@ -178,6 +197,21 @@ def _rappor(folder: Path) -> Mapping[str, Target]:
     }
 
 
+def _trust(folder: Path, bundle: Bundle) -> Path:
+    trust, path = Trust(), folder / "example.trust.json"
+    trust.admit("app", bundle, None, [])
+    path.write_text(json.dumps(trust.data()))
+    return path
+
+
+def _handovers(folder: Path) -> Path:
+    path, old = folder / "example.handovers.json", Ed25519PrivateKey.from_private_bytes(bytes(32))
+    word = hand_over(old, Ed25519PrivateKey.generate().public_key().public_bytes_raw())
+    told = {name: to_text(getattr(word, name)) for name in ("old", "new", "signature")}
+    path.write_text(json.dumps([told]))
+    return path
+
+
 def _journal() -> bytes:
     drawn = Drawn("theme", 20_000, "tag", b"payload", generation=1, made=1.0)
     body = journal._encode(drawn)
@@ -226,7 +260,7 @@ def _state(folder: Path, bundle: Bundle) -> Target:
     """Whatever is in the file, an app gets its client, and today is reported once."""
 
     def client() -> Client:
-        state = state_of(bundle, folder, lambda: START + 1000.0)
+        state = state_in(folder, bundle, lambda: START + 1000.0)
         return Client(
             bundle, state, FakeShuffler(), hold_seconds=None, clock=lambda: START + 1000.0
         )

@@ -29,7 +29,7 @@ def _device(signed: Signed, folder: Path) -> Client:
     """A device that reported three things today, one of which the shuffler refused."""
     far_from_midnight(minutes=1)
     state = FolderState(folder)
-    state.pin(signed.bundle.operator, signed.bundle.signed)
+    state.remember(signed.bundle.operator, signed.bundle.signed)
     shuffler = FakeShuffler({}, {0: "refused_expired"})
     client = Client(signed.bundle, state, shuffler, hold_seconds=None)
     client.report("theme", "dark")

@@ -38,6 +38,7 @@ def make_signed(folder: Path, catalog_text: str, *, start: int) -> Signed:
         roots=None,
         history={name: metric.digest() for name, metric in catalog.metrics.items()},
         budget=catalog.budget,
+        caps=catalog.caps,
     )
     path = folder / "app.hubbub"
     path.write_bytes(sign_bundle(bundle, read_operator_key(keys)))

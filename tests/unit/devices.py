@@ -1,13 +1,22 @@
 """One app on one device, started again and again, for tests of what befalls its state."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+from hubbub.catalog import Bundle
 from hubbub.client import Client, State
+from hubbub.client.settings import Settings
 from hubbub.client.starting import state_of
 from hubbub.client.testing import FakeShuffler
 from tests.unit.bundles import DAY, Signed
 
 DATABASE = "hubbub.sqlite3"
+
+
+def state_in(folder: Path, bundle: Bundle, clock: Callable[[], float] = time.time) -> State:
+    """The state in a folder of the app's own choice."""
+    return state_of(bundle, Settings(state_dir=folder), None, clock)
 
 
 class Device:
@@ -21,7 +30,7 @@ class Device:
         self._started: list[Client] = []
 
     def start(self) -> Client:
-        return self.start_with(state_of(self._signed.bundle, self.folder, lambda: self.now))
+        return self.start_with(state_in(self.folder, self._signed.bundle, lambda: self.now))
 
     def start_with(self, state: State) -> Client:
         client = Client(

@@ -1,13 +1,19 @@
 """Bundles and keys: signed, pinned, and never silently changed."""
 
+import base64
 import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hubbub.catalog import (
+    MAX_HANDOVERS,
+    Bundle,
+    Catalog,
+    Limits,
     epoch_at,
     epoch_start,
     key_at,
@@ -22,8 +28,10 @@ from hubbub.catalog import (
     sign_bundle,
 )
 from hubbub.catalog.keys import OpeningKey
+from hubbub.catalog.operator import hand_over_to_new
 from hubbub.cli.catalog_commands import build_bundle
 from hubbub.cli.key_commands import make_keys
+from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, KeysUnusable, UnknownMetric
 from tests.conftest import Made
 
@@ -74,8 +82,6 @@ def test_a_signed_body_of_another_version_asks_for_an_upgrade(made: Made, tmp_pa
     path = tmp_path / "app.hubbub"
     head, body = sign_bundle(made.bundle, operator).split(b"\n")[:2]
     changed = json.dumps({**json.loads(body), "version": 2}).encode()
-    import base64
-
     seal_again = operator.sign(b"hubbub/1 bundle\n" + changed)
     new_head = {**json.loads(head), "signature": base64.b64encode(seal_again).decode()}
     path.write_bytes(json.dumps(new_head).encode() + b"\n" + changed)
@@ -110,8 +116,6 @@ def test_a_retired_name_keeps_its_meaning(made: Made) -> None:
 def test_build_refuses_a_change_against_the_bundle_it_would_overwrite(
     made: Made, tmp_path: Path
 ) -> None:
-    from hubbub.catalog import Catalog
-
     out, streams = tmp_path / "app.hubbub", tmp_path / "streams.json"
     keys = made.folder / "keys"
     catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
@@ -198,3 +202,83 @@ def test_epochs_are_whole_and_of_utc() -> None:
     assert epoch_at(86_400, "day") == 1
     assert epoch_start(epoch_at(1_700_000_000, "week"), "week") <= 1_700_000_000
     assert epoch_start(5, "hour") == 18_000
+
+
+def _build(made: Made, keys: Path, out: Path, **changes: Any) -> Bundle:
+    theme = replace(made.bundle.metric("theme"), **changes)
+    catalog = Catalog("127.0.0.1:1", {**made.bundle.metrics, "theme": theme})
+    streams = out.with_name("streams.json")
+    return build_bundle(catalog, keys, out=out, streams=streams, previous=out, roots=None)
+
+
+@pytest.mark.parametrize(
+    ("limits", "says"),
+    [
+        (Limits(1, 500.0), "lifetime_epsilon raised from 50 to 500 under an old name"),
+        (Limits(5, 50.0), "reports_per_epoch raised from 1 to 5 under an old name"),
+    ],
+)
+def test_build_refuses_what_devices_would_refuse(
+    made: Made, tmp_path: Path, limits: Limits, says: str
+) -> None:
+    out = tmp_path / "app.hubbub"
+    _build(made, made.folder / "keys", out)
+    with pytest.raises(BundleRefused, match=says):
+        _build(made, made.folder / "keys", out, limits=limits)
+    _build(made, made.folder / "keys", out, limits=Limits(1, 20.0))
+
+
+def test_every_bundle_is_newer_than_the_one_before(made: Made, tmp_path: Path) -> None:
+    out, keys = tmp_path / "app.hubbub", made.folder / "keys"
+    serials = [_build(made, keys, out).serial for _ in range(3)]
+    assert serials == sorted(set(serials))
+    catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
+    back = build_bundle(
+        *(catalog, keys),
+        out=out,
+        streams=tmp_path / "streams.json",
+        previous=out,
+        roots=None,
+        now=lambda: 5.0,
+    )
+    assert back.serial == serials[-1] + 1, "also where the clock was set back"
+    assert made.bundle.serial == 0, "as of version 0.1"
+    assert b'"serial"' not in made.bundle.signed
+
+
+def test_a_handover_makes_a_key_that_the_old_one_vouches_for(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys, out = tmp_path / "keys", tmp_path / "app.hubbub"
+    make_keys(keys)
+    first = _build(made, keys, out)
+    for number in range(1, MAX_HANDOVERS + 3):
+        assert main(["keys", "handover", str(keys)]) == 0
+        kept = keys / f"operator.{number}.key"
+        assert (
+            kept.stat().st_mode & 0o777 == (keys / "operator.key").stat().st_mode & 0o777 == 0o600
+        )
+        bundle = _build(made, keys, out)
+        assert len(bundle.line) == min(number, MAX_HANDOVERS) + 1
+        assert base64.b64encode(bundle.operator).decode() == (keys / "operator.pub").read_text()
+        assert base64.b64encode(bundle.operator).decode() in capsys.readouterr().out
+        if number <= MAX_HANDOVERS:
+            read_bundle(out, operator=first.operator)
+    make_keys(tmp_path / "others")
+    with pytest.raises(BundleRefused, match=r"never handed over to .*; hand over there with"):
+        _build(made, tmp_path / "others", out)
+
+
+def test_a_handover_that_was_cut_off_is_done_again(made: Made, tmp_path: Path) -> None:
+    keys, out = tmp_path / "keys", tmp_path / "app.hubbub"
+    make_keys(keys)
+    first = _build(made, keys, out)
+    old = (keys / "operator.key").read_bytes()
+    hand_over_to_new(keys)
+    (keys / "operator.key").write_bytes(old)  # the word is there, its key is not
+    assert _build(made, keys, out).line == first.line
+    hand_over_to_new(keys)
+    assert _build(made, keys, out).line[:-1] == first.line
+    (keys / "handovers.json").write_text("[{}]")
+    with pytest.raises(KeysUnusable, match="not a list of handovers"):
+        _build(made, keys, out)

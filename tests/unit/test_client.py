@@ -224,15 +224,6 @@ def test_the_permanent_response_survives_a_restart_and_differs_between_devices(
     assert len(others) > 1
 
 
-def test_the_first_operator_is_trusted_and_no_other(tmp_path: Path) -> None:
-    state = FolderState(tmp_path)
-    state.pin(b"a" * 32)
-    state.pin(b"a" * 32)
-    with pytest.raises(BundleRefused, match="another operator than the one"):
-        state.pin(b"b" * 32)
-    state.close()
-
-
 def test_from_bundle_reads_pins_and_refuses(signed: Signed, tmp_path: Path) -> None:
     client = Client.from_bundle(signed.path, state_dir=tmp_path / "state", insecure=True)
     assert client.report("theme", "dark") is Outcome.QUEUED

@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from hubbub.client import Client, FolderState, MemoryState, Outcome
-from hubbub.client.starting import state_of
 from hubbub.client.testing import FakeShuffler
 from hubbub.client.witness import Witness, Witnesses
 from hubbub.errors import StateUnusable
 from tests.unit.bundles import DAY, Signed
-from tests.unit.devices import DATABASE, Device
+from tests.unit.devices import DATABASE, Device, state_in
 
 
 def _forget_files(folder: Path) -> None:
@@ -515,7 +514,7 @@ def _report_on_and_on(  # noqa: PLR0917 another process gets all it needs
     tempfile.tempdir = temporary
     bundle, shuffler = read_bundle(path), FakeShuffler()
     client = Client(
-        bundle, state_of(bundle, folder), shuffler, hold_seconds=None, clock=lambda: now
+        bundle, state_in(folder, bundle), shuffler, hold_seconds=None, clock=lambda: now
     )
     for _ in range(rounds):
         with contextlib.suppress(StateUnusable):

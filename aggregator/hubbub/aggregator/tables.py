@@ -5,19 +5,23 @@ Every row stands alone: it names its metric, its epochs and its confidence.
 
 import csv
 import io
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from hubbub.errors import PartMissing
+from hubbub.errors.visible import UNSEEN
 
-__all__ = ["FORMATS", "Row", "rows", "to_csv", "to_parquet"]
+__all__ = ["FORMATS", "Row", "inert", "rows", "to_csv", "to_parquet"]
 
 Row = dict[str, Any]
+_CONTROLS: Final = frozenset(map(chr, range(0x20)))
 Document = Mapping[str, Any]
 FORMATS: Final = ("csv", "parquet")
 
-# What a spreadsheet takes for a formula when a cell begins with it.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+# What a spreadsheet takes for a formula when a cell begins with it, also as it normalizes it: the
+# full-width and small forms too.
+_FORMULA: Final = frozenset("=+-@\N{MINUS SIGN}")
 
 
 def rows(question: str, answer: Document) -> list[Row]:
@@ -30,12 +34,22 @@ def to_csv(table: Sequence[Row]) -> str:
 
     A text that a spreadsheet would run as a formula has a ' in front: values are what people said.
     """
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(table[0]) if table else [], lineterminator="\n")
+    lines = _Rows()
+    writer = csv.DictWriter(lines, list(table[0]) if table else [], lineterminator="\r\n")
     writer.writeheader()
     for row in table:
         writer.writerow({name: _cell(cell) for name, cell in row.items()})
-    return out.getvalue()
+    return "".join(f"{line[:-2]}\n" for line in lines)
+
+
+class _Rows(list[str]):
+    """What csv writes, a row an entry.
+
+    It puts in quotes what holds a character that ends its rows: told that a carriage return does,
+    too, it lets no value begin a row of its own.
+    """
+
+    write = list.append
 
 
 def to_parquet(table: Sequence[Row]) -> bytes:
@@ -56,10 +70,19 @@ def to_parquet(table: Sequence[Row]) -> bytes:
     return out.getvalue()
 
 
+def inert(text: str) -> str:
+    """A text as a cell of CSV that no spreadsheet runs: with a ' in front if one might.
+
+    What programs skip before they look (spaces, line ends, what is not seen) is skipped here too.
+    """
+    if text[:1] in _CONTROLS:
+        return "'" + text
+    seen = next((c for c in text if c.isprintable() and not c.isspace() and c not in UNSEEN), "")
+    return "'" + text if _FORMULA & set(unicodedata.normalize("NFKC", seen)) else text
+
+
 def _cell(cell: Any) -> Any:  # noqa: ANN401 text, a number, yes or no, or nothing
-    if isinstance(cell, str) and cell.startswith(_FORMULA):
-        return "'" + cell
-    return cell
+    return inert(cell) if isinstance(cell, str) else cell
 
 
 def _estimates(answer: Document) -> list[Row]:

@@ -3,14 +3,7 @@
 metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle--> the app
 """
 
-from hubbub.catalog.bundle import (
-    Bundle,
-    open_bundle,
-    read_bundle,
-    refuse_changes,
-    sign_bundle,
-    stream_table,
-)
+from hubbub.catalog.bundle import Bundle, refuse_changes, stream_table
 from hubbub.catalog.choice import Choice, Option
 from hubbub.catalog.epochs import (
     EPOCH_SECONDS,
@@ -20,22 +13,26 @@ from hubbub.catalog.epochs import (
     grace_seconds,
 )
 from hubbub.catalog.exposure import epochs_within, exposure, unchanged_exposure
+from hubbub.catalog.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.catalog.keys import (
     OpeningKey,
     OpeningKeyPublic,
     key_at,
     read_opening_keys,
-    read_operator_key,
     read_public_keys,
     write_new_keys,
 )
 from hubbub.catalog.metric import Limits, Metric, family_of
+from hubbub.catalog.operator import read_operator_key
 from hubbub.catalog.policy import SPANS, Budget, Caps, Release
+from hubbub.catalog.promise import Promise
 from hubbub.catalog.sealing import SEAL_BYTES, TAG_BYTES, open_sealed, seal, seal_info
+from hubbub.catalog.signing import open_bundle, read_bundle, sign_bundle
 from hubbub.catalog.source import Catalog, read_catalog
 
 __all__ = [
     "EPOCH_SECONDS",
+    "MAX_HANDOVERS",
     "SEAL_BYTES",
     "SPANS",
     "TAG_BYTES",
@@ -44,11 +41,13 @@ __all__ = [
     "Caps",
     "Catalog",
     "Choice",
+    "Handover",
     "Limits",
     "Metric",
     "OpeningKey",
     "OpeningKeyPublic",
     "Option",
+    "Promise",
     "Release",
     "closing_time",
     "epoch_at",
@@ -57,6 +56,7 @@ __all__ = [
     "exposure",
     "family_of",
     "grace_seconds",
+    "hand_over",
     "key_at",
     "open_bundle",
     "open_sealed",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Final
 
+from hubbub.catalog.rules import check, is_number, is_text, is_whole
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 
@@ -39,6 +40,9 @@ AUTO_FIELDS: Final = {
 
 _MAX_PAYLOAD_BYTES: Final = 128
 _MAX_CELLS: Final = 1 << 22
+# More reports than there are people, a thousand times.
+_MOST: Final = 10**13
+_COUNT: Final = f"must be a whole number above 0, and at most {_MOST:,}"
 LISTED: Final[tuple[str, ...]] = (
     "rr",
     "grr",
@@ -68,6 +72,16 @@ class Option:
     payload_bytes: int
     cells: int
 
+    def __post_init__(self) -> None:
+        check(self, ("parameters",))
+        if not (
+            is_text(self.mechanism)
+            and is_number(self.stderr)
+            and is_whole(self.payload_bytes)
+            and is_whole(self.cells)
+        ):
+            raise BadParameter("an option that was weighed has no name or no figures")
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -76,6 +90,10 @@ class Choice:
     reports: int
     best: Option
     runner_up: Option | None
+
+    def __post_init__(self) -> None:
+        if not (is_whole(self.reports) and self.reports >= 1):
+            raise BadParameter(f"reports {_COUNT}")
 
     def __str__(self) -> str:
         said = f"chosen for {self.reports:,} reports: {_said(self.best)}"
@@ -151,10 +169,10 @@ def _option(name: str, given: Mapping[str, Any], own: Mapping[str, float], repor
 
 
 def _whole(told: Mapping[str, Any], name: str, usual: int | None) -> int:
-    number = told.get(name, usual)
-    if not (isinstance(number, int) and number >= 1):
-        raise BadParameter(f"{name} {number} must be a whole number above 0")
-    return number
+    number: Any = told.get(name, usual)
+    if not (is_whole(number) and 1 <= number <= _MOST):
+        raise BadParameter(f"{name} {str(number)[:20]} {_COUNT}")
+    return int(number)
 
 
 def _said(option: Option) -> str:

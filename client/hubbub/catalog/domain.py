@@ -1,17 +1,17 @@
 """A metric's domain as its table gives it: listed values, a file of them, strings or numbers."""
 
-import gzip
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from hubbub.catalog.choice import AUTO
+from hubbub.catalog.rules import what_is_wrong_with_values
+from hubbub.catalog.text import read_text
 from hubbub.mechanisms import REGISTRY
 
 __all__ = ["values"]
 
 _DOMAINS: Final = {"strings": "string", "numbers": "number"}
-_MAX_VALUE_BYTES: Final = 1024
 
 Complain = Callable[[str, str], None]
 
@@ -39,15 +39,10 @@ def values(
     values = table[field] if field == "values" else _lines(folder, table[field], wrong)
     if values is None:
         return None
-    if not (isinstance(values, list) and all(isinstance(v, str) and v for v in values)):
-        wrong(field, "must be a list of texts, none empty")
-    elif any(len(v.encode()) > _MAX_VALUE_BYTES for v in values):
-        wrong(field, f"a value is longer than {_MAX_VALUE_BYTES} bytes; shorten it")
-    elif len(set(values)) != len(values):
-        wrong(field, "holds a value twice; remove one")
-    else:
-        return tuple(values)
-    return None
+    if problem := what_is_wrong_with_values(values):
+        wrong(field, problem)
+        return None
+    return tuple(values)
 
 
 def _lines(folder: Path, name: Any, wrong: Complain) -> list[str] | None:  # noqa: ANN401 parsed TOML
@@ -56,8 +51,7 @@ def _lines(folder: Path, name: Any, wrong: Complain) -> list[str] | None:  # noq
         wrong("values_file", "must be the path of a text file, one value a line")
         return None
     try:
-        raw = (folder / name).read_bytes()
-        return (gzip.decompress(raw) if name.endswith(".gz") else raw).decode().splitlines()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        wrong("values_file", f"{folder / name} cannot be read as text: {error}; mend the file")
+        return read_text(folder / name).splitlines()
+    except ValueError as error:
+        wrong("values_file", f"{error}; mend the file")
         return None

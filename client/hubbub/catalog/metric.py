@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -9,15 +10,19 @@ from math import inf
 from typing import Any, Final, Self
 
 from hubbub.catalog.choice import Choice
-from hubbub.catalog.policy import Release
+from hubbub.catalog.policy import Caps, Release
+from hubbub.catalog.rules import NAME, check, is_number, what_is_wrong_with_values
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import AnyMechanism, Memoized, build, parameters
+from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, build, parameters
+from hubbub.mechanisms.probability import MIN_EPSILON
 
-__all__ = ["MAX_MIN_BATCH", "MIN_MIN_BATCH", "Limits", "Metric", "family_of"]
+__all__ = ["Limits", "Metric", "family_of"]
 
-# A batch hides a report among its others; below ten there is nobody to hide among.
-MIN_MIN_BATCH: Final = 10
-MAX_MIN_BATCH: Final = 1_000_000
+_CHECKED: Final = (
+    *("description", "owner", "expires", "epoch", "epsilon", "min_batch"),
+    *("sampling", "parameters"),
+)
+_TIER: Final = re.compile(r"[0-9.e+-]{1,16}")
 # A batch travels as one message, and the services take none above this.
 MAX_BATCH_BYTES: Final = 64 << 20
 # What sealing and framing add to a payload, rounded up.
@@ -31,10 +36,13 @@ def family_of(stream: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one device may say about one metric."""
+    """What one device may say about one metric. Raises BadParameter out of range."""
 
     reports_per_epoch: int
     lifetime_epsilon: float
+
+    def __post_init__(self) -> None:
+        check(self, ("reports_per_epoch", "lifetime_epsilon"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +54,14 @@ class Metric:
     choice: how the mechanism was chosen, if it was; says nothing about what totals mean.
     sampling: the chance that a device takes part in an epoch at all; its own coin says so.
     release: how its numbers may be published outside, if they may.
+    caps: what all metrics of its catalog together may say about one person.
     memoized: the randomizer again, if it has a permanent step.
     report_loss: what one report can lose, in nats, as proven of the mechanism.
     lifetime_loss: what all reports of one unchanged value can lose; infinite if not memoized.
 
     Raises:
-        BadParameter: the mechanism cannot be built so, loses more than `epsilon`, or has no tiers.
+        BadParameter: a field holds what it may not; the mechanism cannot be built so, loses more
+            than `epsilon`, or has no tiers.
     """
 
     name: str
@@ -69,6 +79,7 @@ class Metric:
     tiers: tuple[float, ...] = ()
     release: Release | None = None
     sampling: float = 1.0
+    caps: Caps = Caps()  # noqa: RUF009 a frozen value
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
     memoized: Memoized | None = field(init=False, repr=False, compare=False)
     report_loss: float = field(init=False, repr=False, compare=False)
@@ -76,6 +87,7 @@ class Metric:
     _index: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        self._check()
         randomizer = build(self.mechanism, **self.arguments)
         report_loss = randomizer.privacy_loss()
         if not report_loss <= self.epsilon:
@@ -102,6 +114,34 @@ class Metric:
         object.__setattr__(self, "report_loss", report_loss)
         object.__setattr__(self, "lifetime_loss", forever)
         object.__setattr__(self, "_index", {v: i for i, v in enumerate(self.values or ())})
+
+    def _check(self) -> None:
+        """Raises BadParameter for what stands in a field by itself."""
+        check(self, _CHECKED)
+        name, slash, tier = self.name.partition("/") if isinstance(self.name, str) else ("", "", "")
+        if not (NAME.fullmatch(name) and (not slash or _TIER.fullmatch(tier))):
+            raise BadParameter(f"name must match {NAME.pattern}")
+        if not (isinstance(self.mechanism, str) and self.mechanism in REGISTRY):
+            raise BadParameter(f"mechanism must be one of {', '.join(REGISTRY)}")
+        if self.parameters.keys() & {"epsilon", "categories"}:
+            raise BadParameter("parameters hold epsilon or categories, which follow from the rest")
+        listed = REGISTRY[self.mechanism].VALUES == "categories"
+        if listed != (self.values is not None):
+            raise BadParameter(f"{self.mechanism} {'needs' if listed else 'takes no'} values")
+        if listed and (wrong := what_is_wrong_with_values(self.values)):
+            raise BadParameter(f"values: {wrong}")
+        if not self.limits.lifetime_epsilon >= self.epsilon:
+            raise BadParameter("lifetime_epsilon must be a number not below epsilon; raise it")
+        ascend = isinstance(self.tiers, tuple) and all(map(is_number, self.tiers))
+        if not (
+            ascend
+            and list(self.tiers) == sorted(set(self.tiers))
+            and all(MIN_EPSILON <= tier < self.epsilon for tier in self.tiers)
+            and len(set(self.streams)) == 1 + len(self.tiers)
+        ):
+            raise BadParameter(
+                f"tiers must ascend from {MIN_EPSILON} to below epsilon, and differ in six digits"
+            )
 
     @property
     def arguments(self) -> dict[str, Any]:

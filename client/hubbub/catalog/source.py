@@ -7,23 +7,22 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
 from hubbub.catalog.choice import AUTO, AUTO_FIELDS, resolve
 from hubbub.catalog.domain import values
-from hubbub.catalog.epochs import EPOCH_SECONDS
 from hubbub.catalog.exposure import over_caps
-from hubbub.catalog.metric import MAX_MIN_BATCH, MIN_MIN_BATCH, Limits, Metric
-from hubbub.catalog.policy import Budget, Caps, read_budget, read_caps, read_release, read_sampling
+from hubbub.catalog.metric import Limits, Metric
+from hubbub.catalog.policy import Budget, Caps, read_budget, read_caps, read_release
+from hubbub.catalog.rules import NAME, RULES, is_address, is_number
 from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.errors.visible import visible
 from hubbub.mechanisms import REGISTRY, parameters
-from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
+from hubbub.mechanisms.probability import MIN_EPSILON
 
 __all__ = ["Catalog", "read_catalog"]
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 _FIELDS: Final = (
     "description",
     "owner",
@@ -40,40 +39,9 @@ _FIELDS: Final = (
     "release",
     "sampling",
 )
-_MAX_REPORTS_PER_EPOCH: Final = 1000
+_RULED: Final = ("description", "owner", "expires", "epoch", "epsilon", "min_batch")
 
 Complain = Callable[[str, str], None]
-
-
-def _is_number(thing: Any) -> bool:  # noqa: ANN401 parsed TOML
-    return isinstance(thing, int | float) and not isinstance(thing, bool)
-
-
-def _is_whole(thing: Any) -> bool:  # noqa: ANN401 parsed TOML
-    return isinstance(thing, int) and not isinstance(thing, bool)
-
-
-def _is_text(thing: Any) -> bool:  # noqa: ANN401 parsed TOML
-    return isinstance(thing, str) and bool(thing.strip())
-
-
-_RULES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
-    "description": (_is_text, "must be a text that says what is asked; write one"),
-    "owner": (_is_text, "must be a text that says who answers for it; write one"),
-    "expires": (
-        lambda given: type(given) is date,  # a datetime is a date too, but not a day
-        "must be a date, after which clients stop reporting; write YYYY-MM-DD",
-    ),
-    "epoch": (lambda given: given in EPOCH_SECONDS, f"must be one of {', '.join(EPOCH_SECONDS)}"),
-    "epsilon": (
-        lambda given: _is_number(given) and MIN_EPSILON <= given <= MAX_EPSILON,
-        f"must be a number of nats in [{MIN_EPSILON}, {MAX_EPSILON}]",
-    ),
-    "min_batch": (
-        lambda given: _is_whole(given) and MIN_MIN_BATCH <= given <= MAX_MIN_BATCH,
-        f"must be a whole number in [{MIN_MIN_BATCH}, {MAX_MIN_BATCH}]",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,53 +63,71 @@ def read_catalog(path: Path) -> Catalog:
     Raises:
         CatalogInvalid: it cannot be read, is not TOML, or breaks a rule; one line per problem.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-        document = tomllib.loads(text)
-    except OSError as error:
-        raise CatalogInvalid(f"{path}: cannot be read: {error.strerror}; give a catalog") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise CatalogInvalid(f"{path}: not TOML: {error}") from error
-    except RecursionError:
-        raise CatalogInvalid(f"{path}: not TOML that we read: nested too deeply") from None
+    text, document = _document(path)
     problems: list[str] = []
 
     def complain(metric: str, name: str, problem: str) -> None:
         where = f'metric "{metric}", ' if metric else ""
-        problems.append(f'{path}:{_line(text, metric, name)}: {where}field "{name}": {problem}')
+        told = visible(f'{where}field "{name}": {problem}')
+        problems.append(f"{path}:{_line(text, metric, name)}: {told}")
 
+    caps = read_caps(document.get("caps", {}), lambda field, problem: complain("", field, problem))
     metrics: dict[str, Metric] = {}
     for name, table in _tables(document, complain).items():
-        if not _NAME.fullmatch(name):
-            complain(name, "name", "must match [a-z][a-z0-9_.-]{0,63}; rename the metric")
+        if not NAME.fullmatch(name):
+            complain(name, "name", f"must match {NAME.pattern}; rename the metric")
         elif not isinstance(table, dict):
             complain(name, "name", "must be a table; write [metrics.NAME] and its fields below")
         else:
-            metric = _metric(name, table, path.parent, lambda f, p, n=name: complain(n, f, p))  # type: ignore[misc]
+            metric = _metric(
+                name,
+                table,
+                path.parent,
+                caps,
+                lambda f, p, n=name: complain(n, f, p),  # type: ignore[misc]
+            )
             if metric is not None:
                 metrics[name] = metric
-    caps, budget = _policies(document, metrics, lambda field, problem: complain("", field, problem))
+    budget = _policies(document, metrics, caps, lambda field, problem: complain("", field, problem))
     if problems:
         raise CatalogInvalid("\n".join(problems))
     return Catalog(document["shuffler"], metrics, caps, budget)
 
 
+def _document(path: Path) -> tuple[str, dict[str, Any]]:
+    """The file's text, and what it says as TOML."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CatalogInvalid(f"{path}: cannot be read: {error.strerror}; give a catalog") from error
+    except UnicodeDecodeError as error:
+        raise CatalogInvalid(f"{path}: not TOML: {error}") from error
+    except ValueError as error:
+        raise CatalogInvalid(f"{path}: is no path: {error}; give a catalog") from error
+    try:
+        document = tomllib.loads(text)
+    except RecursionError:
+        raise CatalogInvalid(f"{path}: not TOML that we read: nested too deeply") from None
+    except (ValueError, OverflowError) as error:  # also of numbers that Python does not read
+        raise CatalogInvalid(f"{path}: not TOML: {error}") from error
+    return text, document
+
+
 def _policies(
-    document: dict[str, Any], metrics: Mapping[str, Metric], wrong: Complain
-) -> tuple[Caps, Budget | None]:
-    """The caps, which the metrics keep; and the budget, which there is if anything is released."""
-    caps = read_caps(document.get("caps", {}), wrong)
+    document: dict[str, Any], metrics: Mapping[str, Metric], caps: Caps, wrong: Complain
+) -> Budget | None:
+    """The budget, which there is if anything is released; complains of metrics above the caps."""
     for field, problem in over_caps(metrics.values(), caps):
         wrong(field, problem)
     if "budget" in document:
-        return caps, read_budget(document["budget"], wrong)
+        return read_budget(document["budget"], wrong)
     if released := [metric.name for metric in metrics.values() if metric.release]:
         wrong(
             "budget",
             f"{', '.join(released)} may be released, and nothing says how much in all; "
             "add a [budget] table",
         )
-    return caps, None
+    return None
 
 
 def _tables(document: dict[str, Any], complain: Callable[[str, str, str], None]) -> dict[str, Any]:
@@ -149,7 +135,7 @@ def _tables(document: dict[str, Any], complain: Callable[[str, str, str], None])
     for name in document.keys() - {"shuffler", "metrics", "caps", "budget"}:
         complain("", name, "is not known here; remove it, or move it into a [metrics.NAME] table")
     shuffler = document.get("shuffler")
-    if not (isinstance(shuffler, str) and re.fullmatch(r"[^\s:/]+:\d{1,5}", shuffler)):
+    if not is_address(shuffler):
         complain("", "shuffler", 'must be "HOST:PORT", as the clients dial it')
     tables = document.get("metrics")
     if not (isinstance(tables, dict) and tables):
@@ -158,7 +144,9 @@ def _tables(document: dict[str, Any], complain: Callable[[str, str, str], None])
     return tables
 
 
-def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) -> Metric | None:
+def _metric(
+    name: str, table: dict[str, Any], folder: Path, caps: Caps, complain: Complain
+) -> Metric | None:
     """The metric of one table, or None once something was complained about."""
     complaints = 0
 
@@ -168,7 +156,7 @@ def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) 
         complain(field, problem)
 
     mechanism = table.get("mechanism")
-    if mechanism not in (AUTO, *REGISTRY):
+    if not isinstance(mechanism, str) or mechanism not in (AUTO, *REGISTRY):
         wrong("mechanism", f"must be one of {', '.join((AUTO, *REGISTRY))}")
         return None
     known = AUTO_FIELDS if mechanism == AUTO else parameters(mechanism)
@@ -176,22 +164,23 @@ def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) 
     for field in table.keys() - {*_FIELDS, *own}:
         wrong(field, f"is not known for {mechanism}; it takes {', '.join((*_FIELDS, *own))}")
     for field in own:
-        if not (_is_number(table.get(field)) or (field not in table and not known[field])):
+        if not (is_number(table.get(field)) or (field not in table and not known[field])):
             wrong(field, f"{mechanism} needs this number; add it")
-    for field, (is_right, remedy) in _RULES.items():
-        if not is_right(table.get(field)):
+    sampling = table.get("sampling", 1.0)
+    for field, given in [*((field, table.get(field)) for field in _RULED), ("sampling", sampling)]:
+        is_right, remedy = RULES[field]
+        if not is_right(given):
             wrong(field, remedy)
-    sampling = read_sampling(table.get("sampling", 1.0), wrong)
     limits = _limits(table.get("limits"), table.get("epsilon"), wrong)
     tiers = _tiers(table.get("tiers", []), table.get("epsilon"), wrong)
     listed = values(mechanism, table, folder, wrong)
     release = read_release(table.get("release"), wrong)
     if complaints or limits is None:
         return None
-    given: Mapping[str, Any] = {field: table[field] for field in own if field in table}
+    told: Mapping[str, Any] = {field: table[field] for field in own if field in table}
     try:
-        mechanism, given, choice = resolve(
-            mechanism, float(table["epsilon"]), len(listed) if listed else None, given
+        mechanism, found, choice = resolve(
+            mechanism, float(table["epsilon"]), len(listed) if listed else None, told
         )
         return Metric(
             name=name,
@@ -204,11 +193,12 @@ def _metric(name: str, table: dict[str, Any], folder: Path, complain: Complain) 
             min_batch=table["min_batch"],
             limits=limits,
             values=listed,
-            parameters=given,
+            parameters=found,
             choice=choice,
             tiers=tiers,
             release=release,
-            sampling=sampling,
+            sampling=float(sampling),
+            caps=caps,
         )
     except BadParameter as error:
         wrong("mechanism", str(error))
@@ -220,20 +210,21 @@ def _limits(given: Any, epsilon: Any, wrong: Complain) -> Limits | None:  # noqa
     if not (isinstance(given, dict) and given.keys() == {"reports_per_epoch", "lifetime_epsilon"}):
         wrong("limits", f"must hold reports_per_epoch and lifetime_epsilon; {remedy}")
         return None
-    per_epoch, lifetime = given["reports_per_epoch"], given["lifetime_epsilon"]
-    if not (_is_whole(per_epoch) and 1 <= per_epoch <= _MAX_REPORTS_PER_EPOCH):
-        wrong("limits", f"reports_per_epoch must be in [1, {_MAX_REPORTS_PER_EPOCH}]; {remedy}")
-    elif not (_is_number(lifetime) and (not _is_number(epsilon) or lifetime >= epsilon)):
+    try:
+        limits = Limits(**given)
+    except BadParameter as error:
+        wrong("limits", f"{error}; {remedy}")
+        return None
+    if is_number(epsilon) and not limits.lifetime_epsilon >= epsilon:
         wrong("limits", "lifetime_epsilon must be a number not below epsilon; raise it")
-    else:
-        return Limits(per_epoch, float(lifetime))
-    return None
+        return None
+    return Limits(limits.reports_per_epoch, float(limits.lifetime_epsilon))
 
 
 def _tiers(given: Any, epsilon: Any, wrong: Complain) -> tuple[float, ...]:  # noqa: ANN401 parsed TOML
     """The smaller epsilons that a person may choose; complains unless ascending below epsilon."""
-    numbers = isinstance(given, list) and all(map(_is_number, given))
-    inside = numbers and _is_number(epsilon) and all(MIN_EPSILON <= t < epsilon for t in given)
+    numbers = isinstance(given, list) and all(map(is_number, given))
+    inside = numbers and is_number(epsilon) and all(MIN_EPSILON <= t < epsilon for t in given)
     if not (inside and given == sorted(set(given))):
         wrong(
             "tiers", f"must ascend from {MIN_EPSILON} to below epsilon; write tiers = [0.25, 0.5]"

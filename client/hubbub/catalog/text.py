@@ -1,9 +1,23 @@
-"""Bytes as text: how keys and signatures stand in files (base64, strict), and how they may not."""
+"""Bytes as text, and JSON that is read strictly: how keys and bundles stand in files."""
 
 import base64
-from typing import Final
+import gzip
+import io
+import json
+import math
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
 
-__all__ = ["MALFORMED", "from_text", "to_text"]
+__all__ = [
+    "MALFORMED",
+    "from_text",
+    "is_writable",
+    "read_json",
+    "read_text",
+    "to_text",
+]
 
 MALFORMED: Final = (
     ValueError,
@@ -15,6 +29,10 @@ MALFORMED: Final = (
 )
 """What reading JSON of another shape than ours raises."""
 
+_LONGEST_NUMBER: Final = 40
+_DEEPEST: Final = 32
+_MOST_BYTES: Final = 1 << 28
+
 
 def to_text(raw: bytes) -> str:
     """The text of some bytes."""
@@ -24,3 +42,92 @@ def to_text(raw: bytes) -> str:
 def from_text(text: str) -> bytes:
     """The bytes of a text. Raises ValueError if it is none of ours."""
     return base64.b64decode(text, validate=True)
+
+
+def is_writable(text: str) -> bool:
+    """Whether a text has bytes: a lone half of a surrogate pair has none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def read_json(raw: bytes) -> Any:  # noqa: ANN401 any JSON
+    """What JSON says, if it says it once: in UTF-8, each name once, every number finite.
+
+    Raises one of MALFORMED otherwise; the message quotes nothing.
+    """
+    found = json.loads(
+        raw.decode(),
+        object_pairs_hook=_once,
+        parse_int=_whole,
+        parse_float=_finite,
+        parse_constant=_no_number,
+    )
+    _look(found, 0)
+    return found
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, plain or .gz. Raises ValueError with path and reason if it has none."""
+    try:
+        raw = path.read_bytes()
+        if path.suffix == ".gz":
+            raw = _unpacked(raw)
+        return raw.decode()
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read as text: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: cannot be read as text: {error.reason}") from error
+    except (EOFError, zlib.error) as error:
+        raise ValueError(f"{path}: cannot be unpacked: {error}") from error
+    except ValueError as error:  # a path with NUL in it
+        raise ValueError(f"{path}: is no path: {error}") from error
+
+
+def _unpacked(raw: bytes) -> bytes:
+    """A small file must not fill the memory."""
+    with gzip.open(io.BytesIO(raw)) as file:
+        unpacked = file.read(_MOST_BYTES + 1)
+    if len(unpacked) > _MOST_BYTES:
+        raise EOFError(f"it holds more than {_MOST_BYTES >> 20} MiB")
+    return unpacked
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return table
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _LONGEST_NUMBER:
+        raise ValueError(f"a number has more than {_LONGEST_NUMBER} digits")
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("a number is beyond all that can be reckoned with")
+    return number
+
+
+def _no_number(_name: str) -> float:
+    raise ValueError("NaN and Infinity are no numbers here")
+
+
+def _look(thing: object, depth: int) -> None:
+    if depth > _DEEPEST:
+        raise ValueError(f"it is nested more than {_DEEPEST} deep")
+    if isinstance(thing, dict):
+        for name, inner in thing.items():
+            _look(name, depth)
+            _look(inner, depth + 1)
+    elif isinstance(thing, list):
+        for inner in thing:
+            _look(inner, depth + 1)
+    elif isinstance(thing, str) and not is_writable(thing):
+        raise ValueError("a text holds half of a surrogate pair")

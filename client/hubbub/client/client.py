@@ -28,7 +28,7 @@ from hubbub.client.starting import log_to_stderr, state_of
 from hubbub.client.state import State
 from hubbub.client.transport import Transport
 from hubbub.client.view import LedgerView, view
-from hubbub.errors import StateUnusable
+from hubbub.errors import BundleRefused, StateUnusable
 from hubbub.mechanisms import BitSource, SystemBits
 
 __all__ = ["Client"]
@@ -96,16 +96,17 @@ class Client:
     ) -> Self:
         """A client for the bundle in a file.
 
-        operator: the operator's Ed25519 public key (32 bytes) to insist on. Without it the state
-            folder trusts the first operator it sees, and no other after that.
+        operator: the operator's Ed25519 public key (32 bytes) to insist on, and who it handed over
+            to. Without it the app trusts the first operator it sees, and no other after that.
         insecure: no TLS; only for a shuffler on this machine.
-        settings: state_dir, disabled, strict, shuffler, most_epsilon, hold_seconds, log; each goes
+        settings: app, state_dir, disabled, strict, shuffler, most_epsilon, hold_seconds, log; each
             before its environment variable (HUBBUB_STATE_DIR, ...), and path before HUBBUB_BUNDLE.
 
         If the state folder cannot be used the client goes on in memory, and says so once.
 
         Raises:
-            BundleRefused: the bundle is unreadable, altered, or another operator's.
+            BundleRefused: unreadable, altered, another operator's, older than one before, or more
+                than was promised.
             BadParameter: a setting is not understood.
         """
         told = Settings.read(bundle=path, **settings)
@@ -117,7 +118,7 @@ class Client:
         )
         client = cls(
             bundle,
-            MemoryState() if told.disabled else state_of(bundle, told.state_dir),
+            MemoryState() if told.disabled else state_of(bundle, told, operator),
             transport,
             hold_seconds=told.hold_seconds,
             strict=told.strict,
@@ -126,7 +127,7 @@ class Client:
             on_drop=on_drop,
         )
         if told.disabled:
-            client._unopened = partial(state_of, bundle, told.state_dir)
+            client._unopened = partial(state_of, bundle, told, operator)
         return client
 
     def report(self, metric: str, value: Any) -> Outcome:  # noqa: ANN401 each metric has its own
@@ -235,7 +236,10 @@ class Client:
     def _kept(self) -> State:
         """The device's state, which a disabled run opens only to keep what the person says."""
         if self._unopened:
-            self._state, self._unopened = self._unopened(), None
+            try:
+                self._state, self._unopened = self._unopened(), None
+            except BundleRefused as error:
+                raise StateUnusable(f"this bundle has no state here: {error}") from error
         return self._state
 
     def _close(self, timeout: float, *, patient: bool) -> bool:

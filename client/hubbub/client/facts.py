@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from hubbub.client.consent import Consent
+from hubbub.client.consent import Consent, agreed
 from hubbub.client.database import Damaged
 from hubbub.client.device import SECRET_BYTES
-from hubbub.client.known import Known
+from hubbub.client.known import Known, merged
 from hubbub.client.ledger import FOREIGN, Account, load_accounts
 from hubbub.client.standing import Standing
 from hubbub.client.state import DISABLED
-from hubbub.client.tables import Rows, meta, purge, set_meta
+from hubbub.client.tables import Rows, count, meta, purge, set_meta
 
 __all__ = [
     "bring_up",
@@ -27,8 +27,10 @@ __all__ = [
     "commit",
     "forget",
     "heed",
+    "inherit",
     "is_new",
     "known",
+    "part",
     "save",
     "seal",
     "standing",
@@ -147,6 +149,23 @@ def heed(rows: Rows, agreed: Known) -> None:
     set_meta(rows, commits=agreed.commits)
     save(rows, agreed.accounts)
     set_meta(rows, state=agreed.state, **_facts(consent))
+
+
+def inherit(rows: Rows, former: Standing) -> None:
+    """Allow no more than `former` does, of another state: the stricter of both."""
+    now = standing(rows)
+    consent = agreed(former.consent, now.consent, ordered=False)
+    if consent.generation != now.generation:
+        purge(rows, DISABLED)
+    save(rows, merged(now.accounts, former.accounts))
+    set_meta(rows, **_facts(consent))
+    count(rows, ["operator_changed"])
+
+
+def part(rows: Rows) -> None:
+    """Send nothing that waits, or was drawn and is not entered yet: it is another operator's."""
+    commit(rows, generation=meta(rows, "generation") + 2)
+    purge(rows, "operator_changed")
 
 
 def forget(rows: Rows, now: float) -> None:

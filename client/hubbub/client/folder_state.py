@@ -30,7 +30,7 @@ from hubbub.client.state import (
 )
 from hubbub.client.tables import Rows
 from hubbub.client.watch import Watch
-from hubbub.errors import BundleRefused, StateUnusable
+from hubbub.errors import StateUnusable
 
 __all__ = ["FolderState"]
 
@@ -69,25 +69,21 @@ class FolderState:
             raise
         self._notes = Notes(folder, self._bounds.reports)
 
-    def pin(self, operator: bytes, signed: bytes = b"") -> None:
-        """Trust the first operator ever seen here, and no other after it.
-
-        signed: the bundle, kept so that what left can be read by who has only this folder.
-
-        Raises:
-            BundleRefused: this folder has seen bundles of another operator.
-        """
+    def remember(self, operator: bytes, signed: bytes = b"") -> None:
+        """Keep whose bundle uses this state now, and the bundle: who has the folder can read it."""
         with self._transaction() as rows:
-            pinned = tables.meta(rows, "operator")
-            if pinned is None:
+            if tables.meta(rows, "operator") != operator:
                 tables.set_meta(rows, operator=operator)
-            elif pinned != operator:
-                raise BundleRefused(
-                    f"the bundle is signed by another operator than the one that "
-                    f"{self._folder} trusts; ship a bundle of the operator you started with"
-                )
             if tables.meta(rows, "bundle") != (packed := zlib.compress(signed)):
                 tables.set_meta(rows, bundle=packed)
+
+    def inherit(self, former: Standing) -> None:
+        """Take over what a person said and spent under another operator: the stricter of both."""
+        self._say(lambda rows: facts.inherit(rows, former), careful=True)
+
+    def part(self) -> None:
+        """Another operator uses this state from now on: what waits for the former is given up."""
+        self._say(facts.part, careful=True)
 
     def standing(self) -> Standing:
         """Where the device stands now, over all processes of the app."""

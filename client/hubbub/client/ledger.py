@@ -7,9 +7,10 @@ than that response (the bound that RAPPOR's theorem 1 gives), and another value 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final, Self
 
-from hubbub.catalog import Metric
+from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric
 from hubbub.client.outcome import Outcome
 
 __all__ = ["FOREIGN", "Account", "charge", "load_accounts", "merge"]
@@ -27,9 +28,18 @@ FOREIGN: Final = (
 # Every epoch that was reported is remembered by itself, so that a clock that jumped ahead and came
 # back may still report today. Past this many the oldest count as reported, all of them.
 _EPOCHS: Final = 64
+# What was spent is remembered by the day for longer than the longest span of a cap. Past this many
+# days the oldest are put together.
+_DAYS: Final = 400
+_DAY_SECONDS: Final = EPOCH_SECONDS["day"]
+# Version 0.1 wrote down epochs and not their length. Their numbers tell it: those of hours are over
+# 300,000 since 2005, those of weeks stay below 10,000 until the year 2161.
+_HOURS_FROM: Final = 300_000
+_WEEKS_BELOW: Final = 10_000
 _MOST_WHOLE: Final = 1 << 32  # epochs are 32 bits on the wire, and nobody reports so often in one
 _MOST_NATS: Final = 1e15
 _LONGEST_NAME: Final = 255
+_ROUNDING: Final = 1e-9  # of sums of costs, in nats
 
 
 @dataclass(slots=True)
@@ -41,6 +51,8 @@ class Account:
     epochs: reports per epoch above the floor. losses: what they can say, in nats; an unchanged
         permanent response costs in the epochs that it was paid in.
     responses: reports per permanent response, by a name that only this device can make.
+    days: what was spent by day, for the caps on all metrics together: on the epoch's last day, so
+        that nothing is over too early.
     """
 
     spent: float = 0.0
@@ -48,28 +60,38 @@ class Account:
     epochs: dict[int, int] = field(default_factory=dict)
     responses: dict[str, int] = field(default_factory=dict)
     losses: dict[int, float] = field(default_factory=dict)
+    days: dict[int, float] = field(default_factory=dict)
 
     def data(self) -> dict[str, Any]:
         """All of it, JSON-ready."""
         epochs = {str(epoch): reports for epoch, reports in self.epochs.items()}
         losses = {str(epoch): loss for epoch, loss in self.losses.items()}
+        days = {str(day): loss for day, loss in self.days.items()}
         return {
             "spent": self.spent,
             "floor": self.floor,
             "epochs": epochs,
             "responses": dict(self.responses),
             "losses": losses,
+            "days": days,
         }
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> Self:
         """The account that `data()` told. Raises what `FOREIGN` lists for any other."""
+        spent, floor = _nats(data["spent"]), _whole(data["floor"], -1)
+        losses = {_epoch(epoch): _nats(loss) for epoch, loss in data["losses"].items()}
+        if "days" in data:
+            days = {_epoch(day): _nats(loss) for day, loss in data["days"].items()}
+        else:
+            days = _dated(spent, floor, losses)
         return cls(
-            _nats(data["spent"]),
-            _whole(data["floor"], -1),
+            spent,
+            floor,
             {_epoch(epoch): _whole(reports) for epoch, reports in data["epochs"].items()},
             {_name(tag): _whole(reports) for tag, reports in data["responses"].items()},
-            {_epoch(epoch): _nats(loss) for epoch, loss in data["losses"].items()},
+            losses,
+            days,
         )
 
     def reported(self, epoch: int) -> int | None:
@@ -85,6 +107,11 @@ class Account:
         if tag:
             name = _response(metric, tag)
             self.responses[name] = self.responses.get(name, 0) + 1
+        day = _last_day(epoch, EPOCH_SECONDS[metric.epoch])
+        self.days[day] = self.days.get(day, 0.0) + cost
+        while len(self.days) > _DAYS:
+            oldest, after, *_ = sorted(self.days)
+            self.days[after] += self.days.pop(oldest)
         while len(self.epochs) > _EPOCHS:
             self.close(min(self.epochs))
 
@@ -102,16 +129,21 @@ def load_accounts(data: Mapping[str, Any]) -> dict[str, Account]:
     return {_name(metric): Account.load(account) for metric, account in data.items()}
 
 
-def charge(account: Account, metric: Metric, epoch: int, tag: str) -> Outcome | None:
+def charge(accounts: Mapping[str, Account], metric: Metric, epoch: int, tag: str) -> Outcome | None:
     """Enter one report, or say why not (and then enter nothing).
 
+    accounts: of every metric that this device was ever asked, this one's among them.
     metric: of the tier that reports.
     tag: a device-made name of the permanent response if the metric is memoized, "" otherwise.
     """
+    account = accounts[metric.family]
     reported = account.reported(epoch)
     if reported is None or reported >= metric.limits.reports_per_epoch:
         return Outcome.ALREADY_REPORTED
-    if account.spent + _cost(account, metric, tag) > metric.limits.lifetime_epsilon:
+    cost = _cost(account, metric, tag)
+    if account.spent + cost > metric.limits.lifetime_epsilon:
+        return Outcome.OVER_BUDGET
+    if not _is_within_caps(accounts, metric, epoch, cost):
         return Outcome.OVER_BUDGET
     account.add(metric, epoch, tag)
     return None
@@ -128,7 +160,60 @@ def merge(one: Account, other: Account) -> Account:
     losses = {
         epoch: max(one.losses.get(epoch, 0.0), other.losses.get(epoch, 0.0)) for epoch in epochs
     }
-    return Account(max(one.spent, other.spent), floor, epochs, dict(one.responses), losses)
+    days = {
+        day: max(one.days.get(day, 0.0), other.days.get(day, 0.0))
+        for day in one.days.keys() | other.days.keys()
+    }
+    return Account(max(one.spent, other.spent), floor, epochs, dict(one.responses), losses, days)
+
+
+def _is_within_caps(
+    accounts: Mapping[str, Account], metric: Metric, epoch: int, cost: float
+) -> bool:
+    """Whether all metrics together, those retired among them, stay within every cap.
+
+    PRIVACY: names come and go; who answered under one has said it all the same. Days to come
+    count too: a clock may have been set back.
+    """
+    caps = {SPANS[span]: cap for span in SPANS if (cap := metric.caps.of(span)) is not None}
+    least = min(caps.values(), default=inf)
+    if sum(account.spent for account in accounts.values()) + cost <= least:
+        return True  # most devices, most of the time: no day need be looked at
+    today = _last_day(epoch, EPOCH_SECONDS[metric.epoch])
+    said = dict.fromkeys(caps, cost)
+    for account in accounts.values():
+        for day, loss in account.days.items():
+            for length in said:
+                if day > today - length:
+                    said[length] += loss
+    return all(said[length] <= cap + _ROUNDING for length, cap in caps.items())
+
+
+def _last_day(epoch: int, seconds: int) -> int:
+    """The day, counted from 1970, in which an epoch of this length ends."""
+    return ((epoch + 1) * seconds - 1) // _DAY_SECONDS
+
+
+def _dated(spent: float, floor: int, losses: Mapping[int, float]) -> dict[int, float]:
+    """By the day, what version 0.1 wrote down by the epoch; older than that as of the newest day.
+
+    So it may count for longer than it must, and never for less.
+    """
+    days: dict[int, float] = {}
+    for epoch, loss in losses.items():
+        day = _last_day(epoch, _length(epoch))
+        days[day] = days.get(day, 0.0) + loss
+    older = spent - sum(losses.values())
+    if older > 0:
+        day = max(days, default=max(0, _last_day(floor, _length(floor))))
+        days[day] = days.get(day, 0.0) + older
+    return days
+
+
+def _length(epoch: int) -> int:
+    if epoch >= _HOURS_FROM:
+        return EPOCH_SECONDS["hour"]
+    return EPOCH_SECONDS["week" if epoch < _WEEKS_BELOW else "day"]
 
 
 def _cost(account: Account, metric: Metric, tag: str) -> float:

@@ -4,16 +4,18 @@ import contextlib
 import sqlite3
 import time
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
-from hubbub.catalog import open_bundle
+from hubbub.catalog import Promise, open_bundle
 from hubbub.client import facts, tables
 from hubbub.client.database import FILE_NAME, as_text
 from hubbub.client.ledger import FOREIGN
+from hubbub.client.trust import Vouched
 from hubbub.client.view import LedgerView, view
 from hubbub.errors import BundleRefused, StateUnusable
 
-__all__ = ["peek"]
+__all__ = ["peek", "vouched"]
 
 
 def peek(folder: Path) -> LedgerView:
@@ -26,17 +28,49 @@ def peek(folder: Path) -> LedgerView:
     remedy = "give the --state-dir of an app that has reported"
     if not path.exists():
         raise StateUnusable(f"{path}: there is none; {remedy}")
+    with _opened(path, remedy) as rows:
+        signed = _signed(rows)
+        if signed is None:
+            raise StateUnusable(f"{path}: no app has used it with a bundle; {remedy}")
+        facts.check(rows)
+        standing, kept = facts.standing(rows), tables.kept(rows)
+    try:
+        return view(open_bundle(signed, str(path)), standing, kept, time.time())
+    except BundleRefused as error:
+        raise StateUnusable(f"{path}: cannot be read: {error}; {remedy}") from error
+
+
+def vouched(folder: Path) -> Vouched | None:
+    """What a state folder says of who used it; None if it says nothing that can be read."""
+    path = folder / FILE_NAME
+    try:
+        with _opened(path, "") as rows:
+            operator, signed = tables.meta(rows, "operator"), _signed(rows)
+            names = {str(name) for (name,) in rows.execute("SELECT metric FROM ledger")}
+    except StateUnusable:
+        return None
+    if not isinstance(operator, bytes):
+        return None
+    promises: dict[str, Promise] = {}
+    with contextlib.suppress(BundleRefused):
+        promises = open_bundle(signed or b"", str(path)).promises()
+    return Vouched(folder.name, operator, frozenset(names | promises.keys()), promises)
+
+
+def _signed(rows: sqlite3.Connection) -> bytes | None:
+    """The last bundle that used the state."""
+    packed = tables.meta(rows, "bundle")
+    return None if packed is None else zlib.decompress(packed)
+
+
+@contextlib.contextmanager
+def _opened(path: Path, remedy: str) -> Iterator[sqlite3.Connection]:
+    """The file, to read alone. Whatever it holds that is none of ours raises StateUnusable."""
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(uri, uri=True)) as rows:
             rows.text_factory = as_text
             rows.execute("BEGIN")
-            packed = tables.meta(rows, "bundle")
-            if packed is None:
-                raise StateUnusable(f"{path}: no app has used it with a bundle; {remedy}")
-            facts.check(rows)
-            standing, kept = facts.standing(rows), tables.kept(rows)
-        bundle = open_bundle(zlib.decompress(packed), str(path))
-    except (sqlite3.Error, zlib.error, BundleRefused, *FOREIGN) as error:
+            yield rows
+    except (sqlite3.Error, zlib.error, *FOREIGN) as error:
         raise StateUnusable(f"{path}: cannot be read: {error}; {remedy}") from error
-    return view(bundle, standing, kept, time.time())

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, epoch_start, key_at
 from hubbub.client.device import SECRET_BYTES, DeviceMemo
-from hubbub.client.ledger import Account, charge
+from hubbub.client.ledger import charge
 from hubbub.client.outcome import Outcome
 from hubbub.client.standing import Standing
 from hubbub.client.state import Drawn, State
@@ -33,7 +33,6 @@ class _Question:
 
     metric: Metric | None
     memo: DeviceMemo
-    account: Account
     epoch_seconds: int
     expires: float
     keyed: int = -1  # the epoch last found to have a key
@@ -169,13 +168,8 @@ class Reporter:
         over = datetime.combine(metric.expires, time(), UTC) + timedelta(days=1)
         name = chosen.name if chosen else metric.name
         memo = self._memos.setdefault(name, DeviceMemo(standing.secret, name))
-        return _Question(
-            chosen,
-            memo,
-            standing.account(metric),
-            EPOCH_SECONDS[metric.epoch],
-            over.timestamp(),
-        )
+        standing.account(metric)  # opened, if it has none
+        return _Question(chosen, memo, EPOCH_SECONDS[metric.epoch], over.timestamp())
 
     def _report(self, question: _Question, code: Any) -> Outcome:  # noqa: ANN401 each mechanism own
         metric, now = question.metric, self._clock()
@@ -190,7 +184,7 @@ class Reporter:
         memo = question.memo
         tag = memo.tag(metric.memoized.permanent_key(code)) if metric.memoized else ""
         # PRIVACY: the ledger is asked before any coin is drawn.
-        refusal = charge(question.account, metric, epoch, tag)
+        refusal = charge(self._standing.accounts, metric, epoch, tag)
         if refusal is not None:
             return refusal
         if metric.memoized:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Self
 
+from hubbub.catalog.rules import is_text
 from hubbub.errors import BadParameter
 
 __all__ = ["Settings", "at_most"]
@@ -27,6 +28,7 @@ class Settings:
     """What a client is told, apart from its bundle. Each has a variable, HUBBUB_ and its name.
 
     bundle: the bundle's file.
+    app: the name under which this user's trust in an operator is kept; None for the program's own.
     state_dir: the device's folder; None for this user's own.
     disabled: report nothing and send nothing in this run.
     strict: raise for the programmer's mistakes instead of counting them; by default as Python's
@@ -38,6 +40,7 @@ class Settings:
     """
 
     bundle: Path = Path("app.hubbub")
+    app: str | None = None
     state_dir: Path | None = None
     disabled: bool = False
     strict: bool = False
@@ -51,6 +54,8 @@ class Settings:
             raise BadParameter(
                 f"hold_seconds {self.hold_seconds} is outside [0, {_LONGEST_HOLD_SECONDS:g}]"
             )
+        if self.app is not None and not (is_text(self.app) and self.app.isprintable()):
+            raise BadParameter("app is no name; write a short text, such as the program's name")
         at_most(self.most_epsilon)
         if self.log is not None and self.log not in _LEVELS:
             raise BadParameter(f"log {self.log!r} is not one of {', '.join(_LEVELS)}")
@@ -109,6 +114,7 @@ def _switch(text: str) -> bool:
 
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "bundle": Path,
+    "app": str,
     "state_dir": Path,
     "disabled": _switch,
     "strict": _switch,

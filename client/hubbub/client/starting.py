@@ -1,7 +1,7 @@
 """How a client starts: where its state is, what if it cannot be there, where it logs."""
 
-import hashlib
 import logging
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,14 +10,19 @@ from typing import Final
 import platformdirs
 
 from hubbub.catalog import Bundle
-from hubbub.client.database import Damaged
+from hubbub.client.database import FILE_NAME, Damaged
 from hubbub.client.folder_state import FolderState
 from hubbub.client.memory_state import MemoryState
+from hubbub.client.peek import vouched
+from hubbub.client.settings import Settings
 from hubbub.client.state import State
+from hubbub.client.trust import Pin, Trust, Vouched, folder_of
+from hubbub.client.trust_file import TrustFile, beside, held
 from hubbub.client.witness import Witnesses
-from hubbub.errors import HubbubError, StateUnusable
+from hubbub.errors import BundleRefused, HubbubError, StateUnusable
+from hubbub.errors.visible import visible_lines
 
-__all__ = ["log_to_stderr", "state_home", "state_of"]
+__all__ = ["log_to_stderr", "program_name", "state_home", "state_of"]
 
 _log: Final = logging.getLogger("hubbub.client")
 _log.addHandler(logging.NullHandler())  # the app decides what is shown
@@ -29,20 +34,125 @@ def state_home() -> Path:
     return platformdirs.user_state_path("hubbub")
 
 
+def program_name() -> str:
+    """What this program calls itself, which no bundle has a say in."""
+    if getattr(sys, "frozen", False):
+        return Path(sys.executable).stem
+    main = sys.modules.get("__main__")
+    spec, path = getattr(main, "__spec__", None), Path(getattr(main, "__file__", None) or "python")
+    name = str(spec.name).removesuffix(".__main__") if spec else path.stem
+    # A folder or a zip file that was run: python app.pyz
+    name = path.parent.stem if name == "__main__" else name
+    return name.encode(errors="backslashreplace").decode()
+
+
 def state_of(
-    bundle: Bundle, state_dir: Path | None, clock: Callable[[], float] = time.time
+    bundle: Bundle,
+    told: Settings,
+    operator: bytes | None,
+    clock: Callable[[], float] = time.time,
 ) -> State:
     """The device's state, in its folder or this user's own; else in memory, with a warning.
 
-    PRIVACY: that one's limits hold across restarts all the same, by a witness elsewhere. Where
-    even that cannot be written, nothing may leave.
+    operator: whom the app trusts by its explicit word.
 
     Raises:
-        BundleRefused: the folder trusts another operator.
+        BundleRefused: another operator is trusted here, or more was promised, or a newer bundle
+            was here before.
     """
-    # By operator: apps of two operators do not meet.
-    own = hashlib.sha256(bundle.operator).hexdigest()[:16]
-    folder = state_dir or state_home() / own
+    home, state_dir = state_home(), told.state_dir
+    key = "" if state_dir else told.app or program_name()
+    with held(beside(home, state_dir)) as file:
+        trust = _known(file, may_be_unknown=operator is not None)
+        before = trust.data()
+        try:
+            pin, former = trust.admit(
+                key, bundle, operator, _unclaimed(trust, key, home, state_dir)
+            )
+        except BundleRefused as error:
+            raise BundleRefused(f"{told.bundle}: {error}") from None
+        folder = state_dir or home / pin.folder
+        state = _state_in(folder, bundle, clock)
+        try:
+            if former:
+                _take_over(state, [] if state_dir else [home / name for name in former])
+            if trust.data() != before:
+                file.write(trust)
+        except StateUnusable as error:
+            if former:
+                state.close()
+                raise BundleRefused(
+                    f"the operator is another one, and what was said and spent under the former "
+                    f"cannot go along: {error}"
+                ) from error
+            _log.warning("who is trusted cannot be written down: %s", error)
+    return state
+
+
+def _known(file: TrustFile, *, may_be_unknown: bool) -> Trust:
+    try:
+        return file.read()
+    except StateUnusable as error:
+        if may_be_unknown:
+            return Trust()
+        raise BundleRefused(f"who is trusted here cannot be read: {error}") from error
+
+
+def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> list[Vouched]:
+    """To an app that is not known: folders that no app is known to use say who used them.
+
+    So they are where version 0.1 left them, or where the file of trust was lost.
+    """
+    if app in trust.pins:
+        return []
+    if state_dir:
+        found = vouched(state_dir)
+        if found:  # the folder is the app's: there is no other who could have used it
+            own = folder_of(found.operator)
+            trust.pins[app] = Pin(found.operator, own)
+            trust.promises.setdefault(own, dict(found.promises))
+        return []
+    claimed = {pin.folder for pin in trust.pins.values()}
+    folders = {path.parent for path in home.glob(f"*/{FILE_NAME}")}
+    folders |= {
+        path.with_suffix("")
+        for path in home.glob("*.witness")
+        if not path.name.startswith("damaged.")
+    }
+    return [_said_by(folder) for folder in sorted(folders) if folder.name not in claimed]
+
+
+def _said_by(folder: Path) -> Vouched:
+    """What a state says of itself; where it is lost, what its witness knows."""
+    told = Witnesses(folder).told()
+    names = frozenset(name for known in told for name in known.accounts)
+    return vouched(folder) or Vouched(folder.name, b"", names, {})
+
+
+def _take_over(state: State, folders: list[Path]) -> None:
+    """What a person said and spent in these folders goes along; or what waits here is parted from.
+
+    Raises:
+        StateUnusable: it cannot.
+    """
+    if not isinstance(state, FolderState):
+        raise StateUnusable("there is no folder to write it down in; give a writable state_dir")
+    for folder in folders:
+        former = FolderState(folder)
+        try:
+            state.inherit(former.standing())
+        finally:
+            former.close()
+    if not folders:
+        state.part()
+
+
+def _state_in(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> State:
+    """In the folder; else in memory.
+
+    PRIVACY: that one's limits hold across restarts all the same, by a witness elsewhere. Where
+    even that cannot be written, nothing may leave.
+    """
     try:
         try:
             return _opened(folder, bundle, clock)
@@ -56,12 +166,20 @@ def state_of(
 def _opened(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> FolderState:
     state = FolderState(folder, clock=clock)
     try:
-        state.pin(bundle.operator, bundle.signed)
+        state.remember(bundle.operator, bundle.signed)
         state.standing()
     except HubbubError:
         state.close()
         raise
     return state
+
+
+class _Visible(logging.Formatter):
+    """A line an event, as a terminal may have it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        return visible_lines(super().format(record))
 
 
 def log_to_stderr(level: str) -> None:
@@ -70,5 +188,5 @@ def log_to_stderr(level: str) -> None:
     if not any(handler.name == _HANDLER for handler in _log.handlers):
         handler = logging.StreamHandler()
         handler.name = _HANDLER
-        handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
+        handler.setFormatter(_Visible("%(asctime)s %(name)s %(levelname)s %(message)s"))
         _log.addHandler(handler)

@@ -203,7 +203,8 @@ def admit(entries: Sequence[Entry], standing: Standing) -> tuple[list[Entry], li
         if drawn.generation != standing.generation:
             dropped.append(Dropped(drawn.stream, DISABLED))
             continue
-        refusal = charge(standing.account(entry.metric), entry.metric, drawn.epoch, drawn.tag)
+        standing.account(entry.metric)
+        refusal = charge(standing.accounts, entry.metric, drawn.epoch, drawn.tag)
         if refusal is None:
             kept.append(entry)
         else:

@@ -1,7 +1,6 @@
 """What commands that ask a running hubbub share: where it is, which epochs, candidates, formats."""
 
 import argparse
-import gzip
 import json
 import sys
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import Any, Final
 from google.protobuf.message import Message
 
 from hubbub.aggregator.tables import rows, to_csv, to_parquet
+from hubbub.catalog.text import read_text
 from hubbub.cli.remote import Endpoints, read_endpoints
 from hubbub.cli.show import say
 from hubbub.errors import BadParameter
@@ -98,10 +98,9 @@ def read_candidates(path: Path) -> list[str]:
         BadParameter: it cannot be read as text, or holds nothing.
     """
     try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise BadParameter(f"--candidates {path}: cannot be read as text: {error}") from error
+        text = read_text(path)
+    except ValueError as error:
+        raise BadParameter(f"--candidates {error}; give a text file") from error
     lines = list(dict.fromkeys(line for line in text.splitlines() if line))
     if not lines:
         raise BadParameter(f"--candidates {path}: no line in it; write one string a line")
@@ -142,6 +141,9 @@ def write(given: argparse.Namespace, question: str, answer: Mapping[str, Any]) -
             if not given.out and sys.stdout.isatty():
                 raise BadParameter("Parquet is not for a screen: give --out FILE")
     raw = made.encode() if isinstance(made, str) else made
+    if not given.out and isinstance(made, str) and sys.stdout.isatty():
+        say(made.rstrip("\n"))
+        return True
     if not given.out:
         sys.stdout.buffer.write(raw)
         sys.stdout.flush()

@@ -1,7 +1,8 @@
 """`hubbub catalog check` and `hubbub catalog build`."""
 
 import argparse
-from dataclasses import replace
+import time
+from collections.abc import Callable
 from math import isfinite
 from pathlib import Path
 
@@ -16,8 +17,11 @@ from hubbub.catalog import (
     sign_bundle,
     stream_table,
 )
+from hubbub.catalog.handover import line_of
+from hubbub.catalog.operator import read_handovers
+from hubbub.catalog.text import read_text, to_text
 from hubbub.cli.show import say, table
-from hubbub.errors import BundleRefused, HubbubError
+from hubbub.errors import BadParameter, BundleRefused
 from hubbub.serving.tls import authorities_of
 
 __all__ = ["add", "build_bundle"]
@@ -45,7 +49,14 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def build_bundle(
-    catalog: Catalog, keys: Path, *, out: Path, streams: Path, previous: Path, roots: str | None
+    catalog: Catalog,
+    keys: Path,
+    *,
+    out: Path,
+    streams: Path,
+    previous: Path,
+    roots: str | None,
+    now: Callable[[], float] = time.time,
 ) -> Bundle:
     """Sign a catalog's bundle into `out`, and write the stream table that goes with it.
 
@@ -53,22 +64,39 @@ def build_bundle(
         of which the bundle gets those of the shuffler.
 
     Raises:
-        BundleRefused: a metric changed under an old name, or a file cannot be written.
+        BundleRefused: a metric changed or takes more under an old name, the last bundle is
+            another operator's, or a file cannot be written.
         KeysUnusable: the keys cannot be read.
     """
     operator = read_operator_key(keys)
-    bundle = Bundle(
-        metrics=catalog.metrics,
-        keys=read_public_keys(keys),
-        shuffler=catalog.shuffler,
-        roots=None if roots is None else _of_shuffler(roots),
-        history={name: metric.digest() for name, metric in catalog.metrics.items()},
-        budget=catalog.budget,
-    )
+    signer, handovers = operator.public_key().public_bytes_raw(), read_handovers(keys)
+    history = {name: metric.digest() for name, metric in catalog.metrics.items()}
+    serial = int(now())
     if previous.exists():
-        signer = operator.public_key().public_bytes_raw()
-        old = read_bundle(previous, operator=signer)
-        bundle = replace(bundle, history=refuse_changes(catalog.metrics, old))
+        old = read_bundle(previous)
+        if old.operator not in line_of(handovers, signer):
+            raise BundleRefused(
+                f"{previous}: signed by {to_text(old.operator)}, which never handed over to "
+                f"{to_text(signer)} in {keys}; hand over there with: hubbub keys handover"
+            )
+        history = refuse_changes(catalog.metrics, old)
+        # Devices take no bundle back that is older than one they know, whatever clocks say.
+        serial = max(serial, old.serial + 1)
+    try:
+        bundle = Bundle(
+            metrics=catalog.metrics,
+            keys=read_public_keys(keys),
+            shuffler=catalog.shuffler,
+            roots=None if roots is None else _of_shuffler(roots),
+            history=history,
+            operator=signer,
+            budget=catalog.budget,
+            caps=catalog.caps,
+            serial=serial,
+            handovers=handovers,
+        )
+    except BadParameter as error:
+        raise BundleRefused(f"{out}: cannot be built: {error}") from error
     try:
         out.write_bytes(sign_bundle(bundle, operator))
         streams.write_text(stream_table(bundle))
@@ -125,9 +153,9 @@ def _check(given: argparse.Namespace) -> int:
 
 def _build(given: argparse.Namespace) -> int:
     try:
-        roots = given.roots.read_text() if given.roots else None
-    except OSError as error:
-        raise HubbubError(f"{given.roots}: cannot be read: {error.strerror}") from error
+        roots = read_text(given.roots) if given.roots else None
+    except ValueError as error:
+        raise BadParameter(f"--roots {error}; give the authority's ca.pem") from error
     bundle = build_bundle(
         read_catalog(given.catalog),
         given.keys,
@@ -137,5 +165,7 @@ def _build(given: argparse.Namespace) -> int:
         roots=None if roots is None else _of_shuffler(roots),
     )
     say(f"{given.out}: {len(bundle.metrics)} metrics, {len(bundle.keys)} keys, for the apps")
+    over = f"; handed over so often: {len(bundle.handovers)}" if bundle.handovers else ""
+    say(f"{given.out}: serial {bundle.serial}, signed by {to_text(bundle.operator)}{over}")
     say(f"{given.streams}: for the shuffler")
     return 0

@@ -1,12 +1,15 @@
-"""`hubbub keys new`, `rotate`, `tls` and `token`."""
+"""`hubbub keys new`, `rotate`, `handover`, `tls` and `token`."""
 
 import argparse
 import time
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Final
 
 from hubbub.catalog import EPOCH_SECONDS, write_new_keys
+from hubbub.catalog.operator import hand_over_to_new
 from hubbub.catalog.rotation import rotate_keys
+from hubbub.catalog.text import to_text
 from hubbub.cli.certificates import names_by_role, write_certificates
 from hubbub.cli.show import say
 from hubbub.cli.token_commands import add_action
@@ -16,6 +19,7 @@ __all__ = ["add", "make_keys"]
 
 _DAY = EPOCH_SECONDS["day"]
 _DEFAULT_DAYS = 28
+_MAX_DAYS: Final = 36_600  # a hundred years: calendars end, too
 _DEFAULT_PERIODS = 13
 # Reports of the epochs just past are still on their way when keys are first made.
 _BACK_DAYS = 14
@@ -51,6 +55,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "epoch needs any more; without it they are kept",
     )
     rotate.set_defaults(run=_rotate)
+    handover = actions.add_parser(
+        "handover", help="another signing key, which the old one hands over to"
+    )
+    handover.add_argument("folder", type=Path)
+    handover.set_defaults(run=_hand_over)
     tls = actions.add_parser("tls", help="an authority and a certificate for each role")
     tls.add_argument("folder", type=Path)
     tls.add_argument(
@@ -83,6 +92,8 @@ def _check(days: int, periods: int) -> None:
         raise BadParameter(f"--days {days} is outside [1, 3660]")
     if not 1 <= periods <= 1000:  # noqa: PLR2004 a bundle carries them all
         raise BadParameter(f"--periods {periods} is outside [1, 1000]")
+    if not days * periods <= _MAX_DAYS:
+        raise BadParameter(f"--days times --periods {days * periods} is above {_MAX_DAYS}")
 
 
 def _rotate(given: argparse.Namespace) -> int:
@@ -99,6 +110,8 @@ def _rotate(given: argparse.Namespace) -> int:
             f"--today {given.today} is not what this machine's clock says, {_day(int(now))}; set "
             "the one that is wrong right"
         )
+    if anew is not None and anew > now + _MAX_DAYS * _DAY:
+        raise BadParameter(f"--anew-from {given.anew_from} is more than {_MAX_DAYS} days ahead")
     added, deleted = rotate_keys(
         given.folder,
         now=now,
@@ -111,6 +124,16 @@ def _rotate(given: argparse.Namespace) -> int:
         for key in keys:
             say(f"{word} key {key.id}: epochs from {_day(key.start)} to before {_day(key.end)}")
     say("now: hubbub catalog build; start aggregators, then shufflers with it; ship the bundle")
+    return 0
+
+
+def _hand_over(given: argparse.Namespace) -> int:
+    kept, public = hand_over_to_new(given.folder)
+    say(f"{given.folder}/operator.key: signs bundles from now on; its public half is")
+    say(f"  {to_text(public)}")
+    say(f"{given.folder}/handovers.json: the old key's word for it; goes into bundles")
+    say(f"{kept}: the old key; destroy it once apps with the new bundle are out")
+    say("now: hubbub catalog build; ship the bundle. Devices that took it refuse the old key")
     return 0
 
 

@@ -3,16 +3,19 @@
 import argparse
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from hubbub.catalog.text import to_text
 from hubbub.cli.asking import read_candidates
 from hubbub.cli.show import say, table
 from hubbub.client.database import FILE_NAME
 from hubbub.client.peek import peek
 from hubbub.client.starting import state_home
+from hubbub.client.trust import Trust
+from hubbub.client.trust_file import beside, look
 from hubbub.client.view import LedgerView, MetricView, PayloadView
 from hubbub.errors import StateUnusable
 
@@ -46,9 +49,21 @@ def _ledger(given: argparse.Namespace) -> int:
         documents = {folder: _json(shown, candidates) for folder, shown in views.items()}
         say(json.dumps(documents, indent=1, ensure_ascii=False))
         return 0
+    trust = look(beside(state_home(), given.state_dir))
     for folder, shown in views.items():
         _show(folder, shown, candidates)
+        for line in _trusted(trust, Path(folder).name if given.state_dir is None else ""):
+            say(line)
     return 0
+
+
+def _trusted(trust: Trust, folder: str) -> Iterator[str]:
+    """Whose bundles are taken here, and how that came."""
+    for app, pin in trust.pins.items():
+        if folder in {"", pin.folder}:
+            who = f'the app "{app}"' if app else "this folder"
+            over = f"; handed over so often: {len(pin.before)}" if pin.before else ""
+            yield f"{who} trusts the operator {to_text(pin.operator)}{over}"
 
 
 def _own_folders() -> list[Path]:
@@ -102,15 +117,23 @@ def _odds(metrics: Sequence[MetricView]) -> str:
 
 
 def _row(payload: PayloadView, candidates: Sequence[str]) -> tuple[str, ...]:
-    made = datetime.fromtimestamp(payload.made, UTC)
+    made = _when(payload.made)
     sent = payload.payload.hex()
     return (
-        made.strftime("%Y-%m-%d %H:%M"),
+        made.strftime("%Y-%m-%d %H:%M") if made else "",
         payload.metric,
         sent if len(sent) <= 16 else f"{sent[:14]}..",  # noqa: PLR2004 a column's width
         payload.fate.replace("_", " "),
         _meant(payload, candidates),
     )
+
+
+def _when(seconds: float) -> datetime | None:
+    """The time, if calendars have it: a clock may have been anywhere."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError, TypeError):
+        return None
 
 
 def _meant(payload: PayloadView, candidates: Sequence[str]) -> str:
@@ -133,7 +156,7 @@ def _json(shown: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
             {
                 "metric": one.metric,
                 "epoch": one.epoch,
-                "made": datetime.fromtimestamp(one.made, UTC).isoformat(timespec="seconds"),
+                "made": made.isoformat(timespec="seconds") if (made := _when(one.made)) else None,
                 "payload": one.payload.hex(),
                 "fate": one.fate,
                 "meanings": dict(one.meanings(candidates)),

@@ -7,9 +7,10 @@ import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import Final, NoReturn
+from typing import IO, Final, NoReturn
 
 from hubbub.errors import HubbubError
+from hubbub.errors.visible import visible_lines
 
 __all__ = ["main", "whole_parser"]
 
@@ -47,6 +48,13 @@ _FIRST_ACTION: Final = {"privacy": ("card", {"card", "amplify", "compose", "-h",
 """Of some commands: the action where none is named, and all there are."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """Quotes what was typed, in its errors, and is not turned round by it."""
+
+    def _print_message(self, message: str, file: IO[str] | None = None) -> None:  # type: ignore[override]
+        super()._print_message(visible_lines(message), file)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run one command: its exit code; 2 with a message for what is refused, 130 after Ctrl-C."""
     if arguments and arguments[0] in _SERVICES:
@@ -65,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         code: int = given.run(given)
     except HubbubError as error:
-        print(f"hubbub: {error}", file=sys.stderr)  # noqa: T201 to whoever typed the command
+        print(f"hubbub: {visible_lines(str(error))}", file=sys.stderr)  # noqa: T201 to whoever typed the command
         return 2
     except UnicodeEncodeError:
         # Bytes of the command line or of a file that are no UTF-8, on their way into a message.
@@ -87,7 +95,7 @@ def whole_parser() -> argparse.ArgumentParser:
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Knows the command of these arguments; or all of them, where none is named."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="hubbub",
         description="Usage statistics under local differential privacy.",
     )

@@ -16,6 +16,7 @@ from hubbub.cli.plan_show import row_json, show, show_simulated
 from hubbub.cli.plan_simulate import simulate
 from hubbub.cli.show import say
 from hubbub.errors import BadParameter
+from hubbub.errors.visible import visible
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.planner import (
     Row,
@@ -134,7 +135,7 @@ def _run(given: argparse.Namespace) -> int:
             show_simulated(simulate(question, simulated, given.seed))
     if given.plot:
         plot(question, [*rows, *([own] if own else [])], given.plot)
-        print(f"drawn to {given.plot}", file=sys.stderr)  # noqa: T201 beside the answer
+        print(visible(f"drawn to {given.plot}"), file=sys.stderr)  # noqa: T201 beside the answer
     return 0
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.catalog import SPANS, read_catalog
+from hubbub.catalog.text import MALFORMED, read_json
 from hubbub.cli.document import Document, Table
 from hubbub.cli.show import say, table
 from hubbub.errors import BadParameter
@@ -183,8 +184,8 @@ def _compose(given: argparse.Namespace) -> int:
 def _history(path: Path) -> list[Event]:
     """Events of a JSON list, such as [{"epsilon": 0.5, "delta": 0, "times": 12}]."""
     try:
-        return [Event(**entry) for entry in json.loads(path.read_bytes())]
-    except (OSError, ValueError, TypeError) as error:
+        return [Event(**entry) for entry in read_json(path.read_bytes())]
+    except (OSError, *MALFORMED) as error:
         raise BadParameter(
             f'--history {path}: not a JSON list of events such as {{"epsilon": 0.5}}: {error}'
         ) from error

@@ -13,6 +13,7 @@ from hubbub.cli.rappor_files import (
     write_results,
 )
 from hubbub.errors import BadParameter
+from hubbub.errors.visible import visible
 
 __all__ = ["add"]
 
@@ -120,7 +121,7 @@ def _summary(names: list[str], decoded: Decoded, reports: int, rate: float) -> N
     if len(decoded.twins) > _TWINS:
         lines.append(f"... and {len(decoded.twins) - _TWINS} more groups of such candidates")
     for line in lines:
-        print(line, file=sys.stderr)  # noqa: T201 to whoever typed the command
+        print(visible(line), file=sys.stderr)  # noqa: T201 to whoever typed the command
 
 
 def _progress(doing: str) -> None:

@@ -8,6 +8,7 @@ map: a line per candidate: its name, then for every cohort and hash the bit it s
 
 import csv
 import gzip
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from typing import Final, TextIO
 import numpy as np
 import numpy.typing as npt
 
+from hubbub.aggregator.tables import inert
 from hubbub.analysis.decode import Decoded
 from hubbub.analysis.design import Collection, Places, once
 from hubbub.errors import BadParameter
@@ -37,6 +39,10 @@ COLUMNS: Final = (
     "detected",
 )
 _NAMES: Final = ("k", "h", "m", "p", "q", "f")
+# A fraction of a number like 1e-99999999 would take all day, and all memory.
+_NUMBER: Final = re.compile(r"[0-9./]{1,60}([eE][+-]?[0-9]{1,3})?")
+# More than there are people, so many times that no sum of all counts passes 64 bits.
+_MAX_REPORTS: Final = 10**12
 _MAX_BITS: Final = 1 << 16
 _MAX_CELLS: Final = 1 << 24
 
@@ -52,7 +58,7 @@ def read_collection(params: Path, counts: Path) -> Collection:
     rows = []
     with _opened(counts) as file:
         for line, row in _lines(file):
-            cells = _whole(row, f"{counts}:{line}", 1 << 62)
+            cells = _whole(row, f"{counts}:{line}", _MAX_REPORTS)
             if len(cells) != bits + 1:
                 raise BadParameter(
                     f"{counts}:{line}: {len(cells)} numbers, {bits + 1} expected "
@@ -68,6 +74,8 @@ def read_collection(params: Path, counts: Path) -> Collection:
         raise BadParameter(
             f"{counts}: {len(rows)} lines, {cohorts} expected (a line per cohort, m in {params})"
         )
+    if (reports := sum(cells[0] for cells in rows)) > _MAX_REPORTS:
+        raise BadParameter(f"{counts}: {reports} reports in all, above {_MAX_REPORTS}; correct it")
     chances = channel(*(Fraction(numbers[name]) for name in "fpq"))
     return Collection(np.array(rows, dtype=np.int64), hashes, chances)
 
@@ -133,10 +141,10 @@ def result_rows(
 
 
 def write_results(file: TextIO, rows: Iterator[tuple[str | int, ...]]) -> None:
-    """The rows as CSV, texts in quotes as the original tools write them."""
+    """The rows as CSV, texts in quotes as the original tools write them; never a formula."""
     csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerow(COLUMNS)
     for name, *figures in rows:
-        quoted = str(name).replace('"', '""')
+        quoted = inert(str(name)).replace('"', '""')
         file.write(f'"{quoted}",{",".join(map(str, figures))}\n')
 
 
@@ -152,7 +160,9 @@ def _read_params(path: Path) -> dict[str, str]:
         top = {"k": _MAX_BITS, "h": 64, "m": _MAX_CELLS}.get(name)
         text = numbers[name].strip()
         try:
-            right = 1 <= int(text) <= top if top else 0 <= Fraction(text) <= 1
+            right = bool(_NUMBER.fullmatch(text)) and (
+                1 <= int(text) <= top if top else 0 <= Fraction(text) <= 1
+            )
         except (ValueError, ZeroDivisionError):
             right = False
         if not right:

@@ -61,7 +61,7 @@ def read_endpoints(home: Path) -> Endpoints:
     """
     try:
         return Endpoints(**json.loads((home / _FILE).read_bytes()))
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise ServiceUnavailable(
             f"nothing runs in {home}: start it with: hubbub up --home {home}; "
             "or give --query, --shuffler-status and --tls"

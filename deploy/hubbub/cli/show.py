@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -16,6 +15,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
+
+from hubbub.errors.visible import visible, visible_lines
 
 __all__ = ["live", "progress", "say", "table"]
 
@@ -24,8 +26,8 @@ _LONGEST = 200
 
 
 def say(line: str) -> None:
-    """One line to standard output."""
-    print(line, flush=True)  # noqa: T201 this is the command line; a pipe hears it now
+    """One line to standard output, or several; nothing in them is obeyed."""
+    print(visible_lines(line), flush=True)  # noqa: T201 this is the command line; a pipe hears it now
 
 
 def table(
@@ -41,14 +43,14 @@ def table(
     pictures: the last column is one of bars, which is not cut.
     """
     console = Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
-    console.print(escape(title), style="bold", highlight=False)
+    console.print(Text(visible(title), style="bold"))
     drawn = Table(box=SIMPLE_HEAD)
     for index, name in enumerate(header):
         picture = pictures and index == len(header) - 1
         left = picture or index < text_columns
-        drawn.add_column(name, justify="left" if left else "right", no_wrap=picture)
+        drawn.add_column(Text(visible(name)), justify="left" if left else "right", no_wrap=picture)
     for row in rows:
-        drawn.add_row(*(escape(_visible(cell)) for cell in row))  # never markup of a value's own
+        drawn.add_row(*(Text(_shown(cell)) for cell in row))  # never markup of a value's own
     console.print(drawn)
 
 
@@ -83,8 +85,6 @@ def live(look: Callable[[], tuple[object, Callable[[], None]]], every_seconds: f
         time.sleep(every_seconds)
 
 
-def _visible(text: str) -> str:
-    """Control characters shown, not obeyed: a value must not move the cursor, nor fill pages."""
-    if len(text) > _LONGEST:
-        text = text[:_LONGEST] + "..."
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+def _shown(text: str) -> str:
+    """A value must not fill pages."""
+    return visible(text if len(text) <= _LONGEST else text[:_LONGEST] + "...")

@@ -5,6 +5,8 @@ import logging
 from datetime import UTC, datetime
 from typing import Final
 
+from hubbub.errors.visible import visible_lines
+
 __all__ = ["FORMATS", "write_logs"]
 
 FORMATS: Final = ("text", "json")
@@ -31,9 +33,17 @@ class _Json(logging.Formatter):
         return json.dumps(entry)
 
 
+class _Text(logging.Formatter):
+    """A line an event, as a terminal may have it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        return visible_lines(super().format(record))
+
+
 def write_logs(how: str) -> None:
     """From now on, to standard error. how: one of FORMATS."""
     handler = logging.StreamHandler()
-    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
+    text = _Text("%(asctime)s %(levelname)s %(name)s %(message)s")
     handler.setFormatter(_Json() if how == "json" else text)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

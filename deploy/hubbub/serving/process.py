@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from hubbub.errors import BadParameter, HubbubError
+from hubbub.errors.visible import visible_lines
 from hubbub.serving.logs import FORMATS, write_logs
 from hubbub.serving.server import Server
 from hubbub.serving.tls import TlsFolder
@@ -164,7 +165,7 @@ def run_service(
         _allow_files()
         asyncio.run(serve(settings))
     except HubbubError as error:
-        print(f"hubbub {role}: {error}", file=sys.stderr)  # noqa: T201 to whoever started it
+        print(f"hubbub {role}: {visible_lines(str(error))}", file=sys.stderr)  # noqa: T201 to whoever started it
         return 2
     return 0
 

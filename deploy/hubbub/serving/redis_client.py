@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import redis.asyncio
 from redis.asyncio.cluster import ClusterNode, RedisCluster
@@ -19,6 +20,22 @@ from hubbub.serving.redis_server import RedisServer, shown
 from hubbub.serving.redis_tls import RoleConnection, as_role, trusting_redis
 
 __all__ = ["connect_redis"]
+
+_REMEDY: Final = "write redis://HOST:PORT/0, or rediss://HOST:PORT/0?ssl_ca_certs=FILE"
+_DATABASE: Final = re.compile(r"/?[0-9]{0,5}")
+_PATH: Final = re.compile(r"[^\x00-\x1f]+")
+_OPTIONS: Final = {
+    "db": re.compile(r"[0-9]{1,5}"),
+    "ssl_ca_certs": _PATH,
+    "ssl_ca_path": _PATH,
+    "ssl_certfile": _PATH,
+    "ssl_keyfile": _PATH,
+    "ssl_cert_reqs": re.compile("none|optional|required"),
+    "ssl_check_hostname": re.compile("(?i:true|false|yes|no|1|0)"),
+    "socket_keepalive": re.compile("(?i:true|false|yes|no|1|0)"),
+    "health_check_interval": re.compile(r"[0-9]{1,5}"),
+}
+"""What a URL may say besides: the rest is ours to say, or nonsense that fails much later."""
 
 _log: Final = logging.getLogger("hubbub.redis")
 
@@ -126,12 +143,29 @@ def _addresses(url: str) -> list[str]:
         user, at, hosts = parts.netloc.rpartition("@")
         urls = [parts._replace(netloc=user + at + host).geturl() for host in hosts.split(",")]
         for one in urls:
-            parse_url(one)
-    except ValueError as error:
-        raise StoreUnavailable(
-            f"the Redis URL is not one: {error}; write redis://HOST:PORT/0"
-        ) from None
+            _check_url(one)
+    except (ValueError, TypeError):
+        # The parser's own words could quote a password.
+        raise StoreUnavailable(f"the Redis URL is not one; {_REMEDY}") from None
     return urls
+
+
+def _check_url(url: str) -> None:
+    """Raises ValueError for what is none; StoreUnavailable for an option that is not known here."""
+    redis.asyncio.connection.parse_url(url)
+    parts = urlsplit(url)
+    if parts.port == 0 or not (parts.hostname or parts.scheme == "unix"):
+        raise ValueError("no host")
+    if parts.scheme != "unix" and not _DATABASE.fullmatch(parts.path):
+        raise ValueError("no database")
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if name not in _OPTIONS:
+            raise StoreUnavailable(
+                f"the Redis URL has an option that is not known here; there are "
+                f"{', '.join(_OPTIONS)}; {_REMEDY}"
+            )
+        if not _OPTIONS[name].fullmatch(value):
+            raise StoreUnavailable(f"the Redis URL's option {name} is not understood; {_REMEDY}")
 
 
 def _check(told: Mapping[str, Any], shown: str) -> None:

@@ -68,6 +68,8 @@ def make_bundle(catalog: Path, *, shuffler: str | None = None) -> TestBundle:
             shuffler=shuffler or source.shuffler,
             roots=None,
             history={name: metric.digest() for name, metric in source.metrics.items()},
+            budget=source.budget,
+            caps=source.caps,
         )
         path = folder / "app.hubbub"
         path.write_bytes(sign_bundle(bundle, read_operator_key(folder)))

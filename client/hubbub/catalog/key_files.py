@@ -1,0 +1,46 @@
+"""Files of keys: written whole, and read only if nobody else can read what is secret."""
+
+import os
+import stat
+from pathlib import Path
+
+from hubbub.errors import KeysUnusable
+
+__all__ = ["read", "read_secret", "replace", "write_secret"]
+
+
+def replace(path: Path, content: bytes, *, secret: bool = False) -> None:
+    """All at once: a reader sees the old file or the new."""
+    beside = path.with_name(path.name + ".new")
+    beside.unlink(missing_ok=True)
+    if secret:
+        write_secret(beside, content)
+    else:
+        beside.write_bytes(content)
+    beside.replace(path)
+
+
+def write_secret(path: Path, content: bytes) -> None:
+    """A file that its owner alone reads."""
+    path.touch(mode=0o600)
+    path.write_bytes(content)
+
+
+def read(path: Path) -> bytes:
+    """A file's content. Raises KeysUnusable if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        remedy = "make keys with: hubbub keys new FOLDER"
+        raise KeysUnusable(f"{path}: cannot be read: {error.strerror}; {remedy}") from error
+
+
+def read_secret(path: Path) -> bytes:
+    """The same of a file that others must not be able to read."""
+    raw = read(path)
+    found = path.stat()
+    # An orchestrator mounts secrets as its own, readable to the group that the service runs in.
+    handed = found.st_uid != os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IXGRP)
+    if found.st_mode & (stat.S_IRWXO if handed else stat.S_IRWXG | stat.S_IRWXO):
+        raise KeysUnusable(f"{path} is readable by others; run: chmod 600 {path}")
+    return raw

@@ -1,0 +1,76 @@
+"""A promise: what a person was told of a metric, and by no later bundle may be told more of."""
+
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from hubbub.catalog.metric import Metric
+from hubbub.catalog.rules import is_number, is_whole
+
+__all__ = ["Promise"]
+
+_DIGEST_LETTERS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What one name means, and the least of each limit that was ever said of it.
+
+    digest: of its definition: mechanism, epsilon, parameters, values, epoch.
+    Without its figures it is the promise of a name that was retired before it was seen.
+    """
+
+    digest: str
+    epsilon: float | None = None
+    reports_per_epoch: int | None = None
+    lifetime_epsilon: float | None = None
+
+    @classmethod
+    def of(cls, metric: Metric) -> Self:
+        """What a bundle promises of a metric."""
+        limits = metric.limits
+        return cls(
+            metric.digest(), metric.epsilon, limits.reports_per_epoch, limits.lifetime_epsilon
+        )
+
+    @classmethod
+    def load(cls, data: Any) -> Self:  # noqa: ANN401 parsed JSON
+        """The promise that `data()` told. Raises ValueError or TypeError for another."""
+        digest, epsilon, reports, lifetime = data
+        if not (isinstance(digest, str) and len(digest) == _DIGEST_LETTERS):
+            raise ValueError("no digest")
+        figures = (epsilon, reports, lifetime)
+        if figures != (None, None, None) and not (
+            is_number(epsilon) and is_whole(reports) and is_number(lifetime)
+        ):
+            raise ValueError("no figures")
+        return cls(digest, epsilon, reports, lifetime)
+
+    def data(self) -> list[Any]:
+        """All of it, JSON-ready."""
+        return [self.digest, self.epsilon, self.reports_per_epoch, self.lifetime_epsilon]
+
+    def broken_by(self, other: Self) -> str:
+        """How a later promise of the same name says more than this one; "" if it does not."""
+        broken = [
+            f"{name} raised from {before:g} to {now:g}"
+            for name in ("epsilon", "reports_per_epoch", "lifetime_epsilon")
+            if (before := getattr(self, name)) is not None
+            and (now := getattr(other, name)) is not None
+            and now > before
+        ]
+        if not broken and self.digest != other.digest:
+            broken = ["its definition changed"]
+        return ", ".join(broken)
+
+    def and_then(self, other: Self) -> Self:
+        """Both, where neither breaks the other: the smaller limits."""
+        if self.reports_per_epoch is None or other.reports_per_epoch is None:
+            return other if self.reports_per_epoch is None else self
+        assert self.lifetime_epsilon is not None  # noqa: S101 the figures are there together
+        assert other.lifetime_epsilon is not None  # noqa: S101
+        return type(self)(
+            self.digest,
+            self.epsilon,
+            min(self.reports_per_epoch, other.reports_per_epoch),
+            min(self.lifetime_epsilon, other.lifetime_epsilon),
+        )

@@ -1,0 +1,203 @@
+"""Signed bundles: the one file that an app ships, written and read.
+
+It is two lines of JSON: who signed it, and what was signed. The signature (Ed25519) is over
+the second line's bytes as they stand, so there is nothing to canonicalise.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from hubbub.catalog.bundle import Bundle
+from hubbub.catalog.choice import load_choice
+from hubbub.catalog.handover import Handover
+from hubbub.catalog.keys import OpeningKeyPublic
+from hubbub.catalog.metric import Limits, Metric
+from hubbub.catalog.points import KEY_BYTES, refuse_weak_signing_key
+from hubbub.catalog.policy import Budget, Caps, Release
+from hubbub.catalog.text import MALFORMED, from_text, read_json, to_text
+from hubbub.errors import BadParameter, BundleRefused, HubbubError
+from hubbub.errors.visible import visible
+
+__all__ = ["open_bundle", "read_bundle", "sign_bundle"]
+
+_SIGNED: Final = b"hubbub/1 bundle\n"
+_MAX_BYTES: Final = 64 << 20
+_NO_BUNDLE: Final = "not a bundle; make one: hubbub catalog build"
+_REASON: Final = 300
+
+
+def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey) -> bytes:
+    """The bundle as a file's content."""
+    caps = {name: cap for name, cap in asdict(bundle.caps).items() if cap is not None}
+    body = json.dumps(
+        {
+            "version": 1,
+            "shuffler": bundle.shuffler,
+            "roots": bundle.roots,
+            "keys": [
+                {"id": k.id, "start": k.start, "end": k.end, "public": to_text(k.public)}
+                for k in bundle.keys
+            ],
+            "history": dict(bundle.history),
+            "metrics": {name: _dump(metric) for name, metric in bundle.metrics.items()},
+        }
+        | ({"budget": asdict(bundle.budget)} if bundle.budget else {})
+        | ({"caps": caps} if caps else {})
+        | ({"serial": bundle.serial} if bundle.serial else {})
+        | ({"handovers": [_words(h) for h in bundle.handovers]} if bundle.handovers else {}),
+        separators=(",", ":"),
+    ).encode()
+    head = {
+        "hubbub bundle": 1,
+        "operator": to_text(operator.public_key().public_bytes_raw()),
+        "signature": to_text(operator.sign(_SIGNED + body)),
+    }
+    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + body + b"\n"
+
+
+def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
+    """The bundle in a file, its signature checked.
+
+    operator: the key that the app pins: it signed the bundle, or it handed over to who did.
+
+    Raises:
+        BundleRefused: unreadable, malformed, altered, or another operator's than `operator`.
+        BadParameter: `operator` is no key.
+    """
+    try:
+        with path.open("rb") as file:
+            signed = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise BundleRefused(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise BundleRefused(f"{path!r}: is no path: {error}") from error
+    return open_bundle(signed, str(path), operator=operator)
+
+
+def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> Bundle:
+    """As `read_bundle`, of a file's content; errors call it `path`."""
+    if operator is not None and not (isinstance(operator, bytes) and len(operator) == KEY_BYTES):
+        raise BadParameter(f"operator is not a public key of {KEY_BYTES} bytes")
+    if len(signed) > _MAX_BYTES:
+        raise BundleRefused(f"{path}: larger than {_MAX_BYTES >> 20} MiB: {_NO_BUNDLE}")
+    try:
+        head, body = signed.rstrip(b"\n").split(b"\n")
+        seal = read_json(head)
+        signer, signature = from_text(seal["operator"]), from_text(seal["signature"])
+        refuse_weak_signing_key(signer)
+        Ed25519PublicKey.from_public_bytes(signer).verify(signature, _SIGNED + body)
+    except (*MALFORMED, BadParameter) as error:
+        raise BundleRefused(f"{path}: {_NO_BUNDLE}") from error
+    except InvalidSignature as error:
+        raise BundleRefused(
+            f"{path}: the signature does not fit: altered after signing; ship it as it was built"
+        ) from error
+    try:
+        bundle = replace(_load(read_json(body), signer), signed=signed)
+    except (*MALFORMED, HubbubError) as error:
+        reason = visible(f"no {error}" if isinstance(error, KeyError) else str(error))[:_REASON]
+        raise BundleRefused(
+            f"{path}: signed, but not readable by this version: {reason}; upgrade hubbub"
+        ) from error
+    if operator is not None and operator not in bundle.line:
+        raise BundleRefused(
+            f"{path}: signed by {to_text(signer)}, not by the pinned operator {to_text(operator)}; "
+            "have it built with that operator's key"
+        )
+    return bundle
+
+
+def _dump(metric: Metric) -> dict[str, Any]:
+    return (
+        metric.definition()
+        | {
+            "description": metric.description,
+            "owner": metric.owner,
+            "expires": metric.expires.isoformat(),
+            "min_batch": metric.min_batch,
+            "reports_per_epoch": metric.limits.reports_per_epoch,
+            "lifetime_epsilon": metric.limits.lifetime_epsilon,
+        }
+        | ({"choice": asdict(metric.choice)} if metric.choice else {})
+        | ({"tiers": list(metric.tiers)} if metric.tiers else {})
+        | ({"sampling": metric.sampling} if metric.sampling < 1 else {})
+        | ({"release": asdict(metric.release)} if metric.release else {})
+    )
+
+
+def _words(handover: Handover) -> dict[str, str]:
+    return {
+        "old": to_text(handover.old),
+        "new": to_text(handover.new),
+        "signature": to_text(handover.signature),
+    }
+
+
+def _load(body: Any, signer: bytes) -> Bundle:  # noqa: ANN401 parsed JSON
+    if body["version"] != 1:
+        raise ValueError(f"version {body['version']}")
+    caps = Caps(**body.get("caps", {}))
+    return Bundle(
+        metrics={name: _load_metric(name, entry, caps) for name, entry in body["metrics"].items()},
+        keys=tuple(
+            OpeningKeyPublic(k["id"], k["start"], k["end"], from_text(k["public"]))
+            for k in _listed(body["keys"])
+        ),
+        shuffler=body["shuffler"],
+        roots=body["roots"],
+        history=_table(body["history"]),
+        operator=signer,
+        budget=Budget(**body["budget"]) if "budget" in body else None,
+        caps=caps,
+        serial=body.get("serial", 0),
+        handovers=tuple(
+            Handover(from_text(h["old"]), from_text(h["new"]), from_text(h["signature"]))
+            for h in _listed(body.get("handovers", []))
+        ),
+    )
+
+
+def _load_metric(name: str, entry: Mapping[str, Any], caps: Caps) -> Metric:
+    try:
+        metric = Metric(
+            name=name,
+            description=entry["description"],
+            owner=entry["owner"],
+            expires=date.fromisoformat(entry["expires"]),
+            epoch=entry["epoch"],
+            mechanism=entry["mechanism"],
+            epsilon=entry["epsilon"],
+            min_batch=entry["min_batch"],
+            limits=Limits(entry["reports_per_epoch"], entry["lifetime_epsilon"]),
+            values=None if entry["values"] is None else tuple(_listed(entry["values"])),
+            parameters=_table(entry["parameters"]),
+            choice=load_choice(entry["choice"]) if "choice" in entry else None,
+            tiers=tuple(_listed(entry.get("tiers", []))),
+            sampling=entry.get("sampling", 1.0),
+            release=Release(**entry["release"]) if "release" in entry else None,
+            caps=caps,
+        )
+    except BadParameter as error:
+        raise BadParameter(f'metric "{name}": {error}') from error
+    if entry["version"] != metric.randomizer.VERSION:
+        raise ValueError(f'metric "{name}" needs version {entry["version"]} of {metric.mechanism}')
+    return metric
+
+
+def _listed(thing: Any) -> list[Any]:  # noqa: ANN401 parsed JSON
+    if not isinstance(thing, list):
+        raise TypeError("a list is something else")
+    return thing
+
+
+def _table(thing: Any) -> dict[str, Any]:  # noqa: ANN401 parsed JSON
+    if not isinstance(thing, dict):
+        raise TypeError("a table is something else")
+    return thing

@@ -1,0 +1,156 @@
+"""Caps on all metrics together: devices keep them, whatever the metrics are called today."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import Bundle, Caps, Limits, Metric, epoch_at, read_bundle, sign_bundle
+from hubbub.catalog.keys import new_periods
+from hubbub.client import Client, FolderState, MemoryState, Outcome, State
+from hubbub.client.ledger import Account, merge
+from hubbub.client.testing import FakeShuffler
+from tests.unit.bundles import DAY, Signed
+
+NOW = 20_000 * DAY
+
+
+@pytest.fixture
+def bundle_of(signed: Signed) -> Callable[..., Bundle]:
+    keys = tuple(new_periods(1, NOW - 400 * DAY, 1000 * DAY, 2)[1])
+
+    def make(caps: Caps, *names: str) -> Bundle:
+        theme = replace(signed.bundle.metric("theme"), limits=Limits(1, 5.0))
+        metrics = {name: replace(theme, name=name, caps=caps) for name in names}
+        return Bundle(metrics, keys, "127.0.0.1:9", None, {}, caps=caps)
+
+    return make
+
+
+class Device:
+    """One device through the years, with whatever bundle its app has."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.now = float(NOW)
+
+    def report(self, bundle: Bundle, *names: str) -> list[Outcome]:
+        client = Client(
+            bundle, self.state, FakeShuffler(), hold_seconds=None, clock=lambda: self.now
+        )
+        said = [client.report(name, "dark") for name in names]
+        client.flush(5)
+        return said
+
+    def pass_days(self, days: int) -> None:
+        self.now += days * DAY
+
+
+@pytest.fixture(params=["memory", "folder"])
+def device(request: pytest.FixtureRequest, tmp_path: Path) -> Device:
+    return Device(MemoryState() if request.param == "memory" else FolderState(tmp_path / "s"))
+
+
+def test_renaming_a_metric_gives_no_more_than_the_cap(
+    device: Device, bundle_of: Callable[..., Bundle]
+) -> None:
+    caps = Caps(epsilon_per_year=5.0)
+    said = []
+    for name in ("theme", "theme_2", "theme_3"):
+        for _ in range(8):
+            said += device.report(bundle_of(caps, name), name)
+            device.pass_days(1)
+    assert said.count(Outcome.QUEUED) == 5
+    assert said[5:] == [Outcome.OVER_BUDGET] * 19
+    device.pass_days(360)
+    assert device.report(bundle_of(caps, "theme_3"), "theme_3") == [Outcome.QUEUED]
+
+
+def test_each_span_has_its_cap_over_all_metrics(
+    device: Device, bundle_of: Callable[..., Bundle]
+) -> None:
+    caps = Caps(epsilon_per_day=2.0, epsilon_per_month=3.0)
+    names = ("one", "two", "three")
+    bundle = bundle_of(caps, *names)
+    assert device.report(bundle, *names) == [Outcome.QUEUED] * 2 + [Outcome.OVER_BUDGET]
+    device.pass_days(1)
+    assert device.report(bundle, *names) == [Outcome.QUEUED] + [Outcome.OVER_BUDGET] * 2
+    device.pass_days(30)
+    assert device.report(bundle, "two") == [Outcome.QUEUED], "the first day is over"
+
+
+def test_a_clock_set_back_gives_nothing_anew(
+    device: Device, bundle_of: Callable[..., Bundle]
+) -> None:
+    bundle = bundle_of(Caps(epsilon_per_year=2.0), "one", "two")
+    assert device.report(bundle, "one", "two") == [Outcome.QUEUED] * 2
+    device.pass_days(-380)
+    assert device.report(bundle, "one") == [Outcome.OVER_BUDGET]
+
+
+def test_the_last_word_is_the_states(tmp_path: Path, bundle_of: Callable[..., Bundle]) -> None:
+    bundle = bundle_of(Caps(epsilon_per_day=1.0), "one", "two")
+    shuffler = FakeShuffler()
+    one, other = (
+        Client(bundle, FolderState(tmp_path / "s"), shuffler, hold_seconds=None, clock=lambda: NOW)
+        for _ in range(2)
+    )
+    assert one.report("one", "dark") is Outcome.QUEUED
+    assert other.report("two", "dark") is Outcome.QUEUED, "drawn, and not entered yet"
+    one.close(1)
+    other.close(1)
+    assert len(shuffler.reports()) == 1
+    assert other.dropped == {"over_budget": 1}
+
+
+def test_caps_travel_in_the_bundle(signed: Signed, tmp_path: Path) -> None:
+    from hubbub.catalog import read_operator_key
+
+    caps = Caps(epsilon_per_year=400.0)
+    metrics = {name: replace(m, caps=caps) for name, m in signed.bundle.metrics.items()}
+    path = tmp_path / "app.hubbub"
+    bundle = replace(signed.bundle, caps=caps, metrics=metrics)
+    path.write_bytes(sign_bundle(bundle, read_operator_key(signed.keys)))
+    again = read_bundle(path)
+    assert again.caps == caps
+    assert all(metric.caps == caps for metric in again.streams.values())
+
+
+def _by_0_1(metric: Metric, epochs: range) -> Account:
+    """An account as version 0.1 kept it: by epochs alone."""
+    account = Account()
+    for epoch in epochs:
+        account.add(metric, epoch, "")
+    kept = account.data()
+    del kept["days"]
+    return Account.load(kept)
+
+
+@pytest.mark.parametrize(("epoch", "count"), [("hour", 240), ("day", 90), ("week", 20)])
+def test_what_version_0_1_spent_counts_and_never_for_less(
+    signed: Signed, epoch: str, count: int
+) -> None:
+    metric = replace(signed.bundle.metric("theme"), epoch=epoch)
+    last = epoch_at(NOW, epoch)
+    epochs = range(last - count + 1, last + 1)
+    old, new = _by_0_1(metric, epochs), Account()
+    for number in epochs:
+        new.add(metric, number, "")
+    assert sum(old.days.values()) == pytest.approx(old.spent)
+    for since in range(NOW // DAY - 200, NOW // DAY + 8):
+        counted, true = (sum(v for d, v in a.days.items() if d > since) for a in (old, new))
+        assert counted >= true - 1e-9
+
+
+def test_days_are_kept_in_bounds_and_nothing_is_forgotten(signed: Signed) -> None:
+    theme, account = signed.bundle.metric("theme"), Account()
+    for day in range(1000):
+        account.add(theme, day, "")
+    assert len(account.days) <= 400
+    assert sum(account.days.values()) == pytest.approx(account.spent)
+    assert sum(v for d, v in account.days.items() if d > 999 - 366) == pytest.approx(
+        366 * theme.report_loss
+    )
+    other = Account.load(account.data())
+    assert merge(account, other).days == account.days

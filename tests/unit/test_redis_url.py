@@ -1,0 +1,38 @@
+"""The Redis URL: what is none is said in one line, without the password."""
+
+import asyncio
+
+import pytest
+
+from hubbub.errors import StoreUnavailable
+from hubbub.serving.redis_client import connect_redis
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        *("h:6379/0?colour=red", "h:6379/0?retry=5", "h:6379/0?socket_timeout=nan", "h:1/0?db=x"),
+        *("h:6379/0?decode_responses=1", "h:6379/0?ssl_cert_reqs=maybe", "h:6379/0?db=-1"),
+        *("h:6379/zero", "h:port/0", "h:99999/0", "h:0/0", ":6379/0", "/0", "", "[::1/0"),
+        *(
+            "h:6379/0?ssl_ca_certs=",
+            "a:1,b:x/0",
+            "h:6379/0?encoding=none",
+            "@@@:::",
+            "h:6379/0?\x00",
+        ),
+        *("h:6379/0?ssl_min_version=1", "h/0?host=elsewhere", "h/0?health_check_interval=1e9"),
+    ],
+)
+@pytest.mark.parametrize("scheme", ["redis", "rediss", "http"])
+@pytest.mark.parametrize("who", ["user:se/cret#word@", "user:secret-word@", ":secret-word@"])
+def test_what_is_no_url_is_said_in_one_line_without_the_password(
+    scheme: str, who: str, rest: str
+) -> None:
+    with pytest.raises(StoreUnavailable) as caught:
+        asyncio.run(connect_redis(f"{scheme}://{who}{rest}"))
+    said = str(caught.value)
+    assert said.startswith("the Redis URL")
+    assert "write redis://HOST:PORT/0" in said
+    assert said.isprintable()
+    assert not any(part in said for part in ("secret", "cret", "word", "user"))

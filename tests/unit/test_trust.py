@@ -1,0 +1,599 @@
+"""Which operator a device trusts, what it was promised, and who can change either."""
+
+import base64
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import zipfile
+from contextlib import closing
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from hubbub.catalog import (
+    MAX_HANDOVERS,
+    Bundle,
+    Handover,
+    Limits,
+    hand_over,
+    read_bundle,
+    sign_bundle,
+)
+from hubbub.cli.main import main
+from hubbub.client import Client, FolderState, Outcome
+from hubbub.client.starting import program_name
+from hubbub.client.trust import folder_of
+from hubbub.errors import BadParameter, BundleRefused
+from tests.unit.bundles import Signed
+
+OURS, STRANGER, NEXT, LAST = (
+    Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32) for n in range(4)
+)
+
+
+def public(key: Ed25519PrivateKey) -> bytes:
+    return key.public_key().public_bytes_raw()
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "xdg" / "hubbub"
+
+
+class App:
+    """One app on one device: ships a bundle of whoever signs it, starts, reports and ends."""
+
+    def __init__(self, folder: Path, bundle: Bundle) -> None:
+        self.path = folder / "app.hubbub"
+        self.bundle = bundle
+
+    def ship(self, key: Ed25519PrivateKey, **changes: Any) -> None:
+        self.path.write_bytes(sign_bundle(replace(self.bundle, **changes), key))
+
+    def start(self, **options: Any) -> Client:
+        return Client.from_bundle(self.path, insecure=True, strict=False, **options)
+
+    def report(self, metric: str = "theme", **options: Any) -> Outcome:
+        client = self.start(**options)
+        try:
+            outcome = client.report(metric, "yes" if metric == "crashed" else "dark")
+            client._sender.enter()
+            client._state.take(9, 1 << 20, client._clock())  # spent, and written down
+            return outcome
+        finally:
+            client._disabled = True  # there is nobody to send to
+            client.close(0)
+
+
+@pytest.fixture
+def app(signed: Signed, tmp_path: Path) -> App:
+    return App(tmp_path, replace(signed.bundle, operator=b"", signed=b""))
+
+
+@pytest.fixture(params=["own", "given"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """The user's own folder, or one that the app gives."""
+    return {} if request.param == "own" else {"state_dir": tmp_path / "given" / "state"}
+
+
+def test_the_first_operator_is_trusted_and_no_other(app: App, where: dict[str, Any]) -> None:
+    app.ship(OURS)
+    assert app.report(**where) is Outcome.QUEUED
+    app.ship(STRANGER, shuffler="127.0.0.1:9")
+    for _ in range(2):
+        with pytest.raises(BundleRefused, match="let the app say so: operator=KEY"):
+            app.start(**where)
+    app.ship(OURS)
+    assert app.report(**where) is Outcome.ALREADY_REPORTED
+
+
+def test_nothing_that_is_lost_beside_it_makes_a_stranger_the_first(
+    app: App, where: dict[str, Any], home: Path
+) -> None:
+    for damage in (b"", b"{", b"\xff" * 100, b'{"version":1}', None):
+        app.ship(OURS)
+        app.report(**where)
+        place = where.get("state_dir", home / "x").parent
+        for file in place.glob("*trust.json"):
+            if damage is None:
+                file.unlink()
+            else:
+                file.write_bytes(damage)
+        app.ship(STRANGER)
+        with pytest.raises(BundleRefused, match="not by"):
+            app.start(**where)
+        app.ship(OURS)
+        assert app.report(**where) is Outcome.ALREADY_REPORTED
+
+
+def test_a_state_that_is_lost_does_not_take_the_trust_along(
+    app: App, where: dict[str, Any], home: Path
+) -> None:
+    import shutil
+
+    app.ship(OURS)
+    app.report(**where)
+    shutil.rmtree(where.get("state_dir", home / folder_of(public(OURS))))
+    app.ship(STRANGER)
+    with pytest.raises(BundleRefused, match="not by"):
+        app.start(**where)
+
+
+def test_trust_and_state_lost_at_once_still_know_a_stranger(app: App, home: Path) -> None:
+    app.ship(OURS)
+    app.report()
+    for file in (home / "trust.json", *home.glob("*/hubbub.sqlite3*")):
+        file.write_bytes(b"garbage" * 999)
+    app.ship(STRANGER, history={})
+    with pytest.raises(BundleRefused, match="not by who used the state there is"):
+        app.start()
+    app.ship(OURS)
+    assert app.report() is not Outcome.QUEUED
+
+
+def test_apps_have_a_trust_each_and_share_the_ledger_of_one_operator(app: App, home: Path) -> None:
+    app.ship(OURS)
+    assert app.report(app="one") is Outcome.QUEUED
+    assert app.report(app="other") is Outcome.ALREADY_REPORTED
+    app.ship(STRANGER)
+    with pytest.raises(BundleRefused, match='the app "one" trusts'):
+        app.start(app="one")
+    assert app.report(app="third") is Outcome.QUEUED, "another program, another operator"
+    assert len(list(home.glob("*/hubbub.sqlite3"))) == 2
+    assert (home / "trust.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_apps_explicit_word_changes_the_operator_and_what_was_said_goes_along(
+    app: App, where: dict[str, Any]
+) -> None:
+    app.ship(OURS)
+    assert app.report(**where) is Outcome.QUEUED
+    client = app.start(**where)
+    client.prefer(0.5)
+    client.close(0)
+    app.ship(STRANGER)
+    assert app.report(operator=public(STRANGER), **where) is Outcome.DECLINED, "0.5 is below 1"
+    client = app.start(**where)
+    assert client.report("crashed", "yes") is Outcome.QUEUED, "it has a tier"
+    (theme, *_) = client.ledger().metrics
+    assert theme.spent == pytest.approx(1.0, rel=1e-3), "what was spent stays spent"
+    client._disabled = True
+    client.close(0)
+    app.ship(OURS)
+    with pytest.raises(BundleRefused, match="not by"):
+        app.start(**where)
+
+
+def test_a_no_goes_along_to_another_operator(app: App, where: dict[str, Any]) -> None:
+    app.ship(OURS)
+    client = app.start(**where)
+    client.report("theme", "dark")
+    client.disable()
+    client.close(0)
+    app.ship(STRANGER)
+    assert app.report(operator=public(STRANGER), **where) is Outcome.DISABLED
+    assert app.report(**where) is Outcome.DISABLED
+
+
+def test_what_waits_for_the_former_operator_is_not_sent_to_the_next(
+    app: App, tmp_path: Path
+) -> None:
+    app.ship(OURS)
+    app.report(state_dir=tmp_path / "s")
+    app.ship(STRANGER)
+    client = app.start(operator=public(STRANGER), state_dir=tmp_path / "s")
+    assert client.waiting == 0
+    assert client.ledger().counts["operator_changed"] == 1
+    client.close(0)
+
+
+def test_who_insists_is_not_given_another(app: App, where: dict[str, Any]) -> None:
+    app.ship(STRANGER)
+    with pytest.raises(BundleRefused, match="not by the pinned operator"):
+        app.start(operator=public(OURS), **where)
+    with pytest.raises(BadParameter, match="32 bytes"):
+        app.start(operator=b"short", **where)
+
+
+# Handovers
+
+
+def chain(*keys: Ed25519PrivateKey) -> tuple[Handover, ...]:
+    return tuple(hand_over(old, public(new)) for old, new in pairwise(keys))
+
+
+def test_a_handover_goes_on_with_the_same_folder_secret_ledger_and_consent(
+    app: App, where: dict[str, Any], home: Path
+) -> None:
+    app.ship(OURS, serial=1)
+    assert app.report(**where) is Outcome.QUEUED
+    folder = where.get("state_dir", home / folder_of(public(OURS)))
+    with closing(FolderState(folder)) as state:
+        secret, waiting = state.standing().secret, state.waiting()
+    app.ship(NEXT, serial=2, handovers=chain(OURS, NEXT))
+    assert app.report(**where) is Outcome.ALREADY_REPORTED
+    with closing(FolderState(folder)) as state:
+        assert (state.standing().secret, state.waiting()) == (secret, waiting)
+    app.ship(NEXT, serial=3)  # the chain was left out: this device knows the key
+    assert app.report(**where) is Outcome.ALREADY_REPORTED
+    for serial in (1, 9):
+        app.ship(OURS, serial=serial)
+        with pytest.raises(BundleRefused, match="handed over to another key on this device"):
+            app.start(**where)
+        with pytest.raises(BundleRefused, match="handed over to another key on this device"):
+            app.start(operator=public(OURS), **where)
+
+
+def test_an_app_that_pins_the_old_key_takes_what_that_handed_over(
+    app: App, where: dict[str, Any]
+) -> None:
+    app.ship(OURS)
+    assert app.report(operator=public(OURS), **where) is Outcome.QUEUED
+    app.ship(NEXT, handovers=chain(OURS, NEXT))
+    for _ in range(2):
+        assert app.report(operator=public(OURS), **where) is Outcome.ALREADY_REPORTED
+    app.ship(LAST, handovers=chain(OURS, NEXT, LAST))
+    assert app.report(operator=public(OURS), **where) is Outcome.ALREADY_REPORTED
+
+
+def test_whoever_has_the_old_key_leads_nobody_away_who_moved_on(
+    app: App, where: dict[str, Any]
+) -> None:
+    app.ship(OURS)
+    app.report(**where)
+    app.ship(NEXT, handovers=chain(OURS, NEXT))
+    app.report(**where)
+    app.ship(STRANGER, serial=99, handovers=chain(OURS, STRANGER))
+    for options in ({}, {"operator": public(OURS)}):
+        with pytest.raises(BundleRefused):
+            app.start(**options, **where)
+    app.ship(OURS, serial=99, handovers=chain(STRANGER, OURS))
+    with pytest.raises(BundleRefused):
+        app.start(**where)
+
+
+def test_a_key_that_handed_over_is_nobodys_first(app: App) -> None:
+    app.ship(OURS)
+    app.report(app="one")
+    app.report(app="slow")
+    app.ship(NEXT, handovers=chain(OURS, NEXT))
+    app.report(app="one")
+    app.ship(OURS)
+    assert app.report(app="slow") is Outcome.ALREADY_REPORTED, "it has not heard of it yet"
+    with pytest.raises(BundleRefused, match="handed over"):
+        app.start(app="new")
+    app.ship(NEXT)
+    assert app.report(app="new") is Outcome.ALREADY_REPORTED, "the same operator's ledger"
+
+
+def test_a_fork_of_the_line_is_refused_by_every_app_once_one_has_moved_on(app: App) -> None:
+    app.ship(OURS)
+    for name in ("one", "slow"):
+        app.report(app=name)
+    app.ship(NEXT, handovers=chain(OURS, NEXT))
+    app.report(app="one")
+    app.ship(STRANGER, handovers=chain(OURS, STRANGER))
+    for name in ("one", "slow", "new"):
+        for word in (None, public(OURS)):
+            with pytest.raises(BundleRefused, match="handed over"):
+                app.start(app=name, operator=word)
+    app.ship(LAST, handovers=chain(OURS, NEXT, LAST))
+    app.report(app="one")
+    app.ship(NEXT, handovers=chain(OURS, NEXT))
+    assert app.report(app="slow") is Outcome.ALREADY_REPORTED, "it is behind, and on the way"
+    app.ship(LAST, handovers=chain(OURS, NEXT, LAST))
+    assert app.report(app="new", operator=public(OURS)) is Outcome.ALREADY_REPORTED
+
+
+def test_an_operator_may_hand_back(app: App, where: dict[str, Any]) -> None:
+    app.ship(OURS)
+    app.report(**where)
+    app.ship(NEXT, handovers=chain(OURS, NEXT))
+    app.report(**where)
+    app.ship(OURS, handovers=chain(NEXT, OURS))
+    assert app.report(**where) is Outcome.ALREADY_REPORTED
+    app.ship(NEXT)
+    with pytest.raises(BundleRefused, match="handed over"):
+        app.start(**where)
+
+
+@pytest.mark.parametrize(
+    ("signer", "handovers", "says"),
+    [
+        (NEXT, lambda: chain(OURS, LAST), "do not lead to the key that signed"),
+        (LAST, lambda: (*chain(OURS, NEXT), *chain(STRANGER, LAST)), "do not lead"),
+        (OURS, lambda: chain(OURS, NEXT, OURS), "come back to a key"),
+        (LAST, lambda: chain(NEXT, OURS, NEXT, LAST), "come back to a key"),
+    ],
+    ids=["truncated", "with a gap", "a loop", "a loop on the way"],
+)
+def test_a_chain_that_does_not_lead_there_is_refused(
+    app: App, signer: Ed25519PrivateKey, handovers: Any, says: str
+) -> None:
+    body = replace(app.bundle, operator=b"", handovers=handovers())
+    app.path.write_bytes(sign_bundle(body, signer))
+    with pytest.raises(BundleRefused, match=says):
+        read_bundle(app.path)
+
+
+def test_a_forged_word_is_refused() -> None:
+    word = hand_over(OURS, public(NEXT))
+    for forged in (
+        {"signature": bytes(64)},
+        {"signature": OURS.sign(public(NEXT))},
+        {"signature": STRANGER.sign(b"hubbub/1 handover\n" + word.old + word.new)},
+        {"signature": OURS.sign(b"hubbub/1 bundle\n" + word.old + word.new)},
+        {"old": public(STRANGER)},
+        {"new": public(LAST)},
+        {"new": bytes(32)},
+        {"old": word.new, "new": word.new},
+    ):
+        with pytest.raises(BadParameter):
+            replace(word, **forged)
+
+
+def test_a_chain_is_as_long_as_a_bundle_carries(app: App) -> None:
+    keys = [Ed25519PrivateKey.generate() for _ in range(MAX_HANDOVERS + 2)]
+    app.ship(keys[MAX_HANDOVERS], handovers=chain(*keys[: MAX_HANDOVERS + 1]))
+    assert len(read_bundle(app.path, operator=public(keys[0])).line) == MAX_HANDOVERS + 1
+    app.path.write_bytes(sign_bundle(replace(app.bundle, handovers=chain(*keys)), keys[-1]))
+    with pytest.raises(BundleRefused, match="handovers are too many"):
+        read_bundle(app.path)
+
+
+# What was promised
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"epsilon": 12.0}, "epsilon raised from 1 to 12"),
+        ({"epsilon": 0.5}, "its definition changed"),
+        ({"values": ("light", "dark")}, "its definition changed"),
+        ({"epoch": "hour"}, "its definition changed"),
+        ({"limits": Limits(1, 500.0)}, "lifetime_epsilon raised from 50 to 500"),
+        ({"limits": Limits(2, 50.0)}, "reports_per_epoch raised from 1 to 2"),
+    ],
+)
+def test_a_newer_bundle_that_takes_more_under_an_old_name_is_refused(
+    app: App, where: dict[str, Any], change: dict[str, Any], says: str
+) -> None:
+    app.ship(OURS, serial=1)
+    app.report(**where)
+    theme = replace(app.bundle.metric("theme"), **change)
+    metrics = {**app.bundle.metrics, "theme": theme}
+    history = {**app.bundle.history, "theme": theme.digest()}
+    app.ship(OURS, serial=2, metrics=metrics, history=history)
+    for _ in range(2):
+        with pytest.raises(BundleRefused, match=f'metric "theme": {says}; .*a new name'):
+            app.start(**where)
+    app.ship(OURS, serial=3)
+    assert app.report(**where) is Outcome.ALREADY_REPORTED
+
+
+def test_a_name_is_remembered_when_it_is_retired_and_limits_never_grow_again(
+    app: App, where: dict[str, Any]
+) -> None:
+    app.ship(OURS, serial=1)
+    app.report(**where)
+    rest = {name: metric for name, metric in app.bundle.metrics.items() if name != "theme"}
+    app.ship(OURS, serial=2, metrics=rest)
+    app.report("crashed", **where)
+    raised = replace(app.bundle.metric("theme"), limits=Limits(1, 51.0))
+    app.ship(OURS, serial=3, metrics={**rest, "theme": raised})
+    with pytest.raises(BundleRefused, match="from 50 to 51"):
+        app.start(**where)
+    lowered = replace(raised, limits=Limits(1, 20.0))
+    app.ship(OURS, serial=3, metrics={**rest, "theme": lowered})
+    app.report(**where)
+    app.ship(OURS, serial=4)
+    with pytest.raises(BundleRefused, match="from 20 to 50"):
+        app.start(**where)
+
+
+def test_a_name_known_from_the_history_alone_keeps_its_meaning(app: App) -> None:
+    rest = {name: metric for name, metric in app.bundle.metrics.items() if name != "theme"}
+    app.ship(OURS, serial=1, metrics=rest)
+    app.report("crashed")
+    other = replace(app.bundle.metric("theme"), values=("a", "b"))
+    history = {**app.bundle.history, "theme": other.digest()}
+    app.ship(OURS, serial=2, metrics={**rest, "theme": other}, history=history)
+    with pytest.raises(BundleRefused, match="its definition changed"):
+        app.start()
+
+
+def test_tiers_sampling_and_the_words_may_change(app: App) -> None:
+    app.ship(OURS, serial=1)
+    app.report()
+    theme = replace(
+        app.bundle.metric("theme"), tiers=(0.5,), sampling=0.5, min_batch=40, description="Theme"
+    )
+    app.ship(OURS, serial=2, metrics={**app.bundle.metrics, "theme": theme})
+    assert app.report() in {Outcome.ALREADY_REPORTED, Outcome.NOT_SAMPLED}
+
+
+def test_an_older_bundle_put_back_is_refused(app: App, where: dict[str, Any]) -> None:
+    for serial in (0, 0, 7, 7, 9):
+        app.ship(OURS, serial=serial)
+        app.report(**where)
+    for serial in (8, 0):
+        app.ship(OURS, serial=serial)
+        with pytest.raises(BundleRefused, match=f"serial {serial}, not from 9 on"):
+            app.start(**where)
+    if not where:
+        assert app.report(app="other") is Outcome.ALREADY_REPORTED, "each app has its own bundles"
+
+
+def test_a_process_with_the_older_bundle_goes_on_while_a_newer_one_starts(app: App) -> None:
+    app.ship(OURS, serial=1)
+    older = app.start()
+    app.ship(OURS, serial=2)
+    newer = app.start()
+    assert newer.report("theme", "dark") is Outcome.QUEUED
+    newer._sender.enter()
+    older._sender.enter()
+    assert older.report("theme", "dark") is Outcome.ALREADY_REPORTED
+    assert older.report("crashed", "yes") is Outcome.QUEUED
+    older._sender.enter()
+    assert newer.waiting == 2, "one outbox"
+    app.ship(OURS, serial=1)
+    with pytest.raises(BundleRefused, match="older"):
+        app.start()
+    for client in (older, newer):
+        client._disabled = True
+        client.close(0)
+
+
+def _start(path: Path, home: str) -> str:
+    os.environ["XDG_STATE_HOME"] = home
+    try:
+        Client.from_bundle(path, insecure=True, app="many").close(0)
+    except BundleRefused:
+        return "refused"
+    return "taken"
+
+
+def test_of_two_operators_that_start_at_once_one_is_the_first(app: App, tmp_path: Path) -> None:
+    paths = []
+    for number, key in enumerate((OURS, STRANGER) * 3):
+        app.ship(key)
+        paths.append(app.path.rename(tmp_path / f"{number}.hubbub"))
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(len(paths)) as pool:
+        said = pool.starmap(_start, [(path, str(tmp_path / "many")) for path in paths])
+    assert said.count("taken") == 3
+    assert len(set(said[::2])) == len(set(said[1::2])) == 1
+
+
+# What version 0.1 left, and places that cannot be written
+
+
+def _left_by_0_1(folder: Path, app: App, key: Ed25519PrivateKey) -> None:
+    """A state as version 0.1 kept it: the operator and the last bundle are in the file alone."""
+    app.ship(key)
+    state = FolderState(folder)
+    state.remember(public(key), app.path.read_bytes())
+    state.prefer(0.25)
+    state.close()
+
+
+def test_a_state_of_version_0_1_goes_on_and_vouches_for_its_operator(
+    app: App, where: dict[str, Any], home: Path
+) -> None:
+    _left_by_0_1(where.get("state_dir", home / folder_of(public(OURS))), app, OURS)
+    app.ship(STRANGER)
+    with pytest.raises(BundleRefused, match="not by"):
+        app.start(**where)
+    raised = replace(app.bundle.metric("theme"), limits=Limits(1, 51.0))
+    app.ship(OURS, serial=1, metrics={**app.bundle.metrics, "theme": raised})
+    with pytest.raises(BundleRefused, match="from 50 to 51"):
+        app.start(**where)
+    app.ship(NEXT, serial=1, handovers=chain(OURS, NEXT))
+    assert app.report(**where) is Outcome.DECLINED, "its preference"
+
+
+def test_a_state_of_version_0_1_does_not_vouch_for_an_app_that_asks_other_things(
+    app: App, home: Path
+) -> None:
+    _left_by_0_1(home / folder_of(public(OURS)), app, OURS)
+    theme = replace(app.bundle.metric("theme"), name="colour")
+    app.ship(STRANGER, metrics={"colour": theme}, history={"colour": theme.digest()})
+    app.start().close(0)
+    app.ship(OURS)
+    assert app.report(app="another") is Outcome.DECLINED, "that folder is its operator's still"
+
+
+def test_the_apps_word_goes_before_what_version_0_1_left(app: App, home: Path) -> None:
+    _left_by_0_1(home / folder_of(public(OURS)), app, OURS)
+    app.ship(STRANGER)
+    assert app.report(operator=public(STRANGER)) is Outcome.DECLINED, "the preference goes along"
+
+
+def test_where_no_home_can_be_written_the_first_operator_is_known_all_the_same(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    app.ship(OURS)
+    assert app.report() is Outcome.QUEUED
+    app.ship(STRANGER)
+    with pytest.raises(BundleRefused, match="not by"):
+        app.start()
+    with pytest.raises(BundleRefused, match="cannot go along"):
+        app.start(operator=public(STRANGER))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    assert app.report(operator=public(STRANGER), app="x") is Outcome.QUEUED, "another place"
+
+
+def test_what_cannot_be_read_trusts_nobody(app: App, home: Path) -> None:
+    app.ship(OURS)
+    app.report()
+    (home / "trust.json").unlink()
+    (home / "trust.json").mkdir()
+    for key in (OURS, STRANGER):
+        app.ship(key)
+        with pytest.raises(BundleRefused, match="who is trusted here cannot be read"):
+            app.start()
+
+
+def test_what_could_not_be_read_is_not_written_over(app: App, home: Path) -> None:
+    home.mkdir(parents=True)
+    newer = json.dumps({"version": 2, "apps": {"other": "in another way"}})
+    (home / "trust.json").write_text(newer)
+    app.ship(OURS)
+    with pytest.raises(BundleRefused, match="written by a newer hubbub; upgrade"):
+        app.start()
+    assert app.report(operator=public(OURS)) is Outcome.QUEUED
+    assert (home / "trust.json").read_text() == newer
+
+
+def test_the_name_is_the_programs_own(tmp_path: Path) -> None:
+    code = "from hubbub.client.starting import program_name; print(program_name())"
+    (tmp_path / "my_app.py").write_text(code)
+    package = tmp_path / "packed"
+    package.mkdir()
+    (package / "__main__.py").write_text(code)
+    (package / "__init__.py").touch()
+    with zipfile.ZipFile(tmp_path / "zipped.pyz", "w") as file:
+        file.writestr("__main__.py", code)
+    for arguments, name in (
+        (["my_app.py"], "my_app"),
+        (["-m", "my_app"], "my_app"),
+        (["-m", "packed"], "packed"),
+        (["packed"], "packed"),
+        (["zipped.pyz"], "zipped"),
+        (["-c", code], "python"),
+    ):
+        run = subprocess.run(
+            [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert run.stdout.strip() == name, arguments
+    assert program_name() == "pytest"
+
+
+def test_a_person_sees_whom_each_app_trusts(
+    app: App, where: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.ship(OURS)
+    app.report(**where)
+    app.ship(NEXT, handovers=chain(OURS, NEXT))
+    app.report(**where)
+    given = ["--state-dir", str(where["state_dir"])] if where else []
+    assert main(["ledger", *given]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    who = "this folder" if where else 'the app "pytest"'
+    key = base64.b64encode(public(NEXT)).decode()
+    assert f"{who} trusts the operator {key}; handed over so often: 1" in said

@@ -1,0 +1,137 @@
+"""What was said by others is shown and never obeyed: in a terminal, in CSV, in what is wrong."""
+
+import csv
+import io
+import json
+import logging
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from hubbub.aggregator.tables import inert, to_csv
+from hubbub.cli import rappor_files, show
+from hubbub.cli.main import main
+from hubbub.errors.visible import visible, visible_lines
+from tests.conftest import CATALOG
+
+MANY = "\x1b\u202e\u200b\ufeff\x00\x07\x7f\x9b\u2066\u2028\u3164\U000e0101\ud800"
+HOSTILE = f"\x1b[31m\u202eev\u200bil{MANY}:skull:[red]"
+UNSEEN = set(MANY)
+
+
+def test_what_is_unseen_or_commands_is_shown_and_the_rest_is_as_it_was() -> None:
+    assert not set(visible(HOSTILE)) & UNSEEN
+    assert visible("\x1b\u202e\U000e0101\n") == r"\u001b\u202e\udb40\udd01\u000a"
+    for harmless in ("größer", "日本語", "עברית", "\U0001f600", "a b", r"\u0041"):
+        assert visible(harmless) == harmless
+    assert visible_lines("a\n\tb\x1b") == "a\n\\u0009b\\u001b"
+
+
+def test_json_stays_the_same_json() -> None:
+    for text in (HOSTILE.replace("\ud800", ""), "\U000e0101\x7f"):
+        document = json.dumps({"a": text}, indent=1, ensure_ascii=False)
+        assert json.loads(visible_lines(document)) == {"a": text}
+
+
+def test_tables_and_lines_are_of_text_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show.say(HOSTILE)
+    show.table(HOSTILE, [HOSTILE, "b"], [[HOSTILE, HOSTILE]])
+    said = capsys.readouterr().out
+    assert not set(said) & UNSEEN
+    assert ":skull:[red]" in said, "no emoji, no markup"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(show, "Console", lambda: Console(force_terminal=True, width=200))
+    show.table("title", ["a", "b"], [[HOSTILE, HOSTILE]])
+    said = capsys.readouterr().out
+    assert not set(said) & (UNSEEN - {"\x1b"}), "but for colours of our own"
+
+
+def test_no_command_shows_a_catalogs_control_characters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "metrics.toml"
+    hostile = r"\u001b[31m\u202eevil\u200b\ufeff\u0007"
+    path.write_text(
+        CATALOG.replace('"Colour theme in use', f'"{hostile} theme in use', 1).replace(
+            '"light"', f'"{hostile}"', 1
+        )
+    )
+    for command in (
+        ["catalog", "check", str(path)],
+        *(["privacy", str(path), "--format", f] for f in ("table", "markdown", "html", "json")),
+        ["plan", str(path)],
+    ):
+        main(command)
+        said = capsys.readouterr()
+        assert not set(said.out + said.err) & UNSEEN, command
+    path.write_text(CATALOG.replace("[metrics.theme]", f'[metrics."{hostile}"]'))
+    assert main(["catalog", "check", str(path)]) == 2
+    said = capsys.readouterr()
+    assert not set(said.err) & UNSEEN
+    assert "rename the metric" in said.err
+    assert main(["catalog", "check", "\x1b]0;title\x07\u202e"]) == 2
+    assert not set(capsys.readouterr().err) & UNSEEN
+    with pytest.raises(SystemExit):
+        main(["catalog", "check", "a", "\x1b]0;title\x07\u202e"])
+    assert not set(capsys.readouterr().err) & UNSEEN
+
+
+def test_logs_of_services_and_of_the_client_are_text_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from hubbub.client.starting import log_to_stderr
+    from hubbub.serving.logs import write_logs
+
+    shown = io.StringIO()
+    monkeypatch.setattr("sys.stderr", shown)
+    root, log = logging.getLogger(), logging.getLogger("hubbub.client")
+    before = list(root.handlers), root.level, list(log.handlers), log.level
+    try:
+        write_logs("text")
+        log_to_stderr("info")
+        logging.getLogger("hubbub.client").warning("%s", HOSTILE)
+    finally:
+        root.handlers, root.level, log.handlers, log.level = before
+    assert shown.getvalue()
+    assert not set(shown.getvalue()) & UNSEEN
+
+
+FORMULAS = [
+    *("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\u00a0=1", "\ufeff=1"),
+    *(
+        "\u200b=1",
+        "\u202e=1",
+        "\uff1d1",
+        "\uff0b1",
+        "\uff0d1",
+        "\uff20A",
+        " \uff1d1",
+        "\ufe661",
+        "\u2212" + "1",
+        "\x00=1",
+    ),
+    *(" \t\u200b\ufeff \uff1d1", "\tx", "\rx", "\nx", "\u3164=1", "\U000e0101=1", "\u3000+1"),
+]
+
+
+@pytest.mark.parametrize("text", FORMULAS, ids=ascii)
+def test_no_cell_of_csv_is_a_formula_whatever_stands_before_it(text: str) -> None:
+    _, (cell,) = csv.reader(io.StringIO(to_csv([{"a": text}]), newline=""))
+    assert cell == "'" + text
+    out = io.StringIO()
+    rappor_files.write_results(out, iter([(text, 1, 1, 0, 0, 0, 0, 0, "true")]))
+    assert next(csv.reader(io.StringIO(out.getvalue().partition("\n")[2], newline="")))[0] == cell
+
+
+@pytest.mark.parametrize("text", ["", "a=1", " x", "1", "5-3", "ü", "a@b", "(=1)", "\u200bx"])
+def test_what_is_no_formula_stays_as_it_is(text: str) -> None:
+    assert inert(text) == text
+
+
+def test_no_value_begins_a_row_of_its_own() -> None:
+    for text in ("x\r=1+1", "x\n=1+1", "x\r\n=1+1"):
+        assert to_csv([{"a": text, "b": 1}]) == f'a,b\n"{text}",1\n'
