@@ -497,7 +497,8 @@ def test_a_witness_folder_that_others_can_write_is_not_used(
         witness._path.parent.chmod(0o777)
         assert not witness.usable()
         assert Witnesses(tmp_path / "s").told() == []
-        assert FolderState(tmp_path / "s").standing().on, "who may write there says nothing to us"
+        with contextlib.closing(FolderState(tmp_path / "s")) as state:
+            assert state.standing().on, "who may write there says nothing to us"
         witness._path.parent.chmod(0o700)
         for path in tmp_path.glob("s*"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
