@@ -15,7 +15,7 @@ from hubbub.client.testing import FakeShuffler, make_bundle
 from hubbub.errors import ValueOutOfDomain
 
 CATALOG = """
-shuffler = "127.0.0.1:7070"
+shuffler = "127.0.0.1:1"
 """
 METRIC = """
 [metrics.%(name)s]
