@@ -2,11 +2,9 @@
 
 import json
 import struct
-import tempfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,22 +40,15 @@ from hubbub.serving import Window
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1.services_pb2 import Batch, EstimateRequest, Range, SubmitRequest
 from tests.conftest import CATALOG
+from tests.fuzz.target import Target, scratch
 from tests.unit.bundles import DAY, make_signed
 
 START = 20_000 * DAY
 
 
-@dataclass(frozen=True)
-class Target:
-    """examples: inputs that are right. run: takes anything; what it raises is a fault of ours."""
-
-    examples: Sequence[bytes]
-    run: Callable[[bytes], None]
-
-
 def decoders() -> Mapping[str, Target]:
     """All of them, by name."""
-    folder = Path(tempfile.mkdtemp(prefix="hubbub-fuzz-"))
+    folder = scratch()
     signed = make_signed(folder, CATALOG, start=START)
     keys = signed.keys / "opening.keys.json"
     opening = read_opening_keys(keys)[0].load()
