@@ -15,7 +15,7 @@ from typing import Final
 import grpc
 import grpc.aio
 
-from hubbub.errors import StoreUnavailable
+from hubbub.errors import ServiceUnavailable, StoreUnavailable
 from hubbub.serving import Stages, Window, headers
 from hubbub.shuffler.batch import Policy, shuffled
 from hubbub.shuffler.pool import Pool
@@ -191,10 +191,10 @@ class Mixer:
                     )
                     ingest = self._ingests[attempt % len(self._ingests)]
                     with self._stages.of("deliver", len(sealed)):
-                        await ingest.Apply(batch, timeout=_CALL_SECONDS, metadata=headers())
+                        _check(await ingest.Apply(batch, timeout=_CALL_SECONDS, metadata=headers()))
                     await self._pool.delivered(window, batch_id)
                     self._stages.batch(len(sealed))
-            except (grpc.aio.AioRpcError, StoreUnavailable) as error:
+            except (grpc.aio.AioRpcError, ServiceUnavailable, StoreUnavailable) as error:
                 attempt += 1
                 failures += 1
                 self._say_failing(error)
@@ -216,3 +216,9 @@ class Mixer:
                 else str(error)
             )
             _log.warning("delivery waits, batches stay in flight: %s", reason)
+
+
+def _check(answer: object) -> None:
+    """Raises ServiceUnavailable if gRPC could not read an answer, which then is None."""
+    if answer is None:
+        raise ServiceUnavailable("the aggregator's answer cannot be read; is it of our version?")
