@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import random
+import unicodedata
 import urllib.error
 import urllib.request
 import zlib
@@ -17,7 +18,7 @@ from typing import Any, cast
 from google.protobuf.message import DecodeError, Message
 
 from hubbub.aggregator.tables import rows, to_csv
-from hubbub.cli.asking import document
+from hubbub.cli.asking import checked, document
 from hubbub.cli.pictured import show_changes, show_estimates, show_top, show_trend
 from hubbub.cli.show import table
 from hubbub.errors import HubbubError
@@ -92,12 +93,12 @@ def _command_line(data: bytes) -> None:
     except DecodeError:
         return
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(HubbubError):
-        found = document(message)
-        if question:
-            to_csv(rows(question, found))
+        found = checked(question, document(message))
+        to_csv(rows(question, found))
         if zlib.crc32(data) % SHOWN == 0:
             show(found)
-    assert "\x1b" not in out.getvalue(), "a control character comes through"
+    seen = set(out.getvalue()) - {"\n"}
+    assert not any(unicodedata.category(one) in {"Cc", "Cf"} for one in seen), "a control character"
 
 
 def _messages() -> list[bytes]:

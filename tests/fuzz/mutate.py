@@ -92,7 +92,9 @@ def _value(chance: random.Random, field: FieldDescriptor) -> Any:
         if field.type == FieldDescriptor.TYPE_BYTES:
             return chance.randbytes(chance.choice((0, 1, 15, 16, 48, 49, 50, 66, 4000)))
         text = chance.choice(("", "theme", "homepage", "editor", "crashed/0.5", "x" * 3000, "a:b"))
-        return text + chance.choice(("", "", "\0", "\n", "/", "/1", "\u2028", "{", "%s"))
+        return text + chance.choice(
+            ("", "", "\0", "\n", "/", "/1", "\u2028", "{", "%s", "\x1b[2J", "\u202e")
+        )
     if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
         return chance.random() < 0.5
     if field.cpp_type == FieldDescriptor.CPPTYPE_ENUM:
