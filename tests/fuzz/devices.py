@@ -123,13 +123,15 @@ class Room:
         with self.inside():
             for folder in ("tmp", "home"):
                 (self._room / folder).mkdir(exist_ok=True)
-            with self.start() as device:
-                live(device)
+            device = self.start()
+            live(device)
             sealed = frozenset(one.sealed for one in device.shuffler.reports())
+            device.close(0)
             # A second start, so that the witness knows all that the first one spent.
-            with self.start() as device:
-                on, most = device.ledger().on, device._state.standing().preference
-                accounts = device._state.standing().accounts
+            device = self.start()
+            on, most = device.ledger().on, device._state.standing().preference
+            accounts = device._state.standing().accounts
+            device.close(0)
         sealed |= self._shrink()
         base = Base(
             (self.state / "hubbub.sqlite3").read_bytes(),

@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hubbub.client import journal
-from hubbub.client.ledger import Account, charge
 from hubbub.client.state import Drawn
-from hubbub.client.witness import Witness
 from tests.fuzz.devices import START, Room, live
 from tests.fuzz.documents import varied
 from tests.fuzz.rows import LONGEST_ROWS, database_of, has_turned, tables_of
@@ -20,7 +18,7 @@ from tests.unit.bundles import DAY
 
 # Bytes of a database with small pages.
 LONGEST_FILE = 40_000
-# A part of the inputs is more than read: a device lives with it.
+# A part of the journals is more than read: a device lives with it.
 LIVES = 8
 
 
@@ -56,12 +54,8 @@ def states() -> Mapping[str, Target]:  # noqa: C901 a target is a few lines
             return
         base = bases[data[0] % len(bases)]
         room.furnish(base)
-        path = room.state.parent / witness
-        path.write_bytes(data[1:])
-        for name, account in Witness(path).accounts.items():
-            _use_account(room, name, account)
-        if _chance(data).randrange(LIVES) == 0:
-            live(room, base, _chance(data), trusted=True)
+        (room.state.parent / witness).write_bytes(data[1:])
+        live(room, base, _chance(data), trusted=True)
 
     def journalled(data: bytes) -> None:
         """data: which base, then a journal that a process left."""
@@ -145,13 +139,6 @@ def _journal(drawn: Sequence[Drawn]) -> bytes:
         body = journal._encode(one)
         out += journal._RECORD.pack(len(body), number, journal._checksum(number, body)) + body
     return out + bytes(4)
-
-
-def _use_account(room: Room, name: str, account: Account) -> None:
-    """What was read as an account can be charged."""
-    metric = room.signed.bundle.metrics.get(name)
-    if metric:
-        charge(account, metric, START // DAY, "")
 
 
 def _flipped(chance: random.Random, examples: Sequence[bytes]) -> bytes:

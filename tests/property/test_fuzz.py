@@ -20,9 +20,9 @@ DECODERS += ["rappor_params", "rappor_counts", "rappor_map"]
 DECODERS += [f"payload_{name}" for name in REGISTRY]
 # What takes longer than a decoder: a device lives, a page is asked. And how many inputs of it.
 LONGER = {
-    "state_file": 400,
-    "state_rows": 400,
-    "witness": 600,
+    "state_file": 300,
+    "state_rows": 300,
+    "witness": 300,
     "journal_life": 600,
     "journal_noted": 600,
     "bundle_signed": 600,
