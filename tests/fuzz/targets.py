@@ -10,6 +10,7 @@ from tests.fuzz.faces import faces
 from tests.fuzz.shufflers import shufflers
 from tests.fuzz.states import states
 from tests.fuzz.target import Target
+from tests.fuzz.urls import urls
 
 __all__ = ["targets"]
 
@@ -24,4 +25,5 @@ def targets() -> Mapping[str, Target]:
         **aggregators(),
         **analysts(),
         **faces(),
+        **urls(),
     }

@@ -17,6 +17,7 @@ REQUESTS = 2000
 DECODERS = ["submit", "batch", "question", "sealed", "bundle", "bundle_body", "streams"]
 DECODERS += ["opening_keys", "public_keys", "catalog", "window", "journal"]
 DECODERS += ["rappor_params", "rappor_counts", "rappor_map"]
+DECODERS += ["redis_url"]
 DECODERS += [f"payload_{name}" for name in REGISTRY]
 # What takes longer than a decoder: a device lives, a page is asked. And how many inputs of it.
 LONGER = {
