@@ -5,6 +5,7 @@ answers over.
 """
 
 import asyncio
+import atexit
 import json
 import logging
 import random
@@ -89,6 +90,7 @@ def aggregators() -> Mapping[str, Target]:
     seconds = 86_400
     table = StreamTable({"theme": Stream(1, 20, seconds, seconds)}, ())
     loop = asyncio.new_event_loop()
+    atexit.register(loop.close)
 
     async def deliver(answers: Sequence[bytes]) -> None:
         pools: Any = Pools()

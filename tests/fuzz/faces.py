@@ -5,6 +5,7 @@ fault in the log, and nothing that waits for ever.
 """
 
 import asyncio
+import atexit
 import json
 import logging
 import random
@@ -102,6 +103,7 @@ class House:
 
     def __init__(self, folder: Path) -> None:
         self.loop = asyncio.new_event_loop()
+        atexit.register(self.loop.close)
         released = 'release = { mechanism = "laplace", epsilon = 0.01 }\n'
         budget = "[budget]\nepsilon_per_year = 1e9\npurposes = { p = 1.0 }\n[metrics.theme]\n"
         catalog = CATALOG.replace("[metrics.theme]\n", budget + released)

@@ -1,6 +1,7 @@
 """Redis URLs, as an operator may mistype them: refused in words, and nothing is dialled."""
 
 import asyncio
+import atexit
 from collections.abc import Mapping
 from unittest import mock
 
@@ -26,6 +27,7 @@ async def _unreachable(*_: object, **__: object) -> None:
 def urls() -> Mapping[str, Target]:
     """Targets by name."""
     loop = asyncio.new_event_loop()
+    atexit.register(loop.close)
 
     async def refused(url: str) -> str | None:
         try:

@@ -16,6 +16,8 @@ from hubbub.query.answer import Answer, Question
 __all__ = ["Connection", "connect"]
 
 _PAGE: Final = 10_000
+_LOCAL: Final = ("127.0.0.1", "localhost", "::1")
+Document = dict[str, Any]
 # What JSON of another shape than an answer's makes of whoever reads it.
 _MISSHAPEN: Final = (
     KeyError,
@@ -25,8 +27,6 @@ _MISSHAPEN: Final = (
     OverflowError,
     RecursionError,
 )
-_LOCAL: Final = ("127.0.0.1", "localhost", "::1")
-Document = dict[str, Any]
 
 
 def connect(

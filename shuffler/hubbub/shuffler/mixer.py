@@ -15,7 +15,7 @@ from typing import Final
 import grpc
 import grpc.aio
 
-from hubbub.errors import ServiceUnavailable, StoreUnavailable
+from hubbub.errors import StoreUnavailable
 from hubbub.serving import Stages, Window, headers
 from hubbub.shuffler.batch import Policy, shuffled
 from hubbub.shuffler.pool import Pool
@@ -194,7 +194,7 @@ class Mixer:
                         _check(await ingest.Apply(batch, timeout=_CALL_SECONDS, metadata=headers()))
                     await self._pool.delivered(window, batch_id)
                     self._stages.batch(len(sealed))
-            except (grpc.aio.AioRpcError, ServiceUnavailable, StoreUnavailable) as error:
+            except (grpc.aio.AioRpcError, StoreUnavailable) as error:
                 attempt += 1
                 failures += 1
                 self._say_failing(error)
@@ -219,6 +219,9 @@ class Mixer:
 
 
 def _check(answer: object) -> None:
-    """Raises ServiceUnavailable if gRPC could not read an answer, which then is None."""
+    """Raises what gRPC's other callers get where an answer cannot be read; this one gets None."""
     if answer is None:
-        raise ServiceUnavailable("the aggregator's answer cannot be read; is it of our version?")
+        none = grpc.aio.Metadata()
+        raise grpc.aio.AioRpcError(
+            grpc.StatusCode.INTERNAL, none, none, "the answer cannot be read; is it of our version?"
+        )
