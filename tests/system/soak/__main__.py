@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -54,13 +55,15 @@ def run(seconds: float, seed: int) -> dict[str, Any]:
         ports = Ports.free()
         catalog = read_catalog(home / "metrics.toml")
         with LocalRun(home / "house", catalog, ports) as house:
-            honest, others, sizes = _live(house, ports, home, seconds, seed)
+            honest, others, sizes, page = _live(house, ports, home, seconds, seed)
             told = told_refusals(home / "house" / "tls", ports.shuffler_metrics)
             house.check()
             terms, wrong = counted(house, honest["sent"], tell)
     tell("")
     if honest["missing"]:
         wrong.append(f"{honest['missing']} reports of honest devices were not acknowledged")
+    if unanswered := page.pop("not 200", []):
+        wrong.append(f"the page did not answer {len(unanswered)} times: {unanswered[0]}")
     refused = refusals(others)
     if refused > told:
         wrong.append(f"strangers were refused {refused} times, the metrics tell of {told}")
@@ -73,6 +76,7 @@ def run(seconds: float, seed: int) -> dict[str, Any]:
         "acknowledged_p99": round(slow, 3),
         "acknowledged_max": round(percentile(honest["seconds"], 1), 3),
         "target_p99": TARGET_SECONDS,
+        "page_p99": round(percentile(sorted(page["seconds"]), 0.99), 3),
         "in_time": slow < TARGET_SECONDS,
         "strangers": others,
         "refused": refused,
@@ -86,8 +90,12 @@ def run(seconds: float, seed: int) -> dict[str, Any]:
 
 def _live(
     house: LocalRun, ports: Ports, home: Path, seconds: float, seed: int
-) -> tuple[dict[str, Any], dict[str, int], dict[str, list[int]]]:
-    """Devices and strangers for so long: what each has to tell, and how large services were."""
+) -> tuple[dict[str, Any], dict[str, int], dict[str, list[int]], dict[str, list[Any]]]:
+    """Devices and strangers for so long: what each has to tell, and how large services were.
+
+    And of the page, which somebody looks at all the while: how long it took, and what it said if
+    not what it should.
+    """
     table = read_stream_table(house.home / "streams.json")
     stream = table.streams[FLOODED]
     window = Window(FLOODED, int(time.time()) // stream.epoch_seconds)
@@ -109,6 +117,7 @@ def _live(
     time.sleep(SHOULDER_SECONDS)
     others = _start(strangers.__file__, [json.dumps(told)], home / "strangers.log")
     sizes: dict[str, list[int]] = {}
+    page: dict[str, list[Any]] = {"seconds": [], "not 200": []}
     try:
         began = time.monotonic()
         deadline = began + seconds + devices.PATIENCE_SECONDS + 60
@@ -117,13 +126,14 @@ def _live(
             tell(f"{max(0.0, seconds - passed):.0f} s left")
             assert time.monotonic() < deadline, "devices or strangers do not end"
             _measure(house, sizes, half=int(passed > seconds / 2))
+            _look(f"{house.endpoints.page}health", page)
             time.sleep(1)
     finally:
         for process in (honest, others):
             if process.poll() is None:
                 process.kill()
             process.wait()
-    return _heard(home / "devices.log"), _heard(home / "strangers.log"), sizes
+    return _heard(home / "devices.log"), _heard(home / "strangers.log"), sizes, page
 
 
 def _start(program: str, arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
@@ -141,6 +151,16 @@ def _heard(log: Path) -> Any:
         return json.loads(text.splitlines()[-1])
     except (IndexError, ValueError) as error:
         raise AssertionError(f"{log.name}: {text[-3000:]}") from error
+
+
+def _look(url: str, page: dict[str, list[Any]]) -> None:
+    began = time.monotonic()
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            answer.read()
+    except OSError as error:
+        page["not 200"].append(str(error))
+    page["seconds"].append(time.monotonic() - began)
 
 
 def _measure(house: LocalRun, sizes: dict[str, list[int]], half: int) -> None:

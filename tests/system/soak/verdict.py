@@ -19,6 +19,9 @@ __all__ = ["counted", "percentile", "refusals", "told_refusals"]
 
 DRAIN_SECONDS = 150
 TURNED_AWAY = "hubbub_turned_away"
+# How a service refuses; a caller that is still sending may hear INTERNAL of it. What is not served
+# at all is UNIMPLEMENTED, and the strangers' own patience ends with DEADLINE_EXCEEDED.
+REFUSED = ("RESOURCE_EXHAUSTED", "PERMISSION_DENIED", "INTERNAL")
 
 
 def counted(
@@ -74,7 +77,7 @@ def told_refusals(tls: Path, port: int) -> int:
 
 def refusals(met: Mapping[str, int]) -> int:
     """How many calls of strangers were refused by the service."""
-    return sum(number for what, number in met.items() if what.endswith("RESOURCE_EXHAUSTED"))
+    return sum(number for what, number in met.items() if what.endswith(REFUSED))
 
 
 def percentile(seconds: list[float], part: float) -> float:
