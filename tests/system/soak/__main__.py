@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
     )
 )
 FLOODED = "theme"
+PARTS = ("quiet", "loud")  # of the strangers
 
 
 def run(seconds: float, seed: int) -> dict[str, Any]:
@@ -115,13 +117,16 @@ def _live(
     spans += [str(seconds + 2 * SHOULDER_SECONDS), str(seed)]
     honest = _start(devices.__file__, spans, home / "devices.log")
     time.sleep(SHOULDER_SECONDS)
-    others = _start(strangers.__file__, [json.dumps(told)], home / "strangers.log")
+    others = [
+        _start(strangers.__file__, [json.dumps({**told, "part": part})], home / f"{part}.log")
+        for part in PARTS
+    ]
     sizes: dict[str, list[int]] = {}
     page: dict[str, list[Any]] = {"seconds": [], "not 200": []}
     try:
         began = time.monotonic()
         deadline = began + seconds + devices.PATIENCE_SECONDS + 60
-        while honest.poll() is None or others.poll() is None:
+        while any(process.poll() is None for process in (honest, *others)):
             passed = time.monotonic() - began
             tell(f"{max(0.0, seconds - passed):.0f} s left")
             assert time.monotonic() < deadline, "devices or strangers do not end"
@@ -129,11 +134,12 @@ def _live(
             _look(f"{house.endpoints.page}health", page)
             time.sleep(1)
     finally:
-        for process in (honest, others):
+        for process in (honest, *others):
             if process.poll() is None:
                 process.kill()
             process.wait()
-    return _heard(home / "devices.log"), _heard(home / "strangers.log"), sizes, page
+    met = sum((Counter(_heard(home / f"{part}.log")) for part in PARTS), Counter[str]())
+    return _heard(home / "devices.log"), dict(sorted(met.items())), sizes, page
 
 
 def _start(program: str, arguments: list[str], log: Path) -> subprocess.Popen[bytes]:

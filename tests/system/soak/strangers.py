@@ -1,4 +1,4 @@
-"""Strangers, in a process of their own, told as JSON where everything is: python strangers.py JSON.
+"""Strangers, in processes of their own, told as JSON where everything is: strangers.py JSON.
 
 At the end a line of JSON: what they met with, and how often.
 """
@@ -24,7 +24,8 @@ from tests.system.soak.relay import Relay
 
 SLOW = 500
 OPEN = 300
-FLOODING = 16  # calls at once, of so many reports each
+FLOODING = 32  # calls at once, of so many reports each, over some connections
+FLOODS = 4
 REPORTS = 50
 # Who is shown out comes back after so long, so that none of this is a loop without a rest.
 BACK_SECONDS = 1.0
@@ -152,23 +153,25 @@ def _trusting(protocols: list[str] | None) -> ssl.SSLContext | None:
     return context
 
 
-async def run(scene: Scene, roots: bytes, reports: Callable[[], SubmitRequest]) -> None:
-    """All of them, until the end."""
-    relays = [Relay(scene.device_port, f"127.0.3.{number + 1}") for number in range(4)]
+async def run(scene: Scene, part: str, roots: bytes, reports: Callable[[], SubmitRequest]) -> None:
+    """A part of them, until the end: "quiet" or "loud"."""
+    sources = [f"127.0.3.{number + 1}" for number in range(3)] if part == "quiet" else ["127.0.4.1"]
+    relays = [Relay(scene.device_port, source) for source in sources]
     addresses = [await relay.start() for relay in relays]
     credentials = grpc.ssl_channel_credentials(roots)
     own = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
     channels = [
-        grpc.aio.secure_channel(addresses[number % 3], credentials, own) for number in range(12)
+        grpc.aio.secure_channel(addresses[number % len(addresses)], credentials, own)
+        for number in range(12 if part == "quiet" else FLOODS)
     ]
-    flooding = grpc.aio.secure_channel(addresses[3], credentials, own)
-    parts: list[Awaitable[None]] = [
-        *(slow(scene, number) for number in range(SLOW)),
-        *(hold_open(scene, number, channels[number % 12]) for number in range(OPEN)),
-        *(flood(scene, flooding, reports) for _ in range(FLOODING)),
-    ]
+    parts: list[Awaitable[None]]
+    if part == "quiet":
+        parts = [slow(scene, number) for number in range(SLOW)]
+        parts += [hold_open(scene, number, channels[number % 12]) for number in range(OPEN)]
+    else:
+        parts = [flood(scene, channels[number % FLOODS], reports) for number in range(FLOODING)]
     await asyncio.gather(*parts)
-    for channel in (*channels, flooding):
+    for channel in channels:
         await channel.close()
     for relay in relays:
         await relay.stop()
@@ -186,7 +189,7 @@ def main() -> None:
         sealed = (chance.randbytes(told["sealed_bytes"]) for _ in range(REPORTS))
         return SubmitRequest(reports=[{**common, "sealed": one} for one in sealed])  # type: ignore[misc]
 
-    asyncio.run(run(scene, told["roots"].encode(), reports))
+    asyncio.run(run(scene, told["part"], told["roots"].encode(), reports))
     print(json.dumps(dict(sorted(scene.met.items()))))
 
 
