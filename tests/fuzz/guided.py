@@ -1,6 +1,7 @@
 """One target by libFuzzer, which ends its process: python -m tests.fuzz.guided TARGET RUNS SEED."""
 
 import hashlib
+import random
 import sys
 from pathlib import Path
 
@@ -8,22 +9,33 @@ import atheris
 
 CORPUS = Path(__file__).parent / "corpus"
 FOUND = Path("build/fuzz")
+OWN = 0.8  # the part of inputs that the target's own mutations make; libFuzzer the others
 
 
 def main() -> None:
     name, runs, seed = sys.argv[1:]
-    with atheris.instrument_imports(include=["hubbub", "json", "tomllib"]):
-        from tests.fuzz.decoders import decoders  # what is imported here is guided
-        from tests.fuzz.mutate import LONGEST
-    target = decoders()[name]
+    with atheris.instrument_imports(include=["hubbub", "json", "tomllib", "h11"]):
+        # What is imported here is guided.
+        from tests.fuzz.blind import quiet
+        from tests.fuzz.targets import targets
+    target = targets()[name]
+    quiet()
     found, seeds = FOUND / name, FOUND / f"{name}.seeds"
     for folder in (found, seeds):
         folder.mkdir(parents=True, exist_ok=True)
     for data in [*target.examples, *(path.read_bytes() for path in (CORPUS / name).glob("*"))]:
         (seeds / hashlib.sha256(data).hexdigest()[:16]).write_bytes(data)
-    options = [f"-atheris_runs={runs}", f"-seed={seed}", f"-max_len={LONGEST}"]
-    options += ["-timeout=20", "-rss_limit_mb=1500", f"-artifact_prefix={found}/", str(seeds)]
-    atheris.Setup([sys.argv[0], *options], target.run)
+
+    def mutate(data: bytes, longest: int, seeded: int) -> bytes:
+        chance = random.Random(seeded)
+        if data and chance.random() < OWN:
+            examples = [data, *(target.examples if chance.random() < 0.1 else ())]
+            return target.mutate(chance, examples)[:longest]
+        return bytes(atheris.Mutate(data, longest))
+
+    options = [f"-atheris_runs={runs}", f"-seed={seed}", f"-max_len={target.longest}"]
+    options += ["-timeout=60", "-rss_limit_mb=1500", f"-artifact_prefix={found}/", str(seeds)]
+    atheris.Setup([sys.argv[0], *options], target.run, custom_mutator=mutate)
     atheris.Fuzz()
 
 

@@ -1,5 +1,6 @@
 """Mutations: an input like the examples, but wrong."""
 
+import math
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -66,12 +67,7 @@ def _put(chance: random.Random, message: Any, field: Any) -> None:
         return
     entries = getattr(message, field.name)
     if field.message_type:
-        for entry in entries:
-            for inner in field.message_type.fields:
-                if chance.random() < 0.2:
-                    _put(chance, entry, inner)
-        if entries:
-            entries.extend([entries[0]] * chance.choice((0, 1, 1200)))
+        _put_messages(chance, entries, field.message_type.fields)
         return
     right = list(entries)
     del entries[:]
@@ -80,10 +76,30 @@ def _put(chance: random.Random, message: Any, field: Any) -> None:
     )
 
 
+def _put_messages(chance: random.Random, entries: Any, fields: Any) -> None:
+    if not entries and chance.random() < 0.5:
+        entries.add()
+    for entry in entries:
+        for inner in fields:
+            if chance.random() < 0.2:
+                _put(chance, entry, inner)
+    if entries:
+        entries.extend([entries[0]] * chance.choice((0, 1, 1200)))
+
+
 def _value(chance: random.Random, field: FieldDescriptor) -> Any:
     if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
         if field.type == FieldDescriptor.TYPE_BYTES:
             return chance.randbytes(chance.choice((0, 1, 15, 16, 48, 49, 50, 66, 4000)))
         text = chance.choice(("", "theme", "homepage", "editor", "crashed/0.5", "x" * 3000, "a:b"))
-        return text + chance.choice(("", "", "\0", "\n", "/", "/1", "\u2028", "{", "%s"))
-    return chance.choice((0, 1, 2, 20_000, 1 << 31, (1 << 32) - 1))
+        return text + chance.choice(
+            ("", "", "\0", "\n", "/", "/1", "\u2028", "{", "%s", "\x1b[2J", "\u202e")
+        )
+    if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
+        return chance.random() < 0.5
+    if field.cpp_type == FieldDescriptor.CPPTYPE_ENUM:
+        return chance.choice((0, 1, 5, 7, 100, -1, (1 << 31) - 1))
+    if field.cpp_type == FieldDescriptor.CPPTYPE_DOUBLE:
+        return chance.choice((0.0, -1.0, 0.5, 1e-320, 1e300, math.inf, -math.inf, math.nan))
+    most = (1 << 64) - 1 if field.cpp_type == FieldDescriptor.CPPTYPE_UINT64 else (1 << 32) - 1
+    return chance.choice((0, 1, 2, 20_000, 1 << 31, most))

@@ -1,4 +1,4 @@
-"""Every decoder and every gRPC method on some thousands of hostile inputs, and on the corpus."""
+"""Every target and every gRPC method on some hostile inputs, and on the corpus."""
 
 import asyncio
 import random
@@ -8,39 +8,102 @@ import pytest
 
 from hubbub.mechanisms import REGISTRY
 from tests.fuzz.__main__ import corpus
-from tests.fuzz.decoders import Target, decoders
 from tests.fuzz.methods import AT_ONCE, fuzz
-from tests.fuzz.mutate import mutated
+from tests.fuzz.target import Target
+from tests.fuzz.targets import targets as every_target
 
 INPUTS = 1000
-SLOW = {"state": 50}  # each is a whole start of a client, with its fsyncs
 REQUESTS = 2000
+DECODERS = ["submit", "batch", "question", "sealed", "bundle", "bundle_body", "streams"]
+DECODERS += ["opening_keys", "public_keys", "catalog", "window", "journal", "account"]
+DECODERS += ["trust", "handovers"]
+DECODERS += ["rappor_params", "rappor_counts", "rappor_map"]
+DECODERS += ["redis_url"]
+DECODERS += [f"payload_{name}" for name in REGISTRY]
+# What takes longer than a decoder: a device lives, a page is asked. And how many inputs of it.
+LONGER = {
+    "state_file": 300,
+    "state_rows": 300,
+    "witness": 300,
+    "journal_life": 600,
+    "journal_noted": 600,
+    "bundle_signed": 600,
+    "answer_submit": 600,
+    "answers_submit": 300,
+    "answers_apply": 600,
+    "answer_json": 1000,
+    "answer_message": 600,
+    "http_raw": 600,
+    "http_asked": 600,
+}
 
 
 @pytest.fixture(scope="module")
 def targets() -> dict[str, Target]:
-    return dict(decoders())
+    return dict(every_target())
 
 
-NAMES = ["submit", "batch", "question", "sealed", "bundle", "bundle_body", "streams"]
-NAMES += ["opening_keys", "public_keys", "catalog", "window", "journal"]
-NAMES += ["witness", "account", "answer", "state"]
-NAMES += ["rappor_params", "rappor_counts", "rappor_map", *(f"payload_{name}" for name in REGISTRY)]
+def _run(name: str, target: Target, number: int) -> None:
+    examples = [*target.examples, *corpus(name)]
+    chance = random.Random(f"7 {name}")
+    for data in [*examples, *(target.mutate(chance, examples) for _ in range(number))]:
+        target.run(data[: target.longest])
 
 
-def test_no_decoder_is_left_out(targets: dict[str, Target]) -> None:
-    assert set(NAMES) == set(targets)
+def test_no_target_is_left_out(targets: dict[str, Target]) -> None:
+    assert {*DECODERS, *LONGER} == set(targets)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DECODERS)
 def test_a_decoder_answers_or_refuses_whatever_the_bytes(
     name: str, targets: dict[str, Target]
 ) -> None:
-    target = targets[name]
-    examples = [*target.examples, *corpus(name)]
-    chance = random.Random(f"7 {name}")
-    for data in [*examples, *(mutated(chance, examples) for _ in range(SLOW.get(name, INPUTS)))]:
-        target.run(data)
+    _run(name, targets[name], INPUTS)
+
+
+@pytest.mark.parametrize("name", ["state_file", "state_rows", "witness"])
+def test_damage_of_a_state_passes_no_limit_and_turns_nothing_on(
+    name: str, targets: dict[str, Target]
+) -> None:
+    _run(name, targets[name], LONGER[name])
+
+
+@pytest.mark.parametrize("name", ["journal_life", "journal_noted"])
+def test_whatever_a_journal_holds_no_limit_is_passed(name: str, targets: dict[str, Target]) -> None:
+    _run(name, targets[name], LONGER[name])
+
+
+def test_a_signed_bundle_is_refused_or_usable_in_every_respect(
+    targets: dict[str, Target],
+) -> None:
+    _run("bundle_signed", targets["bundle_signed"], LONGER["bundle_signed"])
+
+
+@pytest.mark.parametrize("name", ["answer_submit", "answers_submit"])
+def test_whatever_a_shuffler_answers_nothing_is_lost_and_nothing_raised(
+    name: str, targets: dict[str, Target]
+) -> None:
+    _run(name, targets[name], LONGER[name])
+
+
+def test_a_batch_is_over_once_an_aggregator_has_taken_it_and_not_before(
+    targets: dict[str, Target],
+) -> None:
+    _run("answers_apply", targets["answers_apply"], LONGER["answers_apply"])
+
+
+@pytest.mark.parametrize("name", ["answer_json", "answer_message"])
+def test_whatever_an_aggregator_answers_is_shown_or_refused_in_words(
+    name: str, targets: dict[str, Target]
+) -> None:
+    _run(name, targets[name], LONGER[name])
+
+
+@pytest.mark.parametrize("name", ["http_raw", "http_asked"])
+def test_whatever_is_asked_over_http_is_answered_without_a_fault(
+    name: str, targets: dict[str, Target]
+) -> None:
+    _run(name, targets[name], LONGER[name])
 
 
 def test_a_method_answers_or_refuses_whatever_the_request(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ class Answer(Sequence[Row]):
         self.question: Question = question
         self.document = document
         self._rows = _rows(question, document)
+        self._told = self._title(), self._notes()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -44,7 +45,7 @@ class Answer(Sequence[Row]):
         return iter(self._rows)
 
     def __repr__(self) -> str:
-        return f"<{self._title()}: {len(self)} rows>"
+        return f"<{self._told[0]}: {len(self)} rows>"
 
     def _repr_html_(self) -> str:
         columns = _COLUMNS[self.question]
@@ -55,8 +56,8 @@ class Answer(Sequence[Row]):
         )
         more = len(self) - _SHOWN
         rest = f"<p>... and {more:,} more rows</p>" if more > 0 else ""
-        notes = "".join(f"<p><strong>{escape(note)}</strong></p>" for note in self._notes())
-        title = escape(self._title())
+        notes = "".join(f"<p><strong>{escape(note)}</strong></p>" for note in self._told[1])
+        title = escape(self._told[0])
         return (
             f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{rest}{notes}"
@@ -87,7 +88,7 @@ class Answer(Sequence[Row]):
             _lines(axes, self._rows, most)
         else:
             _bars(axes, self._rows[:most], self.question)
-        axes.set_title(self._title())
+        axes.set_title(self._told[0])
         return axes
 
     def _title(self) -> str:

@@ -7,6 +7,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,15 @@ _BLOCK: Final = re.compile(
 _OTHERS: Final = tuple(f"hubbub {role} authority" for role in ("shuffler", "redis", "analyst"))
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 Document = dict[str, Any]
+# What JSON of another shape than an answer's makes of whoever reads it.
+_MISSHAPEN: Final = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
 
 
 def connect(
@@ -119,7 +129,8 @@ class Connection:
 
     def metrics(self) -> Answer:
         """The metrics there are, and what is held of each."""
-        return Answer("metrics", self._pages("/v1/metrics", {}, None, "metrics", 1000))
+        found = self._pages("/v1/metrics", {}, None, "metrics", 1000)
+        return self._answer("metrics", found)
 
     def estimates(
         self,
@@ -194,20 +205,32 @@ class Connection:
         parameters = {**given, "tier": tier}
         body = {"candidates": list(candidates)} if candidates else None
         if question in {"estimates", "compare"}:
-            return Answer(question, self._pages(path, parameters, body, "values", _PAGE))
-        return Answer(question, self._get(path, parameters, body))
+            return self._answer(question, self._pages(path, parameters, body, "values", _PAGE))
+        return self._answer(question, self._get(path, parameters, body))
+
+    def _answer(self, question: Question, found: Any) -> Answer:  # noqa: ANN401 any JSON
+        """What was answered, if it is of the shape of such an answer."""
+        try:
+            return Answer(question, found)
+        except _MISSHAPEN as error:
+            raise self._alien(error) from error
 
     def _pages(
         self, path: str, given: Mapping[str, Any], body: Document | None, rows: str, number: int
     ) -> Document:
         """All pages of an answer as one."""
         whole = self._get(path, {**given, "first": 0, "number": number}, body)
-        while len(whole[rows]) < whole["total"]:
-            more = self._get(path, {**given, "first": len(whole[rows]), "number": number}, body)
-            if not more[rows]:
-                break
-            whole[rows] += more[rows]
-        return whole
+        try:
+            found, total = list(whole[rows]), int(whole["total"])
+            while len(found) < total:
+                asked = {**given, "first": len(found), "number": number}
+                more = self._get(path, asked, body)[rows]
+                found += more
+                if len(more) < number:  # the last page; or one cut short, and there is no end
+                    break
+        except _MISSHAPEN as error:
+            raise self._alien(error) from error
+        return {**whole, rows: found}
 
     def _get(self, path: str, given: Mapping[str, Any], body: Document | None) -> Document:
         asked = {name: value for name, value in given.items() if value not in ("", [], None)}
@@ -223,10 +246,14 @@ class Connection:
                 return found
         except urllib.error.HTTPError as error:
             raise HubbubError(_said(error)) from error
-        except (OSError, ValueError) as error:
-            raise ServiceUnavailable(
-                f"{self._url} does not answer as hubbub does: {error}; is the address right?"
-            ) from error
+        except (OSError, ValueError, RecursionError, HTTPException) as error:
+            raise self._alien(error) from error
+
+    def _alien(self, error: Exception) -> ServiceUnavailable:
+        """What to say where something else answers."""
+        return ServiceUnavailable(
+            f"{self._url} does not answer as hubbub does: {_told(error)}; is the address right?"
+        )
 
 
 def _said(error: urllib.error.HTTPError) -> str:
@@ -234,5 +261,10 @@ def _said(error: urllib.error.HTTPError) -> str:
     with error:
         try:
             return str(json.load(error)["detail"])
-        except (ValueError, KeyError, TypeError):
+        except (*_MISSHAPEN, OSError, HTTPException):
             return f"the service answered {error.code} {error.reason}"
+
+
+def _told(error: Exception) -> str:
+    """Of what the system says, its words; of JSON that is not as it should be, that alone."""
+    return str(error) if isinstance(error, OSError) else "not an answer to this question"

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from hubbub.aggregator.tables import rows, to_csv, to_parquet
 from hubbub.catalog.text import read_text
 from hubbub.cli.remote import Endpoints, read_endpoints
 from hubbub.cli.show import say
-from hubbub.errors import BadParameter
+from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.wire.v1.services_pb2 import Range
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "add_range",
     "add_where",
     "asked_range",
+    "checked",
     "details",
     "document",
     "read_candidates",
@@ -107,6 +108,21 @@ def read_candidates(path: Path) -> list[str]:
     return lines
 
 
+def checked(question: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer that holds together, so that it can be shown.
+
+    question: "estimates", "top", "compare", "trend" or "metrics".
+
+    Raises:
+        ServiceUnavailable: a part refers to one that is not there.
+    """
+    if not _HOLDS[question](answer):
+        raise ServiceUnavailable(
+            "the answer does not hold together and cannot be shown: is the service of this version?"
+        )
+    return answer
+
+
 def document(message: Message) -> dict[str, Any]:
     """An answer as JSON-ready data: the same names and numbers as over HTTP."""
     return {field.name: _told(message, field) for field in message.DESCRIPTOR.fields}
@@ -154,3 +170,19 @@ def write(given: argparse.Namespace, question: str, answer: Mapping[str, Any]) -
         raise BadParameter(f"--out {given.out}: cannot be written: {error.strerror}") from error
     say(f"{given.out}: {len(raw):,} bytes")
     return True
+
+
+def _has_epochs(trend: Mapping[str, Any]) -> bool:
+    told = {epoch["epoch"] for epoch in trend["epochs"]}
+    return all(point["epoch"] in told for one in trend["series"] for point in one["points"])
+
+
+_HOLDS: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
+    "estimates": lambda found: (
+        found["kind"] == "mean" or all(one["consistent"] is not None for one in found["values"])
+    ),
+    "top": lambda found: all(one["value"] is not None for one in found["values"]),
+    "compare": lambda _found: True,
+    "trend": _has_epochs,
+    "metrics": lambda _found: True,
+}

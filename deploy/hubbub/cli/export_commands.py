@@ -3,7 +3,15 @@
 import argparse
 from pathlib import Path
 
-from hubbub.cli.asking import add_question, asked_range, details, document, where, write
+from hubbub.cli.asking import (
+    add_question,
+    asked_range,
+    checked,
+    details,
+    document,
+    where,
+    write,
+)
 from hubbub.cli.remote import ask
 from hubbub.errors import BadParameter
 from hubbub.wire.v1.services_pb2 import EstimateRequest, TrendRequest
@@ -35,10 +43,12 @@ def _export(given: argparse.Namespace) -> int:
             number=_MOST_SERIES,
             **details(given),
         )
-        write(given, "trend", document(ask(where(given), "Trend", request)))
+        found = checked("trend", document(ask(where(given), "Trend", request)))
+        write(given, "trend", found)
         return 0
     asked = EstimateRequest(metric=given.metric, range=asked_range(given), **details(given))
-    write(given, "estimates", document(ask(where(given), "Estimate", asked)))
+    found = checked("estimates", document(ask(where(given), "Estimate", asked)))
+    write(given, "estimates", found)
     return 0
 
 

@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 from hubbub.cli.asking import (
     add_question,
     asked_range,
+    checked,
     details,
     document,
     where,
@@ -92,7 +93,7 @@ def _tell(
     show: Callable[[dict[str, Any]], None],
 ) -> int:
     """Ask, and write or show the answer. names: of the call, and of what its rows are."""
-    found = document(ask(where(given), names[0], request))
+    found = checked(names[1], document(ask(where(given), names[0], request)))
     if not write(given, names[1], found):
         show(found)
     return 0

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from hubbub.cli.asking import add_format, add_where, document, where, write
+from hubbub.cli.asking import add_format, add_where, checked, document, where, write
 from hubbub.cli.pictured import show_estimates
 from hubbub.cli.remote import Endpoints, ask, law
 from hubbub.cli.show import live, say, table
@@ -162,7 +162,7 @@ def _watch(given: argparse.Namespace) -> int:
     def look() -> tuple[object, Callable[[], None]]:
         request = EstimateRequest(metric=given.metric)
         try:
-            found = document(ask(asked, "Estimate", request))
+            found = checked("estimates", document(ask(asked, "Estimate", request)))
         except HubbubError as error:  # too few yet, or a service that is coming back
             said = str(error)
             return said, lambda: say(said)

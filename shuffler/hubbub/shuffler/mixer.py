@@ -203,7 +203,7 @@ class Mixer:
                     )
                     ingest = self._ingests[attempt % len(self._ingests)]
                     with self._stages.of("deliver", len(sealed)):
-                        await ingest.Apply(batch, timeout=_CALL_SECONDS, metadata=headers())
+                        _check(await ingest.Apply(batch, timeout=_CALL_SECONDS, metadata=headers()))
                     await self._pool.delivered(window, batch_id)
                     self._stages.batch(len(sealed))
             except (grpc.aio.AioRpcError, StoreUnavailable) as error:
@@ -228,3 +228,12 @@ class Mixer:
                 else str(error)
             )
             _log.warning("delivery waits, batches stay in flight: %s", reason)
+
+
+def _check(answer: object) -> None:
+    """Raises what gRPC's other callers get where an answer cannot be read; this one gets None."""
+    if answer is None:
+        none = grpc.aio.Metadata()
+        raise grpc.aio.AioRpcError(
+            grpc.StatusCode.INTERNAL, none, none, "the answer cannot be read; is it of our version?"
+        )

@@ -41,7 +41,7 @@ class RecordLine:
     metric: str
     query: str
     value: str
-    epochs: list[int]
+    epochs: tuple[int, ...]
     mechanism: str
     epsilon: float
     delta: float

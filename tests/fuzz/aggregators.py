@@ -1,0 +1,136 @@
+"""Answers of a hostile aggregator to the shuffler: a batch is over once it was acknowledged, only.
+
+The mixer is the shipping one, over pools in memory; its calls are answered as gRPC would hand the
+answers over.
+"""
+
+import asyncio
+import atexit
+import json
+import logging
+import random
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from unittest import mock
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError
+
+from hubbub.serving import Stages, Window
+from hubbub.shuffler import mixer
+from hubbub.shuffler.batch import Policy
+from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.streams import Stream, StreamTable
+from hubbub.wire.v1.services_pb2 import BatchOutcome
+from tests.fuzz.mutate import mutated
+from tests.fuzz.shufflers import VALUES
+from tests.fuzz.target import Target
+
+WINDOW = Window("theme", 20_000)
+BATCH = b"b" * 16
+SEALED = [b"1", b"2", b"3"]
+SECONDS = 20.0
+
+
+class Pools:
+    """Holds one batch, until it is delivered."""
+
+    def __init__(self) -> None:
+        self.delivered_after: list[int] = []
+        self.asked = 0
+
+    async def hold(self, _window: Window, _batch: bytes, _owner: bytes | None) -> list[bytes]:
+        return [] if self.delivered_after else list(SEALED)
+
+    async def delivered(self, _window: Window, _batch: bytes) -> None:
+        self.delivered_after.append(self.asked)
+
+
+class Aggregator:
+    """A channel whose calls are answered in turn: a status, a message, and what came with it."""
+
+    def __init__(self, answers: Sequence[bytes], pools: Pools) -> None:
+        self._answers = list(answers)
+        self._pools = pools
+        self.good: list[int] = []
+
+    def unary_unary(self, _method: str, *_: Any, **given: Any) -> Any:
+        deserialize = given["response_deserializer"]
+
+        async def call(_request: Any, **_: Any) -> Any:
+            await asyncio.sleep(0)
+            self._pools.asked += 1
+            codes = list(grpc.StatusCode)
+            data = self._answers.pop(0) if self._answers else b"\0"
+            code = codes[data[0] % len(codes)] if data else grpc.StatusCode.OK
+            if code is not grpc.StatusCode.OK:
+                told = VALUES[data[-1] % len(VALUES)]
+                trailing = grpc.aio.Metadata(("grpc-retry-pushback-ms", told))
+                raise grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailing, "\x1b[2J" + told)
+            with suppress(DecodeError):
+                found = deserialize(data[1:])
+                self.good.append(self._pools.asked)
+                return found
+            return None  # as gRPC has it: what cannot be read is logged, and is None
+
+        return call
+
+
+class _Said(logging.Handler):
+    """What is logged: no line holds a control character."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        assert "\x1b" not in record.getMessage(), "a control character in the log"
+
+
+def aggregators() -> Mapping[str, Target]:
+    """Targets by name."""
+    seconds = 86_400
+    table = StreamTable({"theme": Stream(1, 20, seconds, seconds)}, ())
+    loop = asyncio.new_event_loop()
+    atexit.register(loop.close)
+
+    async def deliver(answers: Sequence[bytes]) -> None:
+        pools: Any = Pools()
+        aggregator: Any = Aggregator(answers, pools)
+        mixing = Mixer(pools, table, [aggregator], Policy(), stages=Stages())
+        mixing._launch(WINDOW, BATCH, None, 1)
+        async with asyncio.timeout(SECONDS):
+            for task in list(mixing._flying.values()):
+                await task
+        assert len(pools.delivered_after) == 1, "a batch is neither over nor in flight"
+        assert pools.delivered_after == aggregator.good[:1], "a batch was over before it was taken"
+        assert mixing.under_way == 0
+        assert not mixing._of_window[WINDOW]
+
+    def answered(data: bytes) -> None:
+        """data: a list of answers in hex, as JSON."""
+        try:
+            answers = [bytes.fromhex(one) for one in json.loads(data)]
+        except (ValueError, TypeError, RecursionError):
+            return
+        with mock.patch.object(mixer, "_LONGEST_WAIT_SECONDS", 0.0):
+            loop.run_until_complete(deliver(answers))
+
+    good = BatchOutcome(already_applied=True).SerializeToString()
+    examples = [[b"\x0e\1", b"\0" + good], [b"\1\2", b"\5\3", b"\0"], [b"\0\x0a", b"\0" + good]]
+    return {
+        "answers_apply": Target(
+            [json.dumps([one.hex() for one in several]).encode() for several in examples],
+            answered,
+            _odd,
+        )
+    }
+
+
+def _odd(chance: random.Random, examples: Sequence[bytes]) -> bytes:
+    try:
+        answers = [bytes.fromhex(one) for one in json.loads(chance.choice(examples))]
+    except (ValueError, TypeError, RecursionError):
+        return mutated(chance, examples)
+    known = [*answers, bytes([chance.randrange(17), chance.randrange(256)])]
+    return json.dumps(
+        [mutated(chance, known)[:64].hex() for _ in range(chance.randrange(1, 5))]
+    ).encode()

@@ -1,0 +1,29 @@
+"""Every target, by name."""
+
+from collections.abc import Mapping
+
+from tests.fuzz.aggregators import aggregators
+from tests.fuzz.analysts import analysts
+from tests.fuzz.bundles import bundles
+from tests.fuzz.decoders import decoders
+from tests.fuzz.faces import faces
+from tests.fuzz.shufflers import shufflers
+from tests.fuzz.states import states
+from tests.fuzz.target import Target
+from tests.fuzz.urls import urls
+
+__all__ = ["targets"]
+
+
+def targets() -> Mapping[str, Target]:
+    """All of them: decoders, a device's files, bundles, answers of strangers, HTTP."""
+    return {
+        **decoders(),
+        **states(),
+        **bundles(),
+        **shufflers(),
+        **aggregators(),
+        **analysts(),
+        **faces(),
+        **urls(),
+    }

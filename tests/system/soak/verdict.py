@@ -1,0 +1,85 @@
+"""The verdict: what devices heard beside what was counted, and refusals beside the metrics."""
+
+import ssl
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from hubbub.cli.demo import close_epochs
+from hubbub.cli.local_run import LocalRun
+from hubbub.cli.remote import law
+from hubbub.errors import ServiceUnavailable
+from hubbub.serving import balances, whole
+
+__all__ = ["counted", "percentile", "refusals", "told_refusals"]
+
+DRAIN_SECONDS = 150
+TURNED_AWAY = "hubbub_turned_away"
+# How a service refuses; a caller that is still sending may hear INTERNAL of it. What is not served
+# at all is UNIMPLEMENTED, and the strangers' own patience ends with DEADLINE_EXCEEDED.
+REFUSED = ("RESOURCE_EXHAUSTED", "PERMISSION_DENIED", "INTERNAL")
+
+
+def counted(
+    house: LocalRun, sent: Mapping[str, int], tell: Callable[[str], None]
+) -> tuple[dict[str, int], list[str]]:
+    """Let it drain: the whole law, and what is wrong with it."""
+    close_epochs(house.shuffler_redis)
+    deadline = time.monotonic() + DRAIN_SECONDS
+    while True:
+        try:
+            windows = law(house.endpoints)
+        except ServiceUnavailable:
+            windows = {}
+        terms = whole(windows.values())
+        tell(f"draining: {terms}")
+        quiet = windows and not terms["pooled"] and not terms["in_flight"]
+        if (quiet and all(map(balances, windows.values()))) or time.monotonic() > deadline:
+            break
+        time.sleep(0.2)
+    wrong = [
+        f"{name}: the law does not balance: {found}"
+        for name, found in windows.items()
+        if not balances(found)
+    ]
+    held: Counter[str] = Counter()
+    for (stream, _), found in windows.items():
+        held[stream] += found["counted"]
+    wrong += [
+        f"{stream}: {number} acknowledged, {held[stream]} counted"
+        for stream, number in sent.items()
+        if held[stream] != number
+    ]
+    return terms, wrong
+
+
+def told_refusals(tls: Path, port: int) -> int:
+    """How many calls a service says it has turned away, for whatever reason."""
+    context = ssl.create_default_context(cafile=tls / "ca.pem")
+    context.load_cert_chain(tls / "analyst.pem", tls / "analyst.key")
+    with urllib.request.urlopen(
+        f"https://127.0.0.1:{port}/metrics", timeout=60, context=context
+    ) as answer:
+        text = answer.read().decode()
+    return round(
+        sum(
+            sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+            if sample.name.startswith(TURNED_AWAY) and sample.name.endswith("_total")
+        )
+    )
+
+
+def refusals(met: Mapping[str, int]) -> int:
+    """How many calls of strangers were refused by the service."""
+    return sum(number for what, number in met.items() if what.endswith(REFUSED))
+
+
+def percentile(seconds: list[float], part: float) -> float:
+    """Of sorted figures; infinite if there are none."""
+    return seconds[min(len(seconds) - 1, int(part * len(seconds)))] if seconds else float("inf")
