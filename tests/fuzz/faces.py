@@ -135,7 +135,9 @@ class House:
 
     async def _asked(self, raw: bytes, config: Any) -> bytes:
         state, pipe = ServerState(), Pipe()
-        made = config.http_protocol_class(config, state, {}, asyncio.get_running_loop())
+        made = config.http_protocol_class(
+            config=config, server_state=state, app_state={}, _loop=asyncio.get_running_loop()
+        )
         made.connection_made(pipe)
         with suppress(asyncio.CancelledError):
             for start in range(0, len(raw), 3000):
