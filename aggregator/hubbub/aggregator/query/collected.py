@@ -9,7 +9,7 @@ from typing import Final
 
 from hubbub.aggregator.query.shelf import Shelf, added
 from hubbub.aggregator.query.span import chosen
-from hubbub.aggregator.store import Held, TotalsStore
+from hubbub.aggregator.store import Held, TotalsReader
 from hubbub.catalog import Bundle, Metric, closing_time
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import AnyMechanism, Totals
@@ -65,7 +65,7 @@ class Collected:
     """Every method raises StoreUnavailable without Redis."""
 
     def __init__(
-        self, bundle: Bundle, store: TotalsStore, clock: Callable[[], float] = time.time
+        self, bundle: Bundle, store: TotalsReader, clock: Callable[[], float] = time.time
     ) -> None:
         self.bundle = bundle
         self._shelf = Shelf(store)
