@@ -49,8 +49,8 @@ class Simulated:
     truth: npt.NDArray[np.int64]
 
 
-def simulate(setting: Setting, chance: np.random.Generator) -> Simulated:
-    """One collection of this setting."""
+def simulate(setting: Setting, chance: np.random.Generator, repeats: int = 1) -> Simulated:
+    """One collection of this setting; `repeats` reports of every device, on one permanent lie."""
     bits, cohorts, many = setting.bits, setting.cohorts, setting.strings
     shares = LAWS[setting.law](np.arange(1.0, many + 1))
     truth = chance.multinomial(setting.reports, shares / shares.sum())
@@ -65,13 +65,19 @@ def simulate(setting: Setting, chance: np.random.Generator) -> Simulated:
     np.add.at(holders, cells[:many], np.broadcast_to(split[:, :, None], cells[:many].shape))
     in_cohort = np.repeat(split.sum(axis=0), bits)
     both = channel(*(Fraction(str(x)) for x in (setting.f, setting.p, setting.q)))
-    ones = chance.binomial(holders[:-1], float(both.p))
-    ones += chance.binomial(in_cohort - holders[:-1], float(both.q))
-    counts = np.column_stack([split.sum(axis=0), ones.reshape(cohorts, bits)])
+    if repeats == 1:
+        ones = chance.binomial(holders[:-1], float(both.p))
+        ones += chance.binomial(in_cohort - holders[:-1], float(both.q))
+    else:
+        permanent = chance.binomial(holders[:-1], 1 - setting.f / 2)
+        permanent += chance.binomial(in_cohort - holders[:-1], setting.f / 2)
+        ones = chance.binomial(repeats * permanent, setting.q)
+        ones += chance.binomial(repeats * (in_cohort - permanent), setting.p)
+    counts = np.column_stack([repeats * split.sum(axis=0), ones.reshape(cohorts, bits)])
     listed = np.sort(chance.choice(many, setting.listed, replace=False))
     candidates = np.concatenate([listed, np.arange(many, many + setting.absent)])
     return Simulated(
         Collection(counts, setting.hashes, both),
         cells[candidates].reshape(len(candidates), -1).astype(np.int32),
-        np.append(truth, np.zeros(setting.absent, dtype=np.int64))[candidates],
+        repeats * np.append(truth, np.zeros(setting.absent, dtype=np.int64))[candidates],
     )

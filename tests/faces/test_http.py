@@ -309,7 +309,7 @@ def test_strings_are_asked_for_by_post(home: House) -> None:
     body = {"candidates": [*STRINGS, STRINGS[0]]}
     found = web.post(f"{url}/estimates", json=body).json()
     assert sorted(value["value"] for value in found["values"]) == sorted(STRINGS)
-    assert abs(found["others"]["estimate"] - 2000) < 6 * found["others"]["stderr"]
+    assert found["others"] is None  # of a sketch nobody can say rightly
     top = web.post(f"{url}/top", json=body, params={"number": 1}).json()
     assert top["values"][0]["value"]["value"] == "often.example"
     trend = web.post(f"{url}/trend", json=body, params={"epochs": "all", "number": 2}).json()

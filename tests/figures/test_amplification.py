@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from scipy.special import bdtrc, xlogy
 from scipy.special import gammaln as log_gamma
+from scipy.stats import binom
 
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import AnyMechanism, build
+from hubbub.mechanisms import AnyMechanism, Rappor, build
 from hubbub.privacy.amplification import amplified, amplified_of, closed_form, delta_at
 from hubbub.privacy.replay import distribution
 
@@ -130,6 +131,53 @@ def test_no_shuffle_of_real_reports_says_more_than_is_proven(
         assert (
             delta_at(central, loss, reports, variation) <= delta_at(central, loss, reports) * 1.001
         )
+
+
+@pytest.mark.parametrize("reports", [100, 1000])
+def test_whoever_knows_a_devices_cohort_learns_no_more_than_is_proven(reports: int) -> None:
+    """The cohort travels in the clear and is for life: only reports that show the same one hide.
+
+    Everybody else holds the same string. Of two bits, one of each string, what is seen in the
+    cohort is how many reports have the one, the other, or both or none of them; summed over how
+    many reports it has.
+    """
+    mechanism = build("rappor", bits=2, hashes=1, cohorts=64, f=0.5, p=0.25, q=0.75)
+    assert isinstance(mechanism, Rappor)
+    own, lie = (float(chance) for chance in (mechanism.chain.channel.p, mechanism.chain.channel.q))
+    chances = np.array([own * (1 - lie), lie * (1 - own), 0.0])
+    chances[2] = 1 - chances.sum()
+    odds = np.array([chances[1] / chances[0], chances[0] / chances[1], 1.0])
+
+    def delta(central: float) -> float:
+        t, found = exp(central), 0.0
+        mates = np.arange(reports)
+        sizes = binom.pmf(mates, reports - 1, 1 / mechanism.groups)
+        for others, weight in zip(mates[sizes > 1e-16], sizes[sizes > 1e-16], strict=True):
+            seen = [(i, j) for i in range(others + 2) for j in range(others + 2 - i)]
+            counts = np.array([(i, j, others + 1 - i - j) for i, j in seen])
+            likely = np.exp(
+                log_gamma(others + 2) - log_gamma(counts + 1).sum(1) + counts @ np.log(chances)
+            )
+            ratio = counts @ odds / (others + 1)
+            ways = (np.maximum(1 - t * ratio, 0), np.maximum(ratio - t, 0))
+            found += weight * max(float(likely @ way) for way in ways)
+        return found
+
+    claimed = amplified_of(mechanism, reports, 1e-8)
+    assert claimed.reports == reports
+    assert delta(claimed.epsilon) <= 1e-8
+    # What the whole batch would hide, does not.
+    whole = amplified(mechanism.privacy_loss(), reports, 1e-8)
+    assert delta(whole.epsilon) > 1e-4
+    assert amplified_of(mechanism, 100_000, 1e-8).epsilon < 0.5 * mechanism.privacy_loss()
+
+
+def test_what_is_asked_of_a_device_for_life_tells_it_apart() -> None:
+    """`buckets`: which are asked is permanent, and shown."""
+    few = build("buckets", epsilon=1.0, low=0, high=1, buckets=4, sampled=2)
+    many = build("buckets", epsilon=1.0, low=0, high=1, buckets=32, sampled=8)
+    assert amplified_of(few, 100_000).epsilon < 0.3 * few.privacy_loss()
+    assert amplified_of(many, 100_000).epsilon == many.privacy_loss()
 
 
 def test_the_tightest_case_is_reached_by_the_oldest_mechanism() -> None:

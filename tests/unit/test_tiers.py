@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from hubbub.analysis import answer, answer_tiers
+from hubbub.analysis.figures import chosen_by
 from hubbub.catalog import read_bundle, stream_table
 from hubbub.errors import BatchTooSmall, UnknownMetric
 from hubbub.mechanisms import AnyMechanism, KeyedBits, Totals, build, tally
@@ -102,7 +103,12 @@ def test_combined_estimates_are_unbiased_and_their_intervals_hold() -> None:
         errors.append(found.values[5].stderr)
     assert abs(np.mean(scores)) < Z / math.sqrt(len(scores))
     assert abs(np.mean(holds) - 0.95) < Z * math.sqrt(0.95 * 0.05 / len(holds)) + 0.003
-    best = answer(*tiers[-1], names).values[5].stderr / sizes[2.0] * sum(sizes.values())
+    # The largest tier alone, standing in for everybody: by its coins, and by who is in it.
+    scale = sum(sizes.values()) / sizes[2.0]
+    alone = answer(*tiers[-1], names).values[5]
+    scales = np.array([0.0, 0.0, scale])
+    others = float(chosen_by(scales, list(sizes.values()), np.float64(scale * alone.estimate)))
+    best = math.hypot(scale * alone.stderr, math.sqrt(others))
     assert np.mean(errors) < best, "the careful ones add something"
 
 

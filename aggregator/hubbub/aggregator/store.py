@@ -13,7 +13,15 @@ import numpy.typing as npt
 from hubbub.mechanisms import Totals
 from hubbub.serving import Window
 
-__all__ = ["Commit", "Held", "Integers", "MemoryStore", "Outcome", "TotalsStore"]
+__all__ = [
+    "Commit",
+    "Held",
+    "Integers",
+    "MemoryStore",
+    "Outcome",
+    "TotalsReader",
+    "TotalsStore",
+]
 
 Integers = npt.NDArray[np.int64]
 
@@ -81,16 +89,8 @@ class Held:
         return Totals(self.cells.tolist(), self.counted)
 
 
-class TotalsStore(Protocol):
-    """Totals per window, changed by whole batches, each exactly once in every shard."""
-
-    async def shards(self, window: Window) -> int:
-        """How many shards a window has: decided once, when it is first asked about."""
-        ...
-
-    async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
-        """Apply a commit whole or not at all; with SEEN, the tags that were counted before."""
-        ...
+class TotalsReader(Protocol):
+    """Totals per window, to be asked about."""
 
     async def read(self, windows: Sequence[Window]) -> list[Held]:
         """What each of these windows holds, in their order."""
@@ -102,6 +102,18 @@ class TotalsStore(Protocol):
 
     async def law(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
+        ...
+
+
+class TotalsStore(TotalsReader, Protocol):
+    """Totals per window, changed by whole batches, each exactly once in every shard."""
+
+    async def shards(self, window: Window) -> int:
+        """How many shards a window has: decided once, when it is first asked about."""
+        ...
+
+    async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
+        """Apply a commit whole or not at all; with SEEN, the tags that were counted before."""
         ...
 
     async def remembered(self) -> Mapping[Window, int]:

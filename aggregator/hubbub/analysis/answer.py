@@ -75,8 +75,10 @@ class Answer:
     kind: how many reports hold each of some values, or fall in each of some ranges; or a mean.
     correlation: the most that two estimates vary against each other, in [0, 1].
     mean: of ranges, the mean of the numbers in them, each taken for its range's middle.
-    others: of strings, how many reports hold one that is no candidate.
-    misfit: of RAPPOR strings, the chance that totals lie so far from what was fitted, if it is so.
+    others: of RAPPOR strings, how many reports hold one that is no candidate; None where candidates
+        are too many to tell those from what was not detected, and of sketches.
+    misfit: of RAPPOR strings, at most the chance that totals lie so far from what was fitted, if it
+        is so; None as `others`.
     """
 
     kind: AnswerKind
@@ -118,7 +120,8 @@ def answer_tiers(
     Shares are weighted by inverse variance: the best there is if which epsilon a person chose has
     nothing to do with the value; otherwise the answer leans to those who chose the larger one.
     repeats: how many of the reports one device may have made; see `figures`. A decode of RAPPOR
-        strings reads its noise off what it cannot explain, repeated lies included.
+        strings reads its noise off what it cannot explain, repeated lies included; `misfit` is
+        judged by them.
     """
     heard = [tier for tier in tiers if tier[1].reports] or tiers[:1]
     mechanism, totals = heard[0]
@@ -127,7 +130,7 @@ def answer_tiers(
     if mechanism.VALUES == "strings" and not candidates:
         raise BadParameter("this metric is over strings: say which to look for (candidates)")
     if isinstance(mechanism, Rappor):  # has no tiers: it has no epsilon to scale
-        return _decoded(mechanism, totals, candidates, confidence)
+        return _decoded(mechanism, totals, candidates, confidence, repeats)
     reports = [tier_totals.reports for _, tier_totals in heard]
     found = merged([figures(*tier, candidates, repeats) for tier in heard], reports)
     against = max(correlation(tier_mechanism) for tier_mechanism, _ in heard)
@@ -139,9 +142,7 @@ def answer_tiers(
             columns = found.estimates, found.stderrs, low, high, p <= level
             consistent = _nearest(found, sum(reports), others=True)
             rows = _told(candidates, sum(reports), columns, consistent)
-            left = sum(reports) - float(found.estimates.sum())
-            others = within(left, float(np.sqrt(found.stderrs @ found.stderrs)), confidence)
-            return Answer("values", sum(reports), confidence, rows, against, others=others)
+            return Answer("values", sum(reports), confidence, rows, against)
         case OneBitMean() | PiecewiseMean():
             return _mean(mechanism, found, sum(reports), confidence)
         case SquareWave() | BucketFlips():
@@ -158,9 +159,9 @@ def answer_tiers(
 
 
 def _decoded(
-    mechanism: Rappor, totals: Totals, candidates: Sequence[str], confidence: float
+    mechanism: Rappor, totals: Totals, candidates: Sequence[str], confidence: float, repeats: int
 ) -> Answer:
-    found = decode(mechanism, totals, candidates, FALSE_DISCOVERY_RATE, confidence)
+    found = decode(mechanism, totals, candidates, FALSE_DISCOVERY_RATE, confidence, repeats=repeats)
     columns = found.estimates, found.stderrs, found.low, found.high, found.detected
     values = _told(candidates, totals.reports, columns, found.fitted)
     return Answer(
@@ -169,8 +170,8 @@ def _decoded(
         confidence,
         values,
         correlation(mechanism),
-        others=within(*found.others, confidence),
-        misfit=float(found.misfit[1]),
+        others=found.others and within(*found.others, confidence),
+        misfit=found.misfit and found.misfit[1],
     )
 
 

@@ -53,8 +53,10 @@ class Decoded:
     fitted: the non-negative fit of what was detected, 0 elsewhere.
     twins: groups of candidates that set the same bits in every cohort; nothing can tell which of a
         group was reported, and each of them carries the numbers of the whole group.
-    others: reports of strings that are no candidate in the fit, and its standard error.
-    misfit: sum of squared residuals over its expectation, and the chance of one so large.
+    others: reports of strings that are no candidate, and its standard error.
+    misfit: sum of squared residuals over its expectation, and the chance of one so large, at most.
+        Both are None where not every candidate has a column: what was listed and not detected is
+        then among what the fit cannot explain.
     """
 
     estimates: Floats
@@ -65,8 +67,8 @@ class Decoded:
     high: Floats
     fitted: Floats
     twins: tuple[tuple[int, ...], ...]
-    others: tuple[float, float]
-    misfit: tuple[float, float]
+    others: tuple[float, float] | None
+    misfit: tuple[float, float] | None
 
 
 def decode(
@@ -75,8 +77,12 @@ def decode(
     candidates: Sequence[str],
     rate: float = 0.05,
     confidence: float = 0.95,
+    *,
+    repeats: int = 1,
 ) -> Decoded:
     """Decode totals of `mechanism`; detections at this false discovery rate.
+
+    repeats: how many of the reports one device may have made.
 
     Raises:
         BadParameter: no candidates, or one twice.
@@ -88,11 +94,17 @@ def decode(
         raise BadParameter("a candidate is given twice; give each once")
     counts = np.array(totals.cells, dtype=np.int64).reshape(mechanism.cohorts, mechanism.bits + 1)
     collection = Collection(counts, mechanism.hashes, mechanism.chain.channel)
-    return decode_counts(collection, bloom_places(mechanism, candidates), rate, confidence)
+    places = bloom_places(mechanism, candidates)
+    return decode_counts(collection, places, rate, confidence, repeats=repeats)
 
 
 def decode_counts(
-    collection: Collection, places: Places, rate: float = 0.05, confidence: float = 0.95
+    collection: Collection,
+    places: Places,
+    rate: float = 0.05,
+    confidence: float = 0.95,
+    *,
+    repeats: int = 1,
 ) -> Decoded:
     """Decode bit counts, whoever collected them; `places` as Design takes them."""
     if not len(places):
@@ -110,9 +122,7 @@ def decode_counts(
     detected = p <= level
     # What is detected by a score that was held back has an interval as much wider.
     low, high = selected(found.estimates, found.held_back, p, level, confidence)
-    spread = sqrt(2 / (9 * found.freedom))  # Wilson and Hilferty (1931)
-    misfit = found.squares / found.freedom
-    worse = erfc((misfit ** (1 / 3) - 1 + 2 / (9 * found.freedom)) / spread / sqrt(2)) / 2
+    joint = len(found.fitted) == len(design)
     return Decoded(
         found.estimates[groups],
         found.stderrs[groups],
@@ -122,9 +132,23 @@ def decode_counts(
         high[groups],
         np.where(detected, _fitted(found), 0.0)[groups],
         _twins(groups),
-        found.others,
-        (misfit, worse),
+        found.others if joint else None,
+        _misfit(found, repeats) if joint else None,
     )
+
+
+def _misfit(found: Fit, repeats: int) -> tuple[float, float]:
+    """How far the residuals are from what coins make of them, and the chance of so much, at most.
+
+    `repeats` reports of one device may share their permanent lies: together they are off by that
+    much more than fresh ones in squares, at most. Whatever is no candidate and frequent grows with
+    the reports, and still stands out.
+    """
+    misfit = found.squares / found.freedom
+    coins = misfit / repeats
+    spread = sqrt(2 / (9 * found.freedom))  # Wilson and Hilferty (1931)
+    worse = erfc((coins ** (1 / 3) - 1 + 2 / (9 * found.freedom)) / spread / sqrt(2)) / 2
+    return misfit, worse
 
 
 def _search(design: Design, rate: float) -> Fit:

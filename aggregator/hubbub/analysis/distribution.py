@@ -19,7 +19,7 @@ from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.wave import MAX_WAVE_BUCKETS, SquareWave
 
-__all__ = ["placed", "smooth", "unbiased"]
+__all__ = ["placed", "smooth", "spread", "unbiased"]
 
 _ROUNDS: Final = 5000
 # The largest change of a share in a round at which the fixed point is taken as reached.
@@ -36,11 +36,21 @@ def unbiased(mechanism: SquareWave, totals: Totals) -> tuple[Floats, Floats]:
         BatchTooSmall: not a single report.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
-    seen, inverse = _seen(mechanism, totals), _inverse(mechanism)
-    estimates: Floats = inverse @ seen
+    seen = _seen(mechanism, totals)
+    estimates: Floats = _inverse(mechanism) @ seen
+    return estimates, np.sqrt(spread(mechanism, seen, totals.reports))
+
+
+def spread(mechanism: SquareWave, seen: Floats, reports: int) -> Floats:
+    """Per bucket: the variance of its unbiased estimate, in reports squared.
+
+    seen: how many reports lie at each place of the line, or estimates of that.
+    """
+    inverse = _inverse(mechanism)
     # Of a report in bucket i: its place's contribution squared, less the square of its mean, 1.
-    variances = (inverse**2) @ seen - np.clip(estimates, 0, totals.reports)
-    return estimates, np.sqrt(np.maximum(variances, 0.0))
+    variances = (inverse**2) @ seen - np.clip(inverse @ seen, 0, reports)
+    answer: Floats = np.maximum(variances, 0.0)
+    return answer
 
 
 def placed(mechanism: SquareWave, totals: Totals) -> tuple[float, float]:

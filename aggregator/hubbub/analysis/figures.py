@@ -25,7 +25,7 @@ from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.rr import RandomizedResponse
 from hubbub.mechanisms.wave import SquareWave
 
-__all__ = ["Figures", "correlation", "figures", "merged"]
+__all__ = ["Figures", "chosen_by", "correlation", "figures", "merged", "tier_scales"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,25 +102,55 @@ def _figures(
 
 
 def merged(parts: Sequence[Figures], reports: Sequence[int]) -> Figures:
-    """One set of figures for all reports, from tiers with so many each, by inverse variance."""
+    """One set of figures for all reports, from tiers with so many each, by inverse variance.
+
+    The errors are the coins' and, of what somebody holds, that of who chose which tier.
+    """
     if len(parts) == 1:
         return parts[0]
     # A weight that does not look at the estimates pulls them nowhere.
-    numbers = np.array(reports, dtype=np.float64)
-    precise = numbers**2 / np.array([(tier.absent**2).mean() for tier in parts])
-    scales = precise / precise.sum() * numbers.sum() / numbers
+    scales = tier_scales([(tier.absent**2).mean() for tier in parts], reports)
+    estimates = scales @ np.array([tier.estimates for tier in parts])
+    coins = scales**2 @ np.array([tier.stderrs for tier in parts]) ** 2
     shapes = [tier.smooth for tier in parts if tier.smooth is not None]
     places = np.array([tier.place for tier in parts if tier.place is not None])
     place = None
     if len(places):
-        place = float(scales @ places[:, 0]), float(np.sqrt(scales**2 @ places[:, 1] ** 2))
+        whole, noise = scales @ places[:, 0], scales**2 @ places[:, 1] ** 2
+        place = float(whole), float(np.sqrt(noise + chosen_by(scales, reports, whole)))
     return Figures(
-        scales @ np.array([tier.estimates for tier in parts]),
-        np.sqrt(scales**2 @ np.array([tier.stderrs for tier in parts]) ** 2),
+        estimates,
+        np.sqrt(coins + chosen_by(scales, reports, estimates)),
         np.sqrt(scales**2 @ np.array([tier.absent for tier in parts]) ** 2),
         scales @ np.array(shapes) if shapes else None,
         place,
     )
+
+
+def tier_scales(variances: Sequence[float], reports: Sequence[int]) -> Floats:
+    """By how much each tier's estimates count for more than its own reports, by inverse variance.
+
+    variances: of an estimate from a tier's reports alone, in reports squared.
+    """
+    numbers = np.array(reports, dtype=np.float64)
+    precise = numbers**2 / np.array(variances)
+    scales: Floats = precise / precise.sum() * numbers.sum() / numbers
+    return scales
+
+
+def chosen_by(
+    scales: Floats, reports: Sequence[int], estimates: "Floats | np.float64"
+) -> "Floats | np.float64":
+    """The variance that tiers add: a tier whose scale is not 1 stands in for people of others.
+
+    Which people are in a tier is chance, though its coins are counted: of n reports with scale c,
+    of a value with share s, it moves the estimate by the variance s (1 - s) n (c - 1)^2 (sampling
+    without replacement, from all who reported). Of numbers on [0, 1] with mean s that is the most.
+    """
+    numbers = np.array(reports, dtype=np.float64)
+    shares = np.clip(estimates / max(numbers.sum(), 1.0), 0.0, 1.0)
+    variance: Floats | np.float64 = shares * (1 - shares) * (numbers @ (scales - 1) ** 2)
+    return variance
 
 
 def correlation(mechanism: AnyMechanism) -> float:

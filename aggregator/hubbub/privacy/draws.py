@@ -27,10 +27,13 @@ from hubbub.mechanisms import (
     Subset,
     Totals,
 )
+from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.hcms import HadamardSketch
+from hubbub.mechanisms.long_grr import LongitudinalGrr
+from hubbub.mechanisms.rr import RandomizedResponse
 from hubbub.mechanisms.walsh import negative
 
-__all__ = ["draw", "one_hot_chances"]
+__all__ = ["Counts", "bits_held", "cohorts_held", "draw", "named", "one_hot_chances"]
 
 Counts = npt.NDArray[np.int64]
 
@@ -38,6 +41,8 @@ Counts = npt.NDArray[np.int64]
 # at once in the same time.
 _LARGEST: Final = 1 << 22
 _QUICK: Final = 16
+# A report of these is the index of a value.
+_NAMED: Final = (RandomizedResponse, GeneralizedRandomizedResponse, LongitudinalGrr)
 
 
 def draw(
@@ -70,10 +75,23 @@ def _one_hot(
 ) -> Counts:
     if isinstance(mechanism, HadamardSketch):
         return _signs(mechanism, values, held, chance)
+    if isinstance(mechanism, _NAMED):
+        return named(bits_held(mechanism, values, held), float(mechanism.channel.q), chance)
     _check(mechanism, len(values) * mechanism.layout.size)
     cells = np.zeros(mechanism.layout.size, dtype=np.int64)
     for value, count in zip(values, held.tolist(), strict=True):
         cells += chance.multinomial(count, one_hot_chances(mechanism, value))
+    return cells
+
+
+def named(own: Counts, other: float, chance: np.random.Generator) -> Counts:
+    """How many name each value: every other one with this chance, the true one with the rest.
+
+    That is any value at all, or surely the true one. own: how many hold each.
+    """
+    sure = chance.binomial(own, 1 - len(own) * other)
+    any_at_all = np.full(len(own), 1 / len(own))
+    cells: Counts = sure + chance.multinomial(own.sum() - sure.sum(), any_at_all)
     return cells
 
 
@@ -82,9 +100,7 @@ def _signs(
 ) -> Counts:
     """One entry of one function's row, all alike, and its sign kept or turned."""
     width, functions = mechanism.width, mechanism.hashes
-    rows = np.array(
-        [[negative(bucket, entry) for entry in range(width)] for bucket in range(width)]
-    )
+    rows = _negatives(width)
     places = functions * width
     _check(mechanism, len(values) * places // _QUICK)
     sent = chance.multinomial(held, np.full(places, 1 / places)).reshape(-1, functions, width)
@@ -96,17 +112,31 @@ def _signs(
     return cells
 
 
+@lru_cache(maxsize=4)
+def _negatives(width: int) -> npt.NDArray[np.bool_]:
+    """Per bucket, which entries of its row are negative."""
+    return np.array(
+        [[negative(bucket, entry) for entry in range(width)] for bucket in range(width)]
+    )
+
+
 def _bits(
     mechanism: Any,  # noqa: ANN401 one with this layout
     values: Sequence[int],
     held: Counts,
     chance: np.random.Generator,
 ) -> Counts:
-    own = np.zeros(mechanism.layout.size, dtype=np.int64)
-    np.add.at(own, np.array(values), held)
+    own = bits_held(mechanism, values, held)
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
     ones: Counts = chance.binomial(own, p) + chance.binomial(held.sum() - own, q)
     return ones
+
+
+def bits_held(mechanism: AnyMechanism, values: Sequence[int], held: Counts) -> Counts:
+    """Per cell, of how many people it is the own one."""
+    own = np.zeros(mechanism.layout.size, dtype=np.int64)
+    np.add.at(own, np.array(values), held)
+    return own
 
 
 def _sets(
@@ -115,25 +145,31 @@ def _sets(
     held: Counts,
     chance: np.random.Generator,
 ) -> Counts:
-    """Reports by value, and by how many of their set are still to be picked: picked in order."""
+    """People by how many of their set are still to be picked: picked element by element, in order.
+
+    Until a person's own element has come nothing of the picking depends on which one it is, so they
+    are counted together, by whether it is in their set; those whose element comes are then drawn.
+    """
     size, ones = mechanism.layout.size, mechanism.layout.ones
-    _check(mechanism, len(values) * size * ones // _QUICK)
-    included = chance.binomial(held, float(mechanism.channel.p))
-    left = np.zeros((len(values), ones + 1), dtype=np.int64)  # of the set, beside the value itself
-    left[:, ones - 1] += included
-    left[:, ones] += held - included
-    others = np.full(len(values), size - 1)  # elements still to come, for each value
-    cells = np.zeros(size, dtype=np.int64)
-    to_go = np.arange(ones + 1)
-    whose = np.array(values)
+    _check(mechanism, size * ones // _QUICK)
+    own = bits_held(mechanism, values, held)
+    included = int(chance.binomial(held.sum(), float(mechanism.channel.p)))
+    # Of the set, beside the own element. Rows: own element to come and left out, and in; and past.
+    left = np.zeros((3, ones + 1), dtype=np.int64)
+    left[1, ones - 1], left[0, ones] = included, int(held.sum()) - included
+    to_go, cells = np.arange(ones + 1), np.zeros(size, dtype=np.int64)
     for element in range(size):
-        mine = whose == element
-        odds = np.where(mine[:, None], 0.0, np.minimum(to_go / np.maximum(others, 1)[:, None], 1.0))
-        picked = chance.binomial(left, odds)
+        came = chance.multivariate_hypergeometric(
+            left[:2].reshape(-1), int(own[element]), method="marginals"
+        ).reshape(2, -1)
+        left[:2] -= came
+        # Other elements still to come: of those whose own is among them one less.
+        others = np.array([[size - element - 1], [size - element - 1], [size - element]])
+        picked = chance.binomial(left, np.minimum(to_go / np.maximum(others, 1), 1.0))
         left -= picked
         left[:, :-1] += picked[:, 1:]
-        others[~mine] -= 1
-        cells[element] = picked.sum() + included[mine].sum()
+        left[2] += came.sum(axis=0)
+        cells[element] = picked.sum() + came[1].sum()
     return cells
 
 
@@ -167,6 +203,20 @@ def _cohorts(
     held: Counts,
     chance: np.random.Generator,
 ) -> Counts:
+    channel = mechanism.chain.channel if isinstance(mechanism, Rappor) else mechanism.channel
+    own, reports = cohorts_held(mechanism, values, held, chance)
+    seen = chance.binomial(own, float(channel.p))
+    seen += chance.binomial(reports[:, None] - own, float(channel.q))
+    return np.column_stack([reports, seen]).reshape(-1)
+
+
+def cohorts_held(
+    mechanism: Any,  # noqa: ANN401 one with this layout
+    values: Sequence[str],
+    held: Counts,
+    chance: np.random.Generator,
+) -> tuple[Counts, Counts]:
+    """Per cohort and bit, of how many people it is truly 1; and per cohort its people."""
     layout = mechanism.layout
     cohorts, bits = layout.cohorts, layout.bits
     _check(mechanism, len(values) * cohorts // _QUICK)
@@ -174,16 +224,10 @@ def _cohorts(
     ones = np.zeros(cohorts * bits + 1, dtype=np.int64)
     if isinstance(mechanism, Rappor):
         places = bloom_places(mechanism, values).reshape(len(values), cohorts, -1)
-        channel = mechanism.chain.channel
     else:
         places = (sketch_buckets(mechanism, values) + bits * np.arange(cohorts))[:, :, None]
-        channel = mechanism.channel
     np.add.at(ones, places, np.broadcast_to(split[:, :, None], places.shape))
-    reports = split.sum(axis=0)
-    own = ones[:-1].reshape(cohorts, bits)
-    seen = chance.binomial(own, float(channel.p))
-    seen += chance.binomial(reports[:, None] - own, float(channel.q))
-    return np.column_stack([reports, seen]).reshape(-1)
+    return ones[:-1].reshape(cohorts, bits), split.sum(axis=0)
 
 
 Law = Callable[[Any, Sequence[Any], Counts, np.random.Generator], Counts]

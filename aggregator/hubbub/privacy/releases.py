@@ -26,11 +26,12 @@ import numpy as np
 import opendp.prelude as dp
 
 from hubbub.analysis.answer import range_labels
-from hubbub.analysis.distribution import unbiased
+from hubbub.analysis.distribution import spread, unbiased
+from hubbub.analysis.figures import chosen_by, tier_scales
 from hubbub.analysis.intervals import Floats, interval
 from hubbub.catalog import Release
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import AnyMechanism, Totals
+from hubbub.mechanisms import AnyMechanism, Memoized, Totals
 from hubbub.mechanisms.buckets import BucketFlips
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
@@ -172,7 +173,11 @@ def _noisy(
     if isinstance(mechanism, OneBitMean | PiecewiseMean):
         local = np.array([max(mechanism.variance(x * reports, reports) for x in (0, 0.5, 1))])
     elif isinstance(mechanism, SquareWave):
-        local = unbiased(mechanism, _even(mechanism, reports))[1] ** 2
+        # Where totals say little of a bucket, no less than of an even distribution.
+        even = unbiased(mechanism, _even(mechanism, reports))[1] ** 2
+        local = np.maximum(spread(mechanism, whole + noise, reports), even)
+    if isinstance(mechanism, Memoized):
+        local = local * reports_each  # lies that one device repeats add up, as in a query
     if place is not None and len(estimates) > 1:
         at = slice(place, place + 1)
         return estimates[at], local[at], noises[at]
@@ -224,12 +229,11 @@ def _sigma(l2: float, epsilon: float, delta: float) -> float:
 def _together(
     figures: Sequence[tuple[Floats, Floats, Floats]], reports: Sequence[int]
 ) -> tuple[Floats, Floats, Floats]:
-    """Of tiers, weighted by inverse variance, as answers are."""
+    """Of tiers, weighted by inverse variance, with who chose which tier, as answers are."""
     if len(figures) == 1:
         return figures[0]
-    numbers = np.array(reports, dtype=np.float64)
-    precise = numbers**2 / np.array([(local + noise).mean() for _, local, noise in figures])
-    scales = precise / precise.sum() * numbers.sum() / numbers
+    scales = tier_scales([(local + noise).mean() for _, local, noise in figures], reports)
     estimates = scales @ np.array([values for values, _, _ in figures])
-    local = scales**2 @ np.array([each for _, each, _ in figures])
+    coins = scales**2 @ np.array([each for _, each, _ in figures])
+    local = coins + chosen_by(scales, reports, estimates)
     return estimates, local, scales**2 @ np.array([noise for _, _, noise in figures])

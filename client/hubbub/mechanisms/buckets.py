@@ -69,6 +69,10 @@ class BucketFlips:
         object.__setattr__(self, "range", Range(self.low, self.high))
         object.__setattr__(self, "layout", Samples(self.buckets, self.sampled))
 
+    @property
+    def permanent_groups(self) -> int:
+        return comb(self.buckets, self.sampled)
+
     def privacy_loss(self) -> float:
         return log_at_least(self.lie.complement.exact / self.lie.exact, 2)
 

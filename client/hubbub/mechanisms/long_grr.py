@@ -48,6 +48,7 @@ class LongitudinalGrr:
     )
 
     groups: ClassVar[int] = 1
+    permanent_groups: ClassVar[int] = 1
     check = pure.check
     permanent_key = pure.permanent_key
     row = pure.row

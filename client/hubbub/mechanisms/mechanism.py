@@ -138,6 +138,11 @@ class Memoized(Protocol):
         """As `randomize`, with the permanent coins from `memo` and the others from `source`."""
         ...
 
+    @property
+    def permanent_groups(self) -> int:
+        """How many kinds of devices reports tell apart for life, by a permanent coin they show."""
+        ...
+
     def permanent_loss(self) -> float:
         """The most that any number of reports of one value can say, in nats, rounded up."""
         ...

@@ -70,6 +70,10 @@ class Rappor:
     def groups(self) -> int:
         return self.cohorts
 
+    @property
+    def permanent_groups(self) -> int:
+        return self.cohorts
+
     def privacy_loss(self) -> float:
         return self.chain.loss(self.hashes)
 

@@ -42,6 +42,7 @@ class BasicRappor:
     )
 
     groups: ClassVar[int] = 1
+    permanent_groups: ClassVar[int] = 1
     check = pure.check
     permanent_key = pure.permanent_key
     row = pure.row

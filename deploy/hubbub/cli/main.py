@@ -22,6 +22,7 @@ _COMMANDS: Final = {
     "catalog": "catalog_commands",
     "keys": "key_commands",
     "plan": "plan_commands",
+    "simulate": "simulate_command",
     "privacy": "privacy_commands",
     "audit": "audit_commands",
     "query": "query_commands",

@@ -101,18 +101,22 @@ def _show(rows: list[tuple[str | int, ...]]) -> None:
 
 def _summary(names: list[str], decoded: Decoded, reports: int, rate: float) -> None:
     """What the whole decode says, on standard error: results in a pipe stay results."""
-    others, error = (amount / reports for amount in decoded.others)
-    misfit, chance = decoded.misfit
     detected = int(decoded.detected.sum())
-    unlikely = (
-        ": something that is no candidate shares bits with them" if chance < _UNLIKELY else ""
-    )
     first = (
         f"{reports:,} reports, {len(names):,} candidates, {detected:,} detected at a false "
-        f"discovery rate of {rate:.0%}; not explained by any candidate: {others:.1%} of the "
-        f"reports (standard error {error:.1%}); misfit {misfit:.2f}, where 1 is expected "
-        f"(p {chance:.2g}){unlikely}"
+        f"discovery rate of {rate:.0%}; not explained by any candidate: "
     )
+    if decoded.others and decoded.misfit:
+        others, error = (amount / reports for amount in decoded.others)
+        misfit, chance = decoded.misfit
+        first += (
+            f"{others:.1%} of the reports (standard error {error:.1%}); misfit {misfit:.2f}, "
+            f"where 1 is expected (p {chance:.2g})"
+        )
+        if chance < _UNLIKELY:
+            first += ": something that is no candidate shares bits with them"
+    else:
+        first += "unknown, since candidates are too many for these bits to tell"
     lines = [first] + [
         "set the same bits in every cohort, so each has the figures of all together: "
         + ", ".join(f'"{names[index]}"' for index in group)

@@ -106,8 +106,9 @@ class Estimated:
     updated: when the last report was counted. kind: values, ranges or mean.
     plausibility: an upper bound on the chance that honest reports alone lie so far from what they
     can be; 1 is unremarkable. findings: what is off, where that is below one in a million.
-    others, misfit: of strings, how many reports hold one that is no candidate; and the chance that
-    totals lie so far from the fit if that is right: near 0 it is not.
+    others, misfit: of RAPPOR strings, how many reports hold one that is no candidate; and at most
+    the chance that totals lie so far from the fit if that is right: near 0 it is not. None where
+    candidates are too many to tell.
     total: how many values there are; `values` may be a page of them.
     """
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from hubbub.aggregator.query.shelf import Shelf, added
 from hubbub.aggregator.query.span import chosen
-from hubbub.aggregator.store import Held, TotalsStore
+from hubbub.aggregator.store import Held, TotalsReader
 from hubbub.catalog import Bundle, Metric, closing_time
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import AnyMechanism, Totals
@@ -71,7 +71,7 @@ class Collected:
     def __init__(
         self,
         bundle: Bundle,
-        store: TotalsStore,
+        store: TotalsReader,
         clock: Callable[[], float] = time.time,
         clocks: Clocks | None = None,
     ) -> None:

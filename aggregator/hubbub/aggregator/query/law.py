@@ -9,7 +9,7 @@ import grpc.aio
 
 from hubbub.aggregator.query.answers import LawLine, Status
 from hubbub.aggregator.query.collected import Holding
-from hubbub.aggregator.store import TotalsStore
+from hubbub.aggregator.store import TotalsReader
 from hubbub.serving import TlsFolder, Window, balances, channel, whole
 from hubbub.wire.v1.services_pb2 import StatusRequest
 from hubbub.wire.v1.services_pb2_grpc import OperatorStub
@@ -70,7 +70,7 @@ class Shuffler:
         await self._channel.close()
 
 
-async def status(store: TotalsStore, beyond: Beyond | None) -> Status:
+async def status(store: TotalsReader, beyond: Beyond | None) -> Status:
     """The law over every window, looked at again for a second if it seems not to balance."""
     for _ in range(_TRIES):
         # The aggregator first: what is counted in between shows as still in flight, not twice.

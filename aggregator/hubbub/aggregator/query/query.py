@@ -27,7 +27,7 @@ from hubbub.aggregator.query.overview import detail, iso_time, line, shown_epoch
 from hubbub.aggregator.query.shelf import Fresh, Once
 from hubbub.aggregator.query.trends import series
 from hubbub.aggregator.query.working import Asked, Worked, work
-from hubbub.aggregator.store import TotalsStore
+from hubbub.aggregator.store import TotalsReader
 from hubbub.analysis import Top, changes, top
 from hubbub.catalog import EPOCH_SECONDS, Bundle, epoch_start
 from hubbub.errors import BadParameter
@@ -74,7 +74,7 @@ class Query:
     def __init__(
         self,
         bundle: Bundle,
-        store: TotalsStore,
+        store: TotalsReader,
         beyond: Beyond | None = None,
         clock: Callable[[], float] = time.time,
         stages: Stages | None = None,

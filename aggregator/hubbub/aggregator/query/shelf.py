@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
-from hubbub.aggregator.store import Held, Integers, TotalsStore
+from hubbub.aggregator.store import Held, Integers, TotalsReader
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.serving import Window
@@ -123,7 +123,7 @@ def _begun(work: Coroutine[Any, Any, Kept]) -> "asyncio.Task[Kept]":
 class Shelf:
     """Reads windows of a store. Every method raises StoreUnavailable without Redis."""
 
-    def __init__(self, store: TotalsStore, most_bytes: int = _MOST_BYTES) -> None:
+    def __init__(self, store: TotalsReader, most_bytes: int = _MOST_BYTES) -> None:
         self._store = store
         self._recent: Recent[Window, Held] = Recent(most_bytes)
         self._counting: dict[frozenset[str], Fresh[Mapping[Window, int]]] = {}

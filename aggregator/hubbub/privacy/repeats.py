@@ -1,0 +1,100 @@
+"""Totals of the same devices over several epochs, drawn from their exact law.
+
+Without a permanent response epochs are independent. With one, what was drawn once for life is drawn
+once here, and only the fresh step over it for every epoch: of a bit, how many devices hold a
+permanent 1; of an index, how many hold each permanent one. `buckets` has no fresh step: its devices
+say the same again.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import AnyMechanism, Memoized, Rappor, Totals
+from hubbub.mechanisms.buckets import BucketFlips
+from hubbub.mechanisms.long_grr import LongitudinalGrr
+from hubbub.mechanisms.long_unary import LongitudinalUnary
+from hubbub.mechanisms.rappor_basic import BasicRappor
+from hubbub.privacy.draws import Counts, bits_held, cohorts_held, draw, named
+
+__all__ = ["draw_epochs"]
+
+_HALF: Final = 0.5
+
+
+def draw_epochs(
+    mechanism: AnyMechanism,
+    values: Sequence[Any],
+    counts: Sequence[int],
+    epochs: int,
+    chance: np.random.Generator,
+) -> Iterator[Totals]:
+    """Per epoch the totals of counts[i] devices that hold values[i] and report once.
+
+    Raises:
+        BadParameter: too much to draw, or a permanent step that has no law here.
+    """
+    one: Callable[[], Totals] = partial(draw, mechanism, values, counts, chance)
+    if epochs > 1 and isinstance(mechanism, Memoized):
+        one = _again(mechanism, values, np.array(counts, dtype=np.int64), chance)
+    for _ in range(epochs):
+        yield one()
+
+
+def _again(
+    mechanism: Any,  # noqa: ANN401 any that is memoized
+    values: Sequence[Any],
+    held: Counts,
+    chance: np.random.Generator,
+) -> Callable[[], Totals]:
+    """Draws what is permanent; what it answers draws one epoch's totals from that."""
+    reports = int(held.sum())
+    match mechanism:
+        case BucketFlips():
+            same = draw(mechanism, values, held.tolist(), chance)
+            return lambda: same
+        case LongitudinalGrr():
+            others = mechanism.categories - 1
+            forever, fresh = (
+                float(keep.complement.exact) / others
+                for keep in (mechanism.permanent, mechanism.fresh)
+            )
+            permanent = named(bits_held(mechanism, values, held), forever, chance)
+            return lambda: Totals(named(permanent, fresh, chance).tolist(), reports)
+        case LongitudinalUnary() | BasicRappor():
+            ones = _bits(mechanism, bits_held(mechanism, values, held), held.sum(), chance)
+            return lambda: Totals(ones().tolist(), reports)
+        case Rappor():
+            own, sizes = cohorts_held(mechanism, values, held, chance)
+            seen = _bits(mechanism, own, sizes[:, None], chance)
+            return lambda: Totals(np.column_stack([sizes, seen()]).reshape(-1).tolist(), reports)
+        case _:
+            raise BadParameter(f"{mechanism.NAME} cannot be drawn over several epochs")
+
+
+def _bits(
+    mechanism: LongitudinalUnary | BasicRappor | Rappor,
+    own: Counts,
+    reports: "Counts | np.int64",
+    chance: np.random.Generator,
+) -> Callable[[], Counts]:
+    """Of how many reports each bit is sent as 1, anew at every call; `own`: of how many it is 1."""
+    if isinstance(mechanism, LongitudinalUnary):
+        stay, rise = _HALF, float(mechanism.rare.exact)
+        low = float(mechanism.flip.exact)
+        high = 1 - low
+    else:
+        rise = float(mechanism.chain.flip.exact)
+        stay = 1 - rise
+        high = float(mechanism.chain.one_after_one.exact)
+        low = float(mechanism.chain.one_after_zero.exact)
+    permanent = chance.binomial(own, stay) + chance.binomial(reports - own, rise)
+
+    def ones() -> Counts:
+        sent: Counts = chance.binomial(permanent, high)
+        return sent + chance.binomial(reports - permanent, low)
+
+    return ones

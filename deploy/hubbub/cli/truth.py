@@ -1,0 +1,129 @@
+"""The truth that a rehearsal begins with: a file of values that people hold, and how many do."""
+
+import csv
+import gzip
+import io
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.catalog import Metric
+from hubbub.errors import BadParameter, ValueOutOfDomain
+
+__all__ = ["Truth", "read_truth"]
+
+_MOST_PEOPLE: Final = 10**12
+# Each is drawn by its own law; of a range, numbers of one bucket have the same.
+_MOST_NUMBERS: Final = 10_000
+# As many as may be looked for in a minute.
+_MOST_STRINGS: Final = 100_000
+_HEADS: Final = (["value"], ["value", "count"])
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Values as the metric's mechanism takes them, each once, with how many people hold it.
+
+    names: as the file writes them.
+    """
+
+    names: tuple[str, ...]
+    codes: tuple[Any, ...]
+    counts: tuple[int, ...]
+
+    @property
+    def people(self) -> int:
+        """How many in all."""
+        return sum(self.counts)
+
+
+def read_truth(path: Path, metric: Metric) -> Truth:
+    """A CSV file, plain or .gz: a person's value a line, or `value,count`; a head is passed over.
+
+    Raises:
+        BadParameter: it cannot be read; a line is neither, or its value is not one of the metric's.
+            The message names the line, not what is in it.
+    """
+    code, held = _coder(metric), Counter[Any]()
+    names: dict[Any, str] = {}
+    for number, (text, count) in _lines(path):
+        try:
+            value = code(text)
+        except (ValueOutOfDomain, ValueError) as error:
+            raise BadParameter(
+                f"--values {path}: line {number}: its value is not one of metric "
+                f'"{metric.name}"; correct it, or the catalog'
+            ) from error
+        names.setdefault(value, text)
+        held[value] += count
+    people = sum(held.values())
+    if not 1 <= people <= _MOST_PEOPLE:
+        raise BadParameter(f"--values {path}: {people:,} people; give 1 to {_MOST_PEOPLE:,}")
+    if len(held) > _MOST_STRINGS and metric.values is None:
+        raise BadParameter(
+            f"--values {path}: {len(held):,} different values; keep the {_MOST_STRINGS:,} most "
+            "frequent"
+        )
+    if metric.randomizer.VALUES == "numbers" and len(held) > _MOST_NUMBERS:
+        raise BadParameter(
+            f"--values {path}: {len(held):,} different numbers; round them to {_MOST_NUMBERS:,} "
+            "or fewer"
+        )
+    return Truth(tuple(names[value] for value in held), tuple(held), tuple(held.values()))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, tuple[str, int]]]:
+    """Line numbers, with value and count."""
+    rows = _rows(path)
+    for number, row in rows:
+        if number == 1 and [cell.strip().lower() for cell in row] in _HEADS:
+            continue
+        if not row:
+            continue
+        match row:
+            case [value]:
+                yield number, (value, 1)
+            case [value, count] if count.strip().isdecimal() and len(count) <= len(
+                str(_MOST_PEOPLE)
+            ):
+                yield number, (value, int(count))
+            case _:
+                raise BadParameter(
+                    f"--values {path}: line {number}: write a value, or a value and a whole "
+                    "number of people that hold it, from 0 on"
+                )
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
+    try:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        for row in reader:
+            yield reader.line_num, row
+    except (OSError, EOFError, UnicodeDecodeError, ValueError, zlib.error, csv.Error) as error:
+        raise BadParameter(f"--values {path}: cannot be read as CSV: {error}") from error
+
+
+def _coder(metric: Metric) -> Callable[[str], Any]:
+    """From a cell of the file to the mechanism's own value."""
+    mechanism: Any = metric.randomizer
+    if mechanism.VALUES != "numbers":
+        return metric.code
+
+    def number(text: str) -> float:
+        value = float(text)
+        if not isfinite(value):
+            raise ValueError("not a number")
+        metric.code(value)
+        if not hasattr(mechanism, "edges"):
+            return value
+        edges = mechanism.edges()
+        bucket: int = mechanism.range.bucket(value, mechanism.buckets)
+        return float((edges[bucket] + edges[bucket + 1]) / 2)
+
+    return number

@@ -1,0 +1,187 @@
+"""`hubbub simulate`: a rehearsal on known values; the answers are those of every face."""
+
+import gzip
+import json
+import subprocess
+import sys
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Z = 4.9
+
+ENTRY = """
+[metrics.{name}]
+description = "a metric"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "{mechanism}"
+{more}
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
+"""
+LISTED = 'values = ["a", "b", "c", "d"]'
+METRICS = (
+    ("theme", "unary.oue", f"epsilon = 1.0\n{LISTED}"),
+    ("kept", "long.grr", f"epsilon = 1.0\npermanent_epsilon = 2.0\n{LISTED}"),
+    ("some", "grr", f"epsilon = 1.0\n{LISTED}\nsampling = 0.5"),
+    ("some_kept", "long.grr", f"epsilon = 1.0\npermanent_epsilon = 2.0\n{LISTED}\nsampling = 0.5"),
+    ("page", "cms", 'epsilon = 2.0\ndomain = "string"\nhashes = 16\nwidth = 64'),
+    ("size", "mean.one_bit", 'epsilon = 1.0\ndomain = "number"\nlow = 0\nhigh = 10'),
+    ("ages", "wave", 'epsilon = 2.0\ndomain = "number"\nlow = 0\nhigh = 10\nbuckets = 5'),
+)
+CATALOG = 'shuffler = "localhost:7070"\n' + "".join(
+    ENTRY.format(name=name, mechanism=mechanism, more=more) for name, mechanism, more in METRICS
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    return tmp_path
+
+
+def _simulate(folder: Path, metric: str, truth: str | bytes, *more: str) -> Any:
+    file = folder / ("truth.csv.gz" if isinstance(truth, bytes) else "truth.csv")
+    file.write_bytes(truth if isinstance(truth, bytes) else truth.encode())
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    done = subprocess.run(
+        [sys.executable, "-m", "hubbub.cli", "simulate", metric, "--values", file.name, *more],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    return done
+
+
+def _document(folder: Path, metric: str, truth: str | bytes, *more: str) -> Any:
+    done = _simulate(folder, metric, truth, "--json", *more)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def _covered(document: Any) -> tuple[int, int]:
+    rows = [row for run in document["runs"] for row in run["values"]]
+    return sum(row["low"] <= row["true"] <= row["high"] for row in rows), len(rows)
+
+
+@pytest.mark.parametrize(
+    ("metric", "truth", "more"),
+    [
+        ("theme", "value,count\na,5000\nb,3000\nc,40\n", ["--epochs", "2"]),
+        ("theme", "a\n" * 3000 + "b\n" * 1500, []),
+        ("theme", gzip.compress(b"a,5000\nb,3000\n"), ["--reports", "20000"]),
+        ("kept", "a,5000\nb,3000\n", ["--epochs", "3"]),
+        ("some", "a,5000\nb,3000\n", ["--epochs", "3"]),
+        ("page", "a.example,9000\nb.example,2000\n", []),
+        ("size", "value\n" + "1\n2.5\n" * 1500 + "9\n" * 1000, []),
+        ("ages", "0.5,3000\n4.5,2000\n9.9,1000\n", []),
+    ],
+    ids=[
+        "epochs",
+        "a person a line",
+        "gz, drawn",
+        "memoized",
+        "sampled",
+        "strings",
+        "mean",
+        "wave",
+    ],
+)
+def test_intervals_hold_the_truth_as_often_as_they_say(
+    folder: Path, metric: str, truth: str | bytes, more: list[str]
+) -> None:
+    document = _document(folder, metric, truth, "--runs", "60", "--seed", "5", *more)
+    held, rows = _covered(document)
+    # Values of one run vary together: a run counts as one of its rows at least.
+    assert held / rows >= 0.95 - Z * sqrt(0.95 * 0.05 / 60)
+    assert document["summary"]["coverage"] == pytest.approx(held / rows)
+    assert all(any(row["shown"] for row in run["values"]) for run in document["runs"])
+
+
+def test_a_run_tells_what_is_true_of_those_who_reported(folder: Path) -> None:
+    document = _document(folder, "theme", "a,500\nb,300\n", "--runs", "2", "--epochs", "3")
+    for run in document["runs"]:
+        assert run["reports"] == 2400
+        assert {row["value"]: row["true"] for row in run["values"]} == {
+            "a": 1500,
+            "b": 900,
+            "c": 0,
+            "d": 0,
+        }
+    assert document["people"] == 800
+
+
+def test_a_seed_repeats_a_rehearsal_and_none_does_not(folder: Path) -> None:
+    once, again, other = (
+        _document(folder, "theme", "a,500\nb,300\n", "--runs", "2", *seed)["runs"]
+        for seed in (["--seed", "7"], ["--seed", "7"], [])
+    )
+    assert once == again
+    assert once != other
+
+
+def test_people_see_a_table_with_the_truth_beside_the_answers(folder: Path) -> None:
+    done = _simulate(folder, "theme", "a,5000\nb,3000\n", "--runs", "20", "--seed", "1")
+    assert done.returncode == 0
+    for said in ("5,000", "intervals that hold the truth", "flagged though nobody", "20 runs in"):
+        assert said in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("metric", "truth", "more", "said"),
+    [
+        ("theme", "a,1\nsecret,2\n", [], "line 2: its value is not one of metric"),
+        ("theme", "a,-4\n", [], "line 1: write a value, or a value and a whole number"),
+        ("theme", "a,4.5\n", [], "line 1: write a value"),
+        ("theme", "a,1,2\n", [], "line 1: write a value"),
+        ("theme", "a," + "9" * 400 + "\n", [], "line 1: write a value"),
+        ("theme", "", [], "0 people"),
+        ("theme", "value,count\n", [], "0 people"),
+        ("theme", 'a,1\n"b', [], "cannot be read as CSV"),
+        ("theme", b"\x1f\x8b\x08\x00broken", [], "cannot be read as CSV"),
+        ("theme", "a,20\n", [], "below its minimum batch of 100"),
+        ("size", "1\nnan\n", [], "line 2: its value is not one of"),
+        ("size", "11\n", [], "line 1: its value is not one of"),
+        ("size", "".join(f"{i / 10**5}\n" for i in range(20_000)), [], "different numbers; round"),
+        ("nope", "a\n", [], 'metric "nope" is not in metrics.toml; it has ages, kept'),
+        ("theme", "a,500\n", ["--runs", "0"], "--runs 0 is outside [1, 100000]"),
+        ("theme", "a,500\n", ["--epochs", "0"], "--epochs 0 is outside"),
+        ("theme", "a,500\n", ["--reports", "-3"], "--reports -3 is outside"),
+        ("theme", "a,500\n", ["--seed", "-3"], "--seed -3 is below 0"),
+        ("theme", "a,500\n", ["--confidence", "1"], "confidence 1.0 is outside (0, 1)"),
+        ("some_kept", "a,500\n", ["--epochs", "2"], "rehearsed over one epoch"),
+    ],
+)
+def test_what_is_wrong_is_named_in_one_line(
+    folder: Path, metric: str, truth: str | bytes, more: list[str], said: str
+) -> None:
+    done = _simulate(folder, metric, truth, *more)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "secret" not in done.stderr
+
+
+def test_a_file_that_is_not_there_is_named(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hubbub.cli", "simulate", "theme", "--values", "none.csv"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "--values none.csv: cannot be read" in done.stderr) == (2, True)
+
+
+def test_a_million_strings_are_too_many(folder: Path) -> None:
+    truth = gzip.compress("".join(f"{n:x}.example\n" for n in range(10**6)).encode(), 1)
+    done = _simulate(folder, "page", truth, "--runs", "1", "--json")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "1,000,000 different values; keep the 100,000 most frequent" in done.stderr
