@@ -14,7 +14,8 @@ from scipy.stats import binom
 
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Rappor, build
-from hubbub.privacy.amplification import amplified, amplified_of, closed_form, delta_at
+from hubbub.privacy.amplification import amplified, closed_form, delta_at
+from hubbub.privacy.crowd import amplified_of
 from hubbub.privacy.replay import distribution
 
 GRID = [

@@ -24,7 +24,7 @@ from hubbub.cli.remote import law
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
 from hubbub.client.testing import coins
 from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
-from hubbub.privacy.amplification import amplified_of
+from hubbub.privacy.crowd import amplified_of
 from hubbub.serving import TlsFolder, balances, whole
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest, SubmitResponse

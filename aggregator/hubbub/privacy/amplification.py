@@ -26,7 +26,7 @@ Tightened (2023), mended as said; closed form: Feldman, McMillan, Talwar, Hiding
 (FOCS 2021), theorem 3.1.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp, expm1, floor, inf, log, sqrt
 from typing import Final
@@ -37,7 +37,6 @@ from scipy.stats import binom
 from hubbub.analysis.estimate import Integers
 from hubbub.analysis.intervals import Floats
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import AnyMechanism, Memoized
 from hubbub.mechanisms.probability import MAX_EPSILON
 
 __all__ = [
@@ -87,22 +86,6 @@ class Amplified:
     total_variation: float
     method: str
     closed_form: float
-
-
-def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) -> Amplified:
-    """The central guarantee of one report of this mechanism in a batch of so many.
-
-    What a device draws once for life and shows in every report (RAPPOR's cohort, which buckets are
-    asked about) may be known of one person: then only reports that show the same hide theirs. How
-    many those are is chance; half of `delta` is for fewer than are reckoned with.
-    """
-    if isinstance(mechanism, Memoized) and (groups := mechanism.permanent_groups) > 1:
-        # Down: rounding may not promise one report too many.
-        others = int(binom.ppf(delta / 2 * (1 - 1e-6), reports - 1, 1 / groups))
-        found = amplified(mechanism.privacy_loss(), 1 + max(0, others), delta / 2)
-        return replace(found, delta=delta, reports=reports)
-    variation = float(mechanism.total_variation()) * (1 + 2**-50)
-    return amplified(mechanism.privacy_loss(), reports, delta, min(variation, 1.0))
 
 
 @lru_cache(maxsize=4096)

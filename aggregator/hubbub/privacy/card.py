@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from math import exp, isfinite, tanh
 
 from hubbub.catalog import SPANS, Catalog, Metric, exposure, unchanged_exposure
-from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified_of
+from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified
 from hubbub.privacy.composition import sampled
+from hubbub.privacy.crowd import amplified_of
 
 __all__ = ["Card", "MetricCard", "card", "meaning", "metric_card", "most_certain", "most_moved"]
 

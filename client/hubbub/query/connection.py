@@ -1,7 +1,6 @@
 """A connection to an aggregator's HTTP face."""
 
 import json
-import re
 import ssl
 import urllib.error
 import urllib.parse
@@ -13,15 +12,11 @@ from typing import Any, Final
 
 from hubbub.errors import HubbubError, ServiceUnavailable
 from hubbub.query.answer import Answer, Question
+from hubbub.query.authority import authority_in
 
 __all__ = ["Connection", "connect"]
 
 _PAGE: Final = 10_000
-_BLOCK: Final = re.compile(
-    r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL | re.ASCII
-)
-# What `hubbub keys tls` calls the authorities of roles that do not answer over HTTP.
-_OTHERS: Final = tuple(f"hubbub {role} authority" for role in ("shuffler", "redis", "analyst"))
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 Document = dict[str, Any]
 # What JSON of another shape than an answer's makes of whoever reads it.
@@ -65,31 +60,11 @@ def connect(
         handlers.append(urllib.request.ProxyHandler({}))
     if parts.scheme == "https":
         context = ssl.create_default_context(
-            cadata=None if authority is None else _authority(Path(authority))
+            cadata=None if authority is None else authority_in(Path(authority))
         )
         handlers.append(urllib.request.HTTPSHandler(context=context))
     opener = urllib.request.build_opener(*handlers)
     return Connection(url.rstrip("/"), token, opener, timeout_seconds)
-
-
-def _authority(path: Path) -> str:
-    """Of the authorities in a file all but those of other roles than the aggregator."""
-    try:
-        blocks = _BLOCK.findall(path.read_text(encoding="ascii", errors="replace"))
-        wanted = [block for block in blocks if _subject(block) not in _OTHERS]
-    except (OSError, ssl.SSLError, ValueError) as error:
-        raise ServiceUnavailable(f"{path}: cannot be read as certificates: {error}") from error
-    if not wanted:
-        raise ServiceUnavailable(f"{path}: has no authority of the aggregator; give ca.pem")
-    return "\n".join(wanted)
-
-
-def _subject(block: str) -> str:
-    """What an authority is called."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(cadata=block)
-    names: Any = [told["subject"] for told in context.get_ca_certs()]
-    return next((v for name in names for part in name for k, v in part if k == "commonName"), "")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -16,7 +16,8 @@ from hubbub.analysis import (
 from hubbub.catalog import Bundle
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
-from hubbub.privacy.amplification import Amplified, amplified_of
+from hubbub.privacy.amplification import Amplified
+from hubbub.privacy.crowd import amplified_of
 from hubbub.serving import Window
 
 __all__ = ["Asked", "Worked", "work"]
