@@ -44,7 +44,6 @@ __all__ = [
     "DELTA",
     "Amplified",
     "amplified",
-    "amplified_of",
     "closed_form",
     "delta_at",
 ]

@@ -1,4 +1,4 @@
-"""The crowd: of a shuffled batch, the reports that hide a mechanism's own, and what they give it."""
+"""The crowd: which reports of a shuffled batch hide a mechanism's own, and what they give it."""
 
 from dataclasses import replace
 
