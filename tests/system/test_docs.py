@@ -82,12 +82,34 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert (path.parent / target).exists(), target
 
 
-def test_every_test_that_the_threat_model_names_is_there() -> None:
+@pytest.mark.parametrize("page", ["threat-model.md", "promises.md"])
+def test_every_test_that_a_page_of_promises_names_is_there(page: str) -> None:
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
-    named = re.findall(r"`(test_\w+)`", (ROOT / "docs" / "threat-model.md").read_text())
+    named = re.findall(r"`(test_\w+)`", (ROOT / "docs" / page).read_text())
     assert len(named) > 25
     for name in named:
         assert f"def {name}(" in tests, name
+
+
+def _table(page: str, heading: str) -> list[str]:
+    """The first cells of the table under a heading, but for that of its head."""
+    text = (ROOT / "docs" / page).read_text()
+    part = text.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return [row[1] for row in re.finditer(r"^\| (.*?) \| ", part, re.MULTILINE)][1:]
+
+
+@pytest.mark.parametrize(
+    ("page", "heading", "shown"),
+    [
+        ("client.md", "What happens when", "The client: what happens when"),
+        ("operate.md", "What is promised, and when", "The services: what is promised, and when"),
+        ("operate.md", "Limits", "The services: limits"),
+    ],
+)
+def test_no_promise_is_without_its_test(page: str, heading: str, shown: str) -> None:
+    promised = _table(page, heading)
+    assert len(promised) > 5
+    assert promised == _table("promises.md", shown)
 
 
 def test_every_command_that_the_readme_types_is_one() -> None:

@@ -1,0 +1,70 @@
+"""A program that ends without a word: what it queued is sent, or waits for the next start."""
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import grpc
+
+from hubbub.client import Client
+from hubbub.client.testing import FakeServer
+from tests.unit.bundles import Signed
+from tests.waiting import HANG_SECONDS, eventually
+
+PROGRAM = """
+import sys
+import grpc
+
+from hubbub.client import Client
+
+bundle, folder, shuffler = sys.argv[1:]
+client = Client.from_bundle(
+    bundle, state_dir=folder, shuffler=shuffler, insecure=True, hold_seconds=3600
+)
+print(client.report("theme", "dark").value)
+"""
+
+
+def _run(signed: Signed, folder: Path, shuffler: str) -> str:
+    """A program that reports once, and ends; it ends, whoever does not answer."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(signed.path), str(folder), shuffler],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_a_program_that_ends_sends_what_it_can(signed: Signed, tmp_path: Path) -> None:
+    """It has two seconds for it, which a busy machine may need to load gRPC: then another tries."""
+    folders = (tmp_path / str(number) for number in itertools.count())
+    with FakeServer() as server:
+
+        def sent() -> bool:
+            assert _run(signed, next(folders), server.address) == "queued"
+            return bool(server.received)
+
+        eventually(sent)
+
+
+def test_a_program_that_ends_leaves_the_rest_to_the_next_start(
+    signed: Signed, tmp_path: Path
+) -> None:
+    with FakeServer() as server:
+        server.failing = grpc.StatusCode.UNAVAILABLE
+        assert _run(signed, tmp_path / "state", server.address) == "queued"
+        assert not server.received
+        server.failing = None
+        client = Client.from_bundle(
+            signed.path,
+            state_dir=tmp_path / "state",
+            shuffler=server.address,
+            insecure=True,
+            hold_seconds=3600,
+        )
+        assert client.waiting == 1
+        assert client.flush(HANG_SECONDS)
+        client.close()
+        assert len({report.sealed for report in server.received}) == 1
