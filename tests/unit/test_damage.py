@@ -192,6 +192,15 @@ def test_a_ledger_that_says_less_than_was_spent_is_set_aside(reported: Device) -
     assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
 
 
+def test_a_ledger_without_its_sum_is_set_aside(reported: Device) -> None:
+    """Only version 0.1 wrote none, and it named no moments."""
+    _damaged_rows(reported, "DELETE FROM ledger WHERE metric = 'theme'")
+    _damaged_rows(reported, "DELETE FROM meta WHERE name = 'sum'")
+    client = reported.start()
+    assert client.ledger().counts["state_damaged"] == 1
+    assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
+
+
 @pytest.mark.parametrize(
     "name", ["secret", "state", "commits", "head", "witnessed", "generation", "preference", "since"]
 )

@@ -70,11 +70,13 @@ def bring_up(rows: Rows) -> None:
 def check(rows: Rows) -> None:
     """Find damage that SQLite does not see. Raises Damaged.
 
-    Version 0.1 makes no sum, and leaves one behind that was made before it changed something.
+    Version 0.1 makes neither sum nor head, and leaves behind a sum that was made before it changed
+    something.
     """
     consent = standing(rows).consent
     commits, told = _sealed(rows)
-    if commits == str(meta(rows, "commits")) and told != _sum(rows):
+    lost = not told and meta(rows, "head") is not None
+    if lost or (commits == str(meta(rows, "commits")) and told != _sum(rows)):
         raise Damaged("the sum of the ledger is another; give a new state_dir", consent)
 
 
