@@ -31,10 +31,12 @@ _EVERY: Final = Range(epochs="all")
 class Plan:
     """What is rehearsed: who reports in how many epochs, and what is asked.
 
+    bundle: one that has the metric.
     reports: how many people, drawn from the truth as from a population; None for those of the file.
     candidates: strings to look for beside those of the file.
     """
 
+    bundle: Bundle
     metric: Metric
     truth: Truth
     epochs: int = 1
@@ -129,8 +131,7 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
 async def _answered(plan: Plan, drawn: _Drawn) -> tuple[Estimated, set[str]]:
     """What every face would say, and which values its top list would show."""
     metric = plan.metric
-    bundle = Bundle({metric.name: metric}, (), "", None, {})
-    query = Query(bundle, drawn, clock=lambda: 0.0)
+    query = Query(plan.bundle, drawn, clock=lambda: 0.0)
     strings: tuple[str, ...] = ()
     if metric.randomizer.VALUES == "strings":
         strings = tuple(dict.fromkeys((*plan.truth.codes, *plan.candidates)))

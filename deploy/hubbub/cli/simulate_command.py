@@ -9,7 +9,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.catalog import Metric, read_catalog
+from hubbub.catalog import Bundle, read_catalog
 from hubbub.cli.asking import read_candidates
 from hubbub.cli.rehearsal import Plan, Run, rehearse
 from hubbub.cli.show import progress, say, table
@@ -77,8 +77,10 @@ def _simulate(given: argparse.Namespace) -> int:
             raise BadParameter(f"--{option} {number} is outside [1, {most}]")
     if given.seed is not None and given.seed < 0:
         raise BadParameter(f"--seed {given.seed} is below 0")
+    bundle = _bundle(given.catalog, given.metric)
     plan = Plan(
-        metric := _metric(given.catalog, given.metric),
+        bundle,
+        metric := bundle.metric(given.metric),
         read_truth(given.values, metric),
         given.epochs,
         given.reports,
@@ -102,13 +104,14 @@ def _simulate(given: argparse.Namespace) -> int:
     return 0
 
 
-def _metric(catalog: Path, name: str) -> Metric:
-    metrics = read_catalog(catalog).metrics
-    if name not in metrics:
+def _bundle(path: Path, name: str) -> Bundle:
+    """What would be built of a catalog, as far as one of its metrics is asked about."""
+    catalog = read_catalog(path)
+    if name not in catalog.metrics:
         raise UnknownMetric(
-            f'metric "{name[:60]}" is not in {catalog}; it has {", ".join(sorted(metrics))}'
+            f'metric "{name[:60]}" is not in {path}; it has {", ".join(sorted(catalog.metrics))}'
         )
-    return metrics[name]
+    return Bundle({name: catalog.metrics[name]}, (), catalog.shuffler, None, {})
 
 
 def _watched(runs: Iterable[Run], total: int) -> Iterator[Run]:
