@@ -19,6 +19,11 @@ FILES = sorted(
 PACED = {
     "client/hubbub/client/testing/fake_server.py": "hangs for as long as its user says",
     "tests/fuzz/__main__.py": "tells how many inputs a second it tried",
+    "tests/faces/test_lines.py": "requests that come in drops, and pauses between them",
+    "tests/integration/test_answers.py": "looks at a batch for as long as it is on its way",
+    "tests/integration/test_counting.py": "honest reports come between those of a flood",
+    "tests/integration/test_guards.py": "a request that comes in drops",
+    "tests/integration/test_slow_calls.py": "messages that come in drops",
     "tests/integration/test_mixer.py": "a slow aggregator; and loops that get into their stride",
     "tests/moment.py": "lets midnight pass",
     "tests/system/chaos/__main__.py": "tells how long it took",
@@ -27,8 +32,13 @@ PACED = {
     "tests/system/chaos/faults.py": "faults last for a while",
     "tests/system/chaos/house.py": "looks for what has ended",
     "tests/system/chaos/line.py": "a slow line",
+    "tests/system/soak/__main__.py": "goes on for so long, and looks now and then",
+    "tests/system/soak/devices.py": "report at times set before, and tell how long it took",
+    "tests/system/soak/strangers.py": "stay for so long, and give their bytes in drops",
+    "tests/system/soak/verdict.py": "tells what never drained, where another test would fail",
     "tests/system/test_torture.py": "lets what should not leave leave, and cuts a line for a while",
     "tests/system/torture_app.py": "reports, and is killed, now and then",
+    "tests/unit/test_outliving.py": "puts a file back again and again under what runs",
     "tests/waiting.py": "the one way to wait",
 }
 # Of the ports that hubbub has unless told otherwise, these speak of containers and documents.
@@ -62,6 +72,8 @@ def _limit(called: str, call: ast.Call) -> bool:
         limits += call.args[-1:] if len(call.args) == 1 or verb == "submit" else []
     if called == "select.select":
         limits += call.args[3:]
+    if called in {"asyncio.timeout", "asyncio.wait_for"}:
+        limits += call.args[-1:]
     return any(_is_number(one) and ast.literal_eval(one) for one in limits)
 
 
@@ -158,6 +170,8 @@ def test_what_the_caller_has_set_is_forgotten() -> None:
         ("primary.wait(1, 0)", False),
         ("page.wait_for_selector('p', timeout=20_000)", True),
         ("transport.submit([], 2)", True),
+        ("asyncio.timeout(30)", True),
+        ("asyncio.wait_for(read(), 60)", True),
     ],
 )
 def test_a_limit_is_known_when_it_is_seen(code: str, *, wrong: bool) -> None:

@@ -20,6 +20,7 @@ from tests.conftest import CATALOG
 from tests.fuzz.documents import varied
 from tests.fuzz.target import Target, scratch
 from tests.unit.bundles import DAY, make_signed
+from tests.waiting import HANG_SECONDS
 
 START = 20_000 * DAY
 NOW = START + 4000.0
@@ -86,14 +87,14 @@ def use(bundle: Bundle, table: Path) -> None:
     )
     for metric in bundle.metrics.values():
         assert client.report(metric.name, _value(metric)) is not Outcome.FAILED, metric.name
-    client.flush(1.0)
+    client.flush(HANG_SECONDS)
     for payload in client.ledger().payloads:
         payload.meanings(["a.example"])
     client.prefer(0.5)
     for metric in bundle.metrics.values():
         assert client.report(metric.name, _value(metric)) is not Outcome.FAILED, metric.name
     client.disable()
-    client.close(1.0)
+    client.close(HANG_SECONDS)
 
 
 def _hold_its_promises(bundle: Bundle) -> None:

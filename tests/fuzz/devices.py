@@ -25,6 +25,7 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadPayload, BundleRefused, HubbubError, StateUnusable
 from tests.conftest import CATALOG
 from tests.unit.bundles import DAY, make_signed
+from tests.waiting import HANG_SECONDS
 
 START = 20_000 * DAY
 NOW = START + 3 * DAY + 4000.0
@@ -208,7 +209,7 @@ def _use(room: Room, device: Device, base: Base, chance: random.Random, *, trust
     names = chance.choices(list(VALUES), k=chance.choice((1, 1, 4)))
     outcomes = {name: device.report(name, VALUES[name]) for name in names}
     assert Outcome.FAILED not in outcomes.values(), "report() failed"
-    device.flush(1.0)
+    device.flush(HANG_SECONDS)
     if trusted:
         if not base.on:
             assert not started_on, "the state was damaged, and reporting is on"
@@ -218,7 +219,7 @@ def _use(room: Room, device: Device, base: Base, chance: random.Random, *, trust
             room.signed.bundle.streams[stream].epsilon for stream, _ in room.opened(device, base)
         ]
         assert max(epsilons, default=0) <= base.most, "more than the person allows"
-    device.close(1.0)
+    device.close(HANG_SECONDS)
 
 
 def _change_mind(device: Device, chance: random.Random) -> None:

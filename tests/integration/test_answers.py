@@ -20,10 +20,10 @@ from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1.services_pb2 import Refusal, SubmitResponse
 from tests.conftest import Made
 from tests.unit.bundles import DAY
+from tests.waiting import HANG_SECONDS
 
 APPLY = "/hubbub.wire.v1.Ingest/Apply"
 SUBMIT = "/hubbub.wire.v1.Shuffler/Submit"
-PATIENCE_SECONDS = 60
 ANSWERS = 90
 FLUSH_SECONDS = 0.1
 # The one status that may say that these bytes can never be taken.
@@ -64,7 +64,7 @@ def test_a_batch_stays_in_flight_until_an_answer_can_be_read(made: Made, redis_u
         await pool.live()
         loops = [asyncio.create_task(mixer.run())]
         seen = 0
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(HANG_SECONDS):
             while garbled.left >= 0 or (await pool.law())[window]["in_flight"]:
                 terms = (await pool.law())[window]
                 if garbled.left > 0:  # another garbled answer is to come: nothing is over

@@ -532,7 +532,7 @@ def test_silent_connections_to_the_metrics_keep_no_scrape_waiting(
         address = f"{'https' if secured else 'http'}://localhost:{port}/metrics"
         context = _watching(tmp_path / "tls", "analyst") if secured else None
         answer = await asyncio.to_thread(
-            urllib.request.urlopen, address, context=context, timeout=60
+            urllib.request.urlopen, address, context=context, timeout=HANG_SECONDS
         )
         assert b"hubbub_store_up 1.0" in answer.read()
         answer.close()
@@ -571,7 +571,7 @@ def test_a_connection_to_the_metrics_that_does_not_end_is_ended(
 
         dripping = asyncio.create_task(drip())
         with suppress(ConnectionError):
-            await asyncio.wait_for(reader.read(), 60)
+            await asyncio.wait_for(reader.read(), HANG_SECONDS)
         dripping.cancel()
         writer.close()
 

@@ -512,10 +512,10 @@ def test_no_face_enters_what_nobody_can_read(
 ) -> None:
     """HTTP and command line: refused, and everybody goes on."""
     url = f"http://{running[1]}/v1/releases"
-    before = len(httpx2.get(url).json()["records"])
+    before = len(web.get(url).json()["records"])
     ask = {"metric": "education_1", "query": "histogram", "purpose": "report", "by": "Eve"}
     body = json.dumps({**ask, name: "TEXT"}).replace("TEXT", text)
-    refused = httpx2.post(url, content=body, headers={"content-type": "application/json"})
+    refused = web.post(url, content=body, headers={"content-type": "application/json"})
     assert refused.status_code in {400, 404, 422}, refused.text
     assert refused.headers["content-type"] == "application/problem+json"
     letters = json.loads(f'"{text}"')
@@ -527,7 +527,7 @@ def test_no_face_enters_what_nobody_can_read(
         said = capsys.readouterr().err
         assert said.startswith("hubbub: ")
         assert said.count("\n") == 1
-    told = httpx2.get(url)
+    told = web.get(url)
     assert (told.status_code, told.json()["unreadable"]) == (200, 0)
     assert len(told.json()["records"]) == before
     assert main(["release", "--query", running[0]]) == 0

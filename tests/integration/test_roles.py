@@ -56,6 +56,7 @@ from hubbub.wire.v1.services_pb2_grpc import (
 from tests.certificates import write_old_certificates
 from tests.conftest import Made
 from tests.servers import has_tls, redis_server
+from tests.waiting import HANG_SECONDS, eventually_async
 
 ROLES = ("shuffler", "aggregator", "redis", "analyst")
 
@@ -193,10 +194,11 @@ def test_batches_go_to_nobody_but_an_aggregator(
             mixer = Mixer(pool, table, [onward], Policy(), stages=Stages())
             await pool.live()
             loops = [asyncio.create_task(run()) for run in (mixer.run, mixer.live)]
-            deadline = time.monotonic() + 60
-            while not mixer.counts:
-                assert time.monotonic() < deadline
-                await asyncio.sleep(0.05)
+
+            async def sent() -> bool:
+                return bool(mixer.counts)
+
+            await eventually_async(sent)
             await end_tasks(loops)
             law = (await pool.law())[window]
             if role == "aggregator":
@@ -405,7 +407,7 @@ def test_what_version_0_1_made_still_works_and_says_so(made: Made, tmp_path: Pat
         transport = GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
         client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
         client.report("theme", "dark")
-        assert client.flush(20)
+        assert client.flush(HANG_SECONDS)
         transport.pause()
         assert sum(terms["acknowledged"] for terms in law(run.endpoints).values()) == 1
     for service in ("shuffler", "aggregator"):

@@ -3,7 +3,6 @@
 import asyncio
 import struct
 import threading
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -28,6 +27,7 @@ from hubbub.wire.v1.services_pb2_grpc import (
 )
 from tests.conftest import Made
 from tests.integration.test_guards import serving_front
+from tests.waiting import eventually_async
 
 SUBMIT = "/hubbub.wire.v1.Shuffler/Submit"
 
@@ -55,10 +55,10 @@ def _hang(channel: grpc.aio.Channel, method: str = SUBMIT) -> "asyncio.Task[grpc
 
 
 async def _until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.02)
+    async def look() -> bool:
+        return done()
+
+    await eventually_async(look)
 
 
 async def _channels(address: str, number: int) -> list[grpc.aio.Channel]:

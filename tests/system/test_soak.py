@@ -1,13 +1,10 @@
 """A short run of the soak: honest devices beside strangers. How long it takes is not asked."""
 
-import pytest
-
 from tests.system.soak.__main__ import run
 
 SECONDS = 20  # strangers are all there after some four
 
 
-@pytest.mark.timeout(600)
 def test_honest_reports_are_counted_and_refusals_told_whatever_strangers_hold_open() -> None:
     found = run(SECONDS, seed=20_261_122)
     assert found["wrong"] == [], found

@@ -15,6 +15,7 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.unit.bundles import DAY, Signed
 from tests.unit.devices import Device
+from tests.waiting import HANG_SECONDS
 
 MARK = ("hubbub-refused", "for-good")
 Answer = Callable[[bytes, Any], bytes]
@@ -112,13 +113,13 @@ def test_what_a_newer_shuffler_answers_settles_what_it_took(
     client = client_of(newer.address)
     client.report("theme", "dark")
     client.report("homepage", "a.example")
-    assert client.flush(30)
+    assert client.flush(HANG_SECONDS)
     if dropped is not None:
         assert client.dropped == dropped
         assert client.ledger().counts == dropped
     assert client.waiting == 0
     newer.answer = lambda _raw, _context: b""
-    assert client.flush(5)
+    assert client.flush(HANG_SECONDS)
     assert len(newer.calls) == 1, "nothing is sent again"
 
 
@@ -132,7 +133,7 @@ def test_an_answer_that_is_none_is_no_answer(
     assert not client.flush(1)
     assert (client.waiting, client.dropped) == (1, {})
     newer.answer = lambda _raw, _context: b""
-    assert client.flush(30)
+    assert client.flush(HANG_SECONDS)
     assert len(set(newer.sent())) == 1, "the same bytes each time"
 
 
@@ -149,7 +150,7 @@ def _aborting(code: Any, *metadata: tuple[str, str]) -> Answer:
 def _submit_one(address: str) -> NotSent:
     transport = GrpcTransport(address, roots=None, insecure=True)
     with pytest.raises(NotSent) as caught:
-        transport.submit([Waiting(1, "theme", 1, 1, b"sealed")], 30)
+        transport.submit([Waiting(1, "theme", 1, 1, b"sealed")], HANG_SECONDS)
     transport.pause()
     return caught.value
 
@@ -262,7 +263,7 @@ def test_one_bad_report_takes_none_along(newer: Newer, client_of: Callable[..., 
         return refuse(raw, context) if bad in raw else b""
 
     newer.answer = answer
-    assert client.flush(30)
+    assert client.flush(HANG_SECONDS)
     assert client.dropped == {"rejected_invalid_argument": 1}
     assert len(newer.calls) <= 20
     fates = [payload.fate for payload in client.ledger().payloads]
@@ -278,7 +279,7 @@ def test_what_was_taken_before_a_failure_is_not_sent_again(device: Device) -> No
         client.report("homepage", f"{n}.example")
     assert not client.flush(1)
     assert client.waiting == 2
-    assert client.flush(5)
+    assert client.flush(HANG_SECONDS)
     assert client.dropped == {}
     first, taken, failed, last = shuffler.submissions
     assert {r.id for r in first} == {r.id for r in taken} | {r.id for r in last}

@@ -12,6 +12,7 @@ from hubbub.client import Client, FolderState, MemoryState, Outcome, State
 from hubbub.client.ledger import Account, merge
 from hubbub.client.testing import FakeShuffler
 from tests.unit.bundles import DAY, Signed
+from tests.waiting import HANG_SECONDS
 
 NOW = 20_000 * DAY
 
@@ -40,7 +41,7 @@ class Device:
             bundle, self.state, FakeShuffler(), hold_seconds=None, clock=lambda: self.now
         )
         said = [client.report(name, "dark") for name in names]
-        client.flush(5)
+        client.flush(HANG_SECONDS)
         return said
 
     def pass_days(self, days: int) -> None:
@@ -98,8 +99,8 @@ def test_the_last_word_is_the_states(tmp_path: Path, bundle_of: Callable[..., Bu
     )
     assert one.report("one", "dark") is Outcome.QUEUED
     assert other.report("two", "dark") is Outcome.QUEUED, "drawn, and not entered yet"
-    one.close(1)
-    other.close(1)
+    one.close(HANG_SECONDS)
+    other.close(HANG_SECONDS)
     assert len(shuffler.reports()) == 1
     assert other.dropped == {"over_budget": 1}
 

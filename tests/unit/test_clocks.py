@@ -31,7 +31,7 @@ class Times:
     def look(self) -> None:
         asyncio.run(self.clocks.look())
 
-    def wait(self, seconds: float) -> None:
+    def go_on(self, seconds: float) -> None:
         """Look every ten seconds meanwhile."""
         for _ in range(int(seconds // 10)):
             self.passed += 10
@@ -50,7 +50,7 @@ def test_clocks_that_agree_are_settled_after_an_hour() -> None:
     times = Times()
     assert times.off() == (0, 0)
     assert not _settled(times)
-    times.wait(HOUR)
+    times.go_on(HOUR)
     assert _settled(times)
     assert times.clocks.apart_seconds == 0
 
@@ -61,7 +61,7 @@ def test_one_that_leaves_what_both_agreed_on_is_the_one_that_is_wrong(
     who: str, step: float
 ) -> None:
     times = Times()
-    times.wait(2 * HOUR)
+    times.go_on(2 * HOUR)
     setattr(times, who, step)
     times.look()
     assert times.off() == (0, 0)
@@ -70,22 +70,22 @@ def test_one_that_leaves_what_both_agreed_on_is_the_one_that_is_wrong(
     times.look()
     assert times.off() == (0, 0)
     assert not _settled(times), "for an hour from here on"
-    times.wait(HOUR)
+    times.go_on(HOUR)
     assert _settled(times)
 
 
 @pytest.mark.parametrize("step", [10 * YEAR, -DAY])
 def test_both_that_jump_together_are_believed_after_an_hour(step: float) -> None:
     times = Times()
-    times.wait(2 * HOUR)
+    times.go_on(2 * HOUR)
     times.machine = times.redis = step
     times.look()
     assert times.off() == (min(step, 0), max(step, 0)), "either may be right"
     times.machine = times.redis = 0.0
-    times.wait(30)
+    times.go_on(30)
     assert not _settled(times)
     assert times.off() == (min(step, 0), max(step, 0)), "and still"
-    times.wait(HOUR + 60)
+    times.go_on(HOUR + 60)
     assert _settled(times)
     assert times.off() == (0, 0)
 
@@ -93,7 +93,7 @@ def test_both_that_jump_together_are_believed_after_an_hour(step: float) -> None
 @pytest.mark.parametrize("first", ["machine", "redis"])
 def test_a_jump_that_no_look_saw_together_is_not_believed_sooner(first: str) -> None:
     times = Times()
-    times.wait(2 * HOUR)
+    times.go_on(2 * HOUR)
     setattr(times, first, YEAR)
     times.look()
     times.machine = times.redis = YEAR
@@ -107,7 +107,7 @@ def test_a_machine_that_started_wrong_beside_a_redis_that_is_right_knows_neither
     times.clocks = Clocks(lambda: times.right + times.machine, times.beside, lambda: times.passed)
     times.look()
     assert times.off() == (-4.5 * HOUR, 0)
-    times.wait(5 * HOUR)
+    times.go_on(5 * HOUR)
     assert times.off() == (-4.5 * HOUR, 0), "time alone does not tell which"
     assert not _settled(times)
 
@@ -116,7 +116,7 @@ def test_a_machine_that_started_wrong_beside_a_redis_that_is_right_knows_neither
 def test_drift_is_no_disagreement(drift: float) -> None:
     times = Times()
     for _ in range(20):
-        times.wait(HOUR / 4)
+        times.go_on(HOUR / 4)
         times.machine += drift * HOUR / 4
         times.look()
     assert _settled(times)
@@ -129,9 +129,9 @@ def test_it_is_said_once_for_every_time_that_they_come_apart(
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             times.machine = DAY
-            times.wait(60)
+            times.go_on(60)
             times.machine = 0.0
-            times.wait(2 * HOUR)
+            times.go_on(2 * HOUR)
     assert caplog.text.count("the clocks are 86400 s apart") == 2
 
 
@@ -159,8 +159,8 @@ def test_a_redis_that_does_not_answer_is_taken_to_run_on() -> None:
 
 def test_who_did_not_look_for_long_begins_anew() -> None:
     times = Times()
-    times.wait(HOUR)
+    times.go_on(HOUR)
     times.passed += 2 * HOUR
     assert not _settled(times)
-    times.wait(HOUR)
+    times.go_on(HOUR)
     assert _settled(times)

@@ -20,6 +20,7 @@ from hubbub.client.state import Drawn
 from hubbub.client.witness import Witnesses
 from hubbub.errors import StateUnusable
 from tests.unit.devices import DATABASE, Device
+from tests.waiting import HANG_SECONDS
 
 DEEP = "[" * 100_000
 HOSTILE = (
@@ -73,7 +74,7 @@ def _use(device: Device) -> None:
         client.report("theme", "dark")
         client.report("crashed", "yes")
         client.report("homepage", "a.example")
-        client.flush(5)
+        client.flush(HANG_SECONDS)
         for tells in (
             client.ledger,
             client.enable,
@@ -87,9 +88,9 @@ def _use(device: Device) -> None:
             with contextlib.suppress(StateUnusable):
                 tells()
         client.report("theme", "dark")
-        client.flush(5)
+        client.flush(HANG_SECONDS)
         assert client.waiting >= 0
-        client.close(1)
+        client.close(HANG_SECONDS)
 
 
 def _damaged_rows(device: Device, statement: str, *values: Any) -> None:
@@ -101,7 +102,7 @@ def _reported(device: Device) -> None:
     """One report of theme left; one of homepage waits."""
     client = device.start()
     client.report("theme", "dark")
-    client.flush(5)
+    client.flush(HANG_SECONDS)
     client.report("homepage", "a.example")
     client._sender.enter()
     client.close(0)
@@ -262,7 +263,7 @@ def test_one_row_that_cannot_be_sent_takes_only_itself(
     whole = {sealed for n, sealed in enumerate(_outbox(device)) if n != 1}
     set_column = f"UPDATE reports SET {column} = ? WHERE id = 2"  # noqa: S608 our own names
     _damaged_rows(device, set_column, value)
-    client.flush(5)
+    client.flush(HANG_SECONDS)
     view = client.ledger()
     for payload in view.payloads:
         payload.meanings(["a.example"])
@@ -280,7 +281,7 @@ def test_text_that_is_none_takes_only_its_row(device: Device, text: bytes) -> No
     client._sender.enter()
     _damaged_rows(device, "UPDATE reports SET stream = CAST(? AS TEXT) WHERE id = 1", text)
     _damaged_rows(device, "INSERT INTO counts VALUES (CAST(? AS TEXT), 1)", text)
-    assert client.flush(5)
+    assert client.flush(HANG_SECONDS)
     client.ledger()
     assert "homepage" in device.left()
 
@@ -377,7 +378,7 @@ def test_damage_while_several_processes_run_is_set_aside_once(reported: Device) 
         with contextlib.suppress(StateUnusable):
             client._reporter.refresh()
         client.report("theme", "dark")
-        client.flush(5)
+        client.flush(HANG_SECONDS)
     states = [client._state.standing() for client in clients]
     assert len({standing.secret for standing in states}) == 1
     assert states[0].counts["state_damaged"] == 1
@@ -389,11 +390,11 @@ def test_a_folder_that_is_gone_hurts_nobody(device: Device) -> None:
     client.report("theme", "dark")
     shutil.rmtree(device.folder)
     device.folder.write_text("a file")
-    client.flush(1)
+    client.flush(HANG_SECONDS)
     for tells in (client.disable, client.enable, client.ledger):
         with pytest.raises(StateUnusable):
             tells()
-    client.close(1)
+    client.close(HANG_SECONDS)
 
 
 def test_a_client_whose_state_cannot_be_read_at_first_waits_for_it(device: Device) -> None:
@@ -402,7 +403,7 @@ def test_a_client_whose_state_cannot_be_read_at_first_waits_for_it(device: Devic
         b.execute("BEGIN IMMEDIATE")
         client = device.start_with(state)
         assert client.report("theme", "dark") is Outcome.NO_STATE
-    client.flush(5)
+    client.flush(HANG_SECONDS)
     assert client.report("theme", "dark") is Outcome.QUEUED
 
 
@@ -418,11 +419,11 @@ def test_while_the_disk_is_full_reports_wait_and_limits_hold(device: Device) -> 
     for n in range(10):
         assert client.report("homepage", f"{n}.example") is not Outcome.FAILED
     assert client.report("theme", "dark") is Outcome.QUEUED
-    assert not client.flush(5)
+    assert not client.flush(HANG_SECONDS)
     assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
     assert device.left() == []
     assert client.dropped == {}
     rows.execute("PRAGMA max_page_count = 1000000")
-    assert client.flush(30)
+    assert client.flush(HANG_SECONDS)
     assert device.left().count("theme") == 1
     assert client.ledger().counts == {}

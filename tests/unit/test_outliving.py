@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from hubbub.client.witness import Witness, Witnesses
 from hubbub.errors import StateUnusable
 from tests.unit.bundles import DAY, Signed
 from tests.unit.devices import DATABASE, Device, state_in
+from tests.waiting import HANG_SECONDS
 
 
 def _forget_files(folder: Path) -> None:
@@ -121,13 +123,13 @@ def test_a_no_outlives_whatever_befalls_the_state(
         again._reporter.refresh()
     for started in (again, device.start()):
         assert started.report("theme", "dark") is Outcome.DISABLED
-        assert started.flush(1) or running
+        assert started.flush(HANG_SECONDS) or running
     assert device.left() == []
     last = device.start()
     last.enable()
     device.now += DAY  # where all was lost today is over
     assert last.report("homepage", "a.example") is Outcome.QUEUED, "a yes is a yes"
-    assert last.flush(1)
+    assert last.flush(HANG_SECONDS)
     again = device.start()
     assert again.report("homepage", "a.example") is Outcome.QUEUED, "and is kept"
 
@@ -145,7 +147,7 @@ def test_a_preference_outlives_whatever_befalls_the_state(
         assert again.report("crashed", "yes") is Outcome.DISABLED, "nothing is known at all"
         return
     assert again.report("theme", "dark") is Outcome.DECLINED
-    assert again.flush(1)
+    assert again.flush(HANG_SECONDS)
     assert device.left() == ["crashed/0.5"]
 
 
@@ -157,7 +159,7 @@ def test_what_was_spent_outlives_whatever_befalls_the_state(
         client = device.start()
         client.enable()  # also where nothing is known any more
         client.report("theme", "dark")
-        client.flush(1)
+        client.flush(HANG_SECONDS)
         client.close(0)
         happens(device)
         with contextlib.suppress(NotADirectoryError, FileNotFoundError, IsADirectoryError):
@@ -166,7 +168,7 @@ def test_what_was_spent_outlives_whatever_befalls_the_state(
     client = device.start()
     client.enable()
     client.report("theme", "dark")
-    client.flush(1)
+    client.flush(HANG_SECONDS)
     assert device.left() == ["theme"]
 
 
@@ -199,7 +201,7 @@ def test_a_no_where_the_folder_never_could_be_used_is_kept(device: Device) -> No
     client.disable()
     assert device.start().report("theme", "dark") is Outcome.DISABLED
     other.report("homepage", "a.example")
-    assert other.flush(1)
+    assert other.flush(HANG_SECONDS)
     assert other.report("homepage", "a.example") is Outcome.DISABLED
     assert device.left() == []
     client.enable()
@@ -224,7 +226,7 @@ def test_what_memory_knew_is_the_folders_once_it_can_be_used(device: Device) -> 
     device.folder.write_text("a file")
     client = device.start()
     client.report("theme", "dark")
-    client.flush(1)
+    client.flush(HANG_SECONDS)
     client.prefer(0.7)
     client.disable()
     device.folder.unlink()
@@ -249,24 +251,24 @@ def test_a_folder_and_a_memory_at_one_time_share_limits_and_consent(device: Devi
     for client in (memory, folder):
         client.report("theme", "dark")
     for client in (memory, folder):
-        client.flush(1)
+        client.flush(HANG_SECONDS)
     assert device.left() == ["theme"]
     device.now += DAY
     for client in (memory, folder):
         client._reporter.refresh()
         client.report("theme", "dark")
     for client in (folder, memory):
-        client.flush(1)
+        client.flush(HANG_SECONDS)
     assert device.left() == ["theme", "theme"]
     folder.disable()
     memory.report("homepage", "a.example")
-    memory.flush(1)
+    memory.flush(HANG_SECONDS)
     assert memory.report("homepage", "a.example") is Outcome.DISABLED
     folder.enable()
     memory._reporter.refresh()
     memory.disable()
     folder.report("homepage", "a.example")
-    folder.flush(1)
+    folder.flush(HANG_SECONDS)
     assert device.left() == ["theme", "theme"]
 
 
@@ -311,7 +313,7 @@ def test_a_no_is_kept_though_its_witness_cannot_be_written(
 def test_forgetting_leaves_no_copy_that_remembers(device: Device) -> None:
     client = device.start()
     client.report("homepage", "a.example")
-    client.flush(1)
+    client.flush(HANG_SECONDS)
     client.close(0)
     secret = FolderState(device.folder).standing().secret
     path = device.folder / DATABASE
@@ -372,16 +374,16 @@ def test_an_older_file_copied_over_the_live_one_is_never_believed(
             with contextlib.suppress(StateUnusable):
                 client._reporter.refresh()
             client.report("theme", "dark")
-            client.flush(1)
+            client.flush(HANG_SECONDS)
         _copy(device, f"round{round_}")
         _put_back(device, "before" if round_ % 2 else f"round{round_ // 2}")
     for client in clients:
-        client.flush(1)
+        client.flush(HANG_SECONDS)
         client.close(0)
     _put_back(device, "before")
     last = device.start()
     last.report("theme", "dark")
-    last.flush(1)
+    last.flush(HANG_SECONDS)
     assert device.left() == ["theme"]
 
 
@@ -399,7 +401,7 @@ def test_two_histories_of_one_file_send_one_report(device: Device) -> None:
         _put_back(device, "before")
     for history in ("one", "two", "one", "two"):
         _put_back(device, history)
-        client.flush(1)
+        client.flush(HANG_SECONDS)
     assert device.left() in ([], ["theme"])
 
 
@@ -418,7 +420,7 @@ def test_a_file_from_before_the_no_is_not_believed(device: Device) -> None:
     assert again.waiting == 0
     assert again.report("theme", "dark") is Outcome.DISABLED
     again.enable()
-    again.flush(1)
+    again.flush(HANG_SECONDS)
     assert device.left() == []
 
 
@@ -426,7 +428,7 @@ def test_a_witness_is_never_overwritten_with_less(device: Device) -> None:
     client = device.start()
     _copy(device, "before")
     client.report("theme", "dark")
-    client.flush(1)
+    client.flush(HANG_SECONDS)
     _put_back(device, "before")
     with contextlib.suppress(StateUnusable):
         client._state.take(1, 1000, device.now)
@@ -451,7 +453,7 @@ def _as_of_0_1(device: Device) -> None:
 def test_a_state_of_version_0_1_goes_on_with_its_own_consent(device: Device, *, on: bool) -> None:
     client = device.start()
     client.report("theme", "dark")
-    client.flush(1)
+    client.flush(HANG_SECONDS)
     client.prefer(1.5)
     if not on:
         client.disable()
@@ -470,7 +472,7 @@ def test_a_state_of_version_0_1_goes_on_with_its_own_consent(device: Device, *, 
 def test_a_lost_state_of_version_0_1_is_off_and_its_budget_is_spent(device: Device) -> None:
     client = device.start()
     client.report("theme", "dark")
-    client.flush(1)
+    client.flush(HANG_SECONDS)
     client.close(0)
     _as_of_0_1(device)
     _overwrite(device)
@@ -491,7 +493,7 @@ def test_version_0_1_beside_this_one_is_no_damage(device: Device) -> None:
         rows.execute("UPDATE meta SET value = value + 1 WHERE name = 'commits'")
         account = {"spent": 1.0, "floor": -1, "epochs": {}, "responses": {}, "losses": {}}
         rows.execute("INSERT INTO ledger VALUES ('theme', ?)", (json.dumps(account),))
-    assert client.flush(1)
+    assert client.flush(HANG_SECONDS)
     assert client.ledger().counts == {}
     assert device.left() == ["homepage"]
 
@@ -521,7 +523,7 @@ def _report_on_and_on(  # noqa: PLR0917 another process gets all it needs
             client._reporter.refresh()
         client.report("theme", "dark")
         client.report("crashed", "yes")
-        client.flush(5)
+        client.flush(HANG_SECONDS)
     distinct = {report.sealed: report.stream for report in shuffler.reports()}
     Path(leave).write_text("\n".join(distinct.values()))
 
@@ -550,7 +552,7 @@ def test_processes_without_a_folder_share_one_budget(
         for process in started:
             process.start()
         for process in started:
-            process.join(120)
+            process.join()
             assert process.exitcode == 0
     left = [path.read_text().split() for path in tmp_path.glob("left-*")]
     streams = [stream for one in left for stream in one]
@@ -577,7 +579,7 @@ def test_files_put_back_under_two_processes_pass_no_limit(
             (device.folder / f"{DATABASE}{suffix}").unlink(missing_ok=True)
         shutil.copy(tmp_path / "before", tmp_path / "copy")
         (tmp_path / "copy").rename(device.folder / DATABASE)
-        started[0].join(0.03)
+        time.sleep(0.03)
     assert [process.exitcode for process in started] == [0, 0]
     streams = [stream for place in places for stream in Path(place).read_text().split()]
     assert streams.count("theme") <= 1

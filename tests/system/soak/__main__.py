@@ -20,6 +20,7 @@ from hubbub.serving import Window
 from hubbub.shuffler.streams import read_stream_table
 from tests.system.soak import devices, strangers
 from tests.system.soak.verdict import counted, percentile, refusals, told_refusals
+from tests.waiting import HANG_SECONDS
 
 TARGET_SECONDS = 2.0
 # Devices begin a little earlier and end a little later than the strangers.
@@ -135,7 +136,7 @@ def _live(
     page: dict[str, list[Any]] = {"seconds": [], "not 200": []}
     try:
         began = time.monotonic()
-        deadline = began + seconds + devices.PATIENCE_SECONDS + 60
+        deadline = began + seconds + 2 * HANG_SECONDS
         while any(process.poll() is None for process in (honest, *others)):
             passed = time.monotonic() - began
             tell(f"{max(0.0, seconds - passed):.0f} s left")
@@ -172,7 +173,7 @@ def _heard(log: Path) -> Any:
 def _look(url: str, page: dict[str, list[Any]]) -> None:
     began = time.monotonic()
     try:
-        with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 our own page
+        with urllib.request.urlopen(url, timeout=HANG_SECONDS) as answer:  # noqa: S310 our own page
             answer.read()
     except OSError as error:
         page["not 200"].append(str(error))

@@ -21,6 +21,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from hubbub.wire.v1.services_pb2 import SubmitRequest, SubmitResponse
 from hubbub.wire.v1.services_pb2_grpc import ShufflerStub
 from tests.system.soak.relay import Relay
+from tests.waiting import HANG_SECONDS
 
 SLOW = 500
 OPEN = 300
@@ -135,7 +136,7 @@ async def flood(
     stub = ShufflerStub(channel)  # type: ignore[no-untyped-call,unused-ignore]
     while scene.goes_on:
         try:
-            answer = await stub.Submit(reports(), timeout=20)
+            answer = await stub.Submit(reports(), timeout=HANG_SECONDS)
             scene.met["flood: OK"] += 1
             scene.met["flood: reports taken"] += REPORTS - len(answer.refused)
         except grpc.aio.AioRpcError as error:

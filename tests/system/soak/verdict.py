@@ -14,10 +14,10 @@ from hubbub.cli.local_run import LocalRun
 from hubbub.cli.remote import law
 from hubbub.errors import ServiceUnavailable
 from hubbub.serving import balances, whole
+from tests.waiting import HANG_SECONDS
 
 __all__ = ["counted", "percentile", "refusals", "told_refusals"]
 
-DRAIN_SECONDS = 150
 TURNED_AWAY = "hubbub_turned_away"
 # How a service refuses; a caller that is still sending may hear INTERNAL of it. What is not served
 # at all is UNIMPLEMENTED, and the strangers' own patience ends with DEADLINE_EXCEEDED.
@@ -29,7 +29,7 @@ def counted(
 ) -> tuple[dict[str, int], list[str]]:
     """Let it drain: the whole law, and what is wrong with it."""
     close_epochs(house.shuffler_redis)
-    deadline = time.monotonic() + DRAIN_SECONDS
+    deadline = time.monotonic() + HANG_SECONDS
     while True:
         try:
             windows = law(house.endpoints)
@@ -62,7 +62,7 @@ def told_refusals(tls: Path, port: int) -> int:
     context = ssl.create_default_context(cafile=tls / "ca.pem")
     context.load_cert_chain(tls / "analyst.pem", tls / "analyst.key")
     with urllib.request.urlopen(
-        f"https://127.0.0.1:{port}/metrics", timeout=60, context=context
+        f"https://127.0.0.1:{port}/metrics", timeout=HANG_SECONDS, context=context
     ) as answer:
         text = answer.read().decode()
     return round(
