@@ -89,7 +89,7 @@ def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]
     assert re.search(r"unheard .* never", said)
     assert main(["query", "hostile", *where]) == 0
     said = capsys.readouterr().out
-    assert r"\x202egnp.exe" in said
+    assert r"\u202egnp.exe" in said
     assert "\x1b[2J" not in said
 
 
