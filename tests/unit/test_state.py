@@ -1,6 +1,7 @@
 """What a device keeps: one suite for both keepers, then what only a folder can suffer."""
 
 import contextlib
+import errno
 import math
 import os
 import shutil
@@ -332,6 +333,22 @@ def test_a_full_journal_has_no_room(tmp_path: Path) -> None:
     journal.close()
     (found,) = orphans(tmp_path)
     assert len(found[1]) == 11
+
+
+def test_where_there_is_no_journal_nothing_is_taken_for_another_processs(
+    tmp_path: Path, entry_of: Callable[..., Entry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each start counts from one: as on Windows, or on a disk that has no room for a journal."""
+
+    def no_room(_folder: Path) -> Journal:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr("hubbub.client.notes.Journal", no_room)
+    for start in range(1, 4):
+        state = FolderState(tmp_path / "s")
+        assert _enter(state, entry_of("homepage", TODAY + start)) == []
+        assert state.waiting() == start, "what was noted is entered, or told as given up"
+        state.close()
 
 
 def test_a_damaged_file_is_set_aside_and_what_was_spent_stays_spent(
