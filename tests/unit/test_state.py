@@ -351,6 +351,25 @@ def test_where_there_is_no_journal_nothing_is_taken_for_another_processs(
         state.close()
 
 
+def test_one_folder_is_one_state_however_it_is_reached(
+    tmp_path: Path, entry_of: Callable[..., Entry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two ways to one file have one witness: neither takes the other's work for put back."""
+    (tmp_path / "s").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "s")
+    monkeypatch.chdir(tmp_path)
+    states = [FolderState(Path(way)) for way in (tmp_path / "s", tmp_path / "link", "s")]
+    monkeypatch.chdir("/")
+    for day in range(2):
+        for number, state in enumerate(states):
+            assert _enter(state, entry_of("homepage", TODAY + 3 * day + number)) == []
+    assert {state.waiting() for state in states} == {6}
+    assert not states[0].standing().counts
+    assert not (tmp_path / "link.witness").exists()
+    for state in states:
+        state.close()
+
+
 def test_a_damaged_file_is_set_aside_and_what_was_spent_stays_spent(
     tmp_path: Path, entry_of: Callable[..., Entry]
 ) -> None:

@@ -72,5 +72,5 @@ def _opened(path: Path, remedy: str) -> Iterator[sqlite3.Connection]:
             rows.text_factory = as_text
             rows.execute("BEGIN")
             yield rows
-    except (sqlite3.Error, zlib.error, *FOREIGN) as error:
+    except (OSError, sqlite3.Error, zlib.error, *FOREIGN) as error:
         raise StateUnusable(f"{path}: cannot be read: {error}; {remedy}") from error
