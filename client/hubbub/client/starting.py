@@ -14,6 +14,7 @@ from hubbub.client.database import FILE_NAME, Damaged
 from hubbub.client.folder_state import FolderState
 from hubbub.client.memory_state import MemoryState
 from hubbub.client.peek import vouched
+from hubbub.client.places import settled
 from hubbub.client.settings import Settings
 from hubbub.client.state import State
 from hubbub.client.trust import Pin, Trust, Vouched, folder_of
@@ -60,9 +61,9 @@ def state_of(
         BundleRefused: another operator is trusted here, or more was promised, or a newer bundle
             was here before.
     """
-    home, state_dir = state_home(), told.state_dir
+    home, state_dir = settled(state_home()), told.state_dir and settled(told.state_dir)
     key = "" if state_dir else told.app or program_name()
-    with held(beside(home, state_dir)) as file:
+    with held(*beside(home, state_dir)) as file:
         trust = _known(file, may_be_unknown=operator is not None)
         before = trust.data()
         try:
@@ -76,7 +77,7 @@ def state_of(
         try:
             if former:
                 _take_over(state, [] if state_dir else [home / name for name in former])
-            if trust.data() != before:
+            if file.is_behind or trust.data() != before:
                 file.write(trust)
         except StateUnusable as error:
             if former:

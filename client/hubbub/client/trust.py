@@ -94,10 +94,9 @@ class Trust:
         return cls(pins, promises)
 
     def absorb(self, other: Self) -> None:
-        """Learn what another place knows besides: pins that are missing, handovers, promises."""
+        """Learn what another place knows besides: pins, handovers, newer bundles, promises."""
         for app, pin in other.pins.items():
-            if app not in self.pins or self.pins[app].operator in pin.before:
-                self.pins[app] = pin
+            self.pins[app] = _both(self.pins[app], pin) if app in self.pins else pin
         for folder, promises in other.promises.items():
             known = self.promises.setdefault(folder, {})
             for name, promise in promises.items():
@@ -180,6 +179,17 @@ class Trust:
                 if pin.operator == key:
                     return pin.folder, False
         return folder_of(bundle.line[0]), False
+
+
+def _both(one: Pin, other: Pin) -> Pin:
+    """A pin of which two places know: further down the operator's line, and with all serials."""
+    pin = other if one.operator in other.before else one
+    before = (*one.before, *other.before) if one.operator == other.operator else pin.before
+    serials = {
+        folder: max(one.serials.get(folder, 0), other.serials.get(folder, 0))
+        for folder in one.serials.keys() | other.serials.keys()
+    }
+    return Pin(pin.operator, pin.folder, tuple(dict.fromkeys(before)), serials)
 
 
 def is_newer(data: Any) -> bool:  # noqa: ANN401 parsed JSON
