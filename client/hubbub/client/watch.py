@@ -71,8 +71,8 @@ class Watch:
             changed = self._begin(rows, damaged=damaged)
         else:
             facts.check(rows)
-            facts.bring_up(rows)
-            changed = self._compare(rows)
+            changed = facts.bring_up(rows)
+            changed = self._compare(rows) or changed
         told = chosen.read()
         if changed or self._first or told is None:
             self.bear(rows)
