@@ -17,7 +17,7 @@ from hubbub.client.peek import vouched
 from hubbub.client.places import settled
 from hubbub.client.settings import Settings
 from hubbub.client.state import State
-from hubbub.client.trust import Pin, Trust, Vouched, folder_of
+from hubbub.client.trust import Pin, Trust, Vouched, folder_of, is_one
 from hubbub.client.trust_file import TrustFile, beside, held
 from hubbub.client.witness import Witnesses
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable
@@ -114,13 +114,15 @@ def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> li
             trust.promises.setdefault(own, dict(found.promises))
         return []
     claimed = {pin.folder for pin in trust.pins.values()}
+    # PRIVACY: somebody's copy of a folder knows less than the folder, and is none.
     folders = {path.parent for path in home.glob(f"*/{FILE_NAME}")}
     folders |= {
         path.with_suffix("")
         for path in home.glob("*.witness")
         if not path.name.startswith("damaged.")
     }
-    return [_said_by(folder) for folder in sorted(folders) if folder.name not in claimed]
+    free = {folder for folder in folders if is_one(folder.name) and folder.name not in claimed}
+    return [_said_by(folder) for folder in sorted(free)]
 
 
 def _said_by(folder: Path) -> Vouched:

@@ -5,6 +5,7 @@ never the bundle's own.
 """
 
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
@@ -13,9 +14,10 @@ from hubbub.catalog import Bundle, Promise
 from hubbub.catalog.text import from_text, to_text
 from hubbub.errors import BundleRefused
 
-__all__ = ["Pin", "Trust", "Vouched", "folder_of", "is_newer"]
+__all__ = ["Pin", "Trust", "Vouched", "folder_of", "is_newer", "is_one"]
 
 _VERSION: Final = 1
+_FOLDER: Final = re.compile("[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,11 @@ def is_newer(data: Any) -> bool:  # noqa: ANN401 parsed JSON
 def folder_of(operator: bytes) -> str:
     """The name of an operator's folder: apps of two operators do not meet."""
     return hashlib.sha256(operator).hexdigest()[:16]
+
+
+def is_one(folder: str) -> bool:
+    """Whether `folder_of` gives such names; a copy that somebody made beside it has another."""
+    return bool(_FOLDER.fullmatch(folder))
 
 
 def _kept(known: Mapping[str, Promise], told: Mapping[str, Promise]) -> dict[str, Promise]:
