@@ -24,6 +24,7 @@ from hubbub.client.state import SENT, Drawn, Dropped, Entry
 from hubbub.client.witness import Witnesses
 from hubbub.errors import StateUnusable
 from tests.unit.bundles import Signed
+from tests.unit.devices import state_in
 
 NOW = 1_800_000_000.0
 TODAY = epoch_at(NOW, "day")
@@ -368,6 +369,20 @@ def test_one_folder_is_one_state_however_it_is_reached(
     assert not (tmp_path / "link.witness").exists()
     for state in states:
         state.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are none here")
+@pytest.mark.parametrize("name", ["hubbub.sqlite3", "0-a.journal", "lock", "witness"])
+def test_what_has_a_files_name_and_is_none_keeps_nobody_waiting(
+    signed: Signed, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    (tmp_path / "s").mkdir()
+    os.mkfifo(tmp_path / "s" / name)
+    state = state_in(tmp_path / "s", signed.bundle)
+    assert isinstance(state, MemoryState if name == "hubbub.sqlite3" else FolderState)
+    assert list(state.orphans()) == []
+    state.close()
 
 
 def test_a_damaged_file_is_set_aside_and_what_was_spent_stays_spent(

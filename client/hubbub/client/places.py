@@ -4,12 +4,13 @@ That one holds what must be kept while the folder that it belongs to cannot be u
 """
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
 from pathlib import Path
 
-__all__ = ["elsewhere", "is_own", "settled"]
+__all__ = ["elsewhere", "is_own", "refuse_other_than_file", "settled"]
 
 
 def settled(folder: Path) -> Path:
@@ -39,6 +40,12 @@ def is_own(folder: Path) -> bool:
     if not hasattr(os, "getuid"):
         return True
     return stat.S_ISDIR(found.st_mode) and found.st_uid == _user() and not found.st_mode & 0o022
+
+
+def refuse_other_than_file(path: Path) -> None:
+    """Raises OSError for what has the name and is no file: to open it may wait for ever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "is no file")
 
 
 def _user() -> int:
