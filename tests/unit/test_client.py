@@ -180,6 +180,16 @@ def test_a_resend_is_the_same_bytes(client_of: Callable[..., Client]) -> None:
     assert len(set(shuffler.submissions)) == 1
 
 
+def test_no_server_makes_a_device_ask_it_without_a_pause(client_of: Callable[..., Client]) -> None:
+    """Each attempt is work on the device: being told to come back at once does not make it so."""
+    shuffler = FakeShuffler(*[NotSent("away", retry=True, after_seconds=0.001)] * 6)
+    client = client_of(shuffler)
+    client.report("theme", "dark")
+    client._sender.enter()
+    waits = [client._sender.attempt(HANG_SECONDS) for _ in range(6)]
+    assert waits == [0.4, 0.8, 1.0, 1.0, 1.0, 1.0]
+
+
 def test_what_cannot_be_sent_in_time_waits(client_of: Callable[..., Client]) -> None:
     shuffler = FakeShuffler(*[NotSent("away", retry=True, after_seconds=60.0)] * 3)
     client = client_of(shuffler)

@@ -498,12 +498,39 @@ def test_version_0_1_beside_this_one_is_no_damage(device: Device) -> None:
     assert device.left() == ["homepage"]
 
 
-def test_a_no_said_by_version_0_1_beside_this_one_is_a_no(device: Device) -> None:
+@pytest.mark.parametrize("fact", ["generation", "preference"])
+def test_what_version_0_1_said_beside_this_one_is_heard_and_no_damage(
+    device: Device, fact: str
+) -> None:
+    """It counts no commit for it. Taken for damage, the secret went, and all that waited."""
     client = device.start()
+    client.report("homepage", "a.example")
+    client._sender.enter()
+    before = client._state.standing()
     client.close(0)
     with contextlib.closing(sqlite3.connect(device.folder / DATABASE)) as rows, rows:
-        rows.execute("UPDATE meta SET value = 1 WHERE name = 'generation'")
-    assert device.start().report("theme", "dark") is Outcome.DISABLED
+        rows.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (fact, 1))
+    again = device.start()
+    said = Outcome.DISABLED if fact == "generation" else Outcome.DECLINED
+    assert again.report("homepage", "b.example") is said
+    after = again._state.standing()
+    assert after.secret == before.secret
+    assert not {"state_damaged", "state_lost"} & after.counts.keys()
+    assert again._state.waiting() == (0 if fact == "generation" else 1)
+
+
+def test_a_yes_that_may_be_damage_is_none(device: Device) -> None:
+    client = device.start()
+    client.prefer(0.5)
+    client.disable()
+    client.close(0)
+    with contextlib.closing(sqlite3.connect(device.folder / DATABASE)) as rows, rows:
+        rows.execute("UPDATE meta SET value = 2 WHERE name IN ('generation', 'preference')")
+    device.witness.unlink()
+    again = device.start()
+    assert again.report("theme", "dark") is Outcome.DISABLED
+    again.enable()
+    assert again.report("theme", "dark") is Outcome.DECLINED
 
 
 def _report_on_and_on(  # noqa: PLR0917 another process gets all it needs

@@ -1,6 +1,7 @@
 """What a device keeps: one suite for both keepers, then what only a folder can suffer."""
 
 import contextlib
+import errno
 import math
 import os
 import shutil
@@ -23,6 +24,7 @@ from hubbub.client.state import SENT, Drawn, Dropped, Entry
 from hubbub.client.witness import Witnesses
 from hubbub.errors import StateUnusable
 from tests.unit.bundles import Signed
+from tests.unit.devices import state_in
 
 NOW = 1_800_000_000.0
 TODAY = epoch_at(NOW, "day")
@@ -332,6 +334,55 @@ def test_a_full_journal_has_no_room(tmp_path: Path) -> None:
     journal.close()
     (found,) = orphans(tmp_path)
     assert len(found[1]) == 11
+
+
+def test_where_there_is_no_journal_nothing_is_taken_for_another_processs(
+    tmp_path: Path, entry_of: Callable[..., Entry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each start counts from one: as on Windows, or on a disk that has no room for a journal."""
+
+    def no_room(_folder: Path) -> Journal:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr("hubbub.client.notes.Journal", no_room)
+    for start in range(1, 4):
+        state = FolderState(tmp_path / "s")
+        assert _enter(state, entry_of("homepage", TODAY + start)) == []
+        assert state.waiting() == start, "what was noted is entered, or told as given up"
+        state.close()
+
+
+def test_one_folder_is_one_state_however_it_is_reached(
+    tmp_path: Path, entry_of: Callable[..., Entry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two ways to one file have one witness: neither takes the other's work for put back."""
+    (tmp_path / "s").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "s")
+    monkeypatch.chdir(tmp_path)
+    states = [FolderState(Path(way)) for way in (tmp_path / "s", tmp_path / "link", "s")]
+    monkeypatch.chdir("/")
+    for day in range(2):
+        for number, state in enumerate(states):
+            assert _enter(state, entry_of("homepage", TODAY + 3 * day + number)) == []
+    assert {state.waiting() for state in states} == {6}
+    assert not states[0].standing().counts
+    assert not (tmp_path / "link.witness").exists()
+    for state in states:
+        state.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are none here")
+@pytest.mark.parametrize("name", ["hubbub.sqlite3", "0-a.journal", "lock", "witness"])
+def test_what_has_a_files_name_and_is_none_keeps_nobody_waiting(
+    signed: Signed, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    (tmp_path / "s").mkdir()
+    os.mkfifo(tmp_path / "s" / name)
+    state = state_in(tmp_path / "s", signed.bundle)
+    assert isinstance(state, MemoryState if name == "hubbub.sqlite3" else FolderState)
+    assert list(state.orphans()) == []
+    state.close()
 
 
 def test_a_damaged_file_is_set_aside_and_what_was_spent_stays_spent(

@@ -4,6 +4,7 @@ import base64
 import json
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -28,9 +29,13 @@ from hubbub.catalog import (
 from hubbub.cli.main import main
 from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.starting import program_name
-from hubbub.client.trust import folder_of
+from hubbub.client.trust import Pin, Trust, folder_of
+from hubbub.client.trust_file import _elsewhere, held
 from hubbub.errors import BadParameter, BundleRefused
 from tests.unit.bundles import Signed
+
+if sys.platform != "win32":
+    import fcntl
 
 OURS, STRANGER, NEXT, LAST = (
     Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32) for n in range(4)
@@ -505,6 +510,20 @@ def test_a_state_of_version_0_1_goes_on_and_vouches_for_its_operator(
     assert app.report(**where) is Outcome.DECLINED, "its preference"
 
 
+def test_a_copy_beside_a_state_of_version_0_1_is_not_taken_for_it(app: App, home: Path) -> None:
+    """Whatever its name: it was made before the person said something."""
+    own = home / folder_of(public(OURS))
+    own.mkdir(parents=True)
+    with closing(FolderState(own)) as state:
+        state.remember(public(OURS), sign_bundle(app.bundle, OURS))
+    for name in ("0", "Copy of it", f"{own.name}.bak", f"a {own.name}"):
+        shutil.copytree(own, home / name)
+    _left_by_0_1(own, app, OURS)
+    app.ship(OURS)
+    assert app.report() is Outcome.DECLINED
+    assert json.loads((home / "trust.json").read_text())["apps"].popitem()[1]["folder"] == own.name
+
+
 def test_a_state_of_version_0_1_does_not_vouch_for_an_app_that_asks_other_things(
     app: App, home: Path
 ) -> None:
@@ -536,6 +555,129 @@ def test_where_no_home_can_be_written_the_first_operator_is_known_all_the_same(
         app.start(operator=public(STRANGER))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     assert app.report(operator=public(STRANGER), app="x") is Outcome.QUEUED, "another place"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a folder has no owner of this kind")
+@pytest.mark.parametrize("mode", [0o777, 0o700])
+def test_what_others_put_among_temporary_files_is_not_believed(
+    app: App, home: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    """Nor by root, whose folder there anybody may have made before it."""
+    app.ship(OURS)
+    app.report(app="a")
+    ours, theirs = public(OURS), public(STRANGER)
+    planted = Trust({"a": Pin(theirs, folder_of(theirs), (ours,))})
+    place = _elsewhere(home / "trust.json")
+    place.parent.mkdir()
+    place.write_text(json.dumps(planted.data()))
+    place.parent.chmod(mode)
+    if mode == 0o700:  # made by another user: or we are another one
+        another = os.getuid() + 1
+        monkeypatch.setattr("os.getuid", lambda: another)
+        place.parent.rename(place.parent.with_name(f"hubbub-{another}"))
+    app.ship(STRANGER)
+    with pytest.raises(BundleRefused, match="not by"):
+        app.start(app="a")
+    app.ship(OURS)
+    assert app.report(app="a") is Outcome.ALREADY_REPORTED
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_an_older_bundle_is_refused_whichever_place_knew_the_newer(
+    app: App, home: Path, monkeypatch: pytest.MonkeyPatch, *, written: bool
+) -> None:
+    app.ship(OURS, serial=1)
+    app.report()
+    with monkeypatch.context() as patch:
+        patch.setattr("os.access", lambda path, _: Path(path) != home)  # to be read alone
+        app.ship(OURS, serial=3)
+        app.report()
+        app.ship(OURS, serial=2)
+        if not written:
+            with pytest.raises(BundleRefused, match="serial 2, not from 3 on"):
+                app.start()
+    if written:
+        with pytest.raises(BundleRefused, match="serial 2, not from 3 on"):
+            app.start()
+        app.ship(OURS, serial=3)
+        app.report()
+    assert _elsewhere(home / "trust.json").exists() is not written, "told to its own place"
+
+
+def test_a_folders_trust_is_found_whether_its_parent_can_be_written_or_not(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = tmp_path / "given" / "state"
+    access = os.access
+    for serial, closed in ((3, False), (5, True), (7, False)):
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                "os.access",
+                lambda path, mode, closed=closed: (
+                    access(path, mode) and not (closed and Path(path) == given.parent)
+                ),
+            )
+            if serial > 3:
+                app.ship(OURS, serial=serial - 3)
+                with pytest.raises(BundleRefused, match=f"not from {serial - 2} on"):
+                    app.start(state_dir=given)
+            app.ship(OURS, serial=serial)
+            app.report(state_dir=given)
+    assert not (given / "trust.json").exists(), "it is in its own place again"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are none here")
+def test_what_is_no_file_keeps_no_app_waiting(app: App, home: Path) -> None:
+    home.mkdir(parents=True)
+    os.mkfifo(home / "trust.json")
+    app.ship(OURS)
+    with pytest.raises(BundleRefused, match="is no file"):
+        app.start()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
+def test_a_child_that_was_forked_while_an_app_started_holds_up_no_other(
+    tmp_path: Path,
+) -> None:
+    begin, end = os.pipe()
+    with held(tmp_path / "trust.json"):
+        child = os.fork()
+        if not child:  # it lives on with a copy of the lock
+            os.close(end)
+            os.read(begin, 1)
+            os._exit(0)
+    os.close(begin)
+    other = _lock_of(tmp_path / "trust.json")
+    os.close(end)
+    os.waitpid(child, 0)
+    assert other, "free as soon as its owner lets go"
+
+
+def _lock_of(path: Path) -> bool:
+    with path.with_name(f"{path.name}.lock").open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def test_without_any_place_for_temporary_files_an_app_starts_all_the_same(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full, or to be read alone, everywhere: nothing is sent, nothing raised."""
+
+    def none() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.gettempdir", none)
+    app.ship(OURS)
+    assert app.report() is Outcome.QUEUED, "the folder can be used"
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    client = app.start()
+    assert client.report("theme", "dark") is Outcome.NO_STATE
+    client.close(0)
 
 
 def test_what_cannot_be_read_trusts_nobody(app: App, home: Path) -> None:

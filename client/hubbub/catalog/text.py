@@ -8,7 +8,7 @@ import math
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 __all__ = [
     "MALFORMED",
@@ -72,7 +72,8 @@ def read_json(raw: bytes) -> Any:  # noqa: ANN401 any JSON
 def read_text(path: Path) -> str:
     """The text of a file, plain or .gz. Raises ValueError with path and reason if it has none."""
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            raw = _bounded(file)
         if path.suffix == ".gz":
             raw = _unpacked(raw)
         return raw.decode()
@@ -81,18 +82,22 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: cannot be read as text: {error.reason}") from error
     except (EOFError, zlib.error) as error:
-        raise ValueError(f"{path}: cannot be unpacked: {error}") from error
+        raise ValueError(f"{path}: cannot be read whole: {error}") from error
     except ValueError as error:  # a path with NUL in it
         raise ValueError(f"{path}: is no path: {error}") from error
 
 
 def _unpacked(raw: bytes) -> bytes:
-    """A small file must not fill the memory."""
     with gzip.open(io.BytesIO(raw)) as file:
-        unpacked = file.read(_MOST_BYTES + 1)
-    if len(unpacked) > _MOST_BYTES:
+        return _bounded(file)
+
+
+def _bounded(file: BinaryIO | gzip.GzipFile) -> bytes:
+    """All of a file; a small one, or one that never ends, must not fill the memory. EOFError."""
+    raw = file.read(_MOST_BYTES + 1)
+    if len(raw) > _MOST_BYTES:
         raise EOFError(f"it holds more than {_MOST_BYTES >> 20} MiB")
-    return unpacked
+    return raw
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

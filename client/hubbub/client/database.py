@@ -12,6 +12,7 @@ from typing import Final
 
 from hubbub.client.consent import Consent
 from hubbub.client.ledger import FOREIGN
+from hubbub.client.places import refuse_other_than_file
 from hubbub.client.witness import LOCK_NAME
 from hubbub.errors import StateUnusable
 
@@ -170,6 +171,7 @@ class Database:
         # that is there is not opened: to close it would undo the locks of this process on it.
         with contextlib.suppress(FileExistsError):
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        refuse_other_than_file(self._path)
         connection = sqlite3.connect(
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
@@ -225,9 +227,7 @@ class Database:
             yield
         finally:
             if sys.platform != "win32":
-                fcntl.flock(
-                    file, fcntl.LOCK_UN
-                )  # to close is not enough where a fork has copied it
+                fcntl.flock(file, fcntl.LOCK_UN)  # a fork may have copied what is closed here
             os.close(file)
 
     @contextlib.contextmanager

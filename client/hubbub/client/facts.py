@@ -37,8 +37,9 @@ __all__ = [
     "start",
 ]
 
-# What may change without a sum, or is one.
-_UNSEALED: Final = ("sum", "bundle")
+# What may change without a sum, or is one. Version 0.1 changes consent and counts no commit: what
+# was said last, as far as we know, stands under the sum in its place.
+_UNSEALED: Final = ("sum", "bundle", "generation", "preference")
 
 
 def is_new(rows: Rows) -> bool:
@@ -59,12 +60,23 @@ def start(rows: Rows) -> None:
     )
 
 
-def bring_up(rows: Rows) -> None:
-    """Give a file that version 0.1 has written what it lacks."""
+def bring_up(rows: Rows) -> bool:
+    """Give a file that version 0.1 has written what it lacks: whether it changed consent."""
     if meta(rows, "head") is None:
         set_meta(rows, head=secrets.token_hex(8), witnessed="")
     if _sealed(rows)[0] != str(meta(rows, "commits")):
         seal(rows)
+    now, before = _consent(rows), meta(rows, "said")
+    if before == _said(rows):
+        return False
+    # PRIVACY: or it is damaged; so the more careful of both.
+    generation, preference = json.loads(before)
+    said = agreed(Consent(generation, preference, now.since), now, ordered=False)
+    if said.generation != generation:
+        purge(rows, DISABLED)
+    commit(rows, **_facts(said))
+    seal(rows)
+    return True
 
 
 def check(rows: Rows) -> None:
@@ -82,6 +94,7 @@ def check(rows: Rows) -> None:
 
 def seal(rows: Rows) -> None:
     """Make the sum anew, of what a transaction has changed."""
+    set_meta(rows, said=_said(rows))
     set_meta(rows, sum=f"{meta(rows, 'commits')}:{_sum(rows)}")
 
 
@@ -194,6 +207,12 @@ def _facts(consent: Consent) -> dict[str, Any]:
         "preference": consent.preference,
         "since": consent.since,
     }
+
+
+def _said(rows: Rows) -> str:
+    """What the person said, as it stands under the sum."""
+    consent = _consent(rows)
+    return json.dumps([consent.generation, consent.preference])
 
 
 def _sealed(rows: Rows) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from hubbub.client.consent import turned
 from hubbub.client.database import FILE_NAME, Damaged, Database
 from hubbub.client.journal import orphans
 from hubbub.client.notes import Notes
+from hubbub.client.places import settled
 from hubbub.client.standing import Standing
 from hubbub.client.state import (
     DISABLED,
@@ -52,7 +53,7 @@ class FolderState:
         bounds: Bounds | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._folder = folder
+        self._folder = folder = settled(folder)
         self._bounds = bounds or Bounds()
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -12,6 +12,7 @@ import contextlib
 import mmap
 import os
 import secrets
+import stat
 import struct
 import sys
 import zlib
@@ -102,12 +103,12 @@ def orphans(folder: Path) -> Iterator[tuple[Path, list[tuple[int, Drawn]]]]:
     """Each journal whose process has ended, with what it holds; locked until the next is asked."""
     for path in sorted(folder.glob(f"*{_SUFFIX}")):
         try:
-            file = os.open(path, os.O_RDWR)
+            file = os.open(path, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
         except OSError:
             continue
         try:
             # Another process may have emptied and removed it while we waited for the lock.
-            if _lock(file) and os.fstat(file).st_nlink:
+            if stat.S_ISREG(os.fstat(file).st_mode) and _lock(file) and os.fstat(file).st_nlink:
                 yield path, list(_records(os.pread(file, _SIZE, 0)))
         finally:
             os.close(file)

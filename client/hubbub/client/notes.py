@@ -1,6 +1,8 @@
 """What a process drew and has not entered yet: in a journal; in mere memory where there is none."""
 
 import contextlib
+import os
+import secrets
 import sys
 import threading
 from pathlib import Path
@@ -26,8 +28,8 @@ class Notes:
 
     @property
     def owner(self) -> str:
-        """This process, as the state knows it."""
-        return self._journal.name if self._journal else ""
+        """This process, as the state knows it; no other one's numbers are taken for its own."""
+        return self._owner
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether another payload of this size can be noted."""
@@ -72,6 +74,8 @@ class Notes:
         self._lock = threading.Lock()
         self._last = self._entered = 0
         self._journal = None
+        self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
         if sys.platform != "win32":  # without its locks nobody could tell an orphan
             with contextlib.suppress(OSError):
                 self._journal = Journal(self._folder)
+                self._owner = self._journal.name

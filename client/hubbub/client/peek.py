@@ -11,6 +11,7 @@ from hubbub.catalog import Promise, open_bundle
 from hubbub.client import facts, tables
 from hubbub.client.database import FILE_NAME, as_text
 from hubbub.client.ledger import FOREIGN
+from hubbub.client.places import refuse_other_than_file
 from hubbub.client.trust import Vouched
 from hubbub.client.view import LedgerView, view
 from hubbub.errors import BundleRefused, StateUnusable
@@ -67,10 +68,11 @@ def _signed(rows: sqlite3.Connection) -> bytes | None:
 def _opened(path: Path, remedy: str) -> Iterator[sqlite3.Connection]:
     """The file, to read alone. Whatever it holds that is none of ours raises StateUnusable."""
     try:
+        refuse_other_than_file(path)
         uri = f"{path.absolute().as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(uri, uri=True)) as rows:
             rows.text_factory = as_text
             rows.execute("BEGIN")
             yield rows
-    except (sqlite3.Error, zlib.error, *FOREIGN) as error:
+    except (OSError, sqlite3.Error, zlib.error, *FOREIGN) as error:
         raise StateUnusable(f"{path}: cannot be read: {error}; {remedy}") from error

@@ -31,6 +31,7 @@ _CALL_SECONDS: Final = 10.0
 _FIRST_WAIT_SECONDS: Final = 0.2
 _LONGEST_WAIT_SECONDS: Final = 300.0
 _LONGEST_ASKED_SECONDS: Final = 3600.0
+_SHORTEST_ASKED_SECONDS: Final = 1.0  # once it has failed for a while: every attempt is work
 _CLAIMED_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.02
 _HOLD_SECONDS: Final = 1.0
@@ -200,8 +201,10 @@ class Sender:
         self._state.release(id_ for id_ in streams if id_ not in fates)
         self._failures += 1
         self.say_once(failure.reason, "reports wait: %s", failure)
-        asked = min(failure.after_seconds or 0.0, _LONGEST_ASKED_SECONDS)
-        return asked or _backoff_seconds(self._failures)
+        if not failure.after_seconds:
+            return _backoff_seconds(self._failures)
+        shortest = min(_SHORTEST_ASKED_SECONDS, _longest_backoff_seconds(self._failures))
+        return min(max(failure.after_seconds, shortest), _LONGEST_ASKED_SECONDS)
 
     def _submit(
         self, reports: Sequence[Waiting], timeout_seconds: float
@@ -237,5 +240,8 @@ class Sender:
 
 def _backoff_seconds(failures: int) -> float:
     """Exponential backoff with full jitter, so that devices do not come back all at once."""
-    longest = min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0 ** min(failures, 20))
-    return _random.uniform(0, longest)
+    return _random.uniform(0, _longest_backoff_seconds(failures))
+
+
+def _longest_backoff_seconds(failures: int) -> float:
+    return min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0 ** min(failures, 20))

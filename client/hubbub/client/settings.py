@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from hubbub.catalog.rules import is_text
+from hubbub.client.places import settled
 from hubbub.errors import BadParameter
 
 __all__ = ["Settings", "at_most"]
@@ -77,6 +78,8 @@ class Settings:
         for name in ("bundle", "state_dir"):
             if told.get(name) is not None:
                 told[name] = _path(name, told[name])
+        if told.get("state_dir"):
+            told["state_dir"] = settled(told["state_dir"])  # the app may go elsewhere meanwhile
         return cls(**told)
 
 

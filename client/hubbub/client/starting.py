@@ -14,9 +14,10 @@ from hubbub.client.database import FILE_NAME, Damaged
 from hubbub.client.folder_state import FolderState
 from hubbub.client.memory_state import MemoryState
 from hubbub.client.peek import vouched
+from hubbub.client.places import settled
 from hubbub.client.settings import Settings
 from hubbub.client.state import State
-from hubbub.client.trust import Pin, Trust, Vouched, folder_of
+from hubbub.client.trust import Pin, Trust, Vouched, folder_of, is_one
 from hubbub.client.trust_file import TrustFile, beside, held
 from hubbub.client.witness import Witnesses
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable
@@ -60,9 +61,9 @@ def state_of(
         BundleRefused: another operator is trusted here, or more was promised, or a newer bundle
             was here before.
     """
-    home, state_dir = state_home(), told.state_dir
+    home, state_dir = settled(state_home()), told.state_dir and settled(told.state_dir)
     key = "" if state_dir else told.app or program_name()
-    with held(beside(home, state_dir)) as file:
+    with held(*beside(home, state_dir)) as file:
         trust = _known(file, may_be_unknown=operator is not None)
         before = trust.data()
         try:
@@ -76,7 +77,7 @@ def state_of(
         try:
             if former:
                 _take_over(state, [] if state_dir else [home / name for name in former])
-            if trust.data() != before:
+            if file.is_behind or trust.data() != before:
                 file.write(trust)
         except StateUnusable as error:
             if former:
@@ -113,13 +114,15 @@ def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> li
             trust.promises.setdefault(own, dict(found.promises))
         return []
     claimed = {pin.folder for pin in trust.pins.values()}
+    # PRIVACY: somebody's copy of a folder knows less than the folder, and is none.
     folders = {path.parent for path in home.glob(f"*/{FILE_NAME}")}
     folders |= {
         path.with_suffix("")
         for path in home.glob("*.witness")
         if not path.name.startswith("damaged.")
     }
-    return [_said_by(folder) for folder in sorted(folders) if folder.name not in claimed]
+    free = {folder for folder in folders if is_one(folder.name) and folder.name not in claimed}
+    return [_said_by(folder) for folder in sorted(free)]
 
 
 def _said_by(folder: Path) -> Vouched:

@@ -5,6 +5,7 @@ never the bundle's own.
 """
 
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
@@ -13,9 +14,10 @@ from hubbub.catalog import Bundle, Promise
 from hubbub.catalog.text import from_text, to_text
 from hubbub.errors import BundleRefused
 
-__all__ = ["Pin", "Trust", "Vouched", "folder_of", "is_newer"]
+__all__ = ["Pin", "Trust", "Vouched", "folder_of", "is_newer", "is_one"]
 
 _VERSION: Final = 1
+_FOLDER: Final = re.compile("[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +96,9 @@ class Trust:
         return cls(pins, promises)
 
     def absorb(self, other: Self) -> None:
-        """Learn what another place knows besides: pins that are missing, handovers, promises."""
+        """Learn what another place knows besides: pins, handovers, newer bundles, promises."""
         for app, pin in other.pins.items():
-            if app not in self.pins or self.pins[app].operator in pin.before:
-                self.pins[app] = pin
+            self.pins[app] = _both(self.pins[app], pin) if app in self.pins else pin
         for folder, promises in other.promises.items():
             known = self.promises.setdefault(folder, {})
             for name, promise in promises.items():
@@ -182,6 +183,17 @@ class Trust:
         return folder_of(bundle.line[0]), False
 
 
+def _both(one: Pin, other: Pin) -> Pin:
+    """A pin of which two places know: further down the operator's line, and with all serials."""
+    pin = other if one.operator in other.before else one
+    before = (*one.before, *other.before) if one.operator == other.operator else pin.before
+    serials = {
+        folder: max(one.serials.get(folder, 0), other.serials.get(folder, 0))
+        for folder in one.serials.keys() | other.serials.keys()
+    }
+    return Pin(pin.operator, pin.folder, tuple(dict.fromkeys(before)), serials)
+
+
 def is_newer(data: Any) -> bool:  # noqa: ANN401 parsed JSON
     """Whether a later version of hubbub told this trust."""
     version = data.get("version") if isinstance(data, dict) else None
@@ -191,6 +203,11 @@ def is_newer(data: Any) -> bool:  # noqa: ANN401 parsed JSON
 def folder_of(operator: bytes) -> str:
     """The name of an operator's folder: apps of two operators do not meet."""
     return hashlib.sha256(operator).hexdigest()[:16]
+
+
+def is_one(folder: str) -> bool:
+    """Whether `folder_of` gives such names; a copy that somebody made beside it has another."""
+    return bool(_FOLDER.fullmatch(folder))
 
 
 def _kept(known: Mapping[str, Promise], told: Mapping[str, Promise]) -> dict[str, Promise]:

@@ -1,18 +1,20 @@
 """Where trust is written down: one file beside the states, whole or not at all, under a lock."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import logging
 import os
+import stat
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from hubbub.catalog.text import MALFORMED
+from hubbub.client.places import elsewhere, is_own
 from hubbub.client.trust import Trust, is_newer
 from hubbub.errors import StateUnusable
 
@@ -29,43 +31,49 @@ _LOCK_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.01
 
 
-def beside(home: Path, state_dir: Path | None) -> Path:
-    """The file: among this user's states; or next to a folder that the app chose for itself.
+def beside(home: Path, state_dir: Path | None) -> list[Path]:
+    """Where the file may be, its own place first.
 
-    Where that folder's parent cannot be written, in it: that spares the loss of the state alone.
+    It is among this user's states; or next to a folder that the app chose for itself. Where that
+    folder's parent cannot be written, in it: that spares the loss of the state alone.
     """
     if state_dir is None:
-        return home / _NAME
-    folder = state_dir.absolute()
+        return [home / _NAME]
     with contextlib.suppress(OSError):
-        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    outside = folder.with_name(f"{folder.name}.{_NAME}")
-    return outside if os.access(folder.parent, os.W_OK | os.X_OK) else folder / _NAME
+        state_dir.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    places = [state_dir.with_name(f"{state_dir.name}.{_NAME}"), state_dir / _NAME]
+    return places if os.access(state_dir.parent, os.W_OK | os.X_OK) else places[::-1]
 
 
 @contextlib.contextmanager
-def held(path: Path) -> Iterator["TrustFile"]:
+def held(path: Path, *others: Path) -> Iterator["TrustFile"]:
     """The file, while no other start changes it.
 
     Where it cannot be written, what is new goes into a file among temporary ones, as the witness
     of a state that cannot be kept does; what the file itself says still holds.
+
+    others: where it may have been, while its place could not be written.
     """
     own = _elsewhere(path)
     place, lock = _first_lock(path, own)
     try:
-        yield TrustFile(path, own, place)
+        yield TrustFile(path, [*others, *([own] if is_own(own.parent) else [])], place)
     finally:
         if lock is not None:
-            os.close(lock)
+            _unlock(lock)
 
 
 class TrustFile:
-    """What the file says, and the one elsewhere. place: which of them is written, if any."""
+    """What the file says, and those in other places.
 
-    def __init__(self, path: Path, elsewhere: Path, place: Path | None) -> None:
+    place: which of them is written, if any. is_behind: another one knew what its own did not.
+    """
+
+    def __init__(self, path: Path, others: Sequence[Path], place: Path | None) -> None:
         self._path = path
-        self._elsewhere = elsewhere
+        self._others = others
         self._place = place
+        self.is_behind = False
 
     def read(self) -> Trust:
         """All that is known. A damaged file is set aside: then the folders vouch.
@@ -74,8 +82,10 @@ class TrustFile:
             StateUnusable: there is something that cannot be read.
         """
         found = self._read(self._path)
-        if _is_ours(self._elsewhere.parent):
-            found.absorb(self._read(self._elsewhere))
+        own = found.data()
+        for other in self._others:
+            found.absorb(self._read(other))
+        self.is_behind = self._place == self._path and found.data() != own
         return found
 
     def write(self, trust: Trust) -> None:
@@ -94,13 +104,13 @@ class TrustFile:
             raise StateUnusable(
                 f"{self._place}: {error.strerror}; free space there, or give a new state_dir"
             ) from error
-        if self._place == self._path and _is_ours(self._elsewhere.parent):
+        for other in self._others if self._place == self._path else ():
             with contextlib.suppress(OSError):
-                self._elsewhere.unlink(missing_ok=True)
+                other.unlink(missing_ok=True)
 
     def _read(self, path: Path) -> Trust:
         try:
-            raw = path.read_bytes()
+            raw = _content(path)
         except (FileNotFoundError, NotADirectoryError):
             return Trust()
         except OSError as error:
@@ -120,12 +130,13 @@ class TrustFile:
             return Trust()
 
 
-def look(path: Path) -> Trust:
-    """What the file says, changing nothing; nothing where it says nothing."""
-    try:
-        return Trust.load(json.loads(path.read_bytes()))
-    except (OSError, *MALFORMED):
-        return Trust()
+def look(places: Iterable[Path]) -> Trust:
+    """What the file says, wherever it is, changing nothing; nothing where it says nothing."""
+    found = Trust()
+    for path in places:
+        with contextlib.suppress(OSError, *MALFORMED):
+            found.absorb(Trust.load(json.loads(_content(path))))
+    return found
 
 
 def _first_lock(path: Path, own: Path) -> tuple[Path | None, int | None]:
@@ -138,7 +149,8 @@ def _first_lock(path: Path, own: Path) -> tuple[Path | None, int | None]:
         if os.access(path.parent, os.W_OK | os.X_OK):
             return path, _lock(path)
     with contextlib.suppress(OSError):
-        if _is_ours(own.parent, make=True):
+        own.parent.mkdir(mode=0o700, exist_ok=True)
+        if is_own(own.parent):
             return own, _lock(own)
     return None, None
 
@@ -162,19 +174,21 @@ def _lock(path: Path) -> int:
     return lock
 
 
+def _unlock(lock: int) -> None:
+    if sys.platform != "win32":
+        fcntl.flock(lock, fcntl.LOCK_UN)  # to close is not enough where a fork has copied it
+    os.close(lock)
+
+
 def _elsewhere(path: Path) -> Path:
-    name = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:16]
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    return Path(tempfile.gettempdir()) / f"hubbub-{user}" / f"{name}.trust"
+    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    return elsewhere() / f"{name}.trust"
 
 
-def _is_ours(folder: Path, *, make: bool = False) -> bool:
-    """Whether a folder among temporary files is this user's alone: anyone may have made it."""
-    try:
-        if make:
-            folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-    except OSError:
-        return False
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    return not user or (found.st_uid == user and not found.st_mode & 0o022)
+def _content(path: Path) -> bytes:
+    """What a file holds; anything else that has its name must not keep us waiting. OSError."""
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "is no file")
+        return opened.read()

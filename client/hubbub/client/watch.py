@@ -11,6 +11,7 @@ from hubbub.client import facts, tables
 from hubbub.client.consent import Consent, agreed, turned
 from hubbub.client.journal import orphans
 from hubbub.client.known import Known, agree, is_continued
+from hubbub.client.places import refuse_other_than_file
 from hubbub.client.state import PUT_BACK, Dropped
 from hubbub.client.tables import Rows
 from hubbub.client.witness import LOCK_NAME, Witnesses
@@ -71,8 +72,8 @@ class Watch:
             changed = self._begin(rows, damaged=damaged)
         else:
             facts.check(rows)
-            facts.bring_up(rows)
-            changed = self._compare(rows)
+            changed = facts.bring_up(rows)
+            changed = self._compare(rows) or changed
         told = chosen.read()
         if changed or self._first or told is None:
             self.bear(rows)
@@ -157,6 +158,7 @@ class Watch:
         """Leave a trace in the folder that there was a state."""
         path = self._witnesses.folder / LOCK_NAME
         with contextlib.suppress(OSError):
+            refuse_other_than_file(path)
             if not path.stat().st_size:
                 path.write_bytes(b"There was a state here.\n")
 

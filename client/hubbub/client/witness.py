@@ -10,7 +10,6 @@ import hashlib
 import os
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Final
 
 from hubbub.client.known import Known
 from hubbub.client.ledger import FOREIGN
+from hubbub.client.places import elsewhere, is_own, settled
 from hubbub.errors import StateUnusable
 
 if sys.platform != "win32":
@@ -142,18 +142,13 @@ class Witness:
         return self._is_ours() and os.access(self._path.parent, os.W_OK | os.X_OK)
 
     def _is_ours(self) -> bool:
-        """PRIVACY: anyone may have made a shared folder before us; then it is not used."""
+        if self._shared:
+            return is_own(self._path.parent)
         try:
-            found = self._path.parent.lstat()
+            self._path.parent.lstat()
         except (OSError, ValueError):
             return False
-        if not self._shared or not hasattr(os, "getuid"):
-            return True
-        return (
-            stat.S_ISDIR(found.st_mode)
-            and found.st_uid == os.getuid()
-            and not found.st_mode & 0o022
-        )
+        return True
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -174,15 +169,13 @@ class Witnesses:
     """
 
     def __init__(self, folder: Path) -> None:
-        with contextlib.suppress(OSError):  # of a working directory that is gone
-            folder = folder.absolute()
-        self.folder = folder
+        self.folder = folder = settled(folder)
         self.beside = (
             Witness(folder.with_name(folder.name + ".witness")),
             Witness(folder / "witness"),
         )
         name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
-        self.elsewhere = Witness(_temporary() / f"{name}.witness", shared=True)
+        self.elsewhere = Witness(elsewhere() / f"{name}.witness", shared=True)
 
     @property
     def chosen(self) -> Witness:
@@ -229,11 +222,3 @@ def _lock(file: int, deadline: float) -> None:
                 os.close(file)
                 raise
             time.sleep(_LOOK_SECONDS)
-
-
-def _temporary() -> Path:
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    try:
-        return Path(tempfile.gettempdir()) / f"hubbub-{user}"
-    except OSError:
-        return Path(os.devnull) / "hubbub"  # there is none; this cannot be written either

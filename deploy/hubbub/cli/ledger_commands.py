@@ -13,6 +13,7 @@ from hubbub.cli.asking import read_candidates
 from hubbub.cli.show import say, table
 from hubbub.client.database import FILE_NAME
 from hubbub.client.peek import peek
+from hubbub.client.places import settled
 from hubbub.client.starting import state_home
 from hubbub.client.trust import Trust
 from hubbub.client.trust_file import beside, look
@@ -49,7 +50,7 @@ def _ledger(given: argparse.Namespace) -> int:
         documents = {folder: _json(shown, candidates) for folder, shown in views.items()}
         say(json.dumps(documents, indent=1, ensure_ascii=False))
         return 0
-    trust = look(beside(state_home(), given.state_dir))
+    trust = look(beside(state_home(), given.state_dir and settled(given.state_dir)))
     for folder, shown in views.items():
         _show(folder, shown, candidates)
         for line in _trusted(trust, Path(folder).name if given.state_dir is None else ""):

@@ -1,0 +1,52 @@
+"""Places: one name for a folder, however it is reached; and this user's own among temporary files.
+
+That one holds what must be kept while the folder that it belongs to cannot be used.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+__all__ = ["elsewhere", "is_own", "refuse_other_than_file", "settled"]
+
+
+def settled(folder: Path) -> Path:
+    """The folder itself: not by way of a link, nor of a working directory that may change."""
+    with contextlib.suppress(OSError):  # of a working directory that is gone
+        return Path(os.path.realpath(folder))
+    return folder
+
+
+def elsewhere() -> Path:
+    """This user's own folder among temporary files; where there are none, one that cannot be."""
+    try:
+        return Path(tempfile.gettempdir()) / f"hubbub-{_user()}"
+    except OSError:
+        return Path(os.devnull) / "hubbub"
+
+
+def is_own(folder: Path) -> bool:
+    """Whether a folder is there, and nobody but this user may have written in it.
+
+    PRIVACY: anyone may have made it before us; then it is not used.
+    """
+    try:
+        found = folder.lstat()
+    except (OSError, ValueError):
+        return False
+    if not hasattr(os, "getuid"):
+        return True
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == _user() and not found.st_mode & 0o022
+
+
+def refuse_other_than_file(path: Path) -> None:
+    """Raises OSError for what has the name and is no file: to open it may wait for ever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "is no file")
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
