@@ -427,3 +427,17 @@ def test_while_the_disk_is_full_reports_wait_and_limits_hold(device: Device) -> 
     assert client.flush(HANG_SECONDS)
     assert device.left().count("theme") == 1
     assert client.ledger().counts == {}
+
+
+def test_a_state_that_another_process_does_not_let_go_of_stops_no_report(device: Device) -> None:
+    """Stopped in the middle of a write: for as long nothing leaves, and nothing is lost."""
+    client = device.start()
+    other = sqlite3.connect(device.folder / DATABASE, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert client.report("theme", "dark") is Outcome.QUEUED
+    assert not client.flush(1)
+    assert device.left() == []
+    other.execute("ROLLBACK")
+    other.close()
+    assert client.flush(HANG_SECONDS)
+    assert device.left() == ["theme"]
