@@ -345,7 +345,8 @@ def test_a_window_that_cannot_be_read_ends_no_answer_about_others(
 ) -> None:
     async def body(port: int) -> None:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
-        client, store = server.client, RedisStore(server)
+        client: Any = server.client
+        store = RedisStore(server)
         good, bad = Window("good", 1), Window("bad", 1)
         for window in (good, bad):
             await store.shards(window)
