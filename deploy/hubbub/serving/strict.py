@@ -56,6 +56,7 @@ class Strict(grpc.aio.ServerInterceptor):
         """
         handler = await continuation(handler_call_details)
         if handler is None or handler.unary_unary is None or handler.request_deserializer is None:
+            self._calls.turned_away["watch"] += handler is not None
             return None
         behave: Callable[..., Any] = handler.unary_unary
         parse = handler.request_deserializer
