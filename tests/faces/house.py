@@ -91,6 +91,7 @@ class House:
     page: str
     today: int
     truth: Mapping[str, Mapping[Any, int]]
+    metrics: str = ""
 
     @property
     def endpoints(self) -> Endpoints:
@@ -183,7 +184,7 @@ def house(folder: Path, *options: str, secure: Path | None = None) -> Iterator[H
             truth = {
                 name: truth_of(metric, DAYS - 1) for name, metric in signed.bundle.metrics.items()
             }
-            yield House(signed, url, listen[1], page, today, truth)
+            yield House(signed, url, listen[1], page, today, truth, listen[2])
         finally:
             process.terminate()
             assert process.wait() == 0

@@ -5,6 +5,7 @@ import logging
 import resource
 import socket
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -31,7 +32,9 @@ LARGE = 30_000_000
 
 
 @asynccontextmanager
-async def _served(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterator[int]:
+async def _served(
+    monkeypatch: pytest.MonkeyPatch, turned_away: Counter[str] | None = None, **limits: Any
+) -> AsyncIterator[int]:
     """An application behind our guard and lines, with other limits: its port."""
     for name, value in limits.items():
         monkeypatch.setattr(f"hubbub.aggregator.web.lines.{name}", value)
@@ -59,7 +62,7 @@ async def _served(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterat
     config = uvicorn.Config(
         Guard(app, None, Limiter(0, 1)),
         port=port,
-        http=partial(Line, Lines()),  # type: ignore[arg-type]  # as in the face
+        http=partial(Line, Lines(turned_away=turned_away)),  # type: ignore[arg-type]  # as in the face
         log_config=None,
         log_level="critical",
         lifespan="off",
@@ -101,7 +104,8 @@ def test_a_request_that_does_not_arrive_is_ended(monkeypatch: pytest.MonkeyPatch
 
     async def body() -> None:
         short = {h11.IDLE: 1.0, h11.SEND_BODY: 2.0}
-        async with _served(monkeypatch, _SECONDS=short) as port:
+        turned_away = Counter[str]()
+        async with _served(monkeypatch, turned_away, _SECONDS=short) as port:
             said = await asyncio.gather(
                 _said(port),
                 _said(port, HEAD, *(b"X-%d: 1\r\n" % n for n in range(40)), seconds=0.1),
@@ -109,6 +113,7 @@ def test_a_request_that_does_not_arrive_is_ended(monkeypatch: pytest.MonkeyPatch
                 _said(port, HEAD + b"\r\n", *(b"%d" % n for n in range(9)), seconds=0.4),
             )
             assert set(said) == {b""}
+        assert turned_away == {"too_slow": 4}
         longer = {h11.IDLE: 4.0, h11.SEND_BODY: HANG_SECONDS}
         async with _served(monkeypatch, _SECONDS=longer) as port:
             whole = await _said(port, HEAD + b"\r\n", b"1234", b"56789", b"", seconds=0.3)
@@ -126,7 +131,8 @@ def test_a_request_that_does_not_arrive_is_ended(monkeypatch: pytest.MonkeyPatch
 
 def test_an_answer_that_nobody_reads_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
-        async with _served(monkeypatch, _ANSWER_SECONDS=1.0) as port:
+        turned_away = Counter[str]()
+        async with _served(monkeypatch, turned_away, _ANSWER_SECONDS=1.0) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
             reader._transport.pause_reading()  # type: ignore[attr-defined]
@@ -139,6 +145,7 @@ def test_an_answer_that_nobody_reads_is_ended(monkeypatch: pytest.MonkeyPatch) -
             except ConnectionError:
                 pass
             assert got < LARGE
+            assert turned_away == {"too_slow": 1}
             writer.close()
         async with _served(monkeypatch, _ANSWER_SECONDS=HANG_SECONDS) as port, _client(port) as one:
             assert len((await one.get("/large")).content) == LARGE
@@ -149,7 +156,8 @@ def test_an_answer_that_nobody_reads_is_ended(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("limit", ["_MOST", "_MOST_OF_ADDRESS"])
 def test_the_line_that_waits_longest_gives_way(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     async def body() -> None:
-        async with _served(monkeypatch, **{limit: 10}) as port:
+        turned_away = Counter[str]()
+        async with _served(monkeypatch, turned_away, **{limit: 10}) as port:
             slow = asyncio.create_task(
                 _said(port, b"GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             )
@@ -163,10 +171,75 @@ def test_the_line_that_waits_longest_gives_way(monkeypatch: pytest.MonkeyPatch, 
                 return sum(half.done() for half in halves) >= 21
 
             await eventually_async(ended)
+            assert turned_away["gave_way"] >= 21
             for half in halves:
                 half.cancel()
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize("limit", ["_MOST", "_MOST_OF_ADDRESS"])
+def test_answers_that_nobody_reads_give_way_the_longest_unread_first(
+    monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """They waited for nobody, and so kept everybody out for as long as an answer may take."""
+
+    async def body() -> None:
+        turned_away, number = Counter[str](), 10
+        async with _served(monkeypatch, turned_away, **{limit: number}) as port:
+            unread = [await _unread(port) for _ in range(3 * number)]
+            async with _client(port) as one:
+                for _ in range(3):
+                    assert (await one.post("/told", content=b"abc")).text == "3"
+            assert turned_away == {"gave_way": 2 * number + 1}
+            for writer in unread:
+                writer.transport.abort()
+
+    asyncio.run(body())
+
+
+async def _unread(port: int) -> asyncio.StreamWriter:
+    """A line whose large answer has begun, and is not read on."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+    writer.write(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await reader.readexactly(1)
+    return writer
+
+
+def test_lines_of_one_network_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has one address of IPv6 has 2**64."""
+    monkeypatch.setattr("hubbub.aggregator.web.lines._MOST_OF_ADDRESS", 3)
+
+    class Ended(asyncio.Transport):
+        def __init__(self, client: tuple[str, int]) -> None:
+            super().__init__({"peername": client})
+            self.is_ended = False
+
+        def abort(self) -> None:
+            self.is_ended = True
+
+        def is_closing(self) -> bool:
+            return self.is_ended
+
+    async def ended(hosts: list[str], *proxies: str) -> list[bool]:
+        config = uvicorn.Config(_nothing, lifespan="off", log_config=None)
+        config.load()
+        lines, made = Lines(proxies), []
+        for number, host in enumerate(hosts):
+            state = uvicorn.server.ServerState()
+            made.append(Ended((host, number)))
+            line = Line(lines, config=config, server_state=state, app_state={})
+            line.connection_made(made[-1])
+        return [one.is_ended for one in made]
+
+    near = [f"2001:db8:1:1:{n:x}::1" for n in range(5)]
+    far = [f"2001:db8:1:{n:x}::1" for n in range(5)]
+    assert asyncio.run(ended(near)) == [True, True, False, False, False]
+    assert not any(asyncio.run(ended(far)))
+    assert not any(asyncio.run(ended(near, "2001:db8:1::/48"))), "a proxy's"
+
+
+async def _nothing(_scope: object, _receive: object, _send: object) -> None: ...
 
 
 def test_a_fault_is_a_problem_and_its_text_stays_out_of_answer_and_log(

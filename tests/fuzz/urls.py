@@ -16,6 +16,7 @@ _URLS = (
     b"redis://:password@127.0.0.1:6379/0",
     b"rediss://user:pass%20word@[::1]:6380/1?ssl_cert_reqs=none&socket_timeout=3",
     b"redis://127.0.0.1:7000,127.0.0.1:7001/0",
+    b"redis://127.0.0.1:6379/0?ssl_ca_certs=ca.pem&socket_keepalive=1",
     b"unix:///run/redis.sock?db=1&health_check_interval=5",
 )
 

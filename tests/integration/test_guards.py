@@ -94,6 +94,7 @@ class Front:
             admit=self.service.admit,
             calls_of_peer=calls_of_peer,
             turned_away=self.service.turned_away,
+            spoiled=self.service.spoiled,
         )
 
     def request(self, number: int) -> SubmitRequest:
@@ -148,6 +149,45 @@ async def _hint(call: Awaitable[object]) -> float:
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     hints = dict(caught.value.trailing_metadata() or ())
     return int(hints["grpc-retry-pushback-ms"]) / 1000
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *(b"\xff" * 1_000_000, b"\x10\x01" * 500_000, b"\x0a\x02\x50\x01" * 250_000),
+        *(b"\x0a\x00" * 500_000, b"\x0a\x00" * 1001),
+    ],
+    ids=["none", "unknown fields", "unknown fields of reports", "many reports", "too many"],
+)
+def test_what_is_refused_once_it_was_read_costs_its_sender(
+    made: Made, redis_url: str, message: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million fields took a second to look at, and their sender might send as many again."""
+
+    def looked(_message: object) -> None:
+        raise AssertionError("each field was looked at")
+
+    monkeypatch.setattr("hubbub.serving.strict.UnknownFieldSet", looked)
+
+    async def body() -> None:
+        clock = [1000.0]
+        limiter = Limiter(200, 1000, lambda: clock[0])
+        async with (
+            serving_front(made, redis_url, limiter=limiter) as front,
+            grpc.aio.insecure_channel(front.address) as channel,
+        ):
+            submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
+            codes: list[grpc.StatusCode] = []
+            while grpc.StatusCode.RESOURCE_EXHAUSTED not in codes and len(codes) < 9:
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await submit(message, timeout=HANG_SECONDS)
+                codes.append(caught.value.code())
+            assert codes[0] is grpc.StatusCode.INVALID_ARGUMENT
+            assert codes[-1] is grpc.StatusCode.RESOURCE_EXHAUSTED
+            clock[0] += 100
+            await front.send(front.request(1))
+
+    asyncio.run(body())
 
 
 def test_a_peer_past_its_rate_is_told_when_to_come_back(made: Made, redis_url: str) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -195,6 +196,60 @@ def test_what_is_held_and_the_memory_used_are_known(check: Callable[[Body], None
             assert 0.2 < await pool.memory() < 0.4
         finally:
             await client.config_set("maxmemory", 0)
+
+    check(body)
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "garbage"),
+    [
+        *(("law", field, "many") for field in ("acknowledged", "withheld", "takes")),
+        *(("law", "acknowledged", odd) for odd in ("-1", "1e999", "nan", "9" * 30)),
+        *(("batches", "no hex", ""), ("batches", b"\xff", b"\xff")),
+        *((part, "", "of another type") for part in ("pool", "batches", "law")),
+    ],
+)
+def test_a_window_that_cannot_be_told_ends_no_answer_about_others(
+    check: Callable[[Body], None],
+    part: str,
+    field: str | bytes,
+    garbage: str | bytes,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def body(pool: Pool, client: Client, window: Window) -> None:
+        bad = Window("bad", 3)
+        await pool.add({window: _reports(20), bad: _reports(20)})
+        key = bad.key(f"shuffler:{part}")
+        if field:
+            await client.hset(key, field, garbage)
+        else:
+            await client.delete(key)
+            await client.set(key, garbage)
+        for _ in range(2):
+            assert await _terms(pool, window) == (20, 20, 0, 0)
+            assert (await pool.held_of_streams())[window.stream] == 20
+            await pool.relist()
+            for ask in (pool.batches, pool.level, pool.is_empty):
+                with suppress(StoreUnavailable):
+                    await ask(bad)
+            assert await pool.windows() == [bad, window]
+        assert await pool.batches(window) == {}
+        pooled = (await pool.law())[bad]["pooled"]
+        assert caplog.text.count("all else goes on") == (field != "takes")
+        assert pooled == (20 if "bad:3 has a batch" in caplog.text or field == "takes" else 0)
+
+    check(body)
+
+
+@pytest.mark.parametrize("since", ["nan", "-inf", "inf", "-1", "1e999", "long ago", ""])
+def test_what_is_unknown_since_no_moment_is_unknown_since_now(
+    check: Callable[[Body], None], since: str
+) -> None:
+    """And so not for so long that it could be withheld."""
+
+    async def body(pool: Pool, client: Client, window: Window) -> None:
+        await client.hset("shuffler:unknown", window.name, since)
+        assert await pool.unknown_since(window, 1e9) == 1e9
 
     check(body)
 

@@ -163,6 +163,7 @@ def test_health_is_told_once_and_not_watched(made: Made, redis_url: str) -> None
             watches = [stub.Watch(health_pb2.HealthCheckRequest()) for _ in range(90)]
             codes = {await one.code() for one in watches}
             assert codes == {grpc.StatusCode.UNIMPLEMENTED}, "by which a caller takes us as healthy"
+            assert front.service.turned_away == {"watch": 90}
             await front.send(front.request(1))
             await channel.close()
 

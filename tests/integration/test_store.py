@@ -12,11 +12,15 @@ import numpy as np
 import pytest
 import redis.asyncio
 
+from hubbub.aggregator.drops import Drops, Folder, RedisTold
+from hubbub.aggregator.query import Asked, Query
 from hubbub.aggregator.redis_store import RedisStore
 from hubbub.aggregator.store import Commit, MemoryStore, Outcome, TotalsStore
-from hubbub.errors import StoreUnavailable
+from hubbub.aggregator.web.gauges import exposition
+from hubbub.errors import StoreUnavailable, TotalsUnreadable
 from hubbub.mechanisms import Totals
 from hubbub.serving import Window, connect_redis
+from tests.conftest import Made
 from tests.servers import redis_server
 from tests.stores import crowd, totals
 
@@ -326,6 +330,12 @@ def test_a_commit_writes_as_much_after_many_batches_as_after_few(tmp_path: Path)
         ("law", b'{"counted": null}'),
         ("law", b"\xff\xfe"),
         ("law", b"[" * 100_000),
+        ("law", b'{"counted": 1e999}'),
+        ("law", b'{"counted": -5}'),
+        ("law", b'{"counted": 18446744073709551616}'),
+        ("law", b'{"rejected:\\ud800": 1}'),
+        ("at", b"9" * 30),
+        ("", b""),  # no hash at all
         ("cells", b"odd"),
         ("crowd", b"many"),
     ],
@@ -335,29 +345,78 @@ def test_a_window_that_cannot_be_read_ends_no_answer_about_others(
 ) -> None:
     async def body(port: int) -> None:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
-        client, store = server.client, RedisStore(server)
+        client: Any = server.client
+        store = RedisStore(server)
         good, bad = Window("good", 1), Window("bad", 1)
         for window in (good, bad):
             await store.shards(window)
             await store.add(window, _commit(_tags(2), [2], crowd=2))
-        await client.hset(bad.key("aggregator:totals"), field, garbage)
+        if field:
+            await client.hset(bad.key("aggregator:totals"), field, garbage)
+        else:
+            await client.delete(bad.key("aggregator:totals"))
+            await client.set(bad.key("aggregator:totals"), garbage)
         await client.hset("aggregator:windows", mapping={"nonsense": "1", b"\xff:1": "1"})
-        await client.hset("aggregator:windows", "good:2", "several")
+        shards = {"good:2": "several", "good:3": "-1", "good:4": "1000000000000"}
+        epochs = {"good:-2": "1", "good:4294967296": "1", "good:+7": "1", "go\x1b:1": "1"}
+        await client.hset("aggregator:windows", mapping=shards | epochs)
         for _ in range(2):
             assert (await store.law())[good] == {"counted": 2}
             counted = await store.counted({"good", "bad"})
             assert counted[good] == 2
             assert (await store.read([good]))[0].counted == 2
+            assert set(counted) <= {good, bad}
+            assert (await store.held())[good] == 2
             if bad in counted:
                 with pytest.raises(StoreUnavailable, match="the totals of bad:1 cannot be read"):
                     await store.read([bad])
-        assert len(store.unreadable) == 4
+        with pytest.raises(TotalsUnreadable, match="of good:4 cannot be read"):
+            await store.shards(Window("good", 4))
+        assert len(store.unreadable) == 4 + len(shards) + len(epochs)
         assert (await store.add(good, _commit(_tags(1), [1])))[0] is Outcome.APPLIED
         await server.close()
 
     with redis_server(tmp_path / "redis") as port:
         asyncio.run(body(port))
     assert caplog.text.count("bad:1 cannot be read") == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "garbage"), [("crowd", b"many"), ("cells", bytes(8)), ("at", b"-1")]
+)
+def test_totals_that_cannot_be_read_end_no_overview_and_hold_up_no_drop(
+    made: Made, redis_url: str, tmp_path: Path, field: str, garbage: bytes
+) -> None:
+    """Cells of one number would be added to all."""
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        client: Any = server.client
+        await client.flushdb()
+        store, names = RedisStore(server), ("theme", "crashed")
+        for name in names:
+            metric = made.bundle.metric(name)
+            window = Window(name, 5)
+            await store.shards(window)
+            cells = [9] * metric.randomizer.layout.size
+            await store.add(window, _commit(_tags(50), cells, crowd=50))
+        await client.hset(Window("theme", 5).key("aggregator:totals"), field, garbage)
+        await client.hset("aggregator:told", "crashed:5", "nonsense")
+        query = Query(made.bundle, store)
+        lines = {line.name: line for line in await query.metrics()}
+        assert [lines[name].reports for name in names] == [50, 50]
+        with pytest.raises(TotalsUnreadable):
+            await query.estimate("theme", Asked())
+        told = (await exposition(query, {})).decode()
+        assert 'metric="crashed"' in told
+        assert 'hubbub_estimate{metric="theme"' not in told
+        folder, claims = tmp_path / "dropped", RedisTold(server)
+        assert await Drops(query, [Folder(folder)]).once() == 1
+        assert [path.parent.name for path in folder.rglob("*.json")] == ["crashed"]
+        assert await claims.claim("crashed:5"), "nobody is at it who would say so"
+        await server.close()
+
+    asyncio.run(body())
 
 
 def test_a_user_that_may_too_little_is_said_at_once(tmp_path: Path) -> None:

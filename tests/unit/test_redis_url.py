@@ -36,3 +36,18 @@ def test_what_is_no_url_is_said_in_one_line_without_the_password(
     assert "write redis://HOST:PORT/0" in said
     assert said.isprintable()
     assert not any(part in said for part in ("secret", "cret", "word", "user"))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("redis://h:6379/0?ssl_ca_certs=ca.pem", "redis://h/0?ssl_cert_reqs=none"),
+        *("redis://h/0?ssl_check_hostname=1", "redis://a:1,b:2/0?ssl_certfile=c&ssl_keyfile=k"),
+        *("unix:///redis.sock?ssl_ca_path=here", "unix:///redis.sock?socket_keepalive=1"),
+    ],
+)
+def test_an_option_of_another_scheme_is_refused_in_words(url: str) -> None:
+    with pytest.raises(
+        StoreUnavailable, match=r"option \w+ says nothing for (redis|unix)://; write"
+    ):
+        asyncio.run(connect_redis(url))

@@ -135,3 +135,22 @@ def test_what_is_no_formula_stays_as_it_is(text: str) -> None:
 def test_no_value_begins_a_row_of_its_own() -> None:
     for text in ("x\r=1+1", "x\n=1+1", "x\r\n=1+1"):
         assert to_csv([{"a": text, "b": 1}]) == f'a,b\n"{text}",1\n'
+
+
+def test_a_caller_that_was_gone_before_its_answer_fills_no_log(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from hubbub.serving.logs import write_logs
+
+    root = logging.getLogger()
+    before = list(root.handlers), root.level
+    try:
+        write_logs("text")
+        of_grpc = logging.getLogger("grpc._cython.cygrpc")
+        of_grpc.error("%s raised in core by servicer method [%s]", "ExecuteBatchError", "/a/B")
+        of_grpc.error("Unexpected [ValueError] raised by servicer method [/a/B]")
+    finally:
+        root.handlers, root.level = before
+    said = capsys.readouterr().err
+    assert "ExecuteBatchError" not in said
+    assert "ValueError" in said

@@ -62,11 +62,11 @@ async def _serve(settings: Settings) -> None:
     beyond = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
     query = Query(bundle, store, beyond, stages=stages, clocks=clocks)
     releases = Releases(query.collected, RedisRecord(server))
-    loops = _loops(settings, query, releases, server)
+    turned_away: Counter[str] = Counter()
+    loops = _loops(settings, query, releases, server, turned_away)
     keeping = Housekeeping(
         settings.keys, bundle, opener, store=store, clocks=clocks, served=intake.served
     )
-    turned_away: Counter[str] = Counter()
     shufflers = Server(
         settings.listen,
         [lambda server: add_IngestServicer_to_server(IngestService(intake), server)],
@@ -112,7 +112,11 @@ async def _serve(settings: Settings) -> None:
 
 
 def _loops(
-    settings: Settings, query: Query, releases: Releases, server: RedisServer
+    settings: Settings,
+    query: Query,
+    releases: Releases,
+    server: RedisServer,
+    turned_away: Counter[str],
 ) -> list[Coroutine[Any, Any, None]]:
     """What runs beside the gRPC servers, if it is asked for."""
     loops: list[Coroutine[Any, Any, None]] = []
@@ -128,6 +132,7 @@ def _loops(
             rate=settings.http_rate,
             origins=settings.http_origins,
             proxies=settings.http_proxies,
+            turned_away=turned_away,
         )
         loops.append(face.run())
     takers: list[Taker] = []

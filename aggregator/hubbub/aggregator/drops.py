@@ -23,7 +23,13 @@ from hubbub.aggregator.query import Query
 from hubbub.aggregator.query.collected import Holding, Range
 from hubbub.aggregator.query.working import Asked
 from hubbub.aggregator.tables import rows, to_csv
-from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable
+from hubbub.errors import (
+    BadParameter,
+    BatchTooSmall,
+    HubbubError,
+    StateUnusable,
+    TotalsUnreadable,
+)
 from hubbub.serving import RedisServer, replace_file
 
 __all__ = ["Drops", "Folder", "MemoryTold", "RedisTold", "Taker", "Told", "Webhook"]
@@ -127,8 +133,10 @@ class RedisTold:
         ask, now = self._server.ask, str(int(self._clock()))
         if await ask("HSETNX", "aggregator:told", name, now):
             return True
-        held = await ask("HGET", "aggregator:told", name)
-        if held == b"told" or int(held or 0) > self._clock() - _CLAIM_SECONDS:
+        held = await ask("HGET", "aggregator:told", name) or b""
+        # What is neither is of nobody who would be at it.
+        since = int(held) if held.isdigit() and len(held) <= len(now) else 0
+        if held == b"told" or since > self._clock() - _CLAIM_SECONDS:
             return False
         await ask("HSET", "aggregator:told", name, now)
         return True
@@ -206,7 +214,7 @@ class Drops:
                     try:
                         await taker.take(await self._told(holding, epoch))
                         taken += 1
-                    except OSError as error:
+                    except (OSError, TotalsUnreadable) as error:
                         _log.warning(
                             "epoch %s:%s was not taken: %s", name, epoch, type(error).__name__
                         )

@@ -25,7 +25,7 @@ from redis.exceptions import NoPermissionError
 
 from hubbub.aggregator.commit_script import COMMIT, ID_BYTES
 from hubbub.aggregator.store import Commit, Held, Outcome
-from hubbub.errors import StoreUnavailable
+from hubbub.errors import StoreUnavailable, TotalsUnreadable
 from hubbub.serving import RedisServer, Window, script
 
 __all__ = ["RedisStore"]
@@ -36,6 +36,14 @@ _log: Final = logging.getLogger("hubbub.aggregator")
 _MEMORY: Final = ("seen", "batches")
 # Beyond any batch, and beyond any window.
 _NOBODY: Final = 1 << 40
+# A tag's first byte chooses.
+_MOST_SHARDS: Final = 256
+# The last moment that a date has.
+_LATEST: Final = 253_402_300_799
+# Whatever the script adds up is below.
+_MOST: Final = 1 << 53
+# Of what is there but not as it should be. TypeError and AttributeError: of another type.
+_NOT_READ: Final = (ValueError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 class RedisStore:
@@ -67,7 +75,10 @@ class RedisStore:
         """How many shards a window has: decided once, when it is first asked about."""
         first = ("HSETNX", "aggregator:windows", window.name, str(self._shards))
         _, shards = await self._server.durable([first, ("HGET", *first[1:3])])
-        return int(shards)
+        try:
+            return _number(shards, 1, _MOST_SHARDS)
+        except ValueError as error:
+            raise self._unreadable(window) from error
 
     async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
         """Apply a commit whole or not at all; with SEEN, tags that were counted before."""
@@ -93,7 +104,7 @@ class RedisStore:
 
     async def remembered(self) -> Mapping[Window, int]:
         """Every window whose tags are held, and until when they are needed."""
-        return self._numbers(await self._server.ask("HGETALL", "aggregator:remembered"))
+        return self._numbers(await self._server.ask("HGETALL", "aggregator:remembered"), 0, _MOST)
 
     async def forget(self, window: Window) -> None:
         """Forget a window's tags, and ids but the newest: it counts no report any more."""
@@ -111,7 +122,7 @@ class RedisStore:
         # Not all that ever were: this is asked for several times a second.
         shards = await self._server.ask("HMGET", "aggregator:windows", *names)
         known = {name.encode(): n for name, n in zip(names, shards, strict=True) if n}
-        found = await self._laws(self._numbers(known))
+        found = await self._laws(self._numbers(known, 1, _MOST_SHARDS))
         return {window: terms["counted"] for window, terms in found.items()}
 
     async def room(self) -> float:
@@ -124,7 +135,7 @@ class RedisStore:
             return []
         known = await self._known()
         shards = [known.get(window, 0) for window in windows]
-        answers = await self._server.execute(
+        answers = await self._server.each(
             [
                 ("HMGET", _key("totals", window, shard), "cells", "law", "crowd", "at")
                 for window, number in zip(windows, shards, strict=True)
@@ -149,13 +160,14 @@ class RedisStore:
 
     async def _known(self) -> dict[Window, int]:
         """Every window, and the number of its shards."""
-        return self._numbers(await self._server.ask("HGETALL", "aggregator:windows"))
+        found = await self._server.ask("HGETALL", "aggregator:windows")
+        return self._numbers(found, 1, _MOST_SHARDS)
 
     async def _laws(self, known: Mapping[Window, int]) -> dict[Window, Counter[str]]:
         shards = [
             (window, shard) for window, number in sorted(known.items()) for shard in range(number)
         ]
-        answers = await self._server.execute(
+        answers = await self._server.each(
             [("HGET", _key("totals", window, shard), "law") for window, shard in shards]
         )
         terms: dict[Window, Counter[str]] = {}
@@ -163,7 +175,7 @@ class RedisStore:
         for (window, _), law in zip(shards, answers, strict=True):
             try:
                 terms.setdefault(window, Counter()).update(_law(law))
-            except (ValueError, TypeError, AttributeError, RecursionError):
+            except _NOT_READ:
                 broken.add(window)
                 self._leave_out(window.name)
         return {window: found for window, found in terms.items() if window not in broken}
@@ -171,19 +183,22 @@ class RedisStore:
     def _held(self, window: Window, shards: Sequence[Sequence[bytes | None]]) -> Held:
         try:
             return _held(shards)
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            self._leave_out(window.name)
-            raise StoreUnavailable(
-                f"the totals of {window.name} cannot be read; ask for other epochs, or restore "
-                "them from a backup (docs/operate/restore.md)"
-            ) from error
+        except _NOT_READ as error:
+            raise self._unreadable(window) from error
 
-    def _numbers(self, held: Mapping[bytes, bytes]) -> dict[Window, int]:
-        """Windows and a number of each, as Redis has them in a hash."""
+    def _unreadable(self, window: Window) -> TotalsUnreadable:
+        self._leave_out(window.name)
+        return TotalsUnreadable(
+            f"the totals of {window.name} cannot be read; ask for other epochs, or restore "
+            "them from a backup (docs/operate/restore.md)"
+        )
+
+    def _numbers(self, held: Mapping[bytes, bytes], low: int, high: int) -> dict[Window, int]:
+        """Windows and a number of each in [low, high], as Redis has them in a hash."""
         found: dict[Window, int] = {}
         for name, number in held.items():
             try:
-                found[Window.parse(name)] = int(number)
+                found[Window.parse(name)] = _number(number, low, high)
             except ValueError:
                 self._leave_out(repr(name))
         return found
@@ -200,13 +215,28 @@ def _held(shards: Sequence[Sequence[bytes | None]]) -> Held:
     cells = [np.frombuffer(packed, dtype="<i8") for packed, _, _, _ in shards if packed]
     summed = np.stack(cells).sum(axis=0) if cells else np.zeros(0, dtype=np.int64)
     # Totals of before crowds and times were kept have none: nothing is known of them.
-    crowds = [int(shard[2] or 0) for shard, counted in zip(shards, counts, strict=True) if counted]
-    times = [int(at or 0) for _, _, _, at in shards]
+    crowds = [
+        _number(shard[2] or 0, 0, _MOST)
+        for shard, counted in zip(shards, counts, strict=True)
+        if counted
+    ]
+    times = [_number(at or 0, 0, _LATEST) for _, _, _, at in shards]
     return Held(summed, sum(counts), min(crowds, default=0), max(times, default=0))
 
 
 def _law(text: bytes | None) -> dict[str, int]:
-    return {term: int(number) for term, number in json.loads(text or b"{}").items()}
+    law: dict[str, int] = json.loads(text or b"{}")
+    if not all(term.isascii() and term.isprintable() for term in law):
+        raise ValueError("no term of the law")
+    return {term: _number(number, 0, _MOST) for term, number in law.items()}
+
+
+def _number(told: bytes | float, low: int, high: int) -> int:
+    """A whole number, as Redis or its Lua tells it. Raises ValueError or OverflowError."""
+    number = int(told)
+    if not low <= number <= high:
+        raise ValueError(f"outside [{low}, {high}]")
+    return number
 
 
 def _key(what: str, window: Window, shard: int) -> str:

@@ -11,7 +11,8 @@ HubbubError
 ├── KeysUnusable          a key file is missing, malformed, or readable by others
 ├── StateUnusable         a device's or a service's state folder cannot be read or written
 ├── StoreUnavailable      Redis cannot be reached, or is not fit to keep what it must
-│   └── StoreFull         Redis takes no more until something was taken out
+│   ├── StoreFull         Redis takes no more until something was taken out
+│   └── TotalsUnreadable  what Redis holds of these epochs nobody can read
 ├── ServiceUnavailable    a service cannot be reached, or cannot start
 ├── BatchTooSmall         fewer reports than the metric's minimum batch
 ├── BudgetExhausted       a release would spend more than its purpose has left
@@ -37,6 +38,7 @@ __all__ = [
     "StateUnusable",
     "StoreFull",
     "StoreUnavailable",
+    "TotalsUnreadable",
     "UnknownMetric",
     "ValueOutOfDomain",
 ]
@@ -88,6 +90,10 @@ class StoreUnavailable(HubbubError):
 
 class StoreFull(StoreUnavailable):
     """Redis takes no more until something was taken out of it."""
+
+
+class TotalsUnreadable(StoreUnavailable):
+    """Redis answers, but what it holds of these epochs nobody can read; of others it may."""
 
 
 class ServiceUnavailable(HubbubError):

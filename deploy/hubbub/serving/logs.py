@@ -10,6 +10,8 @@ from hubbub.errors.visible import visible_lines
 __all__ = ["FORMATS", "write_logs"]
 
 FORMATS: Final = ("text", "json")
+# gRPC says so, with a traceback, of every caller that was gone when its answer was sent.
+_GONE: Final = "ExecuteBatchError"
 
 
 class _Json(logging.Formatter):
@@ -46,4 +48,10 @@ def write_logs(how: str) -> None:
     handler = logging.StreamHandler()
     text = _Text("%(asctime)s %(levelname)s %(name)s %(message)s")
     handler.setFormatter(_Json() if how == "json" else text)
+    handler.addFilter(_is_ours)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether it is no stranger's doing alone, who could fill the log with it."""
+    return not (record.name.startswith("grpc.") and _GONE in record.getMessage())

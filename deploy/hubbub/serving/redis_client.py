@@ -36,6 +36,8 @@ _OPTIONS: Final = {
     "health_check_interval": re.compile(r"[0-9]{1,5}"),
 }
 """What a URL may say besides: the rest is ours to say, or nonsense that fails much later."""
+_SCHEMES: Final = {"ssl_": ("rediss",), "socket_": ("redis", "rediss")}
+"""Options that begin so belong to these schemes alone; without TLS nobody would hear of theirs."""
 
 _log: Final = logging.getLogger("hubbub.redis")
 
@@ -163,6 +165,10 @@ def _check_url(url: str) -> None:
             raise StoreUnavailable(
                 f"the Redis URL has an option that is not known here; there are "
                 f"{', '.join(_OPTIONS)}; {_REMEDY}"
+            )
+        if any(name.startswith(how) and parts.scheme not in of for how, of in _SCHEMES.items()):
+            raise StoreUnavailable(
+                f"the Redis URL's option {name} says nothing for {parts.scheme}://; {_REMEDY}"
             )
         if not _OPTIONS[name].fullmatch(value):
             raise StoreUnavailable(f"the Redis URL's option {name} is not understood; {_REMEDY}")

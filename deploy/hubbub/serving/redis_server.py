@@ -72,6 +72,11 @@ class RedisServer:
         async with self.errors():
             return await self._execute(commands, 0)
 
+    async def each(self, commands: Sequence[Command]) -> list[Any]:
+        """The same; in the place of an answer the error, where a key holds what it should not."""
+        async with self.errors():
+            return await self._execute(commands, 0, each=True)
+
     async def durable(self, commands: Sequence[Command]) -> list[Any]:
         """The same, once as many replicas as asked for have what was written.
 
@@ -113,16 +118,18 @@ class RedisServer:
             return [nodes] if "redis_version" in nodes else list(nodes.values())
         return [await self.client.info(*section)]
 
-    async def _execute(self, commands: Sequence[Command], replicas: int) -> list[Any]:
+    async def _execute(
+        self, commands: Sequence[Command], replicas: int, *, each: bool = False
+    ) -> list[Any]:
         if not isinstance(self.client, RedisCluster):
             pipe = self.client.pipeline(transaction=False)
             for command in commands:
                 pipe.execute_command(*command)
             if replicas:
                 pipe.wait(replicas, _REPLICA_MS)
-            answers = list(await pipe.execute())
+            answers = _told(await pipe.execute(raise_on_error=not each))
         else:
-            answers = await self._execute_on_nodes(self.client, commands, replicas)
+            answers = await self._execute_on_nodes(self.client, commands, replicas, each=each)
         reached = answers[len(commands) :]
         if any(int(number) < replicas for number in reached):
             raise StoreUnavailable(
@@ -132,7 +139,7 @@ class RedisServer:
         return answers[: len(commands)]
 
     async def _execute_on_nodes(
-        self, cluster: RedisCluster, commands: Sequence[Command], replicas: int
+        self, cluster: RedisCluster, commands: Sequence[Command], replicas: int, *, each: bool
     ) -> list[Any]:
         """The answers, and behind them how many replicas each node's writes have reached.
 
@@ -152,7 +159,7 @@ class RedisServer:
                     nodes[node.name] = node
                 for node in nodes.values() if replicas else ():
                     pipe.execute_command("WAIT", replicas, _REPLICA_MS, target_nodes=node)
-                return list(await pipe.execute(allow_redirections=False))
+                return _told(await pipe.execute(raise_on_error=not each, allow_redirections=False))
             except _MOVING:
                 with suppress(RedisError, RedisClusterException, OSError):
                     await cluster.nodes_manager.initialize()
@@ -179,6 +186,14 @@ class RedisServer:
                 f"Redis at {self._shown}: {_said(error)}; "
                 "start it, or name another with HUBBUB_REDIS_URL"
             ) from error
+
+
+def _told(answers: Sequence[Any]) -> list[Any]:
+    """Raises the first error that is of no single key."""
+    for answer in answers:
+        if isinstance(answer, Exception) and "WRONGTYPE" not in str(answer):
+            raise answer
+    return list(answers)
 
 
 def _key(command: Command) -> str:

@@ -11,7 +11,7 @@ from grpc_health.v1.health import aio as health
 
 from hubbub.errors import ServiceUnavailable
 from hubbub.serving.calls import Calls
-from hubbub.serving.strict import Admit, Strict
+from hubbub.serving.strict import Admit, Spoiled, Strict
 from hubbub.serving.tls import TlsFolder, check_plain
 
 __all__ = ["Server", "channel"]
@@ -39,6 +39,7 @@ class Server:
     arrive_seconds: from a call's headers to the end of its message.
     calls_of_peer: so many may arrive at once, and be open, of one address; 0 for no limit.
     turned_away: counts, by reason, the calls that were refused.
+    spoiled: told of calls that were read and are no message of ours.
 
     Raises:
         ServiceUnavailable: the address is taken, or is plain text away from this machine.
@@ -57,6 +58,7 @@ class Server:
         arrive_seconds: float | None = None,
         calls_of_peer: int = 0,
         turned_away: Counter[str] | None = None,
+        spoiled: Spoiled | None = None,
     ) -> None:
         self._calls = Calls(
             arrive_seconds=arrive_seconds or _ARRIVE_SECONDS,
@@ -64,7 +66,7 @@ class Server:
             turned_away=Counter() if turned_away is None else turned_away,
         )
         self._server = grpc.aio.server(
-            interceptors=[Strict(self._calls, admit, callers if tls else None)],
+            interceptors=[Strict(self._calls, admit, callers if tls else None, spoiled)],
             options=[
                 # A second service on a taken port must fail, not share its callers.
                 ("grpc.so_reuseport", 0),

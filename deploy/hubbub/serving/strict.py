@@ -14,30 +14,40 @@ from hubbub.serving.limiter import network
 from hubbub.serving.refusal import come_back, refuse
 from hubbub.serving.tls import common_name
 
-__all__ = ["Admit", "Strict", "log_fault"]
+__all__ = ["Admit", "Spoiled", "Strict", "log_fault"]
 
 _log: Final = logging.getLogger("hubbub.serving")
 _HEALTH: Final = "/grpc.health."
+# Unknown fields take a microsecond each to look at, and two bytes to send.
+_MOST_UNKNOWN_BYTES: Final = 16 << 10
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Admit = Callable[[Context], float]
 """How long a caller must wait before its call is read; 0 to let it in."""
+Spoiled = Callable[[Context, int], None]
+"""Told of a call that was read and refused, and of how many bytes its message was."""
 
 
 class Strict(grpc.aio.ServerInterceptor):
     """Between the wire and every method of a server.
 
     calls: those that are open, and how long they may take. callers: roles; who shows no certificate
-    of one of them is denied, but for health. A call that is not admitted is refused unread, before
-    its message is here: so every method is served as one that takes a stream of requests, and reads
-    the first; on the wire that is the same. What is not the message it should be, or holds
-    fields that we do not know, is refused as INVALID_ARGUMENT. A fault of our own becomes INTERNAL
-    and a log line that names its kind and place, never its text, which could hold what was sent.
+    of one of them is denied, but for health. spoiled: hears of what is refused here, once read. A
+    call that is not admitted is refused unread, before its message is here: so every method is
+    served as one that takes a stream of requests, and reads the first; on the wire that is the
+    same. What is not the message it should be, or holds fields that we do not know, is refused as
+    INVALID_ARGUMENT. A fault of our own becomes INTERNAL and a log line that names its kind and
+    place, never its text, which could hold what was sent.
     """
 
     def __init__(
-        self, calls: Calls, admit: Admit | None = None, callers: Collection[str] | None = None
+        self,
+        calls: Calls,
+        admit: Admit | None = None,
+        callers: Collection[str] | None = None,
+        spoiled: Spoiled | None = None,
     ) -> None:
+        self._spoiled = spoiled
         self._calls = calls
         self._admit = admit
         self._names = None if callers is None else {common_name(role).encode() for role in callers}
@@ -56,6 +66,7 @@ class Strict(grpc.aio.ServerInterceptor):
         """
         handler = await continuation(handler_call_details)
         if handler is None or handler.unary_unary is None or handler.request_deserializer is None:
+            self._calls.turned_away["watch"] += handler is not None
             return None
         behave: Callable[..., Any] = handler.unary_unary
         parse = handler.request_deserializer
@@ -77,13 +88,11 @@ class Strict(grpc.aio.ServerInterceptor):
                 self._calls.end()
 
         async def answer(raw: bytes, context: Context) -> Any:  # noqa: ANN401 the method's own answer
-            try:
-                request: Message = parse(raw)
-            except DecodeError:
-                await refuse(context, "not the message expected")
-            # PRIVACY: what we do not know could carry an identifier, so nobody gets to see it.
-            if len(UnknownFieldSet(request)):
-                await refuse(context, "fields that this version does not know")
+            request = _read(parse, raw)
+            if isinstance(request, str):
+                if self._spoiled:
+                    self._spoiled(context, len(raw))
+                await refuse(context, request)
             try:
                 return await behave(request, context)
             except grpc.aio.AbortError:
@@ -108,6 +117,24 @@ class Strict(grpc.aio.ServerInterceptor):
         wait_seconds = self._admit(context) if self._admit else 0.0
         if wait_seconds:
             await come_back(context, wait_seconds, "no room for you now; send again later")
+
+
+def _read(parse: Callable[[bytes], Message], raw: bytes) -> Message | str:
+    """The message of these bytes, or why they are none of ours."""
+    try:
+        request = parse(raw)
+    except DecodeError:
+        return "not the message expected"
+    # PRIVACY: what we do not know could carry an identifier, so nobody gets to see it.
+    size = request.ByteSize()
+    request.DiscardUnknownFields()
+    unknown = size - request.ByteSize()
+    if unknown:
+        # In parts of it they may be an answer's to tell, if they are few.
+        request = parse(raw)
+        if unknown > _MOST_UNKNOWN_BYTES or len(UnknownFieldSet(request)):
+            return "fields that this version does not know"
+    return request
 
 
 def _common_names(context: Context) -> Iterable[bytes]:

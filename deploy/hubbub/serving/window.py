@@ -1,8 +1,10 @@
 """Window: one stream in one epoch, which is pooled, mixed, added up and accounted together."""
 
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 __all__ = ["Window"]
+
+_EPOCHS: Final = 1 << 32  # a report tells its own in 32 bits
 
 
 class Window(NamedTuple):
@@ -18,9 +20,13 @@ class Window(NamedTuple):
 
     @classmethod
     def parse(cls, name: bytes) -> Self:
-        """The window of a name, as Redis gives it back."""
+        """The window of a name, as Redis gives it back. Raises ValueError for what is none."""
         stream, _, epoch = name.decode().rpartition(":")
-        return cls(stream, int(epoch))
+        found = cls(stream, int(epoch))
+        written = found.epoch in range(_EPOCHS) and str(found.epoch) == epoch
+        if not (written and stream.isprintable()):
+            raise ValueError("no window")
+        return found
 
     def key(self, prefix: str, part: str = "") -> str:
         """A Redis key. The braces put all keys of a window's part on one slot of a Cluster."""

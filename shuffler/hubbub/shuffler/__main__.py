@@ -67,6 +67,7 @@ async def _serve(settings: Settings) -> None:
         connection_seconds=_CONNECTION_SECONDS,
         calls_of_peer=settings.peer_calls,
         turned_away=service.turned_away,
+        spoiled=service.spoiled,
     )
     operators = Server(
         settings.operator_listen,

@@ -15,7 +15,6 @@ the prefix "shuffler:":
     alive:OWNER    there while a process lives that sends batches
 """
 
-import logging
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,10 +23,9 @@ from typing import Final, NamedTuple
 from hubbub.serving import RedisServer, Window, script
 from hubbub.shuffler import scripts
 from hubbub.shuffler.batch import Take
+from hubbub.shuffler.told import Told
 
 __all__ = ["Level", "Pool"]
-
-_log: Final = logging.getLogger("hubbub.shuffler")
 
 # Lua's unpack fails past some thousands of arguments.
 _CHUNK: Final = 4000
@@ -35,8 +33,6 @@ _CHUNK: Final = 4000
 _KEEP_SECONDS: Final = 30 * 86_400
 # A process that did not say for so long that it lives has its batches sent by another.
 _ALIVE_MS: Final = 4000
-
-_TERMS: Final = ("acknowledged", "pooled", "in_flight", "withheld")
 
 
 class Level(NamedTuple):
@@ -52,7 +48,7 @@ class Pool:
     def __init__(self, server: RedisServer) -> None:
         self._server = server
         self._owner = secrets.token_bytes(8)
-        self._strange: set[bytes] = set()
+        self._told = Told()
 
     async def add(self, reports: Mapping[Window, Sequence[bytes]]) -> None:
         """Put reports into their pools; once this returns they are acknowledged."""
@@ -88,11 +84,12 @@ class Pool:
         owners = await self._server.ask("HGETALL", window.key("shuffler:batches"))
         others = set(owners.values()) - {self._owner}
         dead = {o for o in others if not await self._server.ask("EXISTS", _alive(o))}
-        return {
-            bytes.fromhex(batch_id.decode()): owner
-            for batch_id, owner in owners.items()
+        ours = {
+            self._told.batch_id(window, name): owner
+            for name, owner in owners.items()
             if owner == self._owner or owner in dead
         }
+        return {batch_id: owner for batch_id, owner in ours.items() if batch_id is not None}
 
     async def hold(self, window: Window, batch_id: bytes, owner: bytes | None) -> list[bytes]:
         """The sealed reports of a batch in flight, ours to send from now on.
@@ -130,7 +127,7 @@ class Pool:
     async def level(self, window: Window) -> Level:
         """How many reports the window's pool holds, and how often any were taken."""
         [level] = await self._server.execute([script(scripts.POOLED, _keys(window, "pool", "law"))])
-        return Level(*map(int, level))
+        return Level(*self._told.level(window, level))
 
     async def is_empty(self, window: Window) -> bool:
         """Whether the window holds no report, pooled or in flight."""
@@ -152,7 +149,7 @@ class Pool:
         """When a window was first found not to be in the stream table; now, if it is found now."""
         first = ("HSETNX", "shuffler:unknown", window.name, str(now))
         _, since = await self._server.execute([first, ("HGET", *first[1:3])])
-        return float(since or now)
+        return self._told.since(since, now)
 
     async def windows(self) -> list[Window]:
         """Every window that may hold anything."""
@@ -215,25 +212,18 @@ class Pool:
         if not windows:
             return {}
         parts = ("pool", "batches", "law")
-        answers = await self._server.execute(
+        answers = await self._server.each(
             [script(scripts.COUNTS, _keys(w, *parts), [_batch_key(w, b"")]) for w in windows]
         )
         return {
-            window: dict(zip(_TERMS, map(int, numbers), strict=True))
+            window: self._told.terms(window, numbers)
             for window, numbers in zip(windows, answers, strict=True)
             if numbers
         }
 
     async def _listed(self, index: str) -> list[Window]:
-        found = []
-        for name in await self._server.ask("SMEMBERS", f"shuffler:{index}"):
-            try:
-                found.append(Window.parse(name))
-            except ValueError:
-                if name not in self._strange:
-                    self._strange.add(name)
-                    _log.warning("shuffler:%s has %r, which is no window", index, name)
-        return sorted(found)
+        names = await self._server.ask("SMEMBERS", f"shuffler:{index}")
+        return self._told.windows(index, list(names))
 
 
 def _keys(window: Window, *parts: str) -> list[str]:

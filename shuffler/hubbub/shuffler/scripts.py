@@ -76,5 +76,5 @@ for _, id in ipairs(redis.call('HKEYS', KEYS[2])) do
   flying = flying + redis.call('SCARD', ARGV[1] .. id)
 end
 local law = redis.call('HMGET', KEYS[3], 'acknowledged', 'withheld')
-return {tonumber(law[1] or 0), redis.call('SCARD', KEYS[1]), flying, tonumber(law[2] or 0)}
+return {law[1] or '0', redis.call('SCARD', KEYS[1]), flying, law[2] or '0'}
 """

@@ -74,12 +74,18 @@ class ShufflerService(ShufflerServicer):
             self.turned_away["peer_limit"] += 1
         return wait_seconds
 
+    def spoiled(self, context: Context, size: int) -> None:
+        """A caller's message was none: it costs as much as one of so many bytes."""
+        cost = max(1, size * _MOST_REPORTS // LARGEST_SUBMIT_BYTES)
+        self._limiter.charge(network(context.peer()), cost)
+
     async def Submit(self, request: SubmitRequest, context: Context) -> SubmitResponse:  # noqa: N802 named by the proto
         """Pool what can be taken, and say which could not and why."""
+        # A request without a report costs as much as one with one; with too many, as the largest.
+        cost = min(max(1, len(request.reports)), _MOST_REPORTS)
+        self._limiter.charge(network(context.peer()), cost)
         if len(request.reports) > _MOST_REPORTS:
             await refuse(context, f"more than {_MOST_REPORTS} reports")
-        # A request without a report costs as much as one with one.
-        self._limiter.charge(network(context.peer()), max(1, len(request.reports)))
         now = self._clocks.earliest(), self._clocks.latest()
         refused = []
         taken: dict[Window, list[bytes]] = defaultdict(list)

@@ -11,7 +11,7 @@ from hubbub.aggregator.query.shelf import Shelf, added
 from hubbub.aggregator.query.span import chosen
 from hubbub.aggregator.store import Held, TotalsReader
 from hubbub.catalog import Bundle, Metric, closing_time
-from hubbub.errors import BadParameter, BatchTooSmall
+from hubbub.errors import BadParameter, BatchTooSmall, TotalsUnreadable
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.serving import Clocks, Window
 
@@ -150,7 +150,10 @@ class Collected:
     async def updated(self, holding: Holding) -> int:
         """When the last report of these epochs was counted; 0 if it is not known."""
         windows = list(holding.counted)
-        held = await self._shelf.read(windows, holding.counted)
+        try:
+            held = await self._shelf.read(windows, holding.counted)
+        except TotalsUnreadable:  # who asks for these alone is told
+            return 0
         return max((one.at for one in held), default=0)
 
     def tiers(

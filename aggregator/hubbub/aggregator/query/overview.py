@@ -15,6 +15,7 @@ from hubbub.privacy.card import metric_card, most_certain
 __all__ = ["detail", "iso_time", "line", "shown_epochs", "shuffled"]
 
 _SHOWN_EPOCHS: Final = 60
+_LATEST: Final = 253_402_300_799
 _KINDS: Final = {"strings": "strings", "categories": "values"}
 
 
@@ -83,8 +84,8 @@ def shuffled(found: Amplified) -> Shuffled:
 
 
 def iso_time(seconds: float) -> str:
-    """ISO 8601 in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+    """ISO 8601 in UTC; past the last year that it has, the end of that."""
+    return datetime.fromtimestamp(min(seconds, _LATEST), UTC).isoformat().replace("+00:00", "Z")
 
 
 def _kind(metric: Metric) -> str:

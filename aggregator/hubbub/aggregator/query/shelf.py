@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 
 from hubbub.aggregator.store import Held, Integers, TotalsReader
-from hubbub.errors import BadParameter
+from hubbub.errors import BadParameter, TotalsUnreadable
 from hubbub.mechanisms import Totals
 from hubbub.serving import Window
 
@@ -154,10 +154,16 @@ def added(parts: Sequence[Held], size: int) -> Totals:
 
     Raises:
         BadParameter: sums beyond 64 bits.
+        TotalsUnreadable: they are of another shape.
     """
     cells: Integers = np.zeros(size, dtype=np.int64)
     for held in parts:
         if held.counted:
+            if len(held.cells) != size:
+                raise TotalsUnreadable(
+                    "the totals of these epochs are of another shape than their metric's; ask for "
+                    "others, or restore them from a backup (docs/operate/restore.md)"
+                )
             cells += held.cells
         if np.abs(cells).max(initial=0) >= _LARGEST_SUM:
             raise BadParameter("the sums of these epochs pass 64 bits; ask for fewer epochs")

@@ -34,11 +34,13 @@ def make_app(
     tokens: Tokens | None,
     limiter: Limiter,
     origins: Collection[str] = (),
+    *,
+    turned_away: Counter[str] | None = None,
 ) -> App:
     """The application, behind its guard.
 
     tokens: None where everyone on this machine may ask. limiter: of requests, by caller. origins:
-        of other pages that may ask.
+        of other pages that may ask. turned_away: counts requests that were refused, by reason.
     """
     app = FastAPI(
         title="hubbub",
@@ -75,7 +77,7 @@ def make_app(
 
     _serve_pages(app)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way
-    guarded = Guard(_counted(app, requests), tokens, limiter, origins)
+    guarded = Guard(_counted(app, requests), tokens, limiter, origins, turned_away)
     return shared(guarded, origins) if origins else guarded
 
 

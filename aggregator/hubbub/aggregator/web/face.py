@@ -1,6 +1,7 @@
 """The HTTP face's server, run beside the gRPC servers of the same process."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -28,6 +29,7 @@ class HttpFace:
     the file of who may ask; None for everyone on this machine. rate: requests a second and caller,
     0 for no limit. origins: of other pages that may ask. proxies: addresses and networks that are
     believed when they say for whom they ask (X-Forwarded-For, X-Forwarded-Proto); none without.
+    turned_away: counts requests that were refused and connections that were ended, by reason.
 
     Raises:
         ServiceUnavailable: away from this machine without TLS or without tokens.
@@ -45,6 +47,7 @@ class HttpFace:
         rate: float = 0,
         origins: Collection[str] = (),
         proxies: Collection[str] = (),
+        turned_away: Counter[str] | None = None,
     ) -> None:
         if not is_loopback(address) and (tls is None or tokens is None):
             raise ServiceUnavailable(
@@ -58,6 +61,7 @@ class HttpFace:
             Tokens(tokens) if tokens else None,
             Limiter(rate, max(1, round(20 * rate))),
             origins,
+            turned_away=turned_away,
         )
         if tls:
             tls.server_context(mutual=False)  # says what is wrong with the files, if anything is
@@ -66,7 +70,7 @@ class HttpFace:
             app,
             host=host.strip("[]"),
             port=int(port),
-            http=partial(Line, Lines(proxies)),  # type: ignore[arg-type]  # called, not subclassed
+            http=partial(Line, Lines(proxies, turned_away)),  # type: ignore[arg-type]  # called, not subclassed
             ws="none",
             proxy_headers=bool(proxies),
             forwarded_allow_ips=list(proxies),

@@ -16,7 +16,7 @@ from hubbub.aggregator.query import Page, Query
 from hubbub.aggregator.query.answers import Estimated, MetricLine
 from hubbub.aggregator.query.collected import Range
 from hubbub.aggregator.query.working import Asked
-from hubbub.errors import BatchTooSmall
+from hubbub.errors import BatchTooSmall, TotalsUnreadable
 
 __all__ = ["exposition"]
 
@@ -40,7 +40,7 @@ async def _newest(query: Query, line: MetricLine) -> Estimated | None:
     asked = Asked(Range(epochs=str(large[-1])))
     try:
         return await query.estimate(line.name, asked, Page(0, _MOST_VALUES, by_rank=True))
-    except BatchTooSmall:  # gone since we looked
+    except (BatchTooSmall, TotalsUnreadable):  # gone since we looked, or nobody can read it
         return None
 
 

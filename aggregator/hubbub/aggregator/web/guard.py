@@ -7,6 +7,7 @@ means this machine (DNS rebinding).
 
 import hashlib
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from hubbub.serving import Limiter, network
 from hubbub.serving.strict import log_fault
 from hubbub.serving.tls import is_loopback
 
-__all__ = ["EVERYONE", "Guard", "allowed", "shared"]
+__all__ = ["EVERYONE", "Guard", "allowed", "network_of", "shared"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -56,12 +57,18 @@ class Guard:
     """An ASGI application around another.
 
     tokens: None where everyone on this machine may ask. limiter: of requests. origins: whose pages
-        may ask too; their browsers are told so by `shared`.
+        may ask too; their browsers are told so by `shared`. turned_away: counts, by reason.
     """
 
     def __init__(
-        self, app: App, tokens: Tokens | None, limiter: Limiter, origins: Collection[str] = ()
+        self,
+        app: App,
+        tokens: Tokens | None,
+        limiter: Limiter,
+        origins: Collection[str] = (),
+        turned_away: Counter[str] | None = None,
     ) -> None:
+        self._turned_away = Counter() if turned_away is None else turned_away
         self._app = app
         self._origins = origins
         self._tokens = tokens
@@ -99,9 +106,14 @@ class Guard:
         if self._tokens is not None:
             scheme, _, secret = headers.get("authorization", "").partition(" ")
             token = self._tokens.find(secret) if scheme.lower() == "bearer" else None
-        caller = f"token {token.name}" if token and token is not EVERYONE else _address(scope)
+        caller = (
+            f"token {token.name}"
+            if token and token is not EVERYONE
+            else network_of(scope.get("client"))
+        )
         wait_seconds = self._limiter.wait_seconds(caller)
         if wait_seconds:
+            self._turned_away["peer_limit"] += 1
             after = {"retry-after": str(int(wait_seconds) + 1)}
             return problem(429, "TooManyRequests", f"wait {wait_seconds:.1f} seconds", after)
         self._limiter.charge(caller, 1)
@@ -137,8 +149,9 @@ def _from_elsewhere(headers: Headers, origins: Collection[str]) -> bool:
     return site not in {"same-origin", "none"} or not own
 
 
-def _address(scope: Scope) -> str:
-    host, port = scope.get("client") or ("unknown", 0)
+def network_of(client: tuple[str, int] | None) -> str:
+    """Who is asking, as limits tell callers apart: an address, or of IPv6 a network."""
+    host, port = client or ("unknown", 0)
     return network(f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}")
 
 

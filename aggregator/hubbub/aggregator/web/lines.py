@@ -1,16 +1,20 @@
 """Lines: HTTP connections, which must get on, and of which the one that waits longest gives way.
 
 uvicorn has no limit for how long a request may take to arrive, and past its limit of connections it
-refuses whoever comes: some thousand halves of requests were the end of every face.
+refuses whoever comes: some thousand halves of requests were the end of every face, and so were as
+many answers that nobody reads.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from hubbub.aggregator.web.guard import network_of
 
 __all__ = ["Line", "Lines"]
 
@@ -25,20 +29,28 @@ _MOST_OF_ADDRESS: Final = 200
 
 
 class Lines:
-    """The open ones of a server. proxies: addresses of which there may be as many as of all."""
+    """The open ones of a server.
 
-    def __init__(self, proxies: Collection[str] = ()) -> None:
+    proxies: addresses of which there may be as many as of all. turned_away: counts those that were
+    ended, by reason.
+    """
+
+    def __init__(
+        self, proxies: Collection[str] = (), turned_away: Counter[str] | None = None
+    ) -> None:
+        self.turned_away = Counter() if turned_away is None else turned_away
         self._proxies = [ip_network(proxy) for proxy in proxies]
         self._open: dict[str, set[Line]] = {}
         self._number = 0
-        # Whose request is not whole, in the order in which they began to wait.
+        # Whose request is not whole, or whose answer is not read, in the order in which they began
+        # to wait.
         self._waiting: dict[str, dict[Line, None]] = {}
         self._all_waiting: dict[Line, str] = {}
 
     def add(self, line: "Line", address: str) -> None:
         """A connection was made; another may have to end for it, or it itself."""
         of_address = self._open.setdefault(address, set())
-        if len(of_address) >= _MOST_OF_ADDRESS and not self._is_proxy(address):
+        if len(of_address) >= _MOST_OF_ADDRESS and not self._is_proxy(line):
             self._end(next(iter(self._waiting.get(address, {})), line))
         elif self._number >= _MOST:
             self._end(next(iter(self._all_waiting), line))
@@ -47,13 +59,13 @@ class Lines:
         self.wait(line, address)
 
     def wait(self, line: "Line", address: str) -> None:
-        """From now on a line waits for a request, or the rest of one."""
+        """From now on a line waits for a request, the rest of one, or its answer to be read."""
         if line not in self._all_waiting:
             self._all_waiting[line] = address
             self._waiting.setdefault(address, {})[line] = None
 
     def work(self, line: "Line", address: str) -> None:
-        """Its request is whole: it is not ended for another one."""
+        """What happens next is ours to do: it is not ended for another one."""
         if self._all_waiting.pop(line, None) is not None:
             of_address = self._waiting[address]
             del of_address[line]
@@ -71,14 +83,16 @@ class Lines:
                 del self._open[address]
 
     def _end(self, line: "Line") -> None:
+        self.turned_away["gave_way"] += 1
         self.remove(line, line.address)
         line.transport.abort()
 
-    def _is_proxy(self, address: str) -> bool:
+    def _is_proxy(self, line: "Line") -> bool:
         try:
-            return any(ip_address(address) in proxy for proxy in self._proxies)
+            host = ip_address(line.client[0] if line.client else "")
         except ValueError:
             return False
+        return any(host in proxy for proxy in self._proxies)
 
 
 class Line(H11Protocol):
@@ -89,12 +103,12 @@ class Line(H11Protocol):
         self._lines = lines
         self._timer: asyncio.TimerHandle | None = None
         self._timed: Any = None  # the state of the request that the timer is for
-        self.address = ""
+        self.address = ""  # of IPv6 the network: who has one address there has 2**64
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base has it
         """Count it, and wait for a request."""
         super().connection_made(transport)
-        self.address = self.client[0] if self.client else ""
+        self.address = network_of(self.client)
         self._lines.add(self, self.address)
         self._time(h11.IDLE, _SECONDS[h11.IDLE])
 
@@ -135,6 +149,7 @@ class Line(H11Protocol):
         """An answer is not read as fast as it is written."""
         super().pause_writing()
         self._time("answer", _ANSWER_SECONDS)
+        self._look(begun=False)
 
     def resume_writing(self) -> None:
         """It was."""
@@ -145,7 +160,7 @@ class Line(H11Protocol):
     def _look(self, *, begun: bool = True) -> None:
         """See what it waits for. begun: some of a request is here."""
         state = self.conn.their_state
-        if state not in _SECONDS:
+        if state not in _SECONDS and not self._is_unread():
             self._lines.work(self, self.address)
             if self._timed in _SECONDS:
                 self._time(None, 0)
@@ -155,6 +170,10 @@ class Line(H11Protocol):
         if self._timed != state and (begun or state is h11.SEND_BODY) and not self._is_unread():
             self._time(state, _SECONDS[state])
 
+    def _end(self) -> None:
+        self._lines.turned_away["too_slow"] += 1
+        self.transport.abort()
+
     def _is_unread(self) -> bool:
         return self._timed in {"answer", "end"}
 
@@ -163,4 +182,4 @@ class Line(H11Protocol):
         if self._timer:
             self._timer.cancel()
         self._timed = what
-        self._timer = self.loop.call_later(seconds, self.transport.abort) if what else None
+        self._timer = self.loop.call_later(seconds, self._end) if what else None
