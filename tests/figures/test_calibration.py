@@ -4,19 +4,20 @@ Fixed seeds. A coverage is compared with its claim less 4.9 of its own standard 
 true claim fails once in a million.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import sqrt
 
 import numpy as np
 import pytest
 
-from hubbub.analysis import answer_tiers
+from hubbub.analysis import Answer, ValueAnswer, answer_tiers, changes, shares
 from hubbub.analysis.decode import Decoded, decode_counts
 from hubbub.catalog import Release
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from hubbub.mechanisms.long_grr import LongitudinalGrr
 from hubbub.privacy.draws import draw
 from hubbub.privacy.releases import release
+from hubbub.privacy.repeats import draw_epochs
 from tests.simulated import Setting, simulate
 
 Z = 4.9
@@ -37,6 +38,8 @@ def _at_least(claimed: float, runs: int) -> float:
         ("grr", (4.0, 1.0), 0.5, 0.3),
         ("unary.oue", (4.0, 0.5), 0.2, 0.3),
         ("rr", (1.0, 0.25), 0.5, 0.5),
+        ("rr", (8.0, 1.0), 0.98, 0.01),
+        ("unary.oue", (8.0, 0.5), 0.98, 0.01),
     ],
 )
 def test_intervals_over_tiers_reckon_with_who_chose_which(
@@ -127,6 +130,227 @@ def test_how_many_hold_what_is_not_listed_is_told_rightly_or_not_at_all() -> Non
     assert decoded.misfit is None
 
 
+Shape = Callable[[int, int], list[int]]
+
+
+def _equal(categories: int, people: int) -> list[int]:
+    each = people // categories
+    return [people - each * (categories - 1)] + [each] * (categories - 1)
+
+
+def _zipf(categories: int, people: int) -> list[int]:
+    weights = 1 / np.arange(1, categories + 1)
+    held = np.floor(weights / weights.sum() * people).astype(int).tolist()
+    held[0] += people - sum(held)
+    return [int(one) for one in held]
+
+
+def _sure(number: int) -> Shape:
+    """So many that many hold, and nobody the rest."""
+    return lambda categories, people: _equal(number, people) + [0] * (categories - number)
+
+
+def _lists(
+    name: str, epsilon: float, held: Sequence[int], runs: int, seed: int
+) -> Iterator[list[tuple[ValueAnswer, int]]]:
+    """Answers, each beside its truth, from the largest estimate on."""
+    chance = np.random.default_rng(seed)
+    mechanism = _build(name, epsilon, len(held))
+    names = [str(value) for value in range(len(held))]
+    for _ in range(runs):
+        totals = draw(mechanism, range(len(held)), list(held), chance)
+        found = answer_tiers([(mechanism, totals)], names).values
+        yield sorted(zip(found, held, strict=True), key=lambda row: row[0].rank)
+
+
+LISTS: Sequence[tuple[str, float, int, int, Shape]] = [
+    ("unary.oue", 1.0, 1000, 6000, _equal),
+    ("unary.oue", 1.0, 1000, 6000, _zipf),
+    ("unary.oue", 1.0, 100, 10_000, _equal),
+    ("unary.oue", 2.0, 128, 10_000, _sure(15)),
+    ("unary.oue", 2.0, 128, 10_000, _zipf),
+    ("grr", 1.0, 16, 1000, _zipf),
+    ("grr", 2.0, 16, 100_000, _equal),
+    ("grr", 4.0, 64, 100, _sure(1)),
+    ("subset", 4.0, 100, 500, _zipf),
+    ("hadamard", 4.0, 100, 500, _equal),
+    ("unary.oue", 8.0, 128, 100, _zipf),
+    ("unary.oue", 8.0, 128, 300, _equal),
+    ("unary.oue", 8.0, 16, 100, _sure(1)),
+    ("rr", 1.0, 2, 1000, _equal),
+]
+
+
+@pytest.mark.parametrize(("name", "epsilon", "size", "people", "shape"), LISTS)
+def test_intervals_hold_of_what_was_picked_for_its_size(
+    name: str, epsilon: float, size: int, people: int, shape: Shape
+) -> None:
+    """Of the first, of the first ten, and of what stands out: 95% hold the truth, as of all.
+
+    Rows of one run are not independent: runs count as if each had one row.
+    """
+    runs, held = 120, shape(size, people)
+    shown = {first: [0, 0] for first in (1, 10, size)}
+    standing, false = [0, 0], []
+    for rows in _lists(name, epsilon, held, runs, seed=41):
+        holds = [one.low <= truth <= one.high for one, truth in rows]
+        for first, counts in shown.items():
+            counts[0] += sum(holds[:first])
+            counts[1] += len(holds[:first])
+        flagged = [place for place, (one, _) in enumerate(rows) if one.detected]
+        assert all(rows[place][0].low > 0 for place in flagged), "flagged, and its interval holds 0"
+        standing[0] += sum(holds[place] for place in flagged)
+        standing[1] += len(flagged)
+        wrong = sum(rows[place][1] == 0 for place in flagged)
+        false.append(wrong / max(len(flagged), 1))
+    for covered, number in shown.values():
+        assert covered / number >= _at_least(0.95, runs)
+    if standing[1]:
+        assert standing[0] / standing[1] >= _at_least(0.95, min(standing[1], runs))
+    assert np.mean(false) <= 0.05 + Z * np.std(false) / sqrt(runs) + 1e-9
+
+
+@pytest.mark.parametrize("sure", [1, 3, 9, 15, 100])
+@pytest.mark.parametrize("absent", [1, 10, 100])
+def test_what_nobody_holds_stands_out_once_in_twenty_at_most_whatever_its_company(
+    sure: int, absent: int
+) -> None:
+    runs, held = 60, [2000] * sure + [0] * absent
+    flags = [
+        one.detected
+        for rows in _lists("unary.oue", 2.0, held, runs, seed=42)
+        for one, truth in rows
+        if not truth
+    ]
+    assert np.mean(flags) <= 0.05 + Z * sqrt(0.05 * 0.95 / runs)
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon", "size", "number", "people"),
+    [
+        ("cms", 4.0, (16, 128), 500, 100_000),
+        ("cms", 4.0, (8, 64), 200, 50_000),
+        ("cms", 2.0, (64, 256), 256, 50_000),
+        ("hcms", 2.0, (64, 256), 256, 50_000),
+    ],
+)
+def test_collisions_pass_for_no_string(
+    name: str, epsilon: float, size: tuple[int, int], number: int, people: int
+) -> None:
+    """Fifty strings are held, the first by a fifth of all. Others collide in each run."""
+    chance = np.random.default_rng(43)
+    mechanism = build(name, epsilon=epsilon, hashes=size[0], width=size[1])
+    truth = np.zeros(number)
+    truth[:50] = _zipf(50, people)
+    runs, false, held, found = 60, [], 0, 0
+    for run in range(runs):
+        strings = [f"{run}-{place}.example" for place in range(number)]
+        totals = draw(mechanism, strings[:50], truth[:50].astype(int).tolist(), chance)
+        values = answer_tiers([(mechanism, totals)], None, strings).values
+        flagged = [place for place, one in enumerate(values) if one.detected]
+        false.append(sum(truth[place] == 0 for place in flagged) / max(len(flagged), 1))
+        held += sum(values[place].low <= truth[place] <= values[place].high for place in flagged)
+        found += len(flagged)
+    assert np.mean(false) <= 0.05 + Z * np.std(false) / sqrt(runs)
+    assert found > runs
+    assert held / found >= _at_least(0.95, runs)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0, 8.0])
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_other_people_are_no_change(epsilon: float, share: float) -> None:
+    chance = np.random.default_rng(44)
+    mechanism, runs, reports, few, all_held = build("rr", epsilon=epsilon), 400, 10_000, 0, 0
+    for _ in range(runs):
+        held = [int(chance.binomial(reports, share)) for _ in range(2)]
+        answers = [
+            answer_tiers(
+                [(mechanism, draw(mechanism, [0, 1], [reports - n, n], chance))], ["n", "y"]
+            )
+            for n in held
+        ]
+        few += changes(*answers)[1].p_value < 0.05
+        tiers = [(mechanism, draw(mechanism, [0, 1], [reports - held[0], held[0]], chance))]
+        [point] = shares(tiers, [1])
+        all_held += point.low <= share <= point.high
+    assert few / runs <= 0.05 + Z * sqrt(0.05 * 0.95 / runs)
+    assert all_held / runs >= _at_least(0.95, runs)
+
+
+def test_lines_that_were_picked_hold_as_often_as_they_say() -> None:
+    """The five most frequent of two epochs, of 1,000 even values: chance alone picked them."""
+    chance = np.random.default_rng(45)
+    mechanism = build("unary.oue", epsilon=1.0, categories=1000)
+    names, runs, held = [str(value) for value in range(1000)], 60, 0
+    for _ in range(runs):
+        epochs = [draw(mechanism, range(1000), [6] * 1000, chance) for _ in range(2)]
+        cells = np.sum([one.cells for one in epochs], axis=0).tolist()
+        whole = answer_tiers([(mechanism, Totals(cells, 12_000))], names).values
+        first = sorted(range(1000), key=lambda place: whole[place].rank)[:5]
+        picked = [whole[place].rank / 1000 for place in first]
+        for one in epochs:
+            points = shares([(mechanism, one)], first, picked=picked)
+            held += sum(point.low <= 0.001 <= point.high for point in points)
+    assert held / (runs * 10) >= _at_least(0.95, runs)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("long.unary", {"epsilon": 1.0, "permanent_epsilon": 2.0}),
+        ("long.grr", {"epsilon": 1.0, "permanent_epsilon": 2.0}),
+        ("rappor.basic", {"f": 0.5, "p": 0.25, "q": 0.75}),
+    ],
+)
+def test_weeks_of_repeated_lies_are_as_sure_as_they_are(name: str, given: dict[str, float]) -> None:
+    """The same devices seven times: coverage, no error wider than it must be, and a move is seen.
+
+    From one week to the next a twentieth of all devices takes up one value; their lies are new.
+    """
+    mechanism = build(name, **given, categories=8)
+    chance, runs, names = np.random.default_rng(47), 60, [str(value) for value in range(8)]
+    before = [6000, 4000, 3000, 2500, 2000, 1500, 1000, 0]
+    after = [held - held // 20 for held in before]
+    after[2] += sum(before) - sum(after)
+    off, said, covered, found = [], [], 0, 0
+
+    def week(held: Sequence[int]) -> Answer:
+        epochs = list(draw_epochs(mechanism, range(8), held, 7, chance))
+        cells = np.sum([one.cells for one in epochs], axis=0).tolist()
+        return answer_tiers([(mechanism, Totals(cells, 7 * sum(held)))], names, repeats=7)
+
+    for _ in range(runs):
+        first, second = week(before), week(after)
+        off.append(
+            [one.estimate - 7 * held for one, held in zip(first.values, before, strict=True)]
+        )
+        said += [one.stderr for one in first.values]
+        covered += sum(
+            one.low <= 7 * held <= one.high for one, held in zip(first.values, before, strict=True)
+        )
+        found += changes(first, second)[2].changed
+    assert covered / runs / 8 >= _at_least(0.95, runs)
+    # Of 480 errors the deviation is known to a twentieth; values of one week vary together.
+    assert 0.8 <= np.mean(said) / np.std(off) <= 1.25
+    assert found > runs / 2
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0, 8.0])
+@pytest.mark.parametrize("shape", [_equal, _zipf, _sure(1), _sure(5)])
+def test_the_consistent_picture_is_never_worse_than_the_estimates(
+    epsilon: float, shape: Shape
+) -> None:
+    held, off, raw = shape(64, 3000), 0.0, 0.0
+    for rows in _lists("grr", epsilon, held, 40, seed=46):
+        for one, truth in rows:
+            assert one.consistent is not None
+            assert one.low - 1e-6 <= one.consistent <= one.high + 1e-6
+            off += (one.consistent - truth) ** 2
+            raw += (one.estimate - truth) ** 2
+        assert sum(one.consistent or 0 for one, _ in rows) == pytest.approx(3000, abs=1)
+    assert off <= raw * (1 + 1e-6)
+
+
 def _build(name: str, epsilon: float, categories: int) -> AnyMechanism:
     return build(name, epsilon=epsilon, **({} if name == "rr" else {"categories": categories}))
 
@@ -169,6 +393,27 @@ def test_a_release_reckons_with_lies_that_repeat(epochs: int) -> None:
         assert found.high is not None
         covered += found.low <= epochs * held[0] <= found.high
     assert covered / runs >= _at_least(0.95, runs)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "reports"), [(8.0, 100), (8.0, 1000), (8.0, 10_000), (4.0, 100), (3.0, 1000)]
+)
+def test_empty_ranges_are_not_marked_for_a_stray_report(epsilon: float, reports: int) -> None:
+    """Half of all numbers in each of two of sixteen buckets of `wave`."""
+    chance, runs = np.random.default_rng(48), 100
+    mechanism = build("wave", epsilon=epsilon, buckets=16, low=0.0, high=16.0)
+    held = [0] * 16
+    held[3], held[10] = reports // 2, reports - reports // 2
+    middles, false, standing = [bucket + 0.5 for bucket in range(16)], [], [0, 0]
+    for _ in range(runs):
+        totals = draw(mechanism, middles, held, chance)
+        rows = zip(answer_tiers([(mechanism, totals)], None).values, held, strict=True)
+        flagged = [(one, truth) for one, truth in rows if one.detected]
+        false.append(sum(not truth for _, truth in flagged) / max(len(flagged), 1))
+        standing[0] += sum(one.low <= truth <= one.high for one, truth in flagged)
+        standing[1] += len(flagged)
+    assert np.mean(false) <= 0.05 + Z * np.std(false) / sqrt(runs)
+    assert standing[0] / standing[1] >= _at_least(0.95, runs)
 
 
 def test_a_release_of_tiers_reckons_with_who_chose_which() -> None:

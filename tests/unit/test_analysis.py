@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hubbub.analysis import answer, discoveries, interval, p_values
-from hubbub.analysis.intervals import selected_interval
+from hubbub.analysis.intervals import ranked
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Rappor, Totals, build, tally
 
@@ -65,22 +65,38 @@ def test_p_values_are_the_upper_tail_of_the_normal_law() -> None:
     )
 
 
-@pytest.mark.parametrize("truth", [0.0, 1.0, 2.5, 4.0, 9.0])
-def test_selected_intervals_hold_the_truth_among_the_selected(truth: float) -> None:
-    """50,000 selected scores each: sigma .001, table steps .0005; 5.2 sigma, false alarm 1e-6."""
-    cut, chance = 2.5, np.random.default_rng(31)
-    scores = truth + chance.normal(size=20_000_000 if truth == 0 else 1_000_000)
-    scores = scores[scores >= cut][:50_000]
-    low, high = selected_interval(scores, cut)
-    assert (low <= scores).all()
-    assert (scores <= high).all()
-    holds = ((low <= truth + 1e-9) & (truth <= high)).mean()
-    assert abs(holds - 0.95) < 5.2 * 0.95 * 0.05**0.5 / len(scores) ** 0.5 + 0.003
+def test_one_value_alone_has_the_plain_interval() -> None:
+    """Far from its ends, and of an error that does not grow: the textbook's."""
+    low, high, detected = ranked(np.array([500.0]), np.array([10.0]), np.zeros(1), 1000)
+    np.testing.assert_allclose([low[0], high[0]], [500 - 19.59964, 500 + 19.59964], atol=1e-5)
+    assert detected.tolist() == [True]
 
 
-def test_far_above_the_cut_selection_says_nothing() -> None:
-    low, high = selected_interval(np.array([30.0]), 2.5)
-    np.testing.assert_allclose([30 - low[0], high[0] - 30], 1.959964, rtol=1e-6)
+def test_ends_are_where_the_truths_own_error_reaches_the_estimate() -> None:
+    """Wilson's: the estimate lies 1.96 of their own standard errors from both."""
+    absent, growth = 10.0, 0.5
+    low, high, _ = ranked(np.array([80.0]), np.array([absent]), np.array([growth]), 1000)
+    for end in (low[0], high[0]):
+        own = math.sqrt(absent**2 + growth * end)
+        assert math.isclose(abs(80 - end), 1.959964 * own, rel_tol=1e-6)
+
+
+def test_no_end_is_one_that_cannot_be() -> None:
+    estimates = np.array([1500.0, 400.0, -3.0, -900.0])
+    low, high, detected = ranked(estimates, np.full(4, 60.0), np.full(4, 1.0), 1239)
+    assert (low >= 0).all()
+    assert (high <= 1239).all()
+    assert (low < high).all()
+    assert detected.tolist() == [True, True, False, False]
+    assert (low[detected] > 0).all()
+
+
+def test_the_first_rows_have_the_lower_lows() -> None:
+    """The r-th of m as if it were asked at a confidence r/m as doubtful."""
+    estimates = np.linspace(9e5, 5e5, 40)
+    low, _, _ = ranked(estimates, np.ones(40), np.zeros(40), 1e6)
+    reach = estimates - low
+    np.testing.assert_allclose(reach[[0, 19, 39]], [3.227218, 2.241403, 1.959964], rtol=1e-6)
 
 
 def test_an_answer_has_the_estimators_own_numbers() -> None:

@@ -93,8 +93,8 @@ def test_detections_and_intervals_keep_their_word() -> None:
             everywhere.append(holds.mean())
     assert detected > 6000
     assert np.mean(false) <= 0.05
-    assert 0.93 <= covered / detected <= 0.97
-    assert abs(np.mean(everywhere) - 0.95) < 0.02
+    assert covered / detected >= 0.95
+    assert np.mean(everywhere) >= 0.95
 
 
 def test_estimates_are_unbiased_with_the_standard_error_they_state() -> None:

@@ -112,7 +112,7 @@ def test_sketched_strings_are_unbiased_with_collisions_in_the_standard_error(nam
     scores, nothing = [], []
     for seed in range(10):
         totals, strings, truth = _sketched(mechanism, seed)
-        estimates, stderrs, absent = count(mechanism, totals, strings)
+        estimates, stderrs, absent, _ = count(mechanism, totals, strings)
         scores.append((estimates - truth) / stderrs)
         nothing.append(estimates[200:] / absent[200:])
     for found in (np.concatenate(scores), np.concatenate(nothing)):

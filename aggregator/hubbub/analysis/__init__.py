@@ -2,7 +2,7 @@
 
 from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer, answer, answer_tiers
 from hubbub.analysis.change import Change, changes
-from hubbub.analysis.consistency import base_cut, norm_sub, simplex
+from hubbub.analysis.consistency import base_cut, norm_sub, simplex, within_ends
 from hubbub.analysis.decode import Decoded, decode, decode_counts
 from hubbub.analysis.design import Collection
 from hubbub.analysis.estimate import estimate
@@ -17,12 +17,15 @@ from hubbub.analysis.mean import Mean
 from hubbub.analysis.order import Top, TopValue, top
 from hubbub.analysis.plausible import Plausibility, plausibility, together
 from hubbub.analysis.poisoning import Attack, maximal_gain
+from hubbub.analysis.sampling import POPULATION, REPORTERS, Whose
 from hubbub.analysis.trend import shares
 
 __all__ = [
     "CONFIDENCE",
     "LEAST_CONFIDENCE",
     "MOST_CONFIDENCE",
+    "POPULATION",
+    "REPORTERS",
     "Answer",
     "Attack",
     "Change",
@@ -33,6 +36,7 @@ __all__ = [
     "Top",
     "TopValue",
     "ValueAnswer",
+    "Whose",
     "answer",
     "answer_tiers",
     "base_cut",
@@ -50,4 +54,5 @@ __all__ = [
     "simplex",
     "together",
     "top",
+    "within_ends",
 ]

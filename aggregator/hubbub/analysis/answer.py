@@ -1,25 +1,22 @@
 """An answer: what the analyst gets for totals, the same from every face."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
 import numpy as np
 
-from hubbub.analysis.consistency import simplex
+from hubbub.analysis.consistency import within_ends
 from hubbub.analysis.decode import decode
 from hubbub.analysis.figures import Figures, correlation, figures, merged
 from hubbub.analysis.intervals import (
+    FALSE_DISCOVERY_RATE,
     Floats,
     Mask,
-    critical,
-    discoveries,
-    interval,
-    p_values,
-    selected,
+    ranked,
 )
-from hubbub.analysis.mean import Mean, mean_of, within
+from hubbub.analysis.mean import Mean, mean_of, span, within
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Rappor, Totals
 from hubbub.mechanisms.buckets import BucketFlips
@@ -31,7 +28,6 @@ from hubbub.mechanisms.wave import SquareWave
 
 __all__ = [
     "CONFIDENCE",
-    "FALSE_DISCOVERY_RATE",
     "Answer",
     "AnswerKind",
     "ValueAnswer",
@@ -43,7 +39,6 @@ __all__ = [
 AnswerKind = Literal["values", "ranges", "mean"]
 
 CONFIDENCE: Final = 0.95
-FALSE_DISCOVERY_RATE: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +46,13 @@ class ValueAnswer:
     """One value: estimate, standard error and interval in reports; its share of all reports.
 
     Of a mean: in the metric's own unit; share is its place in the range, 0 at low and 1 at high.
+    low, high: among what can be; of the first rows, and of those detected, as many intervals hold
+        the truth as of any, though they were picked; see `ranked`.
     rank: 1 for the largest estimate; of ranges and a mean too.
     consistent: the post-processed estimate, never below 0 and never more than all reports together:
-        of strings the non-negative fit of what was detected, of a distribution the smooth one, else
-        the nearest histogram. Better as a picture, biased. None for a mean.
+        of RAPPOR strings the non-negative fit, of `wave` the smooth shape, else the histogram
+        nearest to the estimates and inside the intervals. Better as a picture, biased. None for a
+        mean.
     """
 
     value: str
@@ -77,6 +75,8 @@ class Answer:
     mean: of ranges, the mean of the numbers in them, each taken for its range's middle.
     others: of RAPPOR strings, how many reports hold one that is no candidate; None where candidates
         are too many to tell those from what was not detected, and of sketches.
+    span: of numbers, the ends between which they lie.
+    repeats: how many of the reports one device may have made.
     misfit: of RAPPOR strings, at most the chance that totals lie so far from what was fitted, if it
         is so; None as `others`.
     """
@@ -89,6 +89,8 @@ class Answer:
     mean: Mean | None = None
     others: Mean | None = None
     misfit: float | None = None
+    span: tuple[float, float] | None = None
+    repeats: int = 1
 
 
 def answer(
@@ -136,15 +138,12 @@ def answer_tiers(
     against = max(correlation(tier_mechanism) for tier_mechanism, _ in heard)
     match mechanism:
         case CountMeanSketch() | HadamardSketch():
-            p = p_values(found.estimates / found.absent)
-            level = critical(p, FALSE_DISCOVERY_RATE)
-            low, high = selected(found.estimates, found.stderrs, p, level, confidence)
-            columns = found.estimates, found.stderrs, low, high, p <= level
-            consistent = _nearest(found, sum(reports), others=True)
+            columns = _columns(found, sum(reports), confidence)
+            consistent = _nearest(columns, found.absent, sum(reports), others=True)
             rows = _told(candidates, sum(reports), columns, consistent)
-            return Answer("values", sum(reports), confidence, rows, against)
+            return Answer("values", sum(reports), confidence, rows, against, repeats=repeats)
         case OneBitMean() | PiecewiseMean():
-            return _mean(mechanism, found, sum(reports), confidence)
+            return replace(_mean(mechanism, found, sum(reports), confidence), repeats=repeats)
         case SquareWave() | BucketFlips():
             kind: AnswerKind = "ranges"
             values = range_labels(mechanism)
@@ -152,10 +151,14 @@ def answer_tiers(
             kind = "values"
     if values is None:
         raise BadParameter(f"{mechanism.NAME} answers listed values, and there are none")
-    consistent = _nearest(found, sum(reports)) if found.smooth is None else found.smooth
-    told = _told(values, sum(reports), _columns(found, confidence), consistent)
+    columns = _columns(found, sum(reports), confidence)
+    picture = found.smooth
+    if picture is None:
+        picture = _nearest(columns, found.absent, sum(reports))
+    told = _told(values, sum(reports), columns, picture)
     mean = mean_of(mechanism, found, sum(reports), confidence)
-    return Answer(kind, sum(reports), confidence, told, against, mean)
+    ends = span(mechanism)
+    return Answer(kind, sum(reports), confidence, told, against, mean, span=ends, repeats=repeats)
 
 
 def _decoded(
@@ -170,8 +173,9 @@ def _decoded(
         confidence,
         values,
         correlation(mechanism),
-        others=found.others and within(*found.others, confidence),
+        others=found.others and within(*found.others, confidence, (0.0, totals.reports)),
         misfit=found.misfit and found.misfit[1],
+        repeats=repeats,
     )
 
 
@@ -190,20 +194,25 @@ def _told(
     return tuple(ValueAnswer(*row) for row in rows)
 
 
-def _columns(found: Figures, confidence: float) -> Columns:
-    estimates, stderrs, absent = found.estimates, found.stderrs, found.absent
-    scores = np.divide(estimates, absent, out=np.zeros_like(absent), where=absent > 0)
-    detected = discoveries(p_values(scores), FALSE_DISCOVERY_RATE)
-    return estimates, stderrs, *interval(estimates, stderrs, confidence), detected
+def _columns(found: Figures, reports: int, confidence: float) -> Columns:
+    absent = np.maximum(found.absent, 1e-9)
+    told = ranked(found.estimates, absent, found.growth, reports, confidence, tail=found.tail)
+    return found.estimates, found.stderrs, *told
 
 
-def _nearest(found: Figures, reports: int, *, others: bool = False) -> Floats:
-    """The histogram nearest to the estimates; `others`: what is left over is other strings'."""
-    estimates, variances = found.estimates, np.maximum(found.stderrs, 1e-9) ** 2
+def _nearest(columns: Columns, absent: Floats, reports: int, *, others: bool = False) -> Floats:
+    """The histogram nearest to the estimates and inside their intervals.
+
+    `others`: what is left over is other strings'. All are as sure as what nobody holds: by its own
+    error a frequent value, less sure than rare ones of some mechanisms, would give up most.
+    """
+    estimates, _, low, high, _ = columns
+    variances = np.maximum(absent, 1e-9) ** 2
     if others:
         estimates = np.append(estimates, reports - estimates.sum())
         variances = np.append(variances, variances.sum())
-    return simplex(estimates, variances, reports)[: len(found.estimates)]
+        low, high = np.append(low, 0.0), np.append(high, float(reports))
+    return within_ends(estimates, variances, (low, high), reports)[: len(absent)]
 
 
 def _mean(mechanism: AnyMechanism, found: Figures, reports: int, confidence: float) -> Answer:
@@ -220,7 +229,8 @@ def _mean(mechanism: AnyMechanism, found: Figures, reports: int, confidence: flo
         rank=1,
         detected=True,
     )
-    return Answer("mean", reports, confidence, (value,), correlation=0.0)
+    ends = span(mechanism)
+    return Answer("mean", reports, confidence, (value,), correlation=0.0, span=ends)
 
 
 def range_labels(mechanism: BucketFlips | SquareWave) -> list[str]:

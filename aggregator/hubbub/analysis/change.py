@@ -1,17 +1,17 @@
 """Change: what differs between two answers of one metric, from reports of different epochs.
 
-Shares are compared, since there may be more reports in one of them. The two errors are independent,
-or, where devices repeat a permanent lie in both, pull the same way: adding the variances is then on
-the safe side.
+Shares are compared, since there may be more reports in one of them: those of the population, since
+others report each time. The errors are independent, or, where the same devices report in both, pull
+the same way: adding the variances is then on the safe side.
 """
 
 from dataclasses import dataclass
-from math import erfc, sqrt
 
 import numpy as np
 
-from hubbub.analysis.answer import FALSE_DISCOVERY_RATE, Answer
-from hubbub.analysis.intervals import discoveries, interval
+from hubbub.analysis.answer import Answer
+from hubbub.analysis.intervals import Floats, p_values, ranked_changes
+from hubbub.analysis.sampling import sampled
 from hubbub.errors import BadParameter
 
 __all__ = ["Change", "changes"]
@@ -22,8 +22,9 @@ class Change:
     """One value: its share before and after, and the difference with its interval.
 
     Of a mean: the numbers themselves, in the metric's own unit.
+    stderr: of the population's difference: of the coins, and of who reported.
     p_value: the chance of a difference so large, either way, if there is none. changed: whether it
-        stands out at a false discovery rate of 5% over all values.
+        stands out at a false discovery rate of 5% over all values; its interval holds no 0 then.
     """
 
     value: str
@@ -51,11 +52,19 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
     new = np.array([value.estimate for value in after.values]) / units[1]
     old_error = np.array([value.stderr for value in before.values]) / units[0]
     new_error = np.array([value.stderr for value in after.values]) / units[1]
-    difference, stderr = new - old, np.hypot(old_error, new_error)
+    chosen = _drawn(before) + _drawn(after)
+    difference, stderr = new - old, np.sqrt(old_error**2 + new_error**2 + chosen)
     scores = np.divide(difference, stderr, out=np.zeros_like(stderr), where=stderr > 0)
-    p = np.array([erfc(abs(score) / sqrt(2)) for score in scores.tolist()])
-    low, high = interval(difference, stderr, before.confidence)
-    changed = discoveries(p, FALSE_DISCOVERY_RATE)
+    p = 2 * p_values(np.abs(scores))
+    low, high, changed = ranked_changes(difference, stderr, before.confidence)
     parts = (old, new, difference, stderr, low, high, p, changed)
     rows = zip(names, *(part.tolist() for part in parts), strict=True)
     return tuple(Change(*row) for row in rows)
+
+
+def _drawn(answer: Answer) -> Floats:
+    """Per value the variance of who reported, in the unit that is compared."""
+    shares = np.array([value.share for value in answer.values])
+    low, high = answer.span if answer.span and answer.kind == "mean" else (0.0, 1.0)
+    drawn: Floats = (high - low) ** 2 * sampled(shares, answer.reports / answer.repeats)
+    return drawn

@@ -4,8 +4,8 @@ Raw estimates are unbiased, so some are below zero and they do not add up to the
 shards or groups of values they add up as they are. What is done to them here costs no privacy and
 lowers the error of the whole histogram, but every single value is biased afterwards:
 
-- `norm_sub`, `simplex`: rare values come out too high on average (a negative estimate becomes 0, a
-  positive one stays), frequent ones too low by what is taken off all of them.
+- `norm_sub`, `simplex`, `within_ends`: rare values come out too high on average (a
+  negative estimate becomes 0, a positive one stays), frequent ones too low by what is taken off.
 - `base_cut`: values below the cut become 0, so rare values are lost; those above it are kept as
   they are, and too high on average for having been picked.
 
@@ -15,13 +15,17 @@ Source: Wang, Lopuhaa-Zwakenberg, Li, Skoric, Li (NDSS 2020), sections 4 and 5.
 
 from math import isfinite
 from statistics import NormalDist
+from typing import Final
 
 import numpy as np
 
 from hubbub.analysis.intervals import Floats
 from hubbub.errors import BadParameter
 
-__all__ = ["base_cut", "norm_sub", "simplex"]
+__all__ = ["base_cut", "norm_sub", "simplex", "within_ends"]
+
+_TRIES: Final = 100
+_ROUNDING: Final = 1e-12
 
 
 def norm_sub(estimates: Floats, reports: float) -> Floats:
@@ -56,6 +60,37 @@ def simplex(estimates: Floats, variances: Floats, reports: float) -> Floats:
     stays = estimates[order] - taken * variances[order] > 0
     last = int(np.nonzero(stays)[0][-1]) if stays.any() else 0
     answer: Floats = np.maximum(estimates - taken[last] * variances, 0.0)
+    return answer
+
+
+def within_ends(
+    estimates: Floats, variances: Floats, ends: tuple[Floats, Floats], reports: float
+) -> Floats:
+    """As `simplex`, with every value inside its own interval: ends are the lows and highs.
+
+    Where no histogram is inside all of them, the nearest to one.
+    """
+    low, high = ends
+    fewest, most = low.sum(), high.sum()
+    if fewest >= reports:
+        return low
+    if most <= reports:
+        return high
+    # What is taken off is so much of a value's variance: too little at `least`, too much at `last`.
+    least = float(((estimates - high) / variances).min())
+    last = float(((estimates - low) / variances).max())
+    over, under = most - reports, fewest - reports
+    for _ in range(_TRIES):
+        # By straight lines between the two, each end's pull halved while the other one moves.
+        taken = last - under * (last - least) / (under - over)
+        answer: Floats = np.clip(estimates - taken * variances, low, high)
+        left = answer.sum() - reports
+        if abs(left) <= _ROUNDING * reports:
+            break
+        if left > 0:
+            least, over, under = taken, left, under / 2
+        else:
+            last, under, over = taken, left, over / 2
     return answer
 
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from hubbub.analysis.design import Collection, Design, Places
 from hubbub.analysis.hashed import bloom_places
-from hubbub.analysis.intervals import Floats, Mask, critical, discoveries, p_values, selected
+from hubbub.analysis.intervals import Floats, Mask, discoveries, p_values, ranked
 from hubbub.analysis.regression import Fit, fit, independent, non_negative
 from hubbub.analysis.shrinkage import shrunk
 from hubbub.errors import BadParameter, BatchTooSmall
@@ -50,7 +50,8 @@ class Decoded:
 
     estimates, stderrs: unbiased, hence possibly negative.
     low, high: intervals at `confidence`; of a detected string, among the detected ones.
-    fitted: the non-negative fit of what was detected, 0 elsewhere.
+    fitted: the non-negative fit of what makes the likeliest picture, 0 elsewhere: all that passes
+        the false discovery rate, where `detected` keeps half of it for the intervals.
     twins: groups of candidates that set the same bits in every cohort; nothing can tell which of a
         group was reported, and each of them carries the numbers of the whole group.
     others: reports of strings that are no candidate, and its standard error.
@@ -118,10 +119,11 @@ def decode_counts(
         )
     found = _search(design, rate)
     p = p_values(found.scores)
-    level = critical(p, rate)
-    detected = p <= level
-    # What is detected by a score that was held back has an interval as much wider.
-    low, high = selected(found.estimates, found.held_back, p, level, confidence)
+    # Whose score is held back has an interval as much wider.
+    flat = np.zeros_like(p)
+    low, high, detected = ranked(
+        found.estimates, found.held_back, flat, collection.reports, confidence, rate=rate
+    )
     joint = len(found.fitted) == len(design)
     return Decoded(
         found.estimates[groups],
@@ -130,7 +132,7 @@ def decode_counts(
         detected[groups],
         low[groups],
         high[groups],
-        np.where(detected, _fitted(found), 0.0)[groups],
+        np.where(discoveries(p, rate), _fitted(found), 0.0)[groups],
         _twins(groups),
         found.others if joint else None,
         _misfit(found, repeats) if joint else None,

@@ -10,10 +10,12 @@ from math import sqrt
 
 import numpy as np
 
-from hubbub.analysis.distribution import placed, smooth, unbiased
+from hubbub.analysis.distribution import least_stderrs, placed, smooth, unbiased
 from hubbub.analysis.estimate import estimate
-from hubbub.analysis.intervals import Floats
+from hubbub.analysis.intervals import Floats, Tail
+from hubbub.analysis.repeated import spreads
 from hubbub.analysis.sketch import count
+from hubbub.analysis.tails import pure_tail
 from hubbub.mechanisms import AnyMechanism, BitVector, Memoized, Samples, Totals
 from hubbub.mechanisms.buckets import BucketFlips
 from hubbub.mechanisms.cms import CountMeanSketch
@@ -22,6 +24,7 @@ from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.long_grr import LongitudinalGrr
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
+from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.rr import RandomizedResponse
 from hubbub.mechanisms.wave import SquareWave
 
@@ -32,7 +35,9 @@ __all__ = ["Figures", "chosen_by", "correlation", "figures", "merged", "tier_sca
 class Figures:
     """Of each value, in reports: estimate, its standard error, and that if nobody held the value.
 
-    absent: a value is judged by these. smooth: a likelier shape, where there is one.
+    absent: a value is judged by these. growth: how much variance a report adds to its own value's
+        estimate. tail: of what nobody holds, where the normal law does not do.
+    smooth: a likelier shape, where there is one.
     place: of numbers in ranges, the sum of their places, 0 at low and 1 at high, and its standard
         error.
     """
@@ -40,6 +45,8 @@ class Figures:
     estimates: Floats
     stderrs: Floats
     absent: Floats
+    growth: Floats
+    tail: Tail | None = None
     smooth: Floats | None = None
     place: tuple[float, float] | None = None
 
@@ -56,7 +63,7 @@ def figures(
 
     repeats: how many of the reports one device may have made. With a permanent response they share
         their lies, so that n of them err as one does: at most sqrt(n) times the error of n fresh
-        ones. The errors are widened by that.
+        ones. The errors are widened by that, where part of a lie is fresh by less; see repeated.py.
     shape: whether the smooth shape is wanted, which takes longest.
 
     Raises:
@@ -65,10 +72,25 @@ def figures(
     """
     found = _figures(mechanism, totals, candidates, shape=shape)
     if repeats > 1 and isinstance(mechanism, Memoized):
+        if mechanism.VALUES == "categories":
+            held, other = spreads(mechanism, repeats)
+            inside = np.clip(found.estimates, 0.0, totals.reports)
+            return replace(
+                found,
+                stderrs=np.sqrt(inside * held + (totals.reports - inside) * other),
+                absent=np.full_like(found.absent, sqrt(totals.reports * other)),
+                growth=np.full_like(found.growth, held - other),
+                tail=None,
+            )
         wider = sqrt(repeats)
         place = found.place and (found.place[0], wider * found.place[1])
         return replace(
-            found, stderrs=wider * found.stderrs, absent=wider * found.absent, place=place
+            found,
+            stderrs=wider * found.stderrs,
+            absent=wider * found.absent,
+            growth=repeats * found.growth,
+            tail=None,
+            place=place,
         )
     return found
 
@@ -78,11 +100,24 @@ def _figures(
 ) -> Figures:
     match mechanism:
         case CountMeanSketch() | HadamardSketch():
-            return Figures(*count(mechanism, totals, candidates))
+            counted = count(mechanism, totals, candidates)
+            return Figures(*counted[:3], _risen(*counted[:3], totals.reports), counted[3])
         case SquareWave():
             estimates, stderrs = unbiased(mechanism, totals)
             likeliest = smooth(mechanism, totals) if shape else None
-            return Figures(estimates, stderrs, stderrs, likeliest, placed(mechanism, totals))
+            place, window = placed(mechanism, totals), mechanism.channel
+            # As of its windows, which are pure: an empty one may hold a stray report.
+            wide = np.maximum(stderrs, least_stderrs(mechanism, totals))
+            growth = np.full_like(stderrs, window.variance(1, 1) - window.variance(0, 1))
+            return Figures(
+                estimates,
+                stderrs,
+                wide,
+                np.maximum(growth, 0.0),
+                pure_tail(window, totals.reports),
+                likeliest,
+                place,
+            )
         case OneBitMean() | PiecewiseMean():
             given = mechanism.estimate(totals)
             absent = mechanism.variance(totals.reports / 2, totals.reports)  # there is no absence
@@ -90,15 +125,29 @@ def _figures(
             given = estimate(mechanism, totals)
             absent = mechanism.variance(0, totals.reports)
     estimates, stderrs = np.array(given.values), np.sqrt(np.array(given.variances))
-    place: tuple[float, float] | None = None
+    centre: tuple[float, float] | None = None
     if isinstance(mechanism, BucketFlips):
         # Given a report's number, its answers about two buckets do not vary together: the mean of
         # one of them at least is 0.
         middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
         off = (middles - 0.5) * stderrs
-        centre = totals.reports / 2 + float((middles - 0.5) @ estimates)
-        place = centre, float(np.sqrt(off @ off))
-    return Figures(estimates, stderrs, np.full_like(stderrs, sqrt(absent)), place=place)
+        whole = totals.reports / 2 + float((middles - 0.5) @ estimates)
+        centre = whole, float(np.sqrt(off @ off))
+    flat = np.full_like(stderrs, sqrt(absent))
+    growth = _risen(estimates, stderrs, flat, totals.reports)
+    tail: Tail | None = None
+    channel = getattr(mechanism, "channel", None)
+    if mechanism.VALUES == "categories" and isinstance(channel, Pure):
+        growth = np.full_like(stderrs, channel.variance(1, 1) - channel.variance(0, 1))
+        tail = pure_tail(channel, totals.reports)
+    return Figures(estimates, stderrs, flat, growth, tail, place=centre)
+
+
+def _risen(estimates: Floats, stderrs: Floats, absent: Floats, reports: int) -> Floats:
+    """The growth that makes a held value's standard error what it is."""
+    held = np.clip(estimates, 0.0, reports)
+    more = stderrs**2 - absent**2
+    return np.divide(more, held, out=np.zeros_like(more), where=held > 0)
 
 
 def merged(parts: Sequence[Figures], reports: Sequence[int]) -> Figures:
@@ -118,13 +167,15 @@ def merged(parts: Sequence[Figures], reports: Sequence[int]) -> Figures:
     if len(places):
         whole, noise = scales @ places[:, 0], scales**2 @ places[:, 1] ** 2
         place = float(whole), float(np.sqrt(noise + chosen_by(scales, reports, whole)))
-    return Figures(
-        estimates,
-        np.sqrt(coins + chosen_by(scales, reports, estimates)),
-        np.sqrt(scales**2 @ np.array([tier.absent for tier in parts]) ** 2),
-        scales @ np.array(shapes) if shapes else None,
-        place,
-    )
+    stderrs = np.sqrt(coins + chosen_by(scales, reports, estimates))
+    absent = np.sqrt(scales**2 @ np.array([tier.absent for tier in parts]) ** 2)
+    numbers = np.array(reports, dtype=np.float64)
+    growth = (scales**2 * numbers) @ np.array([tier.growth for tier in parts])
+    shares = np.clip(estimates / max(numbers.sum(), 1.0), 0.0, 1.0)
+    growth += (1 - shares) * (numbers @ (scales - 1) ** 2)
+    growth /= max(numbers.sum(), 1.0)
+    shape = scales @ np.array(shapes) if shapes else None
+    return Figures(estimates, stderrs, absent, growth, smooth=shape, place=place)
 
 
 def tier_scales(variances: Sequence[float], reports: Sequence[int]) -> Floats:

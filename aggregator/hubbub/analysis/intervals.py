@@ -1,25 +1,28 @@
 """Intervals and detections: how far an estimate may be off, and whether it stands out from zero."""
 
-from math import erfc, sqrt
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from hubbub.errors import BadParameter
 
 __all__ = [
+    "FALSE_DISCOVERY_RATE",
     "LEAST_CONFIDENCE",
     "MOST_CONFIDENCE",
     "Floats",
     "Mask",
-    "critical",
+    "Tail",
     "discoveries",
     "interval",
     "p_values",
-    "selected",
-    "selected_interval",
+    "pushed_up",
+    "ranked",
+    "ranked_changes",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -29,11 +32,15 @@ LEAST_CONFIDENCE: Final = 1e-6
 MOST_CONFIDENCE: Final = 1 - 1e-9
 """Past it a float's own steps would be what the interval is made of; at 1 it has no end."""
 
+FALSE_DISCOVERY_RATE: Final = 0.05
+"""Of what stands out from zero, or has changed, the share that does not, at most on average."""
+
 _NORMAL: Final = NormalDist()
-# Of a table of intervals, in standard errors: its reach above the cut, and its step. Past the
-# reach, having been selected no longer says anything: the interval is the plain one.
-_REACH: Final = 8.0
-_STEP: Final = 0.02
+# Past so many standard errors above a cut, having been selected says nothing any more; a bound
+# further away than the farthest is as good as none.
+_NEAR: Final = 6.0
+_FARTHEST: Final = 40.0
+_HALVINGS: Final = 30
 # A level of 1 would have no score; all p-values that are found are below this one.
 _ALL: Final = 1 - 1e-9
 
@@ -49,7 +56,8 @@ def interval(estimates: Floats, stderrs: Floats, confidence: float = 0.95) -> tu
 
 def p_values(scores: Floats) -> Floats:
     """Of scores (in standard errors), for zero against above zero: one-sided, normal."""
-    return np.array([erfc(score / sqrt(2)) / 2 for score in scores.tolist()])
+    answer: Floats = ndtr(-scores)
+    return answer
 
 
 def discoveries(p_values: Floats, rate: float = 0.05) -> Mask:
@@ -65,8 +73,7 @@ def critical(p_values: Floats, rate: float = 0.05) -> float:
     surely nothing, the second spends the whole rate on those (Benjamini, Krieger and Yekutieli
     2006, definition 6).
     """
-    if not 0 < rate < 1:
-        raise BadParameter(f"false discovery rate {rate} is outside (0, 1)")
+    _check(rate)
     first = _step_up(p_values, rate / (1 + rate))
     nothing = int((p_values > first).sum())
     if nothing in {0, len(p_values)}:
@@ -74,46 +81,147 @@ def critical(p_values: Floats, rate: float = 0.05) -> float:
     return _step_up(p_values, rate / (1 + rate) * len(p_values) / nothing)
 
 
-def selected_interval(
-    scores: Floats, cut: float, confidence: float = 0.95
-) -> tuple[Floats, Floats]:
-    """Intervals for what is not below zero and is shown only because its score is above `cut`.
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Where chance goes further than the normal law: what its scores are worth, upwards.
 
-    scores: estimates in standard errors, all >= cut. Answers lows and highs in the same unit.
+    scores: an estimate of what nobody holds, in its standard errors, rising. worth: the normal
+        score that is as unlikely, rising.
+    """
 
-    Whoever looks only at what stood out sees estimates that chance has pushed up. These intervals
-    hold the truth as often as they say among the selected: they turn the shortest acceptance
-    regions of the normal law above `cut` (Weinstein, Fithian and Benjamini 2013, section 3).
+    scores: Floats
+    worth: Floats
+
+    def of(self, scores: Floats) -> Floats:
+        """What these scores are worth; past the end as much more as they are more."""
+        inside = np.interp(scores, self.scores, self.worth)
+        answer: Floats = inside + np.maximum(scores - self.scores[-1], 0.0)
+        return np.minimum(answer, scores)
+
+    def reach(self, worth: Floats) -> Floats:
+        """The scores that are worth this much; past the end as much more as is asked."""
+        inside = np.interp(worth, self.worth, self.scores)
+        answer: Floats = inside + np.maximum(worth - self.worth[-1], 0.0)
+        return np.maximum(answer, worth)
+
+
+def ranked(
+    estimates: Floats,
+    absent: Floats,
+    growth: Floats,
+    reports: float,
+    confidence: float = 0.95,
+    *,
+    tail: Tail | None = None,
+    rate: float = FALSE_DISCOVERY_RATE,
+) -> tuple[Floats, Floats, Mask]:
+    """Of a whole list: lows, highs, and which stand out from zero; whatever is picked by its size.
+
+    absent: standard errors of what nobody holds, above 0. growth: how much variance a report adds
+        to its own value's estimate. reports: the most that any can hold.
+
+    Whoever reads the first rows of a list reads estimates that chance has pushed up. The low of the
+    r-th of m rows is that of a confidence r/m as doubtful, so that of the first k, whatever k, as
+    many intervals hold the truth as they say (Benjamini and Yekutieli 2005, of lower bounds; an
+    upper one is only safer for having been picked). Ends are where the truth's own error, not the
+    estimate's, would reach the estimate (Wilson 1927), and within what can be.
+
+    Of what stands out the low is as sure among what passes the same cut (Weinstein, Fithian and
+    Benjamini 2013), and one report at least.
+
+    What stands out are the first rows, as long as no low would be 0: their false discovery rate is
+    half of `rate` at most (Benjamini and Hochberg 1995, by steps down: Sarkar 2002), and of what
+    nobody holds each stands out once in 40 at most, whatever stands beside it.
     """
     plain = _reach(confidence)
-    truths = np.arange(0, max(cut, 0) + _REACH, _STEP)
-    lowest, highest = np.empty_like(truths), np.empty_like(truths)
-    for i, truth in enumerate(truths.tolist()):
-        selected = _NORMAL.cdf(truth - cut)
-        reach = _NORMAL.inv_cdf((1 + confidence * selected) / 2)
-        if truth - reach >= cut:
-            lowest[i], highest[i] = truth - reach, truth + reach
-        else:
-            above = max((1 - confidence) * selected, 1e-300)
-            lowest[i], highest[i] = cut, truth - _NORMAL.inv_cdf(above)
-    edge = int(np.count_nonzero(lowest <= cut)) - 1  # the largest truth seen right at the cut
-    lows = np.interp(scores, highest, truths)
-    highs = np.interp(scores, lowest[edge:], truths[edge:])
-    far = scores > lowest[-1]
-    return np.where(far, scores - plain, lows), np.where(far, scores + plain, highs)
+    _check(rate)
+    order = np.argsort(-estimates / absent, kind="stable")
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(1, len(order) + 1)
+    if np.ptp(absent) > 0:
+        by_size = np.argsort(-estimates, kind="stable")
+        places[by_size] = np.minimum(places[by_size], np.arange(1, len(order) + 1))
+    doubt = places / max(len(order), 1)
+    surely = pushed_up(doubt, confidence)
+    if tail is not None:
+        surely = tail.reach(surely)
+    standing = surely
+    if rate < 1 - confidence:
+        standing = pushed_up(doubt, 1 - rate)
+        standing = standing if tail is None else tail.reach(standing)
+    scores = estimates / absent
+    detected = np.empty(len(order), dtype=np.bool_)
+    detected[order] = np.logical_and.accumulate((scores > standing)[order])
+    if detected.any():
+        cut = float(standing[detected].min())
+        picked = _picked(scores[detected], cut, (1 - confidence) / 2, tail)
+        surely = surely.copy()
+        surely[detected] = np.maximum(surely[detected], picked)
+    inside = np.clip(estimates, 0.0, reports)
+    low = np.clip(_end(inside, absent, growth, -surely), 0.0, reports)
+    high = np.clip(_end(inside, absent, growth, plain), 0.0, reports)
+    low[detected] = np.maximum(low[detected], np.minimum(1.0, inside[detected]))
+    return low, high, detected
 
 
-def selected(
-    estimates: Floats, stderrs: Floats, p_values: Floats, level: float, confidence: float
-) -> tuple[Floats, Floats]:
-    """Lows and highs: of what stands out at this level corrected for it, of the rest plain."""
-    low, high = interval(estimates, stderrs, confidence)
-    found = p_values <= level
-    if found.any():
-        own, cut = stderrs[found], -_NORMAL.inv_cdf(level)
-        lows, highs = selected_interval(np.maximum(estimates[found] / own, cut), cut, confidence)
-        low[found], high[found] = lows * own, highs * own
-    return low, high
+def pushed_up(places: Floats, confidence: float = 0.95) -> Floats:
+    """How many standard errors below lies the low of what is at these places of a list, in (0, 1].
+
+    As in `ranked`.
+    """
+    _reach(confidence)
+    answer: Floats = -ndtri(places / 2 * (1 - confidence))
+    return answer
+
+
+def ranked_changes(
+    differences: Floats, stderrs: Floats, confidence: float = 0.95
+) -> tuple[Floats, Floats, Mask]:
+    """Of a whole list of differences: lows, highs, and which are not 0; whatever is picked by size.
+
+    As `ranked`, either way: the end nearer to 0 is that of the difference's place in the list. The
+    further one is a little safer than it is alone.
+    """
+    _reach(confidence)
+    sizes = np.abs(np.divide(differences, stderrs, out=np.zeros_like(stderrs), where=stderrs > 0))
+    order = np.argsort(-sizes, kind="stable")
+    doubt = np.empty_like(sizes)
+    doubt[order] = np.arange(1, len(order) + 1) / max(len(order), 1)
+    near = pushed_up(doubt, confidence)
+    far = pushed_up(np.maximum(doubt, 1 / 4), confidence)
+    standing = np.maximum(near, pushed_up(doubt, 1 - FALSE_DISCOVERY_RATE))
+    changed = np.empty(len(order), dtype=np.bool_)
+    changed[order] = np.logical_and.accumulate((sizes > standing)[order])
+    up = differences >= 0
+    low = differences - np.where(up, near, far) * stderrs
+    high = differences + np.where(up, far, near) * stderrs
+    return low, high, changed
+
+
+def _picked(scores: Floats, cut: float, doubt: float, tail: Tail | None) -> Floats:
+    """How far below its score a bound must lie that is as doubtful among those above the cut."""
+    worth = scores if tail is None else tail.of(scores)
+    least = cut if tail is None else float(tail.of(np.array([cut]))[0])
+    reach = np.full_like(worth, -ndtri(doubt))
+    near = worth < least + _NEAR
+    own = worth[near]
+    # Of truths so far below, the chance of a score so large, among those that pass the cut.
+    few, most = np.full_like(own, -ndtri(doubt)), np.full_like(own, _FARTHEST)
+    for _ in range(_HALVINGS):
+        middle = (few + most) / 2
+        likely = log_ndtr(-middle) - log_ndtr(own - middle - least) > np.log(doubt)
+        few, most = np.where(likely, middle, few), np.where(likely, most, middle)
+    reach[near] = few
+    answer: Floats = reach * np.maximum(scores / np.maximum(worth, 1e-9), 1.0)
+    return answer
+
+
+def _end(estimates: Floats, absent: Floats, growth: Floats, reach: "Floats | float") -> Floats:
+    """The truth so many of its own standard errors away, upwards or (below 0) downwards."""
+    square = absent**2 + growth * estimates + (reach * growth / 2) ** 2
+    spread = reach * np.sqrt(np.maximum(square, 0.0))
+    answer: Floats = estimates + reach**2 * growth / 2 + spread
+    return answer
 
 
 def _reach(confidence: float) -> float:
@@ -122,6 +230,11 @@ def _reach(confidence: float) -> float:
             f"confidence {confidence} is outside [{LEAST_CONFIDENCE:g}, {MOST_CONFIDENCE!r}]"
         )
     return _NORMAL.inv_cdf((1 + confidence) / 2)
+
+
+def _check(rate: float) -> None:
+    if not 0 < rate < 1:
+        raise BadParameter(f"false discovery rate {rate} is outside (0, 1)")
 
 
 def _step_up(p_values: Floats, rate: float) -> float:

@@ -12,7 +12,7 @@ from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.wave import SquareWave
 
-__all__ = ["Mean", "mean_of", "within"]
+__all__ = ["Mean", "mean_of", "span", "within"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +29,31 @@ def mean_of(
     mechanism: AnyMechanism, found: Figures, reports: int, confidence: float
 ) -> Mean | None:
     """The mean of numbers, from their figures; None where no numbers are asked for."""
+    ends = span(mechanism)
+    place = found.place
+    if isinstance(mechanism, OneBitMean | PiecewiseMean):
+        place = float(found.estimates[0]), float(found.stderrs[0])
+    if ends is None or place is None:
+        return None
+    # A sum of places in [low, high] and its standard error, in the metric's own unit.
+    unit = (ends[1] - ends[0]) / max(reports, 1)
+    return within(ends[0] + unit * place[0], unit * place[1], confidence, ends)
+
+
+def span(mechanism: AnyMechanism) -> tuple[float, float] | None:
+    """Between which ends its numbers lie; None where no numbers are asked for."""
     match mechanism:
         case OneBitMean() | PiecewiseMean():
-            place = float(found.estimates[0]), float(found.stderrs[0])
-            return _in_unit(mechanism.low, mechanism.high, place, reports, confidence)
+            return mechanism.low, mechanism.high
         case SquareWave() | BucketFlips():
-            low, high = mechanism.edges()[0], mechanism.edges()[-1]
-            return found.place and _in_unit(low, high, found.place, reports, confidence)
+            return mechanism.edges()[0], mechanism.edges()[-1]
         case _:
             return None
 
 
-def _in_unit(
-    low: float, high: float, place: tuple[float, float], reports: int, confidence: float
-) -> Mean:
-    """A sum of places in [low, high] and its standard error, as a mean in the metric's own unit."""
-    unit = (high - low) / max(reports, 1)
-    return within(low + unit * place[0], unit * place[1], confidence)
-
-
-def within(value: float, stderr: float, confidence: float) -> Mean:
-    """A number with its interval."""
-    least, most = interval(np.array([value]), np.array([stderr]), confidence)
-    return Mean(float(value), float(stderr), float(least[0]), float(most[0]))
+def within(value: float, stderr: float, confidence: float, ends: tuple[float, float]) -> Mean:
+    """A number with its interval, whose own ends are among what can be."""
+    inside = np.clip(np.array([value]), *ends)
+    least, most = interval(inside, np.array([stderr]), confidence)
+    low, high = np.clip([least[0], most[0]], *ends).tolist()
+    return Mean(float(value), float(stderr), low, high)

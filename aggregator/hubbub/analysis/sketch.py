@@ -15,7 +15,8 @@ import numpy as np
 
 from hubbub.analysis.estimate import walsh_hadamard
 from hubbub.analysis.hashed import sketch_buckets
-from hubbub.analysis.intervals import Floats
+from hubbub.analysis.intervals import Floats, Tail
+from hubbub.analysis.tails import collision_tail
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.cms import CountMeanSketch
@@ -46,8 +47,10 @@ def buckets(mechanism: Sketch, totals: Totals) -> tuple[Floats, Floats]:
 
 def count(
     mechanism: Sketch, totals: Totals, candidates: Sequence[str]
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[Floats, Floats, Floats, Tail | None]:
     """Per candidate: estimate, standard error, and the standard error were it absent; in reports.
+
+    And how far chance goes with one that is absent.
 
     Raises:
         BatchTooSmall: not a single report.
@@ -75,4 +78,6 @@ def count(
         answer: Floats = stretch * np.sqrt(coins + share * others)
         return answer
 
-    return estimates, errors(np.clip(estimates, 0, n)), errors(np.zeros_like(estimates))
+    absent = errors(np.zeros_like(estimates))
+    tail = collision_tail(held, float(absent[0]) / stretch) if len(absent) else None
+    return estimates, errors(np.clip(estimates, 0, n)), absent, tail

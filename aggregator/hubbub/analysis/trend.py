@@ -1,13 +1,15 @@
 """Trend: some values, or a mean, of one epoch's totals, as shares that can be set side by side."""
 
 from collections.abc import Sequence
+from math import sqrt
 
 import numpy as np
 
 from hubbub.analysis.answer import CONFIDENCE, answer_tiers
 from hubbub.analysis.figures import figures, merged
-from hubbub.analysis.intervals import interval
-from hubbub.analysis.mean import Mean, mean_of
+from hubbub.analysis.intervals import interval, pushed_up
+from hubbub.analysis.mean import Mean, mean_of, span, within
+from hubbub.analysis.sampling import sampled
 from hubbub.mechanisms import AnyMechanism, Rappor, Totals
 
 __all__ = ["shares"]
@@ -18,12 +20,16 @@ def shares(
     places: Sequence[int],
     candidates: Sequence[str] = (),
     confidence: float = CONFIDENCE,
+    *,
     repeats: int = 1,
+    picked: Sequence[float] = (),
 ) -> list[Mean]:
     """Of the values at these places of the list, or of `candidates`: shares with intervals.
 
     Of numbers, whatever the places: their mean alone, in the metric's own unit. The estimates are
-    `answer_tiers`' own; the intervals are plain ones, since nothing was selected by them.
+    `answer_tiers`' own, the errors those of the population's share.
+    picked: of what is followed because it was frequent, its place among all, in (0, 1]: how far
+        chance may have pushed it up; see `ranked`. Without, nothing was picked.
     """
     heard = [tier for tier in tiers if tier[1].reports] or list(tiers[:1])
     mechanism, _ = heard[0]
@@ -39,8 +45,21 @@ def shares(
         )
         mean = mean_of(mechanism, found, reports, confidence)
         if mean:
-            return [mean]
+            return [_of_population(mechanism, mean, reports / repeats, confidence)]
         estimates, stderrs = found.estimates[list(places)], found.stderrs[list(places)]
     estimates, stderrs = estimates / max(reports, 1), stderrs / max(reports, 1)
-    columns = (estimates, stderrs, *interval(estimates, stderrs, confidence))
+    stderrs = np.sqrt(stderrs**2 + sampled(estimates, reports / repeats))
+    low, high = interval(estimates, stderrs, confidence)
+    if picked:
+        low = estimates - pushed_up(np.array(picked), confidence) * stderrs
+    columns = (estimates, stderrs, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
     return [Mean(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def _of_population(mechanism: AnyMechanism, mean: Mean, people: float, confidence: float) -> Mean:
+    """The same mean, with the error of who reported."""
+    low, high = span(mechanism) or (0.0, 1.0)
+    unit = high - low
+    place = np.array([(mean.estimate - low) / unit])
+    drawn = unit**2 * float(sampled(place, people)[0])
+    return within(mean.estimate, sqrt(mean.stderr**2 + drawn), confidence, (low, high))

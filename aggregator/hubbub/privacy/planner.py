@@ -2,9 +2,9 @@
 
 For every mechanism that suits a question: the exact standard error of its estimates (expected.py),
 and the smallest share that will be detected. A value is detected if its estimate stands out from
-zero at 5% corrected for the number of values (Bonferroni); the smallest detectable share does so
-with a chance of 95%. The recommendation is the rule of `mechanism = "auto"`: within 5% of the least
-variance the shortest payload, then the fewest cells.
+zero at 2.5% corrected for the number of values, as the first of a list must; the smallest
+detectable share does so with a chance of 95%. The recommendation is the rule of `mechanism =
+"auto"`: within 5% of the least variance the shortest payload, then the fewest cells.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hubbub.analysis.sampling import sampled
 from hubbub.catalog.choice import EQUAL
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build
@@ -48,7 +49,8 @@ class Row:
     """One mechanism for a question. Errors are shares of all reports; of a mean, of its range.
 
     stderr: root mean square over all values, if all are held alike; of a mean, where it is largest.
-    rare: of a value that nobody holds. detectable: the smallest share that is detected with a
+    population: the same of the population's share, with the error of who reports; of a mean, at
+    most. rare: of a value that nobody holds. detectable: the smallest share that is detected with a
     chance of 95%; of a mean, the half width of a 95% interval; infinite if none is.
     """
 
@@ -58,6 +60,7 @@ class Row:
     permanent_epsilon: float | None
     reports: float
     stderr: float
+    population: float
     rare: float
     detectable: float
     payload_bytes: int
@@ -97,13 +100,17 @@ def row(question: Question, name: str, given: Mapping[str, Any], reports: float)
     else:
         # Of ranges, errors differ from one to the next: the worst.
         smallest = _detectable(question, mechanism, reports, int(np.argmax(errors.absent)))
+    own = errors.stderrs**2
+    # Of numbers the most that can be: half of them at either end.
+    drawn = sampled(np.full(1, 0.5) if question.kind == "mean" else even, 1) / reports
     return Row(
         mechanism=name,
         parameters=given,
         epsilon=mechanism.privacy_loss(),
         permanent_epsilon=(mechanism.permanent_loss() if isinstance(mechanism, Memoized) else None),
         reports=reports,
-        stderr=float(np.sqrt((errors.stderrs**2).mean())),
+        stderr=float(np.sqrt(own.mean())),
+        population=float(np.sqrt((own + drawn).mean())),
         rare=rare,
         detectable=smallest,
         payload_bytes=mechanism.layout.payload_bytes,
@@ -161,7 +168,7 @@ def epsilon_for(
 
 def _detectable(question: Question, mechanism: AnyMechanism, reports: float, place: int) -> float:
     """The share s of one value at which s = z(corrected) sigma(0) + z(95%) sigma(s)."""
-    corrected = _NORMAL.inv_cdf(1 - (1 - CONFIDENCE) / question.size)
+    corrected = _NORMAL.inv_cdf(1 - (1 - CONFIDENCE) / 2 / question.size)
     power = _NORMAL.inv_cdf(CONFIDENCE)
     values = question.values()
 

@@ -29,9 +29,10 @@ from hubbub.analysis.answer import range_labels
 from hubbub.analysis.distribution import spread, unbiased
 from hubbub.analysis.figures import chosen_by, tier_scales
 from hubbub.analysis.intervals import Floats, interval
+from hubbub.analysis.repeated import spreads
 from hubbub.catalog import Release
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import AnyMechanism, Memoized, Totals
+from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.mechanisms.buckets import BucketFlips
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
@@ -168,7 +169,8 @@ def _noisy(
     # The local variance is taken at the noisy estimate: what is published depends on that alone.
     reports = totals.reports
     inside = np.clip(estimates, 0, reports)
-    held, other = mechanism.variance(1.0, 1), mechanism.variance(0.0, 1)
+    # Lies that one device repeats add up, as in a query.
+    held, other = spreads(mechanism, reports_each)
     local = inside * held + (reports - inside) * other
     if isinstance(mechanism, OneBitMean | PiecewiseMean):
         local = np.array([max(mechanism.variance(x * reports, reports) for x in (0, 0.5, 1))])
@@ -176,8 +178,6 @@ def _noisy(
         # Where totals say little of a bucket, no less than of an even distribution.
         even = unbiased(mechanism, _even(mechanism, reports))[1] ** 2
         local = np.maximum(spread(mechanism, whole + noise, reports), even)
-    if isinstance(mechanism, Memoized):
-        local = local * reports_each  # lies that one device repeats add up, as in a query
     if place is not None and len(estimates) > 1:
         at = slice(place, place + 1)
         return estimates[at], local[at], noises[at]

@@ -16,6 +16,8 @@ Columns = dict[str, list[str]]
 # More rows than this are for a file, not for eyes; the rest is in json, csv and parquet.
 _ROWS: Final = 50
 _PICTURE: Final = " "
+# Below this confidence an order is as good as unknown.
+_TELLING: Final = 0.95
 _DOUBT: Final = 1e-3
 _NARROWEST: Final = 16
 _WIDEST: Final = 44
@@ -48,6 +50,7 @@ def show_estimates(found: Answer) -> None:
         f"epsilon {found['epsilon']:.3f} per report, epochs {_spans(found['epochs'])}",
         columns,
     )
+    _say_whose(found)
     if found["mean"]:
         mean_of = found["mean"]
         say(f"mean {mean_of['estimate']:,.5g}, {mean_of['low']:,.5g} to {mean_of['high']:,.5g}")
@@ -86,7 +89,7 @@ def show_top(found: Answer) -> None:
         f"{_level(found)} interval": [
             f"{value['low']:,.0f} to {value['high']:,.0f}" for value in values
         ],
-        "ahead": ["" if one["ahead"] is None else f"{one['ahead']:.1%}" for one in found["values"]],
+        "ahead": [_ahead(one["ahead"]) for one in found["values"]],
     }
     _draw(columns, [(v["estimate"], v["low"], v["high"]) for v in values])
     _columns(f"{found['metric']}: the most frequent of {found['reports']:,} reports", columns)
@@ -94,6 +97,7 @@ def show_top(found: Answer) -> None:
         f"these are the most frequent with a confidence of {found['members']:.1%} at least, "
         f"in this order with {found['order']:.1%}"
     )
+    _say_whose(found)
 
 
 def show_changes(found: Answer) -> None:
@@ -121,6 +125,7 @@ def show_changes(found: Answer) -> None:
             for one in shown[:_ROWS]
         ],
     )
+    _say_whose(found)
     _say_more(len(shown))
 
 
@@ -142,9 +147,24 @@ def show_trend(found: Answer) -> None:
         }
         _draw(columns, [(p["share"], p["low"], p["high"]) for p in points])
         _columns(f"{found['metric']}: {one['value']}", columns)
+    _say_whose(found)
     small = sum(epoch["reports"] < found["min_batch"] for epoch in found["epochs"])
     if small:
         say(f"{small} epochs hold fewer than the minimum batch of {found['min_batch']:,}")
+
+
+def _ahead(confidence: float | None) -> str:
+    """How sure that a value is ahead of the next one, where anything can be told."""
+    if confidence is None:
+        return ""
+    return f"{confidence:.1%}" if confidence >= _TELLING else "too close to call"
+
+
+def _say_whose(found: Answer) -> None:
+    if found["whose"] == "population":
+        say("of the population that reports are from: intervals hold who happened to report too")
+    else:
+        say("of those who reported: intervals hold what was randomized, not who happened to report")
 
 
 def _level(found: Answer) -> str:

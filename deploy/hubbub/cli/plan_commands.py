@@ -8,6 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
+from hubbub.analysis import POPULATION, REPORTERS
 from hubbub.catalog import Metric
 from hubbub.cli.plan_attack import attack, chosen_metrics
 from hubbub.cli.plan_capacity import add_capacity, capacity
@@ -67,6 +68,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     figures.add_argument("--epsilon", type=float, help="of one report, nats")
     target = figures.add_mutually_exclusive_group()
     target.add_argument("--error", type=float, metavar="SHARE", help="standard error aimed at")
+    parser.add_argument(
+        "--whose",
+        choices=(POPULATION, REPORTERS),
+        default=POPULATION,
+        help="share --error is of: of the population that reports are from, or of those who report "
+        "(%(default)s)",
+    )
     target.add_argument("--detect", type=float, metavar="SHARE", help="share to be noticed")
     parser.add_argument(
         "--permanent-epsilon", type=float, help="for life, of values that are reported repeatedly"
@@ -150,7 +158,7 @@ def _rows(given: argparse.Namespace, question: Question, metric: Metric | None) 
             "give two of --reports, --epsilon and --error or --detect: the third is worked out"
         )
     target: Target = (
-        (lambda one: one.detectable) if given.error is None else (lambda one: one.stderr)
+        (lambda one: one.detectable) if given.error is None else (lambda one: _error(one, given))
     )
     if goal is None:
         return plan(question, epsilon, given.reports)
@@ -171,6 +179,10 @@ def _rows(given: argparse.Namespace, question: Question, metric: Metric | None) 
             "ask for less, or gather more"
         )
     return ranked(found, lambda one: one.epsilon)
+
+
+def _error(one: Row, given: argparse.Namespace) -> float:
+    return one.stderr if given.whose == REPORTERS else one.population
 
 
 def _question(given: argparse.Namespace) -> tuple[Question, Metric | None]:

@@ -35,7 +35,7 @@ def show(question: Question, rows: list[Row], own: Row | None, metric: Metric | 
         "mean": f"the mean of a number in [{question.low:g}, {question.high:g}]",
         "ranges": f"{question.size:,} parts of [{question.low:g}, {question.high:g}]",
     }[question.kind]
-    header = ["mechanism", "reports", "epsilon", "for life", "std. error"]
+    header = ["mechanism", "reports", "epsilon", "for life", "std. error", "of population"]
     header += ["95% interval" if mean else "detects", "bytes", "cells"]
     table(
         what if not metric else f"{metric.name}: {what}",
@@ -47,6 +47,7 @@ def show(question: Question, rows: list[Row], own: Row | None, metric: Metric | 
                 f"{one.epsilon:.3f}",
                 "" if one.permanent_epsilon is None else f"{one.permanent_epsilon:.3f}",
                 f"{one.stderr:.3%}",
+                f"{one.population:.3%}",
                 f"{'+-' if mean else ''}{one.detectable:.3%}" if isfinite(one.detectable) else "no",
                 f"{one.payload_bytes:,}",
                 f"{one.cells:,}",
@@ -61,10 +62,11 @@ def show(question: Question, rows: list[Row], own: Row | None, metric: Metric | 
     )
     unit = "of the range" if mean else "of all reports"
     say(f"std. error: of one estimate, as a share {unit}")
+    say("of population: with who happens to report, for the population that reports are from")
     if not mean:
         say(
-            "detects: the smallest share that stands out from zero with a chance of 95%, at 5% "
-            "corrected for the number of values"
+            "detects: the smallest share that stands out from zero with a chance of 95%, at "
+            "2.5% corrected for the number of values"
         )
     say("for life: what all reports of one unchanged value say, where that is bounded")
     if own:

@@ -122,8 +122,8 @@ def result_rows(
 ) -> Iterator[tuple[str | int, ...]]:
     """A row of COLUMNS per candidate: the detected ones first, the largest first.
 
-    A candidate that was not detected counts as absent: its estimate is 0, and its interval reaches
-    from 0 to the most that the counts allow.
+    Of a candidate that was not detected the interval reaches from 0 to the most that the counts
+    allow; its estimate is 0 but where it makes a likelier histogram.
     """
     order = np.lexsort((decoded.p_values, -decoded.fitted, ~decoded.detected))
     for index in order.tolist():

@@ -2,12 +2,14 @@
 
 What is said of a single value is analysis' own: ValueAnswer, Mean, TopValue, Change.
 
+whose: an answer is about those who reported, or about the population that they are from; then its
+errors hold who happened to report too.
 Times are ISO 8601, UTC. None stands for what is not known or does not apply.
 """
 
 from dataclasses import dataclass
 
-from hubbub.analysis import Change, Mean, TopValue, ValueAnswer
+from hubbub.analysis import POPULATION, REPORTERS, Change, Mean, TopValue, ValueAnswer, Whose
 
 __all__ = [
     "Compared",
@@ -110,6 +112,7 @@ class Estimated:
     the chance that totals lie so far from the fit if that is right: near 0 it is not. None where
     candidates are too many to tell.
     total: how many values there are; `values` may be a page of them.
+    whose: of the "reporters", whose coins are all that is unsure; see the module.
     """
 
     metric: str
@@ -134,6 +137,7 @@ class Estimated:
     misfit: float | None
     total: int
     values: list[ValueAnswer]
+    whose: Whose = REPORTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +155,7 @@ class TopList:
     members: float
     order: float
     values: list[TopValue]
+    whose: Whose = REPORTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +171,7 @@ class Compared:
     after_reports: int
     total: int
     values: list[Change]
+    whose: Whose = POPULATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +206,7 @@ class Trended:
     min_batch: int
     epochs: list[Epoch]
     series: list[Series]
+    whose: Whose = POPULATION
 
 
 @dataclass(frozen=True, slots=True)

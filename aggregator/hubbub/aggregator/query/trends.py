@@ -44,6 +44,7 @@ def series(
             "own, as an estimate lists them"
         )
     wanted = [places.get(name, 0) for name in names]
+    many = len(answer.values)
     points: list[list[Point]] = [[] for _ in names]
     reports = holding.by_epoch()
     for epoch in holding.epochs:
@@ -51,7 +52,12 @@ def series(
             continue
         tiers = collected.tiers(metric, held, [epoch])
         found = shares(
-            tiers, wanted, candidates, answer.confidence, metric.limits.reports_per_epoch
+            tiers,
+            wanted,
+            candidates,
+            answer.confidence,
+            repeats=metric.limits.reports_per_epoch,
+            picked=[] if values else [answer.values[place].rank / many for place in wanted],
         )
         for own, one in zip(points, found, strict=True):
             own.append(Point(epoch, one.estimate, one.stderr, one.low, one.high))

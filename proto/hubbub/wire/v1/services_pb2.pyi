@@ -862,6 +862,7 @@ class Estimated(_message.Message):
     MISFIT_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
+    WHOSE_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     description: _builtins.str
     since: _builtins.str
@@ -885,6 +886,8 @@ class Estimated(_message.Message):
     """
     misfit: _builtins.float
     total: _builtins.int
+    whose: _builtins.str
+    """Whose shares these are, and how sure: of the "reporters", or of the "population" they are from."""
     @_builtins.property
     def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
@@ -930,10 +933,11 @@ class Estimated(_message.Message):
         misfit: _builtins.float | None = ...,
         total: _builtins.int = ...,
         values: _abc.Iterable[Global___ValueAnswer] | None = ...,
+        whose: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_mean", b"_mean", "_misfit", b"_misfit", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "mean", b"mean", "misfit", b"misfit", "others", b"others", "shuffled", b"shuffled", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_mean", b"_mean", "_misfit", b"_misfit", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "confidence", b"confidence", "description", b"description", "epochs", b"epochs", "epsilon", b"epsilon", "final", b"final", "findings", b"findings", "kind", b"kind", "mean", b"mean", "mechanism", b"mechanism", "metric", b"metric", "misfit", b"misfit", "others", b"others", "plausibility", b"plausibility", "reports", b"reports", "shuffled", b"shuffled", "since", b"since", "total", b"total", "until", b"until", "updated", b"updated", "values", b"values", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_mean", b"_mean", "_misfit", b"_misfit", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "confidence", b"confidence", "description", b"description", "epochs", b"epochs", "epsilon", b"epsilon", "final", b"final", "findings", b"findings", "kind", b"kind", "mean", b"mean", "mechanism", b"mechanism", "metric", b"metric", "misfit", b"misfit", "others", b"others", "plausibility", b"plausibility", "reports", b"reports", "shuffled", b"shuffled", "since", b"since", "total", b"total", "until", b"until", "updated", b"updated", "values", b"values", "waiting", b"waiting", "whose", b"whose", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__mean: _TypeAlias = _typing.Literal["mean"]  # noqa: Y015
     _WhichOneofArgType__mean: _TypeAlias = _typing.Literal["_mean", b"_mean"]  # noqa: Y015
@@ -1011,7 +1015,9 @@ class ValueAnswer(_message.Message):
     CONSISTENT_FIELD_NUMBER: _builtins.int
     value: _builtins.str
     estimate: _builtins.float
-    """All in reports, unbiased and hence possibly negative; of a mean, in the metric's own unit."""
+    """All in reports, unbiased and hence possibly negative; of a mean, in the metric's own unit. The
+    interval's ends are among what can be, and hold the truth as often however values are picked.
+    """
     stderr: _builtins.float
     low: _builtins.float
     high: _builtins.float
@@ -1090,12 +1096,15 @@ class TopList(_message.Message):
     MEMBERS_FIELD_NUMBER: _builtins.int
     ORDER_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
+    WHOSE_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     reports: _builtins.int
     confidence: _builtins.float
     members: _builtins.float
     """How sure that it is these and no others, and that it is these in this order; at least so."""
     order: _builtins.float
+    whose: _builtins.str
+    """As Estimated's."""
     @_builtins.property
     def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
@@ -1110,10 +1119,11 @@ class TopList(_message.Message):
         members: _builtins.float = ...,
         order: _builtins.float = ...,
         values: _abc.Iterable[Global___TopValue] | None = ...,
+        whose: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "members", b"members", "metric", b"metric", "order", b"order", "reports", b"reports", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "members", b"members", "metric", b"metric", "order", b"order", "reports", b"reports", "values", b"values", "whose", b"whose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1126,7 +1136,7 @@ class TopValue(_message.Message):
     VALUE_FIELD_NUMBER: _builtins.int
     AHEAD_FIELD_NUMBER: _builtins.int
     ahead: _builtins.float
-    """How sure that it is ahead of the next one, at least."""
+    """The confidence that it is ahead of the next one; below 0.95 it is too close to call."""
     @_builtins.property
     def value(self) -> Global___ValueAnswer: ...
     def __init__(
@@ -1192,12 +1202,15 @@ class Compared(_message.Message):
     AFTER_REPORTS_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
+    WHOSE_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     kind: _builtins.str
     confidence: _builtins.float
     before_reports: _builtins.int
     after_reports: _builtins.int
     total: _builtins.int
+    whose: _builtins.str
+    """As Estimated's."""
     @_builtins.property
     def before_epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
@@ -1216,10 +1229,11 @@ class Compared(_message.Message):
         after_reports: _builtins.int = ...,
         total: _builtins.int = ...,
         values: _abc.Iterable[Global___Change] | None = ...,
+        whose: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_epochs", b"after_epochs", "after_reports", b"after_reports", "before_epochs", b"before_epochs", "before_reports", b"before_reports", "confidence", b"confidence", "kind", b"kind", "metric", b"metric", "total", b"total", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_epochs", b"after_epochs", "after_reports", b"after_reports", "before_epochs", b"before_epochs", "before_reports", b"before_reports", "confidence", b"confidence", "kind", b"kind", "metric", b"metric", "total", b"total", "values", b"values", "whose", b"whose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1321,10 +1335,13 @@ class Trended(_message.Message):
     MIN_BATCH_FIELD_NUMBER: _builtins.int
     EPOCHS_FIELD_NUMBER: _builtins.int
     SERIES_FIELD_NUMBER: _builtins.int
+    WHOSE_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     kind: _builtins.str
     confidence: _builtins.float
     min_batch: _builtins.int
+    whose: _builtins.str
+    """As Estimated's."""
     @_builtins.property
     def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Epoch]:
         """All that were asked; those below the minimum batch have no points."""
@@ -1340,10 +1357,11 @@ class Trended(_message.Message):
         min_batch: _builtins.int = ...,
         epochs: _abc.Iterable[Global___Epoch] | None = ...,
         series: _abc.Iterable[Global___Series] | None = ...,
+        whose: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "kind", b"kind", "metric", b"metric", "min_batch", b"min_batch", "series", b"series"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "kind", b"kind", "metric", b"metric", "min_batch", b"min_batch", "series", b"series", "whose", b"whose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -72,7 +72,8 @@ function show(found) {
       `${count(found.before_reports)} reports before, ${count(found.after_reports)} after: ` +
         (changed
           ? `${changed} of ${count(found.total)} changed, beyond what chance explains.`
-          : "no change beyond what chance explains."),
+          : "no change beyond what chance explains.") +
+        " Of the population that reports are from: intervals hold who happened to report too.",
     ),
     h("figure", {}, drawing),
     h("div", { class: "wide" }, table),

@@ -69,6 +69,11 @@ export function showEstimates(found, { first, hourly, consistent }) {
     mean ? d3.format("~g") : d3.format("~s"),
   );
   const said = [`Whiskers are ${level} intervals; pale bars do not stand out from zero.`];
+  said.push(
+    found.whose === "reporters"
+      ? "Of those who reported: intervals hold what was randomized, not who happened to report."
+      : "Of the population that reports are from: intervals hold who happened to report too.",
+  );
   if (consistent) {
     said.unshift(
       "Consistent: post-processed, never below zero, a better picture and biased for a single value.",

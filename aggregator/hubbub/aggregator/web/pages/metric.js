@@ -78,6 +78,7 @@ async function trend() {
     ...series.map((one, place) =>
       h("span", { class: `s${Math.min(place, 5)}` }, named(one.value, 40)),
     ),
+    h("em", {}, "Of the population that reports are from: bands hold who happened to report too."),
     small ? h("em", {}, `${small} epochs below the minimum batch are left out`) : "",
   );
 }

@@ -1,0 +1,46 @@
+"""Repeated: what a report adds to the variance where one device reports again with the same lie.
+
+Of r reports of a device the permanent lie is one coin, r times over: in squares it counts r times
+as much a report as that of one alone. The fresh lie over it is drawn anew each time. How often each
+device reported is not known, but how often it may have: nothing is assumed, the most is taken.
+"""
+
+from fractions import Fraction
+
+from hubbub.mechanisms import AnyMechanism, Memoized
+from hubbub.mechanisms.long_grr import LongitudinalGrr
+from hubbub.mechanisms.long_unary import LongitudinalUnary
+from hubbub.mechanisms.rappor_basic import BasicRappor
+
+__all__ = ["spreads"]
+
+
+def spreads(mechanism: AnyMechanism, repeats: int) -> tuple[float, float]:
+    """The variance that one report adds to an estimate if it holds the value, and if it does not.
+
+    repeats: how many reports one device may have made, of which the most is this much in all.
+    """
+    held, other = mechanism.variance(1.0, 1), mechanism.variance(0.0, 1)
+    if repeats == 1 or not isinstance(mechanism, Memoized):
+        return held, other
+    match mechanism:
+        case LongitudinalGrr():
+            others = mechanism.categories - 1
+            kept = mechanism.permanent.exact
+            lied = mechanism.permanent.complement.exact / others
+            seen = mechanism.fresh.exact - mechanism.fresh.complement.exact / others
+        case LongitudinalUnary():
+            kept, lied = Fraction(1, 2), mechanism.rare.exact
+            seen = 1 - 2 * mechanism.flip.exact
+        case BasicRappor():
+            lied = mechanism.chain.flip.exact
+            kept = 1 - lied
+            seen = mechanism.chain.one_after_one.exact - mechanism.chain.one_after_zero.exact
+        case _:  # nothing of it is fresh
+            return held * repeats, other * repeats
+    # Of a bit that is permanent with chance b, and seen through the fresh step: seen^2 b (1 - b).
+    unit = (seen / (mechanism.channel.p - mechanism.channel.q)) ** 2
+    again = repeats - 1
+    return held + again * float(unit * kept * (1 - kept)), other + again * float(
+        unit * lied * (1 - lied)
+    )

@@ -1,0 +1,79 @@
+"""Tails: how far chance goes with what nobody holds, where the normal law says too little.
+
+Few reports or a large epsilon make counts of a handful; a sketch's collisions with what is frequent
+hit few functions. Both have a longer upper tail than the normal law, which a list of many values
+reads far out. Here are the laws themselves.
+"""
+
+from typing import Final
+
+import numpy as np
+from scipy.special import bdtrc, ndtri
+
+from hubbub.analysis.intervals import Floats, Tail
+from hubbub.mechanisms.pure import Pure
+
+__all__ = ["collision_tail", "pure_tail"]
+
+# From this variance on, of the supports of what nobody holds, a normal score of 5 is worth 4.97.
+_MANY: Final = 10_000
+# Scores past this are told from each other by their order alone.
+_FAR: Final = 8.0
+_STEPS: Final = 20
+
+
+def pure_tail(channel: Pure, reports: int) -> Tail | None:
+    """Of a value that none of so many reports holds: its supports are binomial.
+
+    None where they are as good as normal.
+    """
+    q = float(channel.q)
+    mean, variance = reports * q, reports * q * (1 - q)
+    if variance > _MANY:
+        return None
+    deviation = np.sqrt(variance)
+    first, last = int(mean), int(mean + (_FAR + 2) * deviation) + 12
+    counts = np.arange(first, min(last, reports) + 1)
+    # The chance of so many or more.
+    worth = np.maximum(-ndtri(bdtrc(counts - 1, reports, q)), -_FAR)
+    kept = np.append(True, np.diff(np.maximum.accumulate(worth)) > 0) & (worth <= _FAR)
+    kept[0] = True
+    return Tail((counts[kept] - mean) / deviation, worth[kept])
+
+
+def collision_tail(held: Floats, deviation: float) -> Tail | None:
+    """Of a string that nobody holds, in a sketch with so much in its buckets.
+
+    held: per function and bucket, in any unit; the string has one bucket of each, any with the same
+        chance, whatever the others have. deviation: what a score of 1 is, in that unit.
+
+    The law of such a sum by its saddlepoint, to a relative error of some percent however far out.
+    Source: Barndorff-Nielsen (1986); Lugannani and Rice (1980).
+    """
+    off = held - held.mean(axis=1, keepdims=True)
+    own = np.sqrt(np.square(off).mean(axis=1).sum())
+    widest = np.abs(off).max()
+    if not own > 0:
+        return None
+    scores, worth = [0.0], [0.0]
+    # From a score of about .3 to the far end, by equal steps of the logarithm.
+    for tilt in np.geomspace(0.3 / own, max(60.0 / widest, 9.0 / own), _STEPS).tolist():
+        weight = np.exp(tilt * (off - off.max(axis=1, keepdims=True)))
+        sums = weight.sum(axis=1)
+        mean = (weight * off).sum(axis=1) / sums
+        second = (weight * off**2).sum(axis=1) / sums
+        log = (np.log(sums / off.shape[1]) + tilt * off.max(axis=1)).sum()
+        place, spread = mean.sum(), (second - mean**2).sum()
+        deep = 2 * (tilt * place - log)
+        if not (deep > 0 and spread > 0):
+            break
+        root = np.sqrt(deep)
+        score = place / deviation
+        told = root + np.log(tilt * np.sqrt(spread) / root) / root
+        if not (score > scores[-1] and told > worth[-1]):
+            continue
+        scores.append(score)
+        worth.append(told)
+        if told > _FAR:
+            break
+    return Tail(np.array(scores), np.array(worth))
