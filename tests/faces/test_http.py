@@ -62,9 +62,14 @@ def test_confidence_moves_intervals_and_nothing_else(home: House) -> None:
         _get(home, "/v1/metrics/theme/estimates", confidence=level).json() for level in (0.99, 0.5)
     )
     for one, other in zip(wide["values"], narrow["values"], strict=True):
-        assert one["estimate"] == other["estimate"]
-        ratio = (one["high"] - one["low"]) / (other["high"] - other["low"])
-        assert ratio == pytest.approx(2.575829 / 0.674490, rel=1e-5)
+        assert (one["estimate"], one["stderr"]) == (other["estimate"], other["stderr"])
+        assert one["low"] < other["low"] < other["high"] < one["high"]
+    wide, narrow = (
+        _get(home, "/v1/metrics/seconds/estimates", confidence=level).json()["values"][0]
+        for level in (0.99, 0.5)
+    )
+    ratio = (wide["high"] - wide["low"]) / (narrow["high"] - narrow["low"])
+    assert ratio == pytest.approx(2.575829 / 0.674490, rel=1e-5)
 
 
 @pytest.mark.parametrize(

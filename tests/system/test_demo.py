@@ -27,8 +27,8 @@ DEVICES = 1200
 
 
 def test_the_demo_counts_everything_once_and_its_intervals_hold(tmp_path: Path) -> None:
-    """10,038 intervals at 95%: sigma of the share is .22%. Even if candidates moved together so
-    much that it were thrice that, the bounds are 6 sigma away: a false alarm of under 1e-8."""
+    """10,038 intervals at 95%: sigma of the share is .22% at most, and most are of candidates that
+    nobody holds, whose intervals begin at 0 but where they stand out."""
     far_from_midnight()
     out = tmp_path / "out.json"
     done = subprocess.run(
@@ -58,7 +58,7 @@ def test_the_demo_counts_everything_once_and_its_intervals_hold(tmp_path: Path) 
             covered += value["low"] <= value["true"] <= value["high"]
             total += 1
     assert total == 10_038
-    assert 0.90 <= covered / total <= 0.99
+    assert covered / total >= 0.95
     assert document["seconds"]["total"] > 0
 
 
