@@ -67,6 +67,25 @@ def test_a_wrong_setting_is_named_with_the_remedy(variable: str, text: str, reme
         Settings.read({f"HUBBUB_{variable}": text})
 
 
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        (
+            {"disable": True},
+            "'disable' is not a setting; there are bundle, app",
+        ),
+        ({"most_epsilonn": 0.1}, "'most_epsilonn' is not a setting"),
+        ({"most_epsilon": "0.1"}, "most_epsilon is not understood; give a number"),
+        ({"hold_seconds": "soon"}, "hold_seconds is not understood; give a number"),
+        ({"disabled": "maybe"}, "disabled is not understood; give True or False"),
+        ({"strict": "no"}, "strict is not understood; give True or False"),
+    ],
+)
+def test_an_argument_that_is_no_setting_is_refused(given: dict[str, Any], remedy: str) -> None:
+    with pytest.raises(BadParameter, match=remedy):
+        Settings.read({}, **given)
+
+
 @pytest.mark.parametrize("path", ["a\0b", "\ud800", b"bytes", 7, ["a"]])
 @pytest.mark.parametrize("name", ["bundle", "state_dir"])
 def test_what_is_no_path_is_no_setting(name: str, path: Any) -> None:

@@ -6,7 +6,7 @@ The environment is read here alone.
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Self
@@ -68,6 +68,9 @@ class Settings:
         Raises:
             BadParameter: a variable or an argument says nothing that we know.
         """
+        names = [field.name for field in fields(cls)]
+        for name, given in arguments.items():
+            _check(names, name, given)
         told: dict[str, Any] = {"strict": sys.flags.dev_mode}
         for field in fields(cls):
             variable = f"HUBBUB_{field.name.upper()}"
@@ -89,6 +92,18 @@ def at_most(most_epsilon: float | None) -> float:
     if not most >= 0:
         raise BadParameter(f"most_epsilon {most} is not a number of nats from 0 on")
     return most
+
+
+def _check(names: Sequence[str], name: str, given: Any) -> None:  # noqa: ANN401 what an app passed
+    """Raises BadParameter for an argument that is no setting, or of the wrong kind."""
+    if name not in names:
+        raise BadParameter(f"{name!r} is not a setting; there are {', '.join(names)}")
+    if given is None:
+        return
+    if _PARSERS[name] is _switch and not isinstance(given, bool | int):
+        raise BadParameter(f"{name} is not understood; give True or False")
+    if _PARSERS[name] is float and not isinstance(given, float | int):
+        raise BadParameter(f"{name} is not understood; give a number")
 
 
 def _parse(variable: str, text: str, parser: Callable[[str], Any]) -> Any:  # noqa: ANN401 as read

@@ -204,7 +204,7 @@ def _show_summary(
     values = sum(len(answered.rows) for answered in answers)
     covered = sum(answered.covered for answered in answers)
     if values:
-        say(f"{covered:,} of {values:,} 95% intervals hold the truth ({covered / values:.1%}).\n")
+        say(f"{covered:,} of {values:,} 95% intervals hold the truth, of absent ones nearly all.\n")
     reports = sent.acknowledged
     table(
         "where the time went",
