@@ -37,6 +37,7 @@ HOSTILE = [
     "\u202egnp.exe\u202c \u0007\u001b[2J",
     "=HYPERLINK(1)",
     "x" * 1000,
+    "mean",
 ]
 THEMES = ["light", "dark", "system", "contrast"]
 STRINGS = ["often.example", "seldom.example", "never.example"]
@@ -105,7 +106,7 @@ def truth_of(metric: Metric, day: int) -> dict[Any, int]:
         case "theme":
             return dict(enumerate([9000 - moved, 7000 + moved, 3000, 1000]))
         case "hostile":
-            return dict(enumerate([8000, 5000, 3000, 2000, 1500, 500]))
+            return dict(enumerate([8000, 5000, 3000, 2000, 1300, 500, 200]))
         case "launches":
             return {1.0: 12_000, 7.0: 6000, 20.0: 2000}
         case "seconds":

@@ -93,6 +93,32 @@ def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]
     assert "\x1b[2J" not in said
 
 
+def test_a_value_may_be_called_mean(home: House, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is followed as a share, and not taken for the mean of numbers, nor for another value."""
+    where = ["--query", home.query, "--epochs", "all", "--value", "mean"]
+    assert main(["trend", "hostile", *where, "--format", "json"]) == 0
+    [one] = json.loads(capsys.readouterr().out)["series"]
+    assert one["value"] == "mean"
+    assert [point["share"] for point in one["points"]] == _shares(home, "hostile", "mean", capsys)
+    assert main(["trend", "hostile", *where]) == 0
+    assert "share" in capsys.readouterr().out.splitlines()[2]
+
+
+def _shares(
+    home: House, metric: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> list[float]:
+    """By asking for every epoch alone."""
+    words = ["query", metric, "--query", home.query, "--format", "json"]
+    assert main([*words, "--epochs", "all"]) == 0
+    epochs = json.loads(capsys.readouterr().out)["epochs"]
+    shares = []
+    for epoch in epochs:
+        assert main([*words, "--epochs", str(epoch)]) == 0
+        values = json.loads(capsys.readouterr().out)["values"]
+        shares += [one["share"] for one in values if one["value"] == value]
+    return shares
+
+
 def test_files_are_written_by_their_names(
     home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

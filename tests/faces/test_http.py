@@ -90,6 +90,8 @@ def test_confidence_moves_intervals_and_nothing_else(home: House) -> None:
         ("/v1/metrics/theme/estimates", {"confidence": "1"}, 422, "Malformed", "confidence"),
         ("/v1/metrics/theme/estimates", {"number": "1000000"}, 422, "Malformed", "number"),
         ("/v1/metrics/theme/trend", {"value": "plaid"}, 400, "BadParameter", "has no value"),
+        ("/v1/metrics/theme/trend", {"value": "mean"}, 400, "BadParameter", "has no value"),
+        ("/v1/metrics/seconds/trend", {"value": "fast"}, 400, "BadParameter", "asks for numbers"),
         ("/v1/metrics/theme/compare", {}, 400, "BadParameter", "would not be independent"),
         ("/v1/metrics/homepage/estimates", {}, 400, "BadParameter", "candidates"),
         ("/v1/metrics/seconds/top", {}, 400, "BadParameter", "mean"),

@@ -73,8 +73,9 @@ def test_estimates_are_the_same_from_every_face(
     rows = list(csv.DictReader(io.StringIO(_command(home, capsys, [*words, "csv"], strings))))
     assert len(rows) == len(by_http["values"])
     for row, value in zip(rows, by_http["values"], strict=True):
-        for name in ("estimate", "stderr", "low", "high", "share"):
-            assert float(row[name]) == value[name]
+        for name in ("estimate", "stderr", "low", "high", "share", "rank"):
+            assert (float(row[name]) if row[name] else None) == value[name]
+        assert (value["rank"] is None) == (by_http["kind"] == "mean")
 
 
 def test_exports_hold_the_same_numbers_and_no_formula(home: House) -> None:

@@ -160,7 +160,7 @@ def _lists(
     for _ in range(runs):
         totals = draw(mechanism, range(len(held)), list(held), chance)
         found = answer_tiers([(mechanism, totals)], names).values
-        yield sorted(zip(found, held, strict=True), key=lambda row: row[0].rank)
+        yield sorted(zip(found, held, strict=True), key=lambda row: row[0].rank or 0)
 
 
 LISTS: Sequence[tuple[str, float, int, int, Shape]] = [
@@ -217,7 +217,7 @@ def test_what_nobody_holds_stands_out_once_in_twenty_at_most_whatever_its_compan
 ) -> None:
     runs, held = 60, [2000] * sure + [0] * absent
     flags = [
-        one.detected
+        one.detected is True
         for rows in _lists("unary.oue", 2.0, held, runs, seed=42)
         for one, truth in rows
         if not truth
@@ -286,8 +286,8 @@ def test_lines_that_were_picked_hold_as_often_as_they_say() -> None:
         epochs = [draw(mechanism, range(1000), [6] * 1000, chance) for _ in range(2)]
         cells = np.sum([one.cells for one in epochs], axis=0).tolist()
         whole = answer_tiers([(mechanism, Totals(cells, 12_000))], names).values
-        first = sorted(range(1000), key=lambda place: whole[place].rank)[:5]
-        picked = [whole[place].rank / 1000 for place in first]
+        first = sorted(range(1000), key=lambda place: whole[place].rank or 0)[:5]
+        picked = [(whole[place].rank or 0) / 1000 for place in first]
         for one in epochs:
             points = shares([(mechanism, one)], first, picked=picked)
             held += sum(point.low <= 0.001 <= point.high for point in points)

@@ -11,6 +11,7 @@ from hubbub.analysis import answer, discoveries, interval, p_values
 from hubbub.analysis.intervals import ranked
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Rappor, Totals, build, tally
+from hubbub.privacy.draws import draw
 
 STRINGS = [f"site-{n}.example" for n in range(300)]
 
@@ -106,7 +107,7 @@ def test_an_answer_has_the_estimators_own_numbers() -> None:
     estimates = grr.estimate(totals)
     assert [value.estimate for value in found.values] == list(estimates.values)
     assert [value.stderr for value in found.values] == [math.sqrt(v) for v in estimates.variances]
-    assert math.isclose(sum(value.share for value in found.values), 1)
+    assert math.isclose(sum(value.share or 0 for value in found.values), 1)
     assert found.values[0].detected
     assert found.values[0].low < found.values[0].estimate < found.values[0].high
 
@@ -120,3 +121,19 @@ def test_an_answer_asks_for_what_fits_the_metric(mechanism: Rappor) -> None:
     with pytest.raises(BadParameter, match="answers listed values"):
         answer(build("rr", epsilon=1.0), Totals([1, 2], 3), None)
     assert len(answer(mechanism, totals, None, STRINGS[:5]).values) == 5
+
+
+def test_strings_that_set_the_same_bits_are_named_together() -> None:
+    """Of eight bits in two cohorts some of forty strings are alike in both."""
+    mechanism = build("rappor", bits=8, hashes=1, cohorts=2, f=0.25, p=0.35, q=0.65)
+    assert isinstance(mechanism, Rappor)
+    strings = [f"string {number}" for number in range(40)]
+    totals = draw(mechanism, strings[:4], [500] * 4, np.random.default_rng(5))
+    found = answer(mechanism, totals, None, strings)
+    bits = {string: mechanism.positions(string) for string in strings}
+    alike = {frozenset(s for s in strings if bits[s] == bits[string]) for string in strings}
+    assert {frozenset(one.values) for one in found.twins} == {a for a in alike if len(a) > 1}
+    assert found.twins
+    figures = {value.value: (value.estimate, value.low, value.high) for value in found.values}
+    for one in found.twins:
+        assert len({figures[name] for name in one.values}) == 1

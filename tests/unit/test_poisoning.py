@@ -137,13 +137,12 @@ def _share(  # noqa: PLR0917 what one answer is made of
     names: list[str] | None,
     candidates: list[str],
 ) -> tuple[float, float]:
-    found = answer(mechanism, Totals(cells.tolist(), reports), names, candidates).values
-    places = [candidates.index(t) if candidates else t for t in targets]
-    share = sum(found[place].share for place in places)
-    if found[0].value == "mean":
-        share = found[0].share
-        return share, found[0].stderr / 10
+    answered = answer(mechanism, Totals(cells.tolist(), reports), names, candidates)
+    found, places = answered.values, [candidates.index(t) if candidates else t for t in targets]
+    if answered.kind == "mean":
+        return float(answered.places[0]), found[0].stderr / 10
     # Errors of two values of one report are no more than wholly dependent.
+    share = float(answered.places[places].sum())
     return share, sum(found[place].stderr for place in places) / reports
 
 

@@ -1,6 +1,6 @@
 """Floor 2. From totals to answers, pure: no network, no store. numpy allowed."""
 
-from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer, answer, answer_tiers
+from hubbub.analysis.answer import CONFIDENCE, Answer, Twins, ValueAnswer, answer, answer_tiers
 from hubbub.analysis.change import Change, changes
 from hubbub.analysis.consistency import base_cut, norm_sub, simplex, within_ends
 from hubbub.analysis.decode import Decoded, decode, decode_counts
@@ -35,6 +35,7 @@ __all__ = [
     "Plausibility",
     "Top",
     "TopValue",
+    "Twins",
     "ValueAnswer",
     "Whose",
     "answer",

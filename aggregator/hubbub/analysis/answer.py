@@ -30,6 +30,7 @@ __all__ = [
     "CONFIDENCE",
     "Answer",
     "AnswerKind",
+    "Twins",
     "ValueAnswer",
     "answer",
     "answer_tiers",
@@ -45,10 +46,10 @@ CONFIDENCE: Final = 0.95
 class ValueAnswer:
     """One value: estimate, standard error and interval in reports; its share of all reports.
 
-    Of a mean: in the metric's own unit; share is its place in the range, 0 at low and 1 at high.
+    Of a mean: in the metric's own unit; it has no share, no rank, and nothing to stand out from.
     low, high: among what can be; of the first rows, and of those detected, as many intervals hold
         the truth as of any, though they were picked; see `ranked`.
-    rank: 1 for the largest estimate; of ranges and a mean too.
+    rank: 1 for the largest estimate.
     consistent: the post-processed estimate, never below 0 and never more than all reports together:
         of RAPPOR strings the non-negative fit, of `wave` the smooth shape, else the histogram
         nearest to the estimates and inside the intervals. Better as a picture, biased. None for a
@@ -60,10 +61,20 @@ class ValueAnswer:
     stderr: float
     low: float
     high: float
-    share: float
-    rank: int
-    detected: bool
+    share: float | None
+    rank: int | None
+    detected: bool | None
     consistent: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """Strings that set the same bits in every cohort: nothing can tell which of them was reported.
+
+    Each carries the numbers of all of them together.
+    """
+
+    values: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +90,7 @@ class Answer:
     repeats: how many of the reports one device may have made.
     misfit: of RAPPOR strings, at most the chance that totals lie so far from what was fitted, if it
         is so; None as `others`.
+    twins: of RAPPOR strings, those that cannot be told apart.
     """
 
     kind: AnswerKind
@@ -91,6 +103,15 @@ class Answer:
     misfit: float | None = None
     span: tuple[float, float] | None = None
     repeats: int = 1
+    twins: tuple[Twins, ...] = ()
+
+    @property
+    def places(self) -> Floats:
+        """Per value its share of all reports; of a mean its place in its range, from 0 to 1."""
+        low, unit = 0.0, float(max(self.reports, 1))
+        if self.kind == "mean" and self.span:
+            low, unit = self.span[0], self.span[1] - self.span[0]
+        return (np.array([value.estimate for value in self.values]) - low) / unit
 
 
 def answer(
@@ -176,6 +197,7 @@ def _decoded(
         others=found.others and within(*found.others, confidence, (0.0, totals.reports)),
         misfit=found.misfit and found.misfit[1],
         repeats=repeats,
+        twins=tuple(Twins(tuple(candidates[i] for i in group)) for group in found.twins),
     )
 
 
@@ -225,9 +247,9 @@ def _mean(mechanism: AnyMechanism, found: Figures, reports: int, confidence: flo
         mean.stderr,
         mean.low,
         mean.high,
-        share=float(found.estimates[0]) / max(reports, 1),
-        rank=1,
-        detected=True,
+        share=None,
+        rank=None,
+        detected=None,
     )
     ends = span(mechanism)
     return Answer("mean", reports, confidence, (value,), correlation=0.0, span=ends)

@@ -64,7 +64,6 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
 
 def _drawn(answer: Answer) -> Floats:
     """Per value the variance of who reported, in the unit that is compared."""
-    shares = np.array([value.share for value in answer.values])
     low, high = answer.span if answer.span and answer.kind == "mean" else (0.0, 1.0)
-    drawn: Floats = (high - low) ** 2 * sampled(shares, answer.reports / answer.repeats)
+    drawn: Floats = (high - low) ** 2 * sampled(answer.places, answer.reports / answer.repeats)
     return drawn

@@ -51,7 +51,7 @@ def top(answer: Answer, number: int) -> Top:
         raise BadParameter(f"a top list of {number} values: ask for 1 or more")
     if answer.kind == "mean":
         raise BadParameter("a mean has no most frequent values")
-    ordered = sorted(answer.values, key=lambda value: value.rank)
+    ordered = sorted(answer.values, key=lambda value: value.rank or 0)
     estimates = np.array([value.estimate for value in ordered], dtype=np.float64)
     stderrs = np.array([value.stderr for value in ordered], dtype=np.float64)
     number = min(number, len(ordered))

@@ -177,11 +177,13 @@ def _has_epochs(trend: Mapping[str, Any]) -> bool:
     return all(point["epoch"] in told for one in trend["series"] for point in one["points"])
 
 
+def _has_all(value: Mapping[str, Any]) -> bool:
+    return all(value[part] is not None for part in ("share", "rank", "detected", "consistent"))
+
+
 _HOLDS: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
-    "estimates": lambda found: (
-        found["kind"] == "mean" or all(one["consistent"] is not None for one in found["values"])
-    ),
-    "top": lambda found: all(one["value"] is not None for one in found["values"]),
+    "estimates": lambda found: found["kind"] == "mean" or all(map(_has_all, found["values"])),
+    "top": lambda found: all(one["value"] and _has_all(one["value"]) for one in found["values"]),
     "compare": lambda _found: True,
     "trend": _has_epochs,
     "metrics": lambda _found: True,

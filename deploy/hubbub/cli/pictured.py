@@ -19,6 +19,7 @@ _PICTURE: Final = " "
 # Below this confidence an order is as good as unknown.
 _TELLING: Final = 0.95
 _DOUBT: Final = 1e-3
+_TWINS: Final = 5
 _NARROWEST: Final = 16
 _WIDEST: Final = 44
 _SPARE: Final = ("consistent", "std. error", "rank", "detected", "share")
@@ -39,10 +40,10 @@ def show_estimates(found: Answer) -> None:
         f"{_level(found)} interval": [
             f"{value['low']:{digits}} to {value['high']:{digits}}" for value in shown
         ],
-        "share": [f"{value['share']:.1%}" for value in shown],
-        "detected": ["yes" if value["detected"] else "" for value in shown],
     }
     if not mean:
+        columns["share"] = [f"{value['share']:.1%}" for value in shown]
+        columns["detected"] = ["yes" if value["detected"] else "" for value in shown]
         columns["consistent"] = [f"{value['consistent']:{digits}}" for value in shown]
         _draw(columns, [(v["estimate"], v["low"], v["high"]) for v in shown])
     _columns(
@@ -51,6 +52,12 @@ def show_estimates(found: Answer) -> None:
         columns,
     )
     _say_whose(found)
+    _say_trust(found)
+    _say_more(len(values))
+
+
+def _say_trust(found: Answer) -> None:
+    """What makes estimates more or less to be trusted."""
     if found["mean"]:
         mean_of = found["mean"]
         say(f"mean {mean_of['estimate']:,.5g}, {mean_of['low']:,.5g} to {mean_of['high']:,.5g}")
@@ -62,6 +69,10 @@ def show_estimates(found: Answer) -> None:
         )
     if found["misfit"] is not None and found["misfit"] < _DOUBT:
         say(f"the strings asked for do not explain the totals (p = {found['misfit']:.0e})")
+    for one in found["twins"][:_TWINS]:
+        say(f"not to be told apart, each with the figures of all together: {_names(one['values'])}")
+    if len(found["twins"]) > _TWINS:
+        say(f"and {len(found['twins']) - _TWINS:,} more such groups")
     if found["shuffled"]:
         shuffled = found["shuffled"]
         say(
@@ -75,7 +86,6 @@ def show_estimates(found: Answer) -> None:
         say(f"not final: reports of these epochs are still taken{more}")
     for finding in found["findings"]:
         say(f"NOT FROM HONEST REPORTS ALONE (p <= {found['plausibility']:.0e}): {finding}")
-    _say_more(len(values))
 
 
 def show_top(found: Answer) -> None:
@@ -132,7 +142,7 @@ def show_changes(found: Answer) -> None:
 def show_trend(found: Answer) -> None:
     """Every series as a table of epochs."""
     begins = {epoch["epoch"]: epoch for epoch in found["epochs"]}
-    numbers = found["series"] and found["series"][0]["value"] == "mean"
+    numbers = found["kind"] != "values"
     digits = ",.5g" if numbers else ".1%"
     for one in found["series"]:
         points = one["points"][-_ROWS:]
@@ -158,6 +168,11 @@ def _ahead(confidence: float | None) -> str:
     if confidence is None:
         return ""
     return f"{confidence:.1%}" if confidence >= _TELLING else "too close to call"
+
+
+def _names(strings: Sequence[str]) -> str:
+    rest = f" and {len(strings) - _TWINS:,} more" if len(strings) > _TWINS else ""
+    return ", ".join(f'"{string[:80]}"' for string in strings[:_TWINS]) + rest
 
 
 def _say_whose(found: Answer) -> None:

@@ -118,9 +118,8 @@ def _share(metric: Metric, sums: Counter[int], reports: int, targets: Sequence[A
     mechanism = metric.randomizer
     totals = Totals([sums[cell] for cell in range(mechanism.layout.size)], reports)
     strings = [*targets, *_some(metric)] if mechanism.VALUES == "strings" else []
-    found = answer(mechanism, totals, metric.values, strings).values
-    places = range(len(targets)) if strings else targets
-    return sum(found[place].share for place in places)
+    found = answer(mechanism, totals, metric.values, strings).places
+    return float(found[range(len(targets)) if strings else list(targets)].sum())
 
 
 def _show(rows: list[dict[str, Any]], given: argparse.Namespace) -> None:

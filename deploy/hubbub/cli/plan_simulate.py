@@ -45,10 +45,10 @@ def simulate(question: Question, one: Row, seed: int) -> dict[str, Any]:
         {
             "value": value.value,
             "true": float(truth),
-            "estimated": value.share,
+            "estimated": place,
             "stderr": value.stderr / (wide if question.kind == "mean" else reports),
         }
-        for value, truth in zip(found.values, true, strict=True)
+        for value, place, truth in zip(found.values, found.places.tolist(), true, strict=True)
     ]
     squares = [(row["estimated"] - row["true"]) ** 2 for row in rows]
     return {

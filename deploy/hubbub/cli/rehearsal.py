@@ -49,7 +49,7 @@ class Plan:
 class Row:
     """One value: what is true and what was answered, in reports; of a mean, in its own unit.
 
-    shown: it is in the top list, or the only answer.
+    detected: None of a mean. shown: it is in the top list, or the only answer.
     """
 
     value: str
@@ -57,7 +57,7 @@ class Row:
     estimate: float
     low: float
     high: float
-    detected: bool
+    detected: bool | None
     shown: bool
 
 

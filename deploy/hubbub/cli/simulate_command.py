@@ -158,8 +158,8 @@ class _Tally:
             self.held += holds
             self.shown += row.shown
             self.shown_held += row.shown and holds
-            flags += row.detected
-            false += row.detected and row.true == 0
+            flags += bool(row.detected)
+            false += bool(row.detected) and row.true == 0
             self.squares += (row.estimate - row.true) ** 2
         self.runs += 1
         self.rows += len(run.values)

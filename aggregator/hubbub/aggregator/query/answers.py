@@ -9,7 +9,16 @@ Times are ISO 8601, UTC. None stands for what is not known or does not apply.
 
 from dataclasses import dataclass
 
-from hubbub.analysis import POPULATION, REPORTERS, Change, Mean, TopValue, ValueAnswer, Whose
+from hubbub.analysis import (
+    POPULATION,
+    REPORTERS,
+    Change,
+    Mean,
+    TopValue,
+    Twins,
+    ValueAnswer,
+    Whose,
+)
 
 __all__ = [
     "Compared",
@@ -110,7 +119,7 @@ class Estimated:
     can be; 1 is unremarkable. findings: what is off, where that is below one in a million.
     others, misfit: of RAPPOR strings, how many reports hold one that is no candidate; and at most
     the chance that totals lie so far from the fit if that is right: near 0 it is not. None where
-    candidates are too many to tell.
+    candidates are too many to tell. twins: those of them that nothing can tell apart.
     total: how many values there are; `values` may be a page of them.
     whose: of the "reporters", whose coins are all that is unsure; see the module.
     """
@@ -135,6 +144,7 @@ class Estimated:
     mean: Mean | None
     others: Mean | None
     misfit: float | None
+    twins: list[Twins]
     total: int
     values: list[ValueAnswer]
     whose: Whose = REPORTERS

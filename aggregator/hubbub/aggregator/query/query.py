@@ -127,8 +127,9 @@ class Query:
             mean=found.mean,
             others=found.others,
             misfit=found.misfit,
+            twins=list(found.twins),
             total=len(found.values),
-            values=page.of(found.values, lambda value: value.rank),
+            values=page.of(found.values, lambda value: value.rank or 0),
         )
 
     async def top(self, name: str, asked: Asked, number: int) -> TopList:

@@ -13,6 +13,9 @@ from hubbub.serving import Window
 __all__ = ["MOST_SERIES", "series"]
 
 MOST_SERIES: Final = 50
+MEAN: Final = "mean"
+"""What the one series of numbers is called; a listed value may be called so, too."""
+
 _MOST_EPOCHS: Final = 1000
 
 
@@ -34,16 +37,22 @@ def series(
         BadParameter: a value that the metric does not have; too many series or epochs.
     """
     metric = holding.metric
-    names = ["mean"] if answer.mean or answer.kind == "mean" else _names(answer, values, number)
+    numbers = answer.span is not None
+    names = [MEAN] if numbers else _names(answer, values, number)
     if len(holding.epochs) > _MOST_EPOCHS:
         raise BadParameter(f"a trend over more than {_MOST_EPOCHS} epochs: ask for fewer")
+    if numbers and set(values) - {MEAN}:
+        raise BadParameter(
+            f'metric "{metric.name}" asks for numbers, and a trend follows their mean: leave '
+            "values out"
+        )
     places = {value.value: place for place, value in enumerate(answer.values)}
-    if unknown := [name for name in names if name not in places and name != "mean"]:
+    if not numbers and (unknown := [name for name in names if name not in places]):
         raise BadParameter(
             f'metric "{metric.name}" has no value "{unknown[0][:60]}" to follow; write one of its '
             "own, as an estimate lists them"
         )
-    wanted = [places.get(name, 0) for name in names]
+    wanted = [0] if numbers else [places[name] for name in names]
     many = len(answer.values)
     points: list[list[Point]] = [[] for _ in names]
     reports = holding.by_epoch()
@@ -57,7 +66,7 @@ def series(
             candidates,
             answer.confidence,
             repeats=metric.limits.reports_per_epoch,
-            picked=[] if values else [answer.values[place].rank / many for place in wanted],
+            picked=[] if values else [(answer.values[place].rank or 1) / many for place in wanted],
         )
         for own, one in zip(points, found, strict=True):
             own.append(Point(epoch, one.estimate, one.stderr, one.low, one.high))
@@ -69,5 +78,5 @@ def _names(answer: Answer, values: Sequence[str], number: int) -> list[str]:
         raise BadParameter(f"a trend follows 1 to {MOST_SERIES} values: ask for as many")
     if values:
         return list(dict.fromkeys(values))
-    ordered = sorted(answer.values, key=lambda value: value.rank)
+    ordered = sorted(answer.values, key=lambda value: value.rank or 0)
     return [value.value for value in ordered[:number]]

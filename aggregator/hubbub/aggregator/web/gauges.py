@@ -72,7 +72,9 @@ class _Estimates(Collector):
             "estimate": _family("estimate", f"Unbiased estimate, {unit}", labels),
             "low": _family("estimate_low", f"Lower end of its 95% interval, {unit}", labels),
             "high": _family("estimate_high", f"Upper end of its 95% interval, {unit}", labels),
-            "share": _family("estimate_share", "Estimate as a share of the reports", labels),
+            "share": _family(
+                "estimate_share", "Estimate as a share of the reports; not of a mean", labels
+            ),
         }
         for line, found in self._found:
             held.add_metric([line.name], line.reports)
@@ -85,7 +87,8 @@ class _Estimates(Collector):
             odd.add_metric([line.name], found.plausibility)
             for value in found.values:
                 for name, family in columns.items():
-                    family.add_metric([line.name, value.value[:_LONGEST]], getattr(value, name))
+                    if (told := getattr(value, name)) is not None:
+                        family.add_metric([line.name, value.value[:_LONGEST]], told)
         yield from (held, waiting, epoch, of, odd, *columns.values())
         answered = CounterMetricFamily("hubbub_http_requests", "Answered requests", labels=["code"])
         for status, number in sorted(self._requests.items()):

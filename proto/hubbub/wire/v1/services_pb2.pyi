@@ -860,6 +860,7 @@ class Estimated(_message.Message):
     MEAN_FIELD_NUMBER: _builtins.int
     OTHERS_FIELD_NUMBER: _builtins.int
     MISFIT_FIELD_NUMBER: _builtins.int
+    TWINS_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     WHOSE_FIELD_NUMBER: _builtins.int
@@ -907,6 +908,10 @@ class Estimated(_message.Message):
         """
 
     @_builtins.property
+    def twins(self) -> _containers.RepeatedCompositeFieldContainer[Global___Twins]:
+        """Of strings: candidates that nothing can tell apart."""
+
+    @_builtins.property
     def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValueAnswer]: ...
     def __init__(
         self,
@@ -931,13 +936,14 @@ class Estimated(_message.Message):
         mean: Global___Mean | None = ...,
         others: Global___Mean | None = ...,
         misfit: _builtins.float | None = ...,
+        twins: _abc.Iterable[Global___Twins] | None = ...,
         total: _builtins.int = ...,
         values: _abc.Iterable[Global___ValueAnswer] | None = ...,
         whose: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_mean", b"_mean", "_misfit", b"_misfit", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "mean", b"mean", "misfit", b"misfit", "others", b"others", "shuffled", b"shuffled", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_mean", b"_mean", "_misfit", b"_misfit", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "confidence", b"confidence", "description", b"description", "epochs", b"epochs", "epsilon", b"epsilon", "final", b"final", "findings", b"findings", "kind", b"kind", "mean", b"mean", "mechanism", b"mechanism", "metric", b"metric", "misfit", b"misfit", "others", b"others", "plausibility", b"plausibility", "reports", b"reports", "shuffled", b"shuffled", "since", b"since", "total", b"total", "until", b"until", "updated", b"updated", "values", b"values", "waiting", b"waiting", "whose", b"whose", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_mean", b"_mean", "_misfit", b"_misfit", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "confidence", b"confidence", "description", b"description", "epochs", b"epochs", "epsilon", b"epsilon", "final", b"final", "findings", b"findings", "kind", b"kind", "mean", b"mean", "mechanism", b"mechanism", "metric", b"metric", "misfit", b"misfit", "others", b"others", "plausibility", b"plausibility", "reports", b"reports", "shuffled", b"shuffled", "since", b"since", "total", b"total", "twins", b"twins", "until", b"until", "updated", b"updated", "values", b"values", "waiting", b"waiting", "whose", b"whose", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__mean: _TypeAlias = _typing.Literal["mean"]  # noqa: Y015
     _WhichOneofArgType__mean: _TypeAlias = _typing.Literal["_mean", b"_mean"]  # noqa: Y015
@@ -1001,6 +1007,28 @@ class Mean(_message.Message):
 Global___Mean: _TypeAlias = Mean  # noqa: Y015
 
 @_typing.final
+class Twins(_message.Message):
+    """Candidates that set the same bits in every cohort. Each carries the numbers of all together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        values: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Twins: _TypeAlias = Twins  # noqa: Y015
+
+@_typing.final
 class ValueAnswer(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1022,7 +1050,7 @@ class ValueAnswer(_message.Message):
     low: _builtins.float
     high: _builtins.float
     share: _builtins.float
-    """estimate / reports; of a mean, its place in the metric's range, 0 at low and 1 at high."""
+    """estimate / reports. A mean has none, nor the next two."""
     rank: _builtins.int
     """1 is the largest."""
     detected: _builtins.bool
@@ -1037,18 +1065,31 @@ class ValueAnswer(_message.Message):
         stderr: _builtins.float = ...,
         low: _builtins.float = ...,
         high: _builtins.float = ...,
-        share: _builtins.float = ...,
-        rank: _builtins.int = ...,
-        detected: _builtins.bool = ...,
+        share: _builtins.float | None = ...,
+        rank: _builtins.int | None = ...,
+        detected: _builtins.bool | None = ...,
         consistent: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_consistent", b"_consistent", "consistent", b"consistent"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_consistent", b"_consistent", "_detected", b"_detected", "_rank", b"_rank", "_share", b"_share", "consistent", b"consistent", "detected", b"detected", "rank", b"rank", "share", b"share"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_consistent", b"_consistent", "consistent", b"consistent", "detected", b"detected", "estimate", b"estimate", "high", b"high", "low", b"low", "rank", b"rank", "share", b"share", "stderr", b"stderr", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_consistent", b"_consistent", "_detected", b"_detected", "_rank", b"_rank", "_share", b"_share", "consistent", b"consistent", "detected", b"detected", "estimate", b"estimate", "high", b"high", "low", b"low", "rank", b"rank", "share", b"share", "stderr", b"stderr", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__consistent: _TypeAlias = _typing.Literal["consistent"]  # noqa: Y015
     _WhichOneofArgType__consistent: _TypeAlias = _typing.Literal["_consistent", b"_consistent"]  # noqa: Y015
+    _WhichOneofReturnType__detected: _TypeAlias = _typing.Literal["detected"]  # noqa: Y015
+    _WhichOneofArgType__detected: _TypeAlias = _typing.Literal["_detected", b"_detected"]  # noqa: Y015
+    _WhichOneofReturnType__rank: _TypeAlias = _typing.Literal["rank"]  # noqa: Y015
+    _WhichOneofArgType__rank: _TypeAlias = _typing.Literal["_rank", b"_rank"]  # noqa: Y015
+    _WhichOneofReturnType__share: _TypeAlias = _typing.Literal["share"]  # noqa: Y015
+    _WhichOneofArgType__share: _TypeAlias = _typing.Literal["_share", b"_share"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__consistent) -> _WhichOneofReturnType__consistent | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__detected) -> _WhichOneofReturnType__detected | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rank) -> _WhichOneofReturnType__rank | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__share) -> _WhichOneofReturnType__share | None: ...
 
 Global___ValueAnswer: _TypeAlias = ValueAnswer  # noqa: Y015
 

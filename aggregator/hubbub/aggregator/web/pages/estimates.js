@@ -1,11 +1,12 @@
 // The answer to a question: what makes it more or less to be trusted, its picture, its table.
 /* global d3 */
-import { $, count, figure, fill, h, named, percent } from "./shell.js";
+import { $, count, figure, fill, h, named, percent, shown } from "./shell.js";
 import { bars } from "./charts.js";
 
 const SHOWN = 25;
 // At this chance the strings asked for are no explanation of the totals.
 const DOUBT = 1e-3;
+const TWINS = 5;
 
 const note = (text, kind = "") => h("p", { class: `note ${kind}` }, text);
 const span = (one) => `${count(one.low)} to ${count(one.high)}`;
@@ -40,6 +41,13 @@ export function showFlags(found, first) {
       note(`The strings asked for do not explain the totals (p = ${chance}): list more.`, "bad"),
     );
   }
+  for (const { values } of found.twins.slice(0, TWINS)) {
+    const names = values.slice(0, TWINS).map((one) => `“${shown(one)}”`);
+    if (values.length > TWINS) names.push(`and ${count(values.length - TWINS)} more`);
+    flags.push(
+      note(`Not to be told apart, each with the figures of all together: ${names.join(", ")}.`),
+    );
+  }
   if (found.kind !== "mean" && first === 0 && !found.values.some((one) => one.detected)) {
     flags.push(
       note("Nothing stands out from zero: ask for more epochs, or wait for more reports."),
@@ -59,7 +67,11 @@ export function showEstimates(found, { first, hourly, consistent }) {
   const rows = ranges ? found.values : [...found.values].sort((a, b) => a.rank - b.rank);
   const drawn = rows
     .slice(0, ranges ? rows.length : SHOWN)
-    .map((one) => ({ ...one, estimate: consistent ? one.consistent : one.estimate }));
+    .map((one) => ({
+      ...one,
+      estimate: consistent ? one.consistent : one.estimate,
+      detected: mean || one.detected,
+    }));
   const level = percent(found.confidence, 0);
   const what = mean ? "The mean" : "Reports of each value";
   bars(
@@ -68,7 +80,8 @@ export function showEstimates(found, { first, hourly, consistent }) {
     `${what} with ${level} intervals; the table has the same numbers`,
     mean ? d3.format("~g") : d3.format("~s"),
   );
-  const said = [`Whiskers are ${level} intervals; pale bars do not stand out from zero.`];
+  const pale = mean ? "" : "; pale bars do not stand out from zero";
+  const said = [`Whiskers are ${level} intervals${pale}.`];
   said.push(
     found.whose === "reporters"
       ? "Of those who reported: intervals hold what was randomized, not who happened to report."
@@ -94,28 +107,24 @@ export function showEstimates(found, { first, hourly, consistent }) {
 function showTable(found, rows, level) {
   const mean = found.kind === "mean";
   const format = (number) => (mean ? figure(number) : count(number));
-  const header = [
-    "value",
-    "estimate",
-    "std. error",
-    `${level} interval`,
-    "share",
-    "rank",
-    "detected",
-  ];
+  const header = ["value", "estimate", "std. error", `${level} interval`];
   fill(
     $("table"),
     `All numbers in ${mean ? "the metric’s own unit" : "reports"}`,
-    mean ? header : [...header, "consistent"],
+    mean ? header : [...header, "share", "rank", "detected", "consistent"],
     rows.map((one) => [
       named(one.value, 200),
       format(one.estimate),
       format(one.stderr),
       `${format(one.low)} to ${format(one.high)}`,
-      percent(one.share),
-      String(one.rank),
-      h("td", { class: one.detected ? "yes" : "" }, one.detected ? "yes" : ""),
-      ...(one.consistent === null ? [] : [format(one.consistent)]),
+      ...(mean
+        ? []
+        : [
+            percent(one.share),
+            String(one.rank),
+            h("td", { class: one.detected ? "yes" : "" }, one.detected ? "yes" : ""),
+            format(one.consistent),
+          ]),
     ]),
   );
 }

@@ -61,7 +61,7 @@ async function trend() {
     value: one.value,
     points: one.points.map((point) => ({ ...point, time: begins.get(point.epoch) })),
   }));
-  const mean = series[0]?.value === "mean";
+  const mean = found.kind !== "values";
   const format = mean ? figure : percent;
   const newest = series
     .map((one) => `${shown(one.value)} ${format(one.points.at(-1)?.share ?? 0)}`)
