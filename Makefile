@@ -44,7 +44,7 @@ COVERED := $(BIN)/coverage run --parallel-mode -m pytest
 PYTEST := $(BIN)/python -m pytest
 proofs:
 	@$(COVERED) tests/contract tests/vectors $(ARGS)
-	@$(PYTEST) tests/figures tests/faces tests/deploy $(CLUSTER) $(ARGS)
+	@$(PYTEST) tests/figures tests/calibration tests/faces tests/deploy $(CLUSTER) $(ARGS)
 units:
 	@$(COVERED) tests/property tests/unit $(ARGS)
 	@$(PYTEST) tests/system tests/architecture $(addprefix --ignore=,$(SLOW) $(CLUSTER)) $(ARGS)

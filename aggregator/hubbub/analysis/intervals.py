@@ -18,6 +18,7 @@ __all__ = [
     "Mask",
     "Tail",
     "discoveries",
+    "held_between",
     "interval",
     "p_values",
     "pushed_up",
@@ -162,6 +163,27 @@ def ranked(
     high = np.clip(_end(inside, absent, growth, plain), 0.0, reports)
     low[detected] = np.maximum(low[detected], np.minimum(1.0, inside[detected]))
     return low, high, detected
+
+
+def held_between(
+    estimates: Floats,
+    absent: Floats,
+    growth: Floats,
+    reports: float,
+    confidence: float = 0.95,
+    *,
+    places: "Floats | None" = None,
+) -> tuple[Floats, Floats]:
+    """Of some values: lows and highs, where the truth's own error would reach the estimate.
+
+    As `ranked` has them, of values that were asked for; of what was picked because it was frequent
+    places are those in the whole list, in (0, 1].
+    """
+    plain = _reach(confidence)
+    down = plain if places is None else pushed_up(places, confidence)
+    inside = np.clip(estimates, 0.0, reports)
+    low = np.clip(_end(inside, absent, growth, -down), 0.0, reports)
+    return low, np.clip(_end(inside, absent, growth, plain), 0.0, reports)
 
 
 def pushed_up(places: Floats, confidence: float = 0.95) -> Floats:

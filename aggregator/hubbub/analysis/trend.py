@@ -7,7 +7,7 @@ import numpy as np
 
 from hubbub.analysis.answer import CONFIDENCE, answer_tiers
 from hubbub.analysis.figures import figures, merged
-from hubbub.analysis.intervals import interval, pushed_up
+from hubbub.analysis.intervals import held_between
 from hubbub.analysis.mean import Mean, mean_of, span, within
 from hubbub.analysis.sampling import sampled
 from hubbub.mechanisms import AnyMechanism, Rappor, Totals
@@ -38,6 +38,7 @@ def shares(
         values = answer_tiers(heard, None, candidates, confidence).values
         estimates = np.array([values[place].estimate for place in places])
         stderrs = np.array([values[place].stderr for place in places])
+        absent, growth = stderrs, np.zeros_like(stderrs)
     else:
         numbers = [one.reports for _, one in heard]
         found = merged(
@@ -46,13 +47,16 @@ def shares(
         mean = mean_of(mechanism, found, reports, confidence)
         if mean:
             return [_of_population(mechanism, mean, reports / repeats, confidence)]
-        estimates, stderrs = found.estimates[list(places)], found.stderrs[list(places)]
-    estimates, stderrs = estimates / max(reports, 1), stderrs / max(reports, 1)
-    stderrs = np.sqrt(stderrs**2 + sampled(estimates, reports / repeats))
-    low, high = interval(estimates, stderrs, confidence)
-    if picked:
-        low = estimates - pushed_up(np.array(picked), confidence) * stderrs
-    columns = (estimates, stderrs, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
+        own = list(places)
+        estimates, stderrs = found.estimates[own], found.stderrs[own]
+        absent, growth = found.absent[own], found.growth[own]
+    held = np.clip(estimates / max(reports, 1), 0.0, 1.0)
+    stderrs = np.sqrt(stderrs**2 + reports**2 * sampled(held, reports / repeats))
+    # Every report of a value stands for those that another draw of people would have made.
+    growth = growth + repeats * (1 - held)
+    among = np.array(picked) if picked else None
+    ends = held_between(estimates, absent, growth, reports, confidence, places=among)
+    columns = (column / max(reports, 1) for column in (estimates, stderrs, *ends))
     return [Mean(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 

@@ -1,0 +1,81 @@
+"""A statement about a number, where it is tried, and how often it held there."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import sqrt
+from zlib import crc32
+
+import numpy as np
+
+__all__ = ["Counted", "Measured", "Setting", "Statement", "measure", "mistake"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What an answer says of itself.
+
+    level: how often it holds, at least; or, where it speaks of a mistake, how often that happens,
+        at most. fields: of answers, those that say it: "ValueAnswer.low".
+    """
+
+    says: str
+    level: float
+    fields: tuple[str, ...]
+    mistake: bool = False
+
+
+mistake = partial(Statement, mistake=True)
+"""A statement that speaks of a mistake."""
+
+Counted = tuple[Statement, float, float]
+"""Of one drawing: how often a statement held, of how many. Or one share, of 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where statements are tried. once: one drawing from the exact laws, and its answer.
+
+    runs: drawings in `make test`; `make bench` makes many times as many.
+    """
+
+    name: str
+    runs: int
+    once: Callable[[np.random.Generator], Iterator[Counted]]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How often a statement held in a setting. off: the standard error of that, if it is true.
+
+    Rows of one run are not independent: runs count as if each had one row.
+    """
+
+    statement: Statement
+    setting: str
+    rate: float
+    off: float
+    runs: int
+
+    def holds(self, errors: float) -> bool:
+        """Whether it is so, up to so many standard errors."""
+        short = self.rate - self.statement.level
+        return (short if self.statement.mistake else -short) <= errors * self.off + 1e-9
+
+
+def measure(setting: Setting, runs: int, seed: int = 0) -> Sequence[Measured]:
+    """Every statement of a setting, over so many runs; the same numbers every time."""
+    chance = np.random.default_rng([crc32(setting.name.encode()), seed])
+    counts: dict[Statement, list[tuple[float, float]]] = {}
+    for _ in range(runs):
+        for statement, held, number in setting.once(chance):
+            counts.setdefault(statement, []).append((held, number))
+    found = []
+    for statement, pairs in counts.items():
+        held, number = np.sum(pairs, axis=0).tolist()
+        told = sum(1 for _, of in pairs if of)
+        if told:
+            level = statement.level
+            off = sqrt(level * (1 - level) / told)
+            found.append(Measured(statement, setting.name, held / number, off, told))
+    return found
