@@ -207,10 +207,13 @@ def test_shares_of_a_trend_are_those_of_the_answer() -> None:
     for one, place in zip(shares([(mechanism, totals)], [2, 0]), (2, 0), strict=True):
         value = found.values[place]
         assert one.estimate == value.share
+        assert value.share is not None
         others = value.share * (1 - value.share) / 1000  # who reported is chance as well
         assert one.stderr == pytest.approx(math.hypot(value.stderr / 1000, math.sqrt(others)))
-        reach = 1.959964 * one.stderr
-        assert (one.low, one.high) == pytest.approx((value.share - reach, value.share + reach))
+        for end in (one.low, one.high):  # where the truth's own error reaches the estimate
+            reported = end * (1 - value.share) / 1000
+            off = math.sqrt(mechanism.variance(end * 1000, 1000) / 1000**2 + reported)
+            assert abs(end - value.share) == pytest.approx(1.959964 * off)
     sketch = build("cms", epsilon=2.0, hashes=4, width=16)
     drawn = draw(sketch, ["x", "y"], [700, 300], np.random.default_rng(9))
     [first] = shares([(sketch, drawn)], [1], ["y", "x"])

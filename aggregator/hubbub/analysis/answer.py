@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Final, Literal
 
 import numpy as np
@@ -16,7 +15,7 @@ from hubbub.analysis.intervals import (
     Mask,
     ranked,
 )
-from hubbub.analysis.mean import Mean, mean_of, span, within
+from hubbub.analysis.mean import Mean, mean_of, range_labels, span, within
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Rappor, Totals
 from hubbub.mechanisms.buckets import BucketFlips
@@ -34,7 +33,6 @@ __all__ = [
     "ValueAnswer",
     "answer",
     "answer_tiers",
-    "range_labels",
 ]
 
 AnswerKind = Literal["values", "ranges", "mean"]
@@ -253,11 +251,3 @@ def _mean(mechanism: AnyMechanism, found: Figures, reports: int, confidence: flo
     )
     ends = span(mechanism)
     return Answer("mean", reports, confidence, (value,), correlation=0.0, span=ends)
-
-
-def range_labels(mechanism: BucketFlips | SquareWave) -> list[str]:
-    """[0, 10), [10, 20), ..., the last one with its end."""
-    edges = [f"{edge:.6g}" for edge in mechanism.edges()]
-    labels = [f"[{low}, {high})" for low, high in pairwise(edges)]
-    labels[-1] = labels[-1][:-1] + "]"
-    return labels

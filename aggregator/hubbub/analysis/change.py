@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.analysis.answer import Answer
-from hubbub.analysis.intervals import Floats, p_values, ranked_changes
+from hubbub.analysis.intervals import FALSE_DISCOVERY_RATE, Floats, Mask, p_values, pushed_up
 from hubbub.analysis.sampling import sampled
 from hubbub.errors import BadParameter
 
@@ -56,10 +56,33 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
     difference, stderr = new - old, np.sqrt(old_error**2 + new_error**2 + chosen)
     scores = np.divide(difference, stderr, out=np.zeros_like(stderr), where=stderr > 0)
     p = 2 * p_values(np.abs(scores))
-    low, high, changed = ranked_changes(difference, stderr, before.confidence)
+    low, high, changed = _ranked(difference, stderr, before.confidence)
     parts = (old, new, difference, stderr, low, high, p, changed)
     rows = zip(names, *(part.tolist() for part in parts), strict=True)
     return tuple(Change(*row) for row in rows)
+
+
+def _ranked(
+    differences: Floats, stderrs: Floats, confidence: float = 0.95
+) -> tuple[Floats, Floats, Mask]:
+    """Of a whole list of differences: lows, highs, and which are not 0; whatever is picked by size.
+
+    As `ranked`, either way: the end nearer to 0 is that of the difference's place in the list. The
+    further one is a little safer than it is alone.
+    """
+    sizes = np.abs(np.divide(differences, stderrs, out=np.zeros_like(stderrs), where=stderrs > 0))
+    order = np.argsort(-sizes, kind="stable")
+    doubt = np.empty_like(sizes)
+    doubt[order] = np.arange(1, len(order) + 1) / max(len(order), 1)
+    near = pushed_up(doubt, confidence)
+    far = pushed_up(np.maximum(doubt, 1 / 4), confidence)
+    standing = np.maximum(near, pushed_up(doubt, 1 - FALSE_DISCOVERY_RATE))
+    changed = np.empty(len(order), dtype=np.bool_)
+    changed[order] = np.logical_and.accumulate((sizes > standing)[order])
+    up = differences >= 0
+    low = differences - np.where(up, near, far) * stderrs
+    high = differences + np.where(up, far, near) * stderrs
+    return low, high, changed
 
 
 def _drawn(answer: Answer) -> Floats:

@@ -23,7 +23,6 @@ __all__ = [
     "p_values",
     "pushed_up",
     "ranked",
-    "ranked_changes",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -194,30 +193,6 @@ def pushed_up(places: Floats, confidence: float = 0.95) -> Floats:
     _reach(confidence)
     answer: Floats = -ndtri(places / 2 * (1 - confidence))
     return answer
-
-
-def ranked_changes(
-    differences: Floats, stderrs: Floats, confidence: float = 0.95
-) -> tuple[Floats, Floats, Mask]:
-    """Of a whole list of differences: lows, highs, and which are not 0; whatever is picked by size.
-
-    As `ranked`, either way: the end nearer to 0 is that of the difference's place in the list. The
-    further one is a little safer than it is alone.
-    """
-    _reach(confidence)
-    sizes = np.abs(np.divide(differences, stderrs, out=np.zeros_like(stderrs), where=stderrs > 0))
-    order = np.argsort(-sizes, kind="stable")
-    doubt = np.empty_like(sizes)
-    doubt[order] = np.arange(1, len(order) + 1) / max(len(order), 1)
-    near = pushed_up(doubt, confidence)
-    far = pushed_up(np.maximum(doubt, 1 / 4), confidence)
-    standing = np.maximum(near, pushed_up(doubt, 1 - FALSE_DISCOVERY_RATE))
-    changed = np.empty(len(order), dtype=np.bool_)
-    changed[order] = np.logical_and.accumulate((sizes > standing)[order])
-    up = differences >= 0
-    low = differences - np.where(up, near, far) * stderrs
-    high = differences + np.where(up, far, near) * stderrs
-    return low, high, changed
 
 
 def _picked(scores: Floats, cut: float, doubt: float, tail: Tail | None) -> Floats:

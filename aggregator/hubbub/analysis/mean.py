@@ -1,6 +1,7 @@
-"""The mean of numbers, and a number with its interval."""
+"""Numbers: their ends and ranges, their mean, and a number with its interval."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.wave import SquareWave
 
-__all__ = ["Mean", "mean_of", "span", "within"]
+__all__ = ["Mean", "mean_of", "range_labels", "span", "within"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,14 @@ def span(mechanism: AnyMechanism) -> tuple[float, float] | None:
             return mechanism.edges()[0], mechanism.edges()[-1]
         case _:
             return None
+
+
+def range_labels(mechanism: BucketFlips | SquareWave) -> list[str]:
+    """[0, 10), [10, 20), ..., the last one with its end."""
+    edges = [f"{edge:.6g}" for edge in mechanism.edges()]
+    labels = [f"[{low}, {high})" for low, high in pairwise(edges)]
+    labels[-1] = labels[-1][:-1] + "]"
+    return labels
 
 
 def within(value: float, stderr: float, confidence: float, ends: tuple[float, float]) -> Mean:

@@ -25,10 +25,10 @@ from typing import Final, Literal, get_args
 import numpy as np
 import opendp.prelude as dp
 
-from hubbub.analysis.answer import range_labels
 from hubbub.analysis.distribution import spread, unbiased
 from hubbub.analysis.figures import chosen_by, tier_scales
 from hubbub.analysis.intervals import Floats, interval
+from hubbub.analysis.mean import range_labels
 from hubbub.analysis.repeated import spreads
 from hubbub.catalog import Release
 from hubbub.errors import BadParameter
