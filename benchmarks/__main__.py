@@ -6,7 +6,8 @@ python -m benchmarks [STAGE ...]: some of them; the others keep their last figur
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,8 @@ from rich.table import Table
 from benchmarks import mechanisms
 from benchmarks.answers import answering
 from benchmarks.bulk import bulk
+from benchmarks.calibration import HEADER as STATEMENTS
+from benchmarks.calibration import WIDTHS, calibrated, widths
 from benchmarks.device import randomize, sealing
 from benchmarks.history import Run, fell, newest, read_history, write_run
 from benchmarks.host import latency, memory, report
@@ -30,21 +33,59 @@ STAGES: Final[Sequence[Callable[[], Iterator[Row]]]] = (
     *(randomize, report, memory, latency, sealing, opening, transport, folding),
     *(storing, estimating, decoding, answering, bulk, overload),
 )
-_GRID: Final = "mechanisms"
 RESULTS: Final = Path(__file__).with_name("RESULTS.md")
-_PEERS: Final = (
-    "Peers (pure-ldp, multi-freq-ldpy, opendp) at epsilon 1, measured in the same run in an "
-    "environment of their own; the first two draw from generators that are not private."
-)
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A table of its own, beside that of the stages."""
+
+    title: str
+    about: str
+    header: Sequence[str]
+    make: Callable[[], Iterator[Sequence[str]]]
+
+
+def _mechanisms() -> Iterator[Sequence[str]]:
+    best = mechanisms.peers()
+    if not best:
+        print("The peers could not be installed here.", file=sys.stderr)
+    yield from mechanisms.rows(list(mechanisms.figures()), best)
+
+
+BESIDE: Final[Mapping[str, Beside]] = {
+    "mechanisms": Beside(
+        "Mechanisms",
+        "100,000 reports each, in 250 collections (5,000 where one number is estimated). "
+        "Peers (pure-ldp, multi-freq-ldpy, opendp) at epsilon 1, measured in the same run in an "
+        "environment of their own; the first two draw from generators that are not private.",
+        mechanisms.HEADER,
+        _mechanisms,
+    ),
+    "calibration": Beside(
+        "Calibration",
+        "What answers say of themselves, and how often it holds where it is simulated; ± is the "
+        "standard error of that, if the claim is true. Past 3.1 of them it is called FALSE.",
+        STATEMENTS,
+        calibrated,
+    ),
+    "widths": Beside(
+        "Widths",
+        "Of 95% intervals, in standard errors, the median of 40 runs; one that was not picked has "
+        "3.9. Beside them the two published ways to be as honest of what was picked.",
+        WIDTHS,
+        widths,
+    ),
+}
 HEADER: Final = ("stage", "ours", "limit, in the same run", "ratio", "reach", "")
 
 
 def main(asked: Sequence[str]) -> int:
     """Measure, show, keep. 2 if a stage is asked for that there is not."""
     names = [stage.__name__ for stage in STAGES]
-    unknown = set(asked) - {*names, _GRID}
+    unknown = set(asked) - {*names, *BESIDE}
     if unknown:
-        print(f"no stage {', '.join(sorted(unknown))}; there are {', '.join([*names, _GRID])}")
+        print(f"no stage {', '.join(sorted(unknown))}; there are {', '.join([*names, *BESIDE])}")
         return 2
     history = read_history()
     rows: list[Row] = []
@@ -53,19 +94,17 @@ def main(asked: Sequence[str]) -> int:
             _tell(stage.__name__)
             rows += stage()
     _show(HEADER, [_cells(row, fell(row, history)) for row in rows])
-    grid: list[list[str]] = []
-    if not asked or _GRID in asked:
-        _tell("peers")
-        best = mechanisms.peers()
-        if not best:
-            print("The peers could not be installed here.", file=sys.stderr)
-        grid = [list(row) for row in mechanisms.rows(list(mechanisms.figures()), best)]
-        _show(mechanisms.HEADER, grid)
+    tables: dict[str, list[list[str]]] = {}
+    for name, beside in BESIDE.items():
+        if not asked or name in asked:
+            _tell(name)
+            tables[name] = [list(row) for row in beside.make()]
+            _show(beside.header, tables[name])
     made = (
         f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, {os.cpu_count()} cores, "
         f"Python {platform.python_version()}"
     )
-    run = Run(made, rows, grid)
+    run = Run(made, rows, tables)
     write_run(run)
     RESULTS.write_text("\n".join(_document([*history, run])) + "\n")
     return 0
@@ -80,7 +119,6 @@ def _document(history: Sequence[Run]) -> list[str]:
         before = [run for run in history if run.made != made or row not in run.rows]
         said = [fell(row, before), "" if made == today else f"of {made}"]
         cells.append(_cells(row, "; ".join(filter(None, said))))
-    grids = [(run.grid, run.made) for run in history if run.grid]
     lines = [
         "# Results",
         "",
@@ -90,11 +128,12 @@ def _document(history: Sequence[Run]) -> list[str]:
         "",
         *_markdown(HEADER, cells),
     ]
-    if grids:
-        grid, made = grids[-1]
-        about = "100,000 reports each, in 250 collections (5,000 where one number is estimated). "
-        lines += ["", "## Mechanisms", "", f"{about}{_PEERS} Made on {made}.", ""]
-        lines += _markdown(mechanisms.HEADER, grid)
+    for name, beside in BESIDE.items():
+        kept = [(run.tables[name], run.made) for run in history if run.tables.get(name)]
+        if kept:
+            table, made = kept[-1]
+            lines += ["", f"## {beside.title}", "", f"{beside.about} Made on {made}.", ""]
+            lines += _markdown(beside.header, table)
     return lines
 
 

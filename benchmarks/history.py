@@ -19,11 +19,11 @@ _WORSE: Final = 0.15
 
 @dataclass(frozen=True)
 class Run:
-    """What one run found. made: when and on what. grid: rows of the mechanisms' table."""
+    """What one run found. made: when and on what. tables: by name, those beside the stages."""
 
     made: str
     rows: list[Row]
-    grid: list[list[str]] = field(default_factory=list)
+    tables: dict[str, list[list[str]]] = field(default_factory=dict)
 
 
 def read_history(path: Path = _FILE) -> list[Run]:
@@ -34,7 +34,9 @@ def read_history(path: Path = _FILE) -> list[Run]:
     for line in path.read_text().splitlines():
         entry = json.loads(line)
         rows = [Row(**row) for row in entry["rows"]]
-        found.append(Run(entry["made"], rows, entry.get("grid", [])))
+        # Once there was one table, the mechanisms'.
+        tables = entry.get("tables", {"mechanisms": entry.get("grid", [])})
+        found.append(Run(entry["made"], rows, tables))
     return found
 
 
