@@ -44,7 +44,10 @@ def test_a_stage_of_which_nothing_is_known_did_not_fall() -> None:
 
 def test_every_run_is_kept_and_the_newest_figure_of_each_stage_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
-    runs = [Run("one", [_row("a", 1), _row("b", 2)], {"mechanisms": [["x"]]}), Run("two", [_row("a", 3)])]
+    runs = [
+        Run("one", [_row("a", 1), _row("b", 2)], {"mechanisms": [["x"]]}),
+        Run("two", [_row("a", 3)]),
+    ]
     assert read_history(path) == []
     for run in runs:
         write_run(run, path)
