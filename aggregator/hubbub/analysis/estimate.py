@@ -1,4 +1,4 @@
-"""Estimates with numpy where a mechanism reads its totals through a transform of millions of cells.
+"""Estimates with numpy, of pure mechanisms over listed values: millions of cells, or many answers.
 
 Everything else is the mechanism's own `estimate`. Tested equal to it.
 """
@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.mechanisms import AnyMechanism, Estimates, Totals
+from hubbub.mechanisms import AnyMechanism, Estimates, Totals, pure
 from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.walsh import WalshHadamard
@@ -20,22 +20,24 @@ Integers = npt.NDArray[np.int64]
 
 
 @runtime_checkable
-class _Transformed(Protocol):
-    """A pure mechanism that reads one index a report through a transform."""
+class _Pure(Protocol):
+    """A pure mechanism over listed values."""
 
     categories: int
     channel: Pure
-    transform: object
 
 
 def estimate(mechanism: AnyMechanism, totals: Totals) -> Estimates:
     """As `mechanism.estimate`, in a fraction of its time."""
-    if not isinstance(mechanism, _Transformed):
+    own: object = type(mechanism).estimate
+    transform = getattr(mechanism, "transform", None)
+    if not isinstance(mechanism, _Pure) or (transform is None and own is not pure.estimate):
         return mechanism.estimate(totals)
     totals.check(mechanism.layout)
-    cells = np.array(totals.cells, dtype=np.int64)
-    read = _SUPPORTS[type(mechanism.transform)]
-    supports = read(mechanism.transform, cells, mechanism.categories)[: mechanism.categories]
+    supports = np.array(totals.cells, dtype=np.int64)
+    if transform is not None:  # what is read is one index a report
+        read = _SUPPORTS[type(transform)]
+        supports = read(transform, supports, mechanism.categories)[: mechanism.categories]
     p, q, reports = mechanism.channel.p, mechanism.channel.q, totals.reports
     values = (supports - float(reports * q)) / float(p - q)
     clipped = np.clip(values, 0, reports)

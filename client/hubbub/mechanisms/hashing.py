@@ -3,6 +3,7 @@
 MurmurHash3 x64/128; the positions are its little-endian 32-bit words modulo how many there are.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import mmh3
@@ -37,10 +38,8 @@ def encoded(value: Any) -> bytes:  # noqa: ANN401 what an app passed
     return string
 
 
-def digest(string: bytes, seed: int) -> bytes:
-    """16 bytes: four little-endian words of 32 bits, as good as independent."""
-    found: bytes = mmh3.mmh3_x64_128_digest(string, seed)
-    return found
+digest: Final[Callable[[bytes, int], bytes]] = mmh3.mmh3_x64_128_digest
+"""Of a string and a seed 16 bytes: four little-endian words of 32 bits, as good as independent."""
 
 
 def position(string: bytes, seed: int, size: int) -> int:
