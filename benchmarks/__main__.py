@@ -93,7 +93,8 @@ def main(asked: Sequence[str]) -> int:
         if not asked or stage.__name__ in asked:
             _tell(stage.__name__)
             rows += stage()
-    _show(HEADER, [_cells(row, fell(row, history)) for row in rows])
+    if rows:
+        _show(HEADER, [_cells(row, fell(row, history)) for row in rows])
     tables: dict[str, list[list[str]]] = {}
     for name, beside in BESIDE.items():
         if not asked or name in asked:

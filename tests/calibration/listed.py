@@ -57,7 +57,7 @@ LISTS: Sequence[tuple[str, float, int, int, Shape, str]] = [
     ("unary.oue", 2.0, 10_000, 20_000, two_levels, "two levels"),
     ("unary.oue", 1.0, 10_000, 1000, equal, "equal"),
     ("hadamard", 1.0, 1000, 1_000_000, two_levels, "two levels"),
-    ("hadamard", 2.0, 900, 30_000, zipf, "Zipf"),
+    ("hadamard", 2.0, 1500, 30_000, zipf, "Zipf"),
     ("projective", 2.0, 300, 50_000, two_levels, "two levels"),
     ("subset", 1.0, 64, 200_000, two_levels, "two levels"),
     ("unary.sue", 3.0, 500, 5000, sure(40), "40 sure"),

@@ -230,6 +230,13 @@ def test_the_reports_and_the_epsilon_that_are_needed_are_just_enough(
         assert target(found) <= 0.02 < target(row(question, name, less, 50_000))
 
 
+def test_the_interval_of_a_planned_mean_is_the_populations() -> None:
+    """Half of the people at either end are the most that who reports can add: .5 / sqrt(n)."""
+    [precise, *_] = plan(Question("mean", 1), 8.0, 10_000)
+    assert precise.population >= 0.5 / 100
+    assert precise.detectable >= 1.959 * 0.5 / 100
+
+
 def test_what_no_number_of_reports_reaches_is_said() -> None:
     strings = Question("strings", 50)
     given = strings.suitable(1.0)["cms"]

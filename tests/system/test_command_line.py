@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -102,9 +103,24 @@ def test_a_wrong_catalog_is_refused(hubbub: Hubbub, tmp_path: Path) -> None:
     _fails(hubbub("catalog", "build", "--keys", "absent", "--roots", "no.pem"), "no.pem: cannot be")
 
 
+def test_an_expired_metric_is_named(hubbub: Hubbub, tmp_path: Path) -> None:
+    """It may stay, for what is held of it; but nobody reports it."""
+    (tmp_path / "metrics.toml").write_text(CATALOG.replace("2099-06-30", "2021-01-01", 1))
+    said = "expired on 2021-01-01, so devices do not report it"
+    assert said in hubbub("catalog", "check").stdout
+    assert hubbub("keys", "new", "keys").returncode == 0
+    assert said in hubbub("catalog", "build", "--keys", "keys").stdout
+
+
+def test_the_version_is_that_of_the_project(hubbub: Hubbub) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert hubbub("--version").stdout == f"hubbub {project['version']}\n"
+
+
 def test_query_and_status_answer_from_a_running_hubbub(hubbub: Hubbub, home: Path) -> None:
     at = ("--home", str(home))
     _fails(hubbub("query", "education", *at), "0 reports in the epochs asked, below its minimum")
+    _fails(hubbub("compare", "education", *at), "say what is compared: --epochs or --last")
     _fails(hubbub("query", "colour", *at), 'metric "colour" is not in the bundle; it has age_group')
     _fails(hubbub("query", "education", "--candidates", "none.txt", *at), "cannot be read as text")
     _fails(hubbub("query", "education", "--last", "-1", *at), 'last "-1" is not a number of epochs')

@@ -129,6 +129,10 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--values", "4", "--epsilon", "1", "--error", "2"], "a share of 2.0 is outside (0, 1)"),
         (["--values", "4", "--reports", "10", "--error", "0.0001"], "10 reports are too few"),
         (["--mean", "24", "0", "--epsilon", "1", "--reports", "9"], "are no range"),
+        (
+            ["--values", "4", "--epsilon", "1", "--detect", "0.1", "--whose", "reporters"],
+            "--whose reporters says whose share --error is of",
+        ),
     ],
 )
 def test_a_plan_that_cannot_be_is_named(

@@ -134,6 +134,25 @@ def test_people_see_a_table_with_the_truth_beside_the_answers(folder: Path) -> N
     assert done.stderr == ""
 
 
+def test_a_run_with_too_few_reports_is_counted_and_ends_nothing(folder: Path) -> None:
+    """Half of 200 report: in about half of the runs fewer than the minimum batch of 100."""
+    more = ["--runs", "40", "--seed", "1"]
+    document = _document(folder, "some", "a,120\nb,80\n", *more)
+    empty = sum(not run["values"] for run in document["runs"])
+    assert 5 < empty < 35
+    assert document["summary"]["refused"] == empty
+    said = _simulate(folder, "some", "a,120\nb,80\n", *more).stdout
+    assert "of 200 people 50.0% report in an epoch" in said
+    assert f"{empty} runs were not answered: fewer reports than the minimum batch of 100" in said
+
+
+def test_a_mean_has_neither_marks_nor_a_top_list(folder: Path) -> None:
+    done = _simulate(folder, "size", "1,3000\n9,2000\n", "--runs", "2")
+    assert "top list" not in done.stdout
+    document = _document(folder, "size", "1,3000\n9,2000\n", "--runs", "2")
+    assert [row["detected"] for run in document["runs"] for row in run["values"]] == [None, None]
+
+
 @pytest.mark.parametrize(
     ("metric", "truth", "more", "said"),
     [
@@ -146,7 +165,7 @@ def test_people_see_a_table_with_the_truth_beside_the_answers(folder: Path) -> N
         ("theme", "value,count\n", [], "0 people"),
         ("theme", 'a,1\n"b', [], "cannot be read as CSV"),
         ("theme", b"\x1f\x8b\x08\x00broken", [], "cannot be read as CSV"),
-        ("theme", "a,20\n", [], "below its minimum batch of 100"),
+        ("theme", "a,20\n", [], "draw more people (--reports)"),
         ("size", "1\nnan\n", [], "line 2: its value is not one of"),
         ("size", "11\n", [], "line 1: its value is not one of"),
         ("size", "".join(f"{i / 10**5}\n" for i in range(20_000)), [], "different numbers; round"),

@@ -61,7 +61,7 @@ def draw(
     return Totals(cells.tolist(), int(held.sum()))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1 << 13)
 def one_hot_chances(mechanism: AnyMechanism, value: object) -> Floats:
     """Of a payload that is one index: the chance of each for this value; shape (cells,)."""
     cells = range(mechanism.layout.size)

@@ -10,7 +10,7 @@ detectable share does so with a chance of 95%. The recommendation is the rule of
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import inf, isfinite, log10
+from math import inf, isfinite, log10, sqrt
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -51,7 +51,7 @@ class Row:
     stderr: root mean square over all values, if all are held alike; of a mean, where it is largest.
     population: the same of the population's share, with the error of who reports; of a mean, at
     most. rare: of a value that nobody holds. detectable: the smallest share that is detected with a
-    chance of 95%; of a mean, the half width of a 95% interval; infinite if none is.
+    chance of 95%; of a mean, the half width of the population's 95% interval; infinite if none is.
     """
 
     mechanism: str
@@ -95,14 +95,14 @@ def row(question: Question, name: str, given: Mapping[str, Any], reports: float)
     even = np.full(question.size, 1 / question.size)
     errors = expected(mechanism, question.values(), even, reports)
     rare = float(errors.absent.max())
-    if question.kind == "mean":
-        smallest = _NORMAL.inv_cdf((1 + CONFIDENCE) / 2) * rare
-    else:
-        # Of ranges, errors differ from one to the next: the worst.
-        smallest = _detectable(question, mechanism, reports, int(np.argmax(errors.absent)))
     own = errors.stderrs**2
     # Of numbers the most that can be: half of them at either end.
     drawn = sampled(np.full(1, 0.5) if question.kind == "mean" else even, 1) / reports
+    if question.kind == "mean":
+        smallest = _NORMAL.inv_cdf((1 + CONFIDENCE) / 2) * sqrt(rare**2 + float(drawn[0]))
+    else:
+        # Of ranges, errors differ from one to the next: the worst.
+        smallest = _detectable(question, mechanism, reports, int(np.argmax(errors.absent)))
     return Row(
         mechanism=name,
         parameters=given,

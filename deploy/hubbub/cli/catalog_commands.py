@@ -3,6 +3,7 @@
 import argparse
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 
@@ -147,8 +148,17 @@ def _check(given: argparse.Namespace) -> int:
         if metric.tiers:
             tiers = ", ".join(f"{epsilon:g}" for epsilon in metric.tiers)
             say(f"{metric.name}: a person may ask for epsilon {tiers} instead")
+    _say_expired(catalog)
     say(f"{given.catalog}: {len(rows)} metrics, no problem found")
     return 0
+
+
+def _say_expired(catalog: Catalog) -> None:
+    """Name the metrics that no device reports any more: they stay for what is held of them."""
+    today = datetime.now(UTC).date()
+    for metric in catalog.metrics.values():
+        if metric.expires < today:
+            say(f"{metric.name}: expired on {metric.expires}, so devices do not report it")
 
 
 def _build(given: argparse.Namespace) -> int:
@@ -156,8 +166,10 @@ def _build(given: argparse.Namespace) -> int:
         roots = read_text(given.roots) if given.roots else None
     except ValueError as error:
         raise BadParameter(f"--roots {error}; give the authority's ca.pem") from error
+    catalog = read_catalog(given.catalog)
+    _say_expired(catalog)
     bundle = build_bundle(
-        read_catalog(given.catalog),
+        catalog,
         given.keys,
         out=given.out,
         streams=given.streams,

@@ -56,6 +56,16 @@ class _Parser(argparse.ArgumentParser):
         super()._print_message(visible_lines(message), file)
 
 
+class _Version(argparse.Action):
+    """Looks the version up where it is asked for, and not at every start."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_given: object) -> NoReturn:
+        from importlib.metadata import version  # noqa: PLC0415 as the class says
+
+        print(f"hubbub {version('hubbub')}")  # noqa: T201 what was asked for
+        parser.exit()
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run one command: its exit code; 2 with a message for what is refused, 130 after Ctrl-C."""
     if arguments and arguments[0] in _SERVICES:
@@ -100,6 +110,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         prog="hubbub",
         description="Usage statistics under local differential privacy.",
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="say which this is, and exit")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     asked = _COMMANDS.get(arguments[0]) if arguments else None
     for module in (asked,) if asked else dict.fromkeys(_COMMANDS.values()):

@@ -71,9 +71,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument(
         "--whose",
         choices=(POPULATION, REPORTERS),
-        default=POPULATION,
         help="share --error is of: of the population that reports are from, or of those who report "
-        "(%(default)s)",
+        f"({POPULATION})",
     )
     target.add_argument("--detect", type=float, metavar="SHARE", help="share to be noticed")
     parser.add_argument(
@@ -157,6 +156,8 @@ def _rows(given: argparse.Namespace, question: Question, metric: Metric | None) 
         raise BadParameter(
             "give two of --reports, --epsilon and --error or --detect: the third is worked out"
         )
+    if given.whose and given.error is None:
+        raise BadParameter(f"--whose {given.whose} says whose share --error is of: give --error")
     target: Target = (
         (lambda one: one.detectable) if given.error is None else (lambda one: _error(one, given))
     )

@@ -63,7 +63,9 @@ def show(question: Question, rows: list[Row], own: Row | None, metric: Metric | 
     unit = "of the range" if mean else "of all reports"
     say(f"std. error: of one estimate, as a share {unit}")
     say("of population: with who happens to report, for the population that reports are from")
-    if not mean:
+    if mean:
+        say("95% interval: of the population's mean, as a share of the range")
+    else:
         say(
             "detects: the smallest share that stands out from zero with a chance of 95%, at "
             "2.5% corrected for the number of values"

@@ -17,6 +17,7 @@ from hubbub.cli.asking import (
 )
 from hubbub.cli.pictured import show_changes, show_estimates, show_top, show_trend
 from hubbub.cli.remote import ask
+from hubbub.errors import BadParameter
 from hubbub.wire.v1.services_pb2 import (
     CompareRequest,
     EstimateRequest,
@@ -68,6 +69,11 @@ def _top(given: argparse.Namespace) -> int:
 
 
 def _compare(given: argparse.Namespace) -> int:
+    if not (given.last or given.epochs):
+        raise BadParameter(
+            "say what is compared: --epochs or --last for before, --to or --to-last for after "
+            "(newest), as in --epochs 2026-11-01 --to 2026-11-08"
+        )
     after = Range(last=given.to_last, epochs=given.to)
     request = CompareRequest(
         metric=given.metric, before=asked_range(given), after=after, **details(given)

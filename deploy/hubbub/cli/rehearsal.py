@@ -63,7 +63,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One rehearsal. reports: how many were made in all."""
+    """One rehearsal. reports: how many were made in all.
+
+    values: none where those were fewer than the minimum batch.
+    """
 
     reports: int
     values: tuple[Row, ...]
@@ -92,7 +95,6 @@ def rehearse(plan: Plan, runs: int, seed: int | None) -> Iterator[Run]:
 
     Raises:
         BadParameter: what cannot be drawn; a confidence outside (0, 1).
-        BatchTooSmall: fewer reports than the metric's minimum batch.
     """
     if plan.metric.memoized and plan.metric.sampling < 1 and plan.epochs > 1:
         raise BadParameter(
@@ -123,6 +125,8 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
                 cells = np.array(totals.cells, dtype=np.int64)
                 windows[Window(metric.name, epoch)] = Held(cells, totals.reports, 0, 0)
             epoch += 1
+    if reported.sum() < metric.min_batch:
+        return Run(int(reported.sum()), ())
     found, shown = asyncio.run(_answered(plan, _Drawn(windows)))
     rows = _beside(metric, codes, reported, found, shown)
     return Run(int(reported.sum()), tuple(rows))

@@ -4,8 +4,7 @@ import argparse
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from math import sqrt
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,8 +12,9 @@ from hubbub.catalog import Bundle, read_catalog
 from hubbub.cli.asking import read_candidates
 from hubbub.cli.rehearsal import Plan, Run, rehearse
 from hubbub.cli.show import progress, say, table
+from hubbub.cli.tally import Summary, Tally
 from hubbub.cli.truth import read_truth
-from hubbub.errors import BadParameter, UnknownMetric
+from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
 
 __all__ = ["add"]
 
@@ -88,18 +88,25 @@ def _simulate(given: argparse.Namespace) -> int:
         tuple(read_candidates(given.candidates)) if given.candidates else (),
     )
     started = time.monotonic()
-    tally = _Tally()
+    tally = Tally()
     runs: list[Run] = []
     for run in _watched(rehearse(plan, given.runs, given.seed), given.runs):
         tally.add(run)
-        if not given.json:
-            runs.clear()  # the last one is shown
+        if not given.json and run.values:
+            runs.clear()  # the last one that was answered is shown
         runs.append(run)
+    if tally.refused == given.runs:
+        most = max(run.reports for run in runs)
+        raise BatchTooSmall(
+            f'metric "{metric.name}": no run has more reports than {most:,}, '
+            f"below its minimum batch of {metric.min_batch:,}; draw more people (--reports), more "
+            "--epochs, or lower min_batch"
+        )
     found, seconds = tally.summary(), time.monotonic() - started
     if given.json:
         say(json.dumps(_document(plan, given, runs, found, seconds), ensure_ascii=False))
     else:
-        _show(plan, runs[-1], found)
+        _show(plan, next(run for run in runs if run.values), found)
         say(f"{given.runs:,} runs in {seconds:.1f} s")
     return 0
 
@@ -122,63 +129,8 @@ def _watched(runs: Iterable[Run], total: int) -> Iterator[Run]:
             yield run
 
 
-@dataclass(frozen=True, slots=True)
-class _Summary:
-    """Over all runs. coverage: shares of intervals that hold the truth; None where there is none.
-
-    false_flags: how many values that nobody holds are flagged in a run; false_share: of a run's
-    flags, how many are false, on average. rms_error: of estimates, in reports, or a mean's unit.
-    """
-
-    coverage: float | None
-    coverage_shown: float | None
-    false_flags: float
-    false_share: float
-    rms_error: float
-
-
-@dataclass(slots=True)
-class _Tally:
-    """Adds up what a summary needs, run by run."""
-
-    runs: int = 0
-    rows: int = 0
-    held: int = 0
-    shown: int = 0
-    shown_held: int = 0
-    false: int = 0
-    false_shares: float = 0.0
-    squares: float = 0.0
-
-    def add(self, run: Run) -> None:
-        """One more run."""
-        flags = false = 0
-        for row in run.values:
-            holds = row.low <= row.true <= row.high
-            self.held += holds
-            self.shown += row.shown
-            self.shown_held += row.shown and holds
-            flags += bool(row.detected)
-            false += bool(row.detected) and row.true == 0
-            self.squares += (row.estimate - row.true) ** 2
-        self.runs += 1
-        self.rows += len(run.values)
-        self.false += false
-        self.false_shares += false / max(flags, 1)
-
-    def summary(self) -> _Summary:
-        """Of all runs."""
-        return _Summary(
-            self.held / self.rows if self.rows else None,
-            self.shown_held / self.shown if self.shown else None,
-            self.false / self.runs,
-            self.false_shares / self.runs,
-            sqrt(self.squares / max(self.rows, 1)),
-        )
-
-
 def _document(
-    plan: Plan, given: argparse.Namespace, runs: Sequence[Run], found: _Summary, seconds: float
+    plan: Plan, given: argparse.Namespace, runs: Sequence[Run], found: Summary, seconds: float
 ) -> dict[str, Any]:
     return {
         "metric": plan.metric.name,
@@ -194,16 +146,19 @@ def _document(
     }
 
 
-def _show(plan: Plan, last: Run, found: _Summary) -> None:
+def _show(plan: Plan, last: Run, found: Summary) -> None:
     """The last run as a table, and what all of them say."""
     metric = plan.metric
-    mean = len(last.values) == 1 and last.values[0].value == "mean"
+    mean = last.values[0].detected is None
     digits = ",.5g" if mean else ",.0f"
     rows = sorted(last.values, key=lambda row: -row.estimate)
     table(
         f"{metric.name}: {last.reports:,} reports by {metric.mechanism}, "
         f"epsilon {metric.report_loss:.3f} per report; the last run",
-        ("value", "true", "estimate", f"{100 * plan.confidence:g}% interval", "detected", ""),
+        (
+            *("value", "true", "estimate", f"{100 * plan.confidence:g}% interval"),
+            *("" if mean else "detected", ""),
+        ),
         [
             (
                 row.value,
@@ -218,11 +173,21 @@ def _show(plan: Plan, last: Run, found: _Summary) -> None:
     )
     if len(rows) > _ROWS:
         say(f"and {len(rows) - _ROWS:,} more: --json has them all")
-    say(
-        f"intervals that hold the truth: {_percent(found.coverage)} of all, "
-        f"{_percent(found.coverage_shown)} of those that a top list shows"
-    )
-    if not mean:
+    if metric.sampling < 1:
+        people = plan.reports or plan.truth.people
+        say(f"of {people:,} people {metric.sampling:.1%} report in an epoch")
+    if found.refused:
+        say(
+            f"{found.refused:,} runs were not answered: fewer reports than the minimum batch of "
+            f"{metric.min_batch:,}"
+        )
+    if mean:
+        say(f"intervals that hold the truth: {_percent(found.coverage)}")
+    else:
+        say(
+            f"intervals that hold the truth: {_percent(found.coverage)} of all, "
+            f"{_percent(found.coverage_shown)} of those that a top list shows"
+        )
         say(
             f"flagged though nobody holds it: {found.false_flags:.2g} values a run, "
             f"{found.false_share:.1%} of the flags"
