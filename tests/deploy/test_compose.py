@@ -223,7 +223,6 @@ def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
     machine.until_redis_answers("redis-pool")
     where = Endpoints(
         query=f"127.0.0.1:{machine.ports['aggregator', 7072]}",
-        shuffler_status=f"127.0.0.1:{machine.ports['shuffler', 7073]}",
         tls=str(installed / "tls"),
     )
     url = (machine.root("shuffler"), (installed / "shuffler.env").read_text().strip())

@@ -96,7 +96,7 @@ class House:
 
     @property
     def endpoints(self) -> Endpoints:
-        return Endpoints(self.query, "", None, self.page)
+        return Endpoints(self.query, page=self.page)
 
 
 def truth_of(metric: Metric, day: int) -> dict[Any, int]:

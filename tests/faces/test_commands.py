@@ -141,7 +141,6 @@ def test_files_are_written_by_their_names(
         (["export", "theme", "--out", str(tmp_path / "no" / "a.csv")], "cannot be written"),
         (["top", "theme", "-n", "0"], "ask for 1 or more"),
         (["watch", "--every", "0"], "--every 0 is outside"),
-        (["watch"], "give --query and --shuffler-status"),
         (["status", "--watch", "--every", "-1"], "--every -1 is outside"),
     ):
         assert main([*words, *where]) == 2

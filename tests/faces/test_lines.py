@@ -60,7 +60,7 @@ async def _served(
 
     port = free_port()
     config = uvicorn.Config(
-        Guard(app, None, Limiter(0, 1)),
+        Guard(app, None, Limiter(0, 1), pages=()),
         port=port,
         http=partial(Line, Lines(turned_away=turned_away)),  # type: ignore[arg-type]  # as in the face
         log_config=None,

@@ -383,7 +383,7 @@ def test_a_certificate_opens_the_doors_of_its_own_role_alone(run: LocalRun) -> N
         (
             "redis",
             "shuffler",
-            run.endpoints.shuffler_status,
+            run.shuffler_status,
             lambda c: OperatorStub(c).Status(StatusRequest(), timeout=HANG_SECONDS),
         ),
     ]

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -21,6 +20,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 import hubbub.query
+from hubbub.aggregator.query.law import Shuffler
 from hubbub.catalog import Bundle, Catalog
 from hubbub.cli.catalog_commands import build_bundle
 from hubbub.cli.certificates import names_by_role, write_certificates
@@ -37,9 +37,11 @@ from hubbub.shuffler.batch import Policy
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import read_stream_table
+from hubbub.wire.v1 import services_pb2 as wire
 from hubbub.wire.v1.services_pb2 import (
     Batch,
     BatchOutcome,
+    LawRequest,
     StatusRequest,
     StatusResponse,
     SubmitRequest,
@@ -48,9 +50,11 @@ from hubbub.wire.v1.services_pb2 import (
 from hubbub.wire.v1.services_pb2_grpc import (
     IngestServicer,
     OperatorServicer,
+    QueryServicer,
     ShufflerServicer,
     add_IngestServicer_to_server,
     add_OperatorServicer_to_server,
+    add_QueryServicer_to_server,
     add_ShufflerServicer_to_server,
 )
 from tests.certificates import write_old_certificates
@@ -75,7 +79,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class Impostor(ShufflerServicer, IngestServicer, OperatorServicer):
+class Impostor(ShufflerServicer, IngestServicer, OperatorServicer, QueryServicer):
     """Takes and tells whatever it is asked."""
 
     def __init__(self) -> None:
@@ -96,15 +100,22 @@ class Impostor(ShufflerServicer, IngestServicer, OperatorServicer):
         self.heard += 1
         return StatusResponse()
 
+    async def Law(self, request: LawRequest, context: Any) -> wire.Status:  # noqa: N802 named by the proto
+        del request, context
+        self.heard += 1
+        return wire.Status(complete=True)
+
 
 @asynccontextmanager
 async def _impostor(folder: Path, role: str) -> AsyncIterator[tuple[Impostor, str]]:
     """A server of everything, which shows the certificate of this role."""
-    impostor, address = Impostor(), f"127.0.0.1:{free_port()}"
+    # Of the analyst's questions it is asked the law alone.
+    impostor, address = Impostor(), f"127.0.0.1:{free_port()}"  # type: ignore[abstract]
     adds = (
         add_ShufflerServicer_to_server,
         add_IngestServicer_to_server,
         add_OperatorServicer_to_server,
+        add_QueryServicer_to_server,
     )
     server = Server(
         address, [partial(add, impostor) for add in adds], tls=TlsFolder(folder, role), callers=None
@@ -213,6 +224,18 @@ def test_batches_go_to_nobody_but_an_aggregator(
 
 
 @pytest.mark.parametrize("role", ROLES)
+def test_the_law_s_terms_are_the_shufflers_alone(tls: Path, role: str) -> None:
+    async def body() -> None:
+        async with _impostor(tls, role) as (impostor, address):
+            beyond = Shuffler(address, TlsFolder(tls, "aggregator"))
+            assert await beyond.terms() == ({} if role == "shuffler" else None)
+            assert impostor.heard == (role == "shuffler")
+            await beyond.close()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("role", ROLES)
 def test_the_command_line_and_the_probe_believe_the_role_they_ask_alone(
     tls: Path, role: str
 ) -> None:
@@ -224,16 +247,12 @@ def test_the_command_line_and_the_probe_believe_the_role_they_ask_alone(
                     *probe, "--tls", str(tls), asked, stderr=subprocess.DEVNULL
                 )
                 assert await probed.wait() == (asked != role), asked
-            async with _impostor(tls, "aggregator") as (_, honest):
-                endpoints = Endpoints(honest, address, str(tls))
-                if role == "shuffler":
-                    assert await asyncio.to_thread(law, endpoints) == {}
-                    return
-                with pytest.raises(ServiceUnavailable, match="does not answer"):
-                    await asyncio.to_thread(law, endpoints)
-            if role != "aggregator":
-                with pytest.raises(ServiceUnavailable, match="does not answer"):
-                    await asyncio.to_thread(law, replace(endpoints, query=address))
+            endpoints = Endpoints(address, str(tls))
+            if role == "aggregator":
+                assert await asyncio.to_thread(law, endpoints) == {}
+                return
+            with pytest.raises(ServiceUnavailable, match="does not answer"):
+                await asyncio.to_thread(law, endpoints)
             assert impostor.heard == 0
 
     asyncio.run(body())
@@ -389,11 +408,8 @@ def test_while_authorities_change_the_old_and_the_new_are_believed(
             (folder / "ca.pem").write_text(both)
 
             async def body(folder: Path = folder, theirs: Path = theirs) -> None:
-                async with (
-                    _impostor(theirs, "aggregator") as (_, query),
-                    _impostor(theirs, "shuffler") as (_, status),
-                ):
-                    await asyncio.to_thread(law, Endpoints(query, status, str(folder)))
+                async with _impostor(theirs, "aggregator") as (_, query):
+                    await asyncio.to_thread(law, Endpoints(query, str(folder)))
 
             asyncio.run(body())
 

@@ -136,7 +136,7 @@ def test_nothing_running_and_wrong_addresses_are_said(hubbub: Hubbub) -> None:
     _fails(hubbub("query", "theme"), "nothing runs in .hubbub: start it with: hubbub up")
     _fails(hubbub("query", "theme", "--query", "127.0.0.1:9"), "127.0.0.1:9 does not answer")
     _fails(hubbub("query", "theme", "--query", "example.org:9"), "insecure is for loopback alone")
-    _fails(hubbub("status", "--query", "127.0.0.1:9"), "give --query and --shuffler-status")
+    _fails(hubbub("status", "--query", "127.0.0.1:9"), "127.0.0.1:9 does not answer")
     _fails(
         hubbub("query", "theme", "--query", "127.0.0.1:9", "--tls", "nowhere"),
         "nowhere/ca.pem: cannot be read",

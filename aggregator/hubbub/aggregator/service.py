@@ -1,8 +1,8 @@
 """The aggregator's gRPC faces: Ingest for the shuffler, Query and Status for people."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Final, NoReturn, TypeVar
+from collections.abc import Awaitable, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import grpc
 import grpc.aio
@@ -14,17 +14,8 @@ from hubbub.aggregator.query.collected import Range
 from hubbub.aggregator.query.messages import message
 from hubbub.aggregator.store import Outcome, TotalsStore
 from hubbub.analysis import CONFIDENCE
-from hubbub.errors import (
-    BadParameter,
-    BatchTooSmall,
-    BudgetExhausted,
-    HubbubError,
-    ServiceUnavailable,
-    StoreFull,
-    StoreUnavailable,
-    UnknownMetric,
-    ValueOutOfDomain,
-)
+from hubbub.errors import BadParameter, HubbubError
+from hubbub.errors.status import status_of
 from hubbub.serving import Window, continued
 from hubbub.wire.v1.services_pb2_grpc import IngestServicer, OperatorServicer, QueryServicer
 
@@ -34,22 +25,11 @@ Context = grpc.aio.ServicerContext[Any, Any]
 Answer = TypeVar("Answer")
 
 _BATCH_ID_BYTES = 16
-_STATUS: Final[Mapping[type, grpc.StatusCode]] = {
-    UnknownMetric: grpc.StatusCode.NOT_FOUND,
-    BadParameter: grpc.StatusCode.INVALID_ARGUMENT,
-    BatchTooSmall: grpc.StatusCode.FAILED_PRECONDITION,
-    BudgetExhausted: grpc.StatusCode.FAILED_PRECONDITION,
-    ServiceUnavailable: grpc.StatusCode.UNAVAILABLE,
-    StoreFull: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    StoreUnavailable: grpc.StatusCode.UNAVAILABLE,
-    ValueOutOfDomain: grpc.StatusCode.INVALID_ARGUMENT,
-}
 
 
 async def abort(context: Context, error: HubbubError) -> NoReturn:
-    """End a call with the status that goes with an error, or with what it is a kind of."""
-    found = (_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS)
-    await context.abort(next(found, grpc.StatusCode.INTERNAL), str(error))
+    """End a call with the status that goes with an error."""
+    await context.abort(grpc.StatusCode[status_of(error).grpc], str(error))
     raise AssertionError("abort does not return")
 
 

@@ -39,14 +39,13 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         "--home", type=Path, default=Path(".hubbub"), help="folder of `hubbub up` (%(default)s)"
     )
     parser.add_argument("--query", help="HOST:PORT of the aggregator's queries, without --home")
-    parser.add_argument("--shuffler-status", help="HOST:PORT of the shuffler's status")
     parser.add_argument("--tls", help="folder of certificates; plain text without it")
 
 
 def where(given: argparse.Namespace) -> Endpoints:
     """Where they are, as chosen."""
-    if given.query or given.shuffler_status:
-        return Endpoints(given.query or "", given.shuffler_status or "", given.tls)
+    if given.query:
+        return Endpoints(given.query, given.tls)
     return read_endpoints(given.home)
 
 

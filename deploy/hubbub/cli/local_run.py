@@ -73,10 +73,10 @@ class LocalRun:
         self.bundle_path = home / "app.hubbub"
         self.endpoints = Endpoints(
             query=f"127.0.0.1:{ports.query}",
-            shuffler_status=f"127.0.0.1:{ports.operator}",
             tls=str(home / "tls"),
             page=f"http://127.0.0.1:{ports.page}/",
         )
+        self.shuffler_status = f"127.0.0.1:{ports.operator}"
         self._catalog = replace(catalog, shuffler=f"127.0.0.1:{ports.shuffler}")
         self._ports = ports
         self._redis: list[EmbeddedRedis] = []
@@ -178,7 +178,7 @@ class LocalRun:
             *("--query-listen", self.endpoints.query),
             *("--metrics-listen", local(self._ports.aggregator_metrics)),
             *("--http-listen", local(self._ports.page)),
-            *("--shuffler-status", self.endpoints.shuffler_status),
+            *("--shuffler-status", self.shuffler_status),
             *tls,
             redis_url=self.aggregator_redis,
         )
@@ -186,7 +186,7 @@ class LocalRun:
             "shuffler",
             *("--streams", str(self.home / "streams.json")),
             *("--listen", local(self._ports.shuffler)),
-            *("--operator-listen", self.endpoints.shuffler_status),
+            *("--operator-listen", self.shuffler_status),
             *("--aggregator", local(self._ports.ingest)),
             *("--metrics-listen", local(self._ports.shuffler_metrics)),
             *("--peer-rate", "0"),  # every device is this machine
@@ -194,7 +194,7 @@ class LocalRun:
             redis_url=self.shuffler_redis,
         )
         self._wait(self.endpoints.query, "aggregator", self._children[0])
-        self._wait(self.endpoints.shuffler_status, "shuffler", self._children[1])
+        self._wait(self.shuffler_status, "shuffler", self._children[1])
 
     def _service(self, role: str, *arguments: str, redis_url: str) -> None:
         environment = {**os.environ, "HUBBUB_REDIS_URL": redis_url}

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -14,13 +14,13 @@ from hubbub.serving import LAW, TlsFolder
 from hubbub.serving.server import LARGEST_MESSAGE_BYTES
 from hubbub.serving.tls import check_plain
 from hubbub.wire.v1.services_pb2 import (
+    LawRequest,
     RecordRequest,
     RecordResponse,
     ReleaseRequest,
     ReleaseResponse,
-    StatusRequest,
 )
-from hubbub.wire.v1.services_pb2_grpc import OperatorStub, QueryStub, ReleasesStub
+from hubbub.wire.v1.services_pb2_grpc import QueryStub, ReleasesStub
 
 __all__ = [
     "Endpoints",
@@ -38,14 +38,13 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where the query and the shuffler's status are served; `tls`: folder, or None for plain.
+    """Where questions are answered; `tls`: folder, or None for plain.
 
     page: the address of the web page and of HTTP/JSON.
     """
 
     query: str
-    shuffler_status: str
-    tls: str | None
+    tls: str | None = None
     page: str = ""
 
     def write(self, home: Path) -> None:
@@ -60,19 +59,18 @@ def read_endpoints(home: Path) -> Endpoints:
         ServiceUnavailable: nothing was started there.
     """
     try:
-        return Endpoints(**json.loads((home / _FILE).read_bytes()))
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+        kept = json.loads((home / _FILE).read_bytes())
+        return Endpoints(**{field.name: kept[field.name] for field in fields(Endpoints)})
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
         raise ServiceUnavailable(
             f"nothing runs in {home}: start it with: hubbub up --home {home}; "
-            "or give --query, --shuffler-status and --tls"
+            "or give --query and --tls"
         ) from error
 
 
 def ask(where: Endpoints, question: str, request: Message) -> Any:  # noqa: ANN401 each question's own
     """The answer to one question of the Query service."""
     return _ask(
-        where.query,
-        "aggregator",
         where,
         lambda c: getattr(QueryStub(c), question)(request, timeout=_CALL_SECONDS),
     )
@@ -81,8 +79,6 @@ def ask(where: Endpoints, question: str, request: Message) -> Any:  # noqa: ANN4
 def release(where: Endpoints, request: ReleaseRequest) -> ReleaseResponse:
     """Make a release."""
     return _ask(
-        where.query,
-        "aggregator",
         where,
         lambda c: ReleasesStub(c).Release(request, timeout=_CALL_SECONDS),
     )
@@ -91,40 +87,37 @@ def release(where: Endpoints, request: ReleaseRequest) -> ReleaseResponse:
 def releases(where: Endpoints) -> RecordResponse:
     """What was released, and what is left."""
     return _ask(
-        where.query,
-        "aggregator",
         where,
         lambda c: ReleasesStub(c).Record(RecordRequest(), timeout=_CALL_SECONDS),
     )
 
 
 def law(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:
-    """Per stream and epoch, the terms of the conservation law from both services."""
-    terms: dict[tuple[str, int], dict[str, int]] = {}
-    # The aggregator first: what is counted in between then shows as still in flight, not twice.
-    for address, role in ((where.query, "aggregator"), (where.shuffler_status, "shuffler")):
-        status = _ask(
-            address,
-            role,
-            where,
-            lambda c: OperatorStub(c).Status(StatusRequest(), timeout=_CALL_SECONDS),
+    """Per stream and epoch, the terms of the conservation law.
+
+    Raises:
+        ServiceUnavailable: the shuffler did not tell its terms.
+    """
+    found = ask(where, "Law", LawRequest())
+    if not found.complete:
+        raise ServiceUnavailable(
+            f"{where.query} does not know the shuffler's terms: start it with --shuffler-status, "
+            "and the shuffler too"
         )
-        for window in status.windows:
-            entry = terms.setdefault((window.stream, window.epoch), dict.fromkeys(LAW, 0))
-            for term, number in window.terms.items():
-                entry[term.partition(":")[0]] += number
-    return dict(sorted(terms.items()))
+    return {
+        (line.stream, line.epoch): {term: getattr(line, term) for term in LAW}
+        for line in found.windows
+    }
 
 
-def _ask(
-    address: str, role: str, where: Endpoints, call: Callable[[grpc.Channel], _Answer]
-) -> _Answer:
+def _ask(where: Endpoints, call: Callable[[grpc.Channel], _Answer]) -> _Answer:
+    address = where.query
     options = [("grpc.max_receive_message_length", LARGEST_MESSAGE_BYTES)]
     if where.tls is None:
         check_plain(address)
         channel = grpc.insecure_channel(address, options=options)
     else:
-        credentials = TlsFolder(Path(where.tls), "analyst").channel_credentials(role)
+        credentials = TlsFolder(Path(where.tls), "analyst").channel_credentials("aggregator")
         channel = grpc.secure_channel(address, credentials, options=options)
     try:
         return call(channel)

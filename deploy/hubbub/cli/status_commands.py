@@ -4,21 +4,19 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from hubbub.cli.asking import add_format, add_where, checked, document, where, write
 from hubbub.cli.pictured import show_estimates
-from hubbub.cli.remote import Endpoints, ask, law
+from hubbub.cli.remote import Endpoints, ask
 from hubbub.cli.show import live, say, table
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
-from hubbub.serving import LAW, balances, whole
-from hubbub.wire.v1.services_pb2 import EstimateRequest, MetricsRequest
+from hubbub.serving import LAW
+from hubbub.wire.v1.services_pb2 import EstimateRequest, LawRequest, MetricsRequest
 
 __all__ = ["add"]
 
-# Two services are asked one after the other: reports that move in between show up on no side.
-_TRIES = 10
-_PAUSE_SECONDS = 0.3
+_BALANCED: Final = {True: "yes", False: "NO", None: "?"}
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
 _SHOWN_EPOCHS: Final = 30
 
@@ -87,39 +85,44 @@ def _spark(numbers: list[int]) -> str:
 def _status(given: argparse.Namespace) -> int:
     _check_every(given.every)
     asked = where(given)
-    if not (asked.query and asked.shuffler_status):
-        raise BadParameter("status asks both services: give --query and --shuffler-status")
     if given.watch:
         return _watch_law(asked, given.every)
-    for _ in range(_TRIES):
-        windows = law(asked)
-        if all(map(balances, windows.values())):
-            break
-        time.sleep(_PAUSE_SECONDS)
-    total = whole(windows.values())
+    found = _law(asked)
     if given.format == "json":
-        lines = [
-            {"stream": stream, "epoch": epoch, **terms, "balanced": balances(terms)}
-            for (stream, epoch), terms in windows.items()
-        ]
-        say(json.dumps({"windows": lines, **total, "balanced": balances(total)}, indent=1))
+        told = {**found["total"], "windows": found["windows"], "balanced": found["balanced"]}
+        say(json.dumps({name: told[name] for name in ("windows", *LAW, "balanced")}, indent=1))
     else:
-        _show_law(windows)
-    return 0 if all(map(balances, (*windows.values(), total))) else 1
+        _show_law(found)
+    return 0 if found["balanced"] else 1
 
 
-def _show_law(windows: dict[tuple[str, int], dict[str, int]]) -> None:
-    rows = [(stream, str(epoch), terms) for (stream, epoch), terms in windows.items()]
-    rows.append(("all", "", whole(windows.values())))
+def _law(asked: Endpoints) -> dict[str, Any]:
+    return document(ask(asked, "Law", LawRequest()))
+
+
+def _show_law(found: dict[str, Any]) -> None:
+    """Every window's terms and their sum; what the shuffler did not tell is a question mark."""
+    rows = [(line["stream"], str(line["epoch"]), line) for line in found["windows"]]
+    rows.append(("all", "", found["total"]))
     table(
         "acknowledged = pooled + in flight + counted + duplicate + rejected + withheld",
         ("stream", "epoch", *(term.replace("_", " ") for term in LAW), "balanced"),
         [
-            (stream, epoch, *(f"{terms[t]:,}" for t in LAW), "yes" if balances(terms) else "NO")
-            for stream, epoch, terms in rows
+            (
+                stream,
+                epoch,
+                *("?" if line[term] is None else f"{line[term]:,}" for term in LAW),
+                _BALANCED[line["balanced"]],
+            )
+            for stream, epoch, line in rows
         ],
         text_columns=2,
     )
+    if not found["complete"]:
+        say(
+            "the shuffler's terms are not known, so the law cannot be checked: start the "
+            "aggregator with --shuffler-status, and the shuffler"
+        )
 
 
 def _watch_law(asked: Endpoints, every_seconds: float) -> int:
@@ -128,19 +131,19 @@ def _watch_law(asked: Endpoints, every_seconds: float) -> int:
 
     def look() -> tuple[object, Callable[[], None]]:
         try:
-            windows = law(asked)
+            found = _law(asked)
         except ServiceUnavailable as error:  # it comes back, or whoever watches ends this
             said = str(error)
             return said, lambda: say(said)
-        now = time.monotonic(), whole(windows.values())["counted"]
+        now = time.monotonic(), int(found["total"]["counted"])
         rate = (now[1] - before[0][1]) / (now[0] - before[0][0]) if before else 0.0
         before[:] = [now]
 
         def show() -> None:
-            _show_law(windows)
+            _show_law(found)
             say(f"{rate:,.0f} reports counted a second")
 
-        return windows, show
+        return found, show
 
     live(look, every_seconds)
     return 0
@@ -155,8 +158,6 @@ def _watch(given: argparse.Namespace) -> int:
     _check_every(given.every)
     asked = where(given)
     if not given.metric:
-        if not (asked.query and asked.shuffler_status):
-            raise BadParameter("the law is both services': give --query and --shuffler-status")
         return _watch_law(asked, given.every)
 
     def look() -> tuple[object, Callable[[], None]]:

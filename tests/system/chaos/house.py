@@ -102,7 +102,7 @@ class House:
         self.lines: list[Line] = []
         self._end = threading.Event()
         self._query: list[str] = []
-        self._status: list[str] = []
+        self._status = [f"127.0.0.1:{free_port()}" for _ in range(SHUFFLERS)]
         self.restarts = 0
 
     def __enter__(self) -> Self:
@@ -141,8 +141,8 @@ class House:
 
     @property
     def endpoints(self) -> Endpoints:
-        """Of the first aggregator and the first shuffler: both of a kind tell the same."""
-        return Endpoints(self._query[0], self._status[0], str(self.home / "tls"))
+        """Of the first aggregator: all tell the same, and each asks the first shuffler."""
+        return Endpoints(self._query[0], str(self.home / "tls"))
 
     def state_of(self, number: int) -> Path:
         """The state folder of a device."""
@@ -193,13 +193,12 @@ class House:
         arguments = ["--bundle", str(self.home / "app.hubbub")]
         arguments += ["--keys", str(self.home / "keys" / "opening.keys.json")]
         arguments += ["--listen", listen, "--query-listen", query, "--processes", "1"]
-        arguments += ["--shards", "2"]
+        arguments += ["--shards", "2", "--shuffler-status", self._status[0]]
         self._service("aggregator", number, arguments, redis_url)
         return self._line(listen)
 
     def _shuffler(self, number: int, redis_url: str, ingests: list[str]) -> str:
-        listen, status = (f"127.0.0.1:{free_port()}" for _ in range(2))
-        self._status.append(status)
+        listen, status = f"127.0.0.1:{free_port()}", self._status[number]
         arguments = ["--streams", str(self.home / "streams.json"), "--peer-rate", "0"]
         arguments += ["--listen", listen, "--operator-listen", status]
         for ingest in ingests:

@@ -77,7 +77,9 @@ def make_app(
 
     _serve_pages(app)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way
-    guarded = Guard(_counted(app, requests), tokens, limiter, origins, turned_away)
+    guarded = Guard(
+        _counted(app, requests), tokens, limiter, _PAGES, origins, turned_away=turned_away
+    )
     return shared(guarded, origins) if origins else guarded
 
 

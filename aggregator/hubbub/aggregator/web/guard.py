@@ -49,15 +49,15 @@ _HEADERS: Final = {
 }
 # Needed before there is a token, and all the same for everyone.
 _OPEN: Final = ("/health", "/ready", "/static/", "/openapi.json")
-_PAGES: Final = ("/", "/metric", "/pipeline")
 _LARGEST_BODY: Final = 32 << 20
 
 
 class Guard:
     """An ASGI application around another.
 
-    tokens: None where everyone on this machine may ask. limiter: of requests. origins: whose pages
-        may ask too; their browsers are told so by `shared`. turned_away: counts, by reason.
+    tokens: None where everyone on this machine may ask. limiter: of requests. pages: the paths of
+        those that are open to all; what they ask is not. origins: whose pages may ask too; their
+        browsers are told so by `shared`. turned_away: counts, by reason.
     """
 
     def __init__(
@@ -65,11 +65,14 @@ class Guard:
         app: App,
         tokens: Tokens | None,
         limiter: Limiter,
+        pages: Collection[str],
         origins: Collection[str] = (),
+        *,
         turned_away: Counter[str] | None = None,
     ) -> None:
         self._turned_away = Counter() if turned_away is None else turned_away
         self._app = app
+        self._pages = pages
         self._origins = origins
         self._tokens = tokens
         self._limiter = limiter
@@ -117,7 +120,7 @@ class Guard:
             after = {"retry-after": str(int(wait_seconds) + 1)}
             return problem(429, "TooManyRequests", f"wait {wait_seconds:.1f} seconds", after)
         self._limiter.charge(caller, 1)
-        if token is None and not (scope["path"] in _PAGES or scope["path"].startswith(_OPEN)):
+        if token is None and not (scope["path"] in self._pages or scope["path"].startswith(_OPEN)):
             asks = {"www-authenticate": "Bearer"}
             return problem(401, "NoToken", "send a token: Authorization: Bearer hubbub_...", asks)
         scope.setdefault("state", {})["token"] = token

@@ -9,31 +9,12 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from hubbub.errors import (
-    BadParameter,
-    BatchTooSmall,
-    BudgetExhausted,
-    HubbubError,
-    PartMissing,
-    ServiceUnavailable,
-    StoreUnavailable,
-    UnknownMetric,
-    ValueOutOfDomain,
-)
+from hubbub.errors import HubbubError
+from hubbub.errors.status import status_of
 
 __all__ = ["PROBLEMS", "Problem", "handle_problems", "problem"]
 
 _TYPE: Final = "application/problem+json"
-_STATUS: Final = {
-    UnknownMetric: 404,
-    BadParameter: 400,
-    BatchTooSmall: 409,
-    BudgetExhausted: 409,
-    PartMissing: 501,
-    ServiceUnavailable: 503,
-    StoreUnavailable: 503,
-    ValueOutOfDomain: 400,
-}
 
 
 class Problem(BaseModel):
@@ -80,8 +61,7 @@ def handle_problems(app: FastAPI) -> None:
 
     @app.exception_handler(HubbubError)
     async def refused(_request: Request, error: HubbubError) -> Response:
-        status = next((s for kind, s in _STATUS.items() if isinstance(error, kind)), 500)
-        return problem(status, type(error).__name__, str(error))
+        return problem(status_of(error).http, type(error).__name__, str(error))
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_request: Request, error: RequestValidationError) -> Response:

@@ -1,0 +1,48 @@
+"""Status: what an error is called over gRPC and over HTTP, the same for every door."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hubbub.errors import (
+    BadParameter,
+    BatchTooSmall,
+    BudgetExhausted,
+    HubbubError,
+    PartMissing,
+    ServiceUnavailable,
+    StoreFull,
+    StoreUnavailable,
+    UnknownMetric,
+    ValueOutOfDomain,
+)
+
+__all__ = ["Status", "status_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """grpc: the name of a status code of gRPC. http: a status code of HTTP."""
+
+    grpc: str
+    http: int
+
+
+# Of any other kind it is a fault of ours.
+_FAULT: Final = Status("INTERNAL", 500)
+_STATUS: Final[Mapping[type[Exception], Status]] = {
+    BadParameter: Status("INVALID_ARGUMENT", 400),
+    ValueOutOfDomain: Status("INVALID_ARGUMENT", 400),
+    UnknownMetric: Status("NOT_FOUND", 404),
+    BatchTooSmall: Status("FAILED_PRECONDITION", 409),
+    BudgetExhausted: Status("FAILED_PRECONDITION", 409),
+    PartMissing: Status("UNIMPLEMENTED", 501),
+    ServiceUnavailable: Status("UNAVAILABLE", 503),
+    StoreUnavailable: Status("UNAVAILABLE", 503),
+    StoreFull: Status("RESOURCE_EXHAUSTED", 503),
+}
+
+
+def status_of(error: HubbubError) -> Status:
+    """That of its kind, or else of what it is a kind of."""
+    return next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), _FAULT)
