@@ -10,7 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.analysis.answer import Answer
-from hubbub.analysis.intervals import FALSE_DISCOVERY_RATE, Floats, Mask, p_values, pushed_up
+from hubbub.analysis.intervals import (
+    FALSE_DISCOVERY_RATE,
+    Floats,
+    Mask,
+    p_values,
+    paid_by,
+    pushed_up,
+)
 from hubbub.analysis.sampling import sampled
 from hubbub.errors import BadParameter
 
@@ -72,11 +79,12 @@ def _ranked(
     """
     sizes = np.abs(np.divide(differences, stderrs, out=np.zeros_like(stderrs), where=stderrs > 0))
     order = np.argsort(-sizes, kind="stable")
-    doubt = np.empty_like(sizes)
-    doubt[order] = np.arange(1, len(order) + 1) / max(len(order), 1)
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(1, len(order) + 1)
+    doubt = places / max(len(order), 1)
     near = pushed_up(doubt, confidence)
     far = pushed_up(np.maximum(doubt, 1 / 4), confidence)
-    standing = np.maximum(near, pushed_up(doubt, 1 - FALSE_DISCOVERY_RATE))
+    standing = np.maximum(near, pushed_up(paid_by(places), 1 - FALSE_DISCOVERY_RATE))
     changed = np.empty(len(order), dtype=np.bool_)
     changed[order] = np.logical_and.accumulate((sizes > standing)[order])
     up = differences >= 0

@@ -21,6 +21,7 @@ __all__ = [
     "held_between",
     "interval",
     "p_values",
+    "paid_by",
     "pushed_up",
     "ranked",
 ]
@@ -130,8 +131,8 @@ def ranked(
     Benjamini 2013), and one report at least.
 
     What stands out are the first rows, as long as no low would be 0: their false discovery rate is
-    half of `rate` at most (Benjamini and Hochberg 1995, by steps down: Sarkar 2002), and of what
-    nobody holds each stands out once in 40 at most, whatever stands beside it.
+    half of `rate` at most (Benjamini and Hochberg 1995, by steps down: Sarkar 2002; and `paid_by`),
+    and of what nobody holds each stands out once in 40 at most, whatever stands beside it.
     """
     plain = _reach(confidence)
     _check(rate)
@@ -145,10 +146,8 @@ def ranked(
     surely = pushed_up(doubt, confidence)
     if tail is not None:
         surely = tail.reach(surely)
-    standing = surely
-    if rate < 1 - confidence:
-        standing = pushed_up(doubt, 1 - rate)
-        standing = standing if tail is None else tail.reach(standing)
+    standing = pushed_up(paid_by(places), 1 - rate)
+    standing = np.maximum(surely, standing if tail is None else tail.reach(standing))
     scores = estimates / absent
     detected = np.empty(len(order), dtype=np.bool_)
     detected[order] = np.logical_and.accumulate((scores > standing)[order])
@@ -162,6 +161,16 @@ def ranked(
     high = np.clip(_end(inside, absent, growth, plain), 0.0, reports)
     low[detected] = np.maximum(low[detected], np.minimum(1.0, inside[detected]))
     return low, high, detected
+
+
+def paid_by(places: "npt.NDArray[np.int64]") -> Floats:
+    """The part of the false discovery rate that each place may spend, paid by the marks before it.
+
+    One fewer than Benjamini and Hochberg's: a mark does not pay for itself. So of all marks of many
+    lists no more are false than of one list's on average, though each has a single true one.
+    """
+    answer: Floats = np.maximum(places - 1, 1) / max(len(places), 1)
+    return answer
 
 
 def held_between(
