@@ -10,6 +10,7 @@ import pytest
 
 from hubbub.analysis.decode import decode
 from hubbub.analysis.distribution import unbiased
+from hubbub.analysis.families import family_for
 from hubbub.analysis.intervals import Floats
 from hubbub.analysis.sketch import count
 from hubbub.catalog.choice import choose
@@ -19,7 +20,6 @@ from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.wave import SquareWave
 from hubbub.privacy.draws import draw, one_hot_chances
-from hubbub.privacy.expected import expected
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
 from hubbub.privacy.proofs import SMALL, rows
 from hubbub.privacy.question import Question
@@ -100,9 +100,9 @@ def test_predicted_errors_are_within_two_percent_of_what_happens(
     counts = np.rint(shares * reports).astype(np.int64)
     true = counts / counts.sum()
     strings = [f"{place}" for place in range(len(true))]
-    predicted = float(
-        (expected(mechanism, values or strings, true, counts.sum()).stderrs ** 2).mean()
-    )
+    own = family_for(mechanism)
+    errors = own.expected(mechanism, values or strings, true, counts.sum()).stderrs
+    predicted = float((errors**2).mean())
     while run % 300 or run == 0 or 5 * np.std(squares) / run**0.5 > 0.04 * predicted:
         if isinstance(mechanism, CountMeanSketch | HadamardSketch):
             strings = [f"{run} {place}" for place in range(len(true))]  # collisions of their own
@@ -126,7 +126,7 @@ def test_predicted_errors_of_means_are_within_two_percent(name: str, given: dict
     ones = (Totals([int(c == cell) for c in range(size)], 1) for cell in range(size))
     weights = np.array([mechanism.estimate(one).values[0] for one in ones])
     found = chance.multinomial(reports, chances, size=40_000) @ weights / reports
-    [predicted] = expected(mechanism, [0.0], np.ones(1), reports).stderrs
+    [predicted] = family_for(mechanism).expected(mechanism, [0.0], np.ones(1), reports).stderrs
     assert np.sqrt(((found - place) ** 2).mean()) / predicted == pytest.approx(1, abs=0.02)
 
 
@@ -184,9 +184,9 @@ def test_the_smallest_detectable_share_is_detected_95_times_in_a_hundred(
     values = list(question.values())
     shares = np.full(question.size, (1 - plan_row.detectable) / (question.size - 1))
     even = np.full(question.size, 1 / question.size)
-    place = int(np.argmax(expected(mechanism, values, even, reports).absent))
+    place = int(np.argmax(family_for(mechanism).expected(mechanism, values, even, reports).absent))
     shares[place] = plan_row.detectable
-    absent = expected(mechanism, values, shares, reports).absent[place]
+    absent = family_for(mechanism).expected(mechanism, values, shares, reports).absent[place]
     counts = np.rint(shares * reports).astype(np.int64)
     cut = NormalDist().inv_cdf(1 - 0.025 / question.size)
     found, many = 0, 3000 if name not in {"rappor", "cms"} else 2800

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hubbub.analysis.families import family_for
 from hubbub.catalog import Release
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals, build, tally
 from hubbub.privacy.draws import draw
 from hubbub.privacy.proofs import SMALL, rows
 from hubbub.privacy.releases import Query, release
-from hubbub.privacy.statistic import statistic
 
 RELEASED = [m for m in SMALL if m.VALUES != "strings"]
 LAPLACE, GAUSSIAN = Release("laplace", 1.0), Release("gaussian", 1.0, 1e-6)
@@ -22,9 +22,12 @@ LAPLACE, GAUSSIAN = Release("laplace", 1.0), Release("gaussian", 1.0, 1e-6)
 def test_no_pair_of_payloads_changes_more_than_is_reckoned(mechanism: AnyMechanism) -> None:
     """Every payload against every other; and the estimates are what the numbers become."""
     payloads = list(rows(mechanism)[0])
-    found = [statistic(mechanism, tally(mechanism.layout, [payload])) for payload in payloads]
-    _, (l1, l2), unit, base = found[0]
-    whole = np.array([numbers for numbers, *_ in found])
+    found = [
+        family_for(mechanism).statistic(mechanism, tally(mechanism.layout, [payload]))
+        for payload in payloads
+    ]
+    l1, l2, unit, base = found[0].l1, found[0].l2, found[0].unit, found[0].base
+    whole = np.array([one.whole for one in found])
     assert (whole == np.rint(whole)).all()
     first = second = 0.0
     for one in whole:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hubbub.analysis import Answer, ValueAnswer, answer, answer_tiers, changes, shares, top
-from hubbub.analysis.figures import correlation, figures
-from hubbub.analysis.mean import mean_of
+from hubbub.analysis.families import family_for
+from hubbub.analysis.numbers import mean_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Totals, build
 from hubbub.privacy.draws import draw
@@ -28,7 +28,7 @@ def test_no_two_estimates_vary_against_each_other_more_than_is_said(
     mechanism: AnyMechanism,
 ) -> None:
     """By exact enumeration of the shipping randomizer: of one report from each value."""
-    most = correlation(mechanism)
+    most = family_for(mechanism).correlation(mechanism)
     if most == 1:
         return  # nothing is said
     for value in mechanism.probes():
@@ -171,8 +171,10 @@ def test_the_mean_of_ranges_is_unbiased_with_the_error_it_states(name: str, epsi
     errors, stderrs = [], []
     for _ in range(400):
         totals = draw(mechanism, [0.0, 7.9, 20.5], [1200, 600, 200], chance)
-        found = figures(mechanism, totals, [], shape=False)
-        mean = mean_of(mechanism, found, totals.reports, 0.95)
+        own = family_for(mechanism)
+        found = own.figures(mechanism, totals, [], shape=False)
+        assert found.place
+        mean = mean_of(found.place, own.ends(mechanism) or (0.0, 0.0), totals.reports, 0.95)
         assert mean is not None
         errors.append(mean.estimate - (0.6 * 1 + 0.3 * 7 + 0.1 * 21))
         stderrs.append(mean.stderr)

@@ -1,6 +1,7 @@
 """Floor 2. From totals to answers, pure: no network, no store. numpy allowed."""
 
-from hubbub.analysis.answer import CONFIDENCE, Answer, Twins, ValueAnswer, answer, answer_tiers
+from hubbub.analysis.answer import CONFIDENCE, Answer, Twins, ValueAnswer
+from hubbub.analysis.answering import answer, answer_tiers
 from hubbub.analysis.change import Change, changes
 from hubbub.analysis.consistency import base_cut, norm_sub, simplex, within_ends
 from hubbub.analysis.decode import Decoded, decode, decode_counts
@@ -13,7 +14,7 @@ from hubbub.analysis.intervals import (
     interval,
     p_values,
 )
-from hubbub.analysis.mean import Mean
+from hubbub.analysis.numbers import Mean
 from hubbub.analysis.order import Top, TopValue, top
 from hubbub.analysis.plausible import Plausibility, plausibility, together
 from hubbub.analysis.poisoning import Attack, maximal_gain

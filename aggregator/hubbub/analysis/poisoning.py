@@ -19,8 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hubbub.analysis.distribution import unbiased
-from hubbub.analysis.hashed import sketch_buckets
+from hubbub.analysis.families import family_for
 from hubbub.analysis.intervals import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import (
@@ -29,20 +28,11 @@ from hubbub.mechanisms import (
     CohortBits,
     Layout,
     OneHot,
-    Rappor,
     Samples,
     Subset,
-    Totals,
 )
-from hubbub.mechanisms.buckets import BucketFlips
-from hubbub.mechanisms.cms import CountMeanSketch
-from hubbub.mechanisms.hcms import HadamardSketch
-from hubbub.mechanisms.mean_one_bit import OneBitMean
-from hubbub.mechanisms.mean_piecewise import PiecewiseMean
-from hubbub.mechanisms.walsh import negative
-from hubbub.mechanisms.wave import SquareWave
 
-__all__ = ["Attack", "maximal_gain", "per_bucket"]
+__all__ = ["Attack", "maximal_gain"]
 
 _LARGEST: Final = 1 << 22  # cells times targets that are looked at
 
@@ -82,101 +72,10 @@ def maximal_gain(mechanism: AnyMechanism, targets: Sequence[Any]) -> Attack:
         raise BadParameter(
             f"{len(targets)} targets over {mechanism.layout.size:,} cells are too many to look at"
         )
-    weights, base = _weights(mechanism, targets)
+    weights, base = family_for(mechanism).weights(mechanism, targets)
     cells = _HEAVIEST[type(mechanism.layout)](mechanism.layout, weights)
     worth = sum(float(weights[cell]) * number for cell, number in cells.items())
     return Attack(cells, worth + base)
-
-
-def _weights(mechanism: AnyMechanism, targets: Sequence[Any]) -> tuple[Floats, float]:
-    """What each cell, and each report, adds to the targets' estimates together."""
-    match mechanism:
-        case SquareWave() | BucketFlips():
-            return _by_trying(mechanism, lambda t: per_bucket(mechanism, t), targets)
-        case OneBitMean() | PiecewiseMean():
-            return _by_trying(mechanism, lambda t: np.array(mechanism.estimate(t).values), targets)
-        case Rappor():
-            return _of_rappor(mechanism, targets)
-        case CountMeanSketch() | HadamardSketch():
-            return _of_sketch(mechanism, targets)
-        case _:
-            return _of_pure(mechanism, targets)
-
-
-def per_bucket(mechanism: SquareWave | BucketFlips, totals: Totals) -> Floats:
-    """The unbiased estimate of every bucket of a range, in reports; linear in the totals."""
-    if isinstance(mechanism, SquareWave):
-        return unbiased(mechanism, totals)[0]
-    return np.array(mechanism.estimate(totals).values)
-
-
-def _by_trying(
-    mechanism: AnyMechanism, estimate: Callable[[Totals], Floats], targets: Sequence[int]
-) -> tuple[Floats, float]:
-    """Of an estimator that is linear but has no short form: a total of one cell after the other."""
-    size = mechanism.layout.size
-    wanted = list(targets)
-    # One report each, so that no estimator meets totals of nobody.
-    bases = float(estimate(Totals([0] * size, 1))[wanted].sum())
-    columns = [
-        float(estimate(Totals([int(c == cell) for c in range(size)], 1))[wanted].sum())
-        for cell in range(size)
-    ]
-    return np.array(columns) - bases, bases
-
-
-def _of_pure(mechanism: Any, targets: Sequence[int]) -> tuple[Floats, float]:  # noqa: ANN401 any with a channel
-    channel, layout = mechanism.channel, mechanism.layout
-    gap = float(channel.p - channel.q)
-    for target in targets:
-        mechanism.check(target)
-    weights = np.zeros(layout.size)
-    if isinstance(layout, OneHot):
-        for target in targets:  # a report has one chance if it supports the target, else another
-            chances = [mechanism.likelihood(target, {cell: 1}) for cell in range(layout.size)]
-            supports = max(chances)
-            weights += [float(chance == supports) / gap for chance in chances]
-    else:
-        weights[list(targets)] = 1 / gap
-    return weights, -len(targets) * float(channel.q) / gap
-
-
-def _of_rappor(mechanism: Rappor, targets: Sequence[str]) -> tuple[Floats, float]:
-    """As the decoder reads a string: by how far its bits stand out from all the others.
-
-    So a fake report that leaves the others 0 is worth more than one that hides among honest ones.
-    Within a tenth of what decodes measurably do, since they weigh cohorts and share bits.
-    """
-    layout, channel = mechanism.layout, mechanism.chain.channel
-    gap = float(channel.p - channel.q)
-    weights = np.zeros(layout.size)
-    for target in targets:
-        for cohort, bits in enumerate(mechanism.positions(target)):
-            for bit in bits:
-                weights[layout.cell(cohort, bit)] += 1 / gap / len(bits)
-    return weights, 0.0
-
-
-def _of_sketch(
-    mechanism: CountMeanSketch | HadamardSketch, targets: Sequence[str]
-) -> tuple[Floats, float]:
-    channel, width = mechanism.channel, mechanism.width
-    gap, q = float(channel.p - channel.q), float(channel.q)
-    # A string's count is (sum of its buckets - n / width) width / (width - 1).
-    spread = width / (width - 1)
-    weights = np.zeros(mechanism.layout.size)
-    for places in sketch_buckets(mechanism, targets):
-        for function, bucket in enumerate(places.tolist()):
-            if isinstance(mechanism, CountMeanSketch):
-                weights[mechanism.layout.cell(function, bucket)] += spread / gap
-                weights[mechanism.layout.cell(function, -1)] -= spread * q / gap
-                continue
-            for entry in range(width):
-                minus = negative(bucket, entry)
-                for sent in range(2):
-                    cell = 2 * (function * width + entry) + sent
-                    weights[cell] += spread * ((minus == sent) - q) / gap
-    return weights, -len(targets) * spread / width
 
 
 def _one_hot(_layout: OneHot, weights: Floats) -> dict[int, int]:

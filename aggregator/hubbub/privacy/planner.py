@@ -16,12 +16,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from hubbub.analysis.families import family_for
 from hubbub.analysis.sampling import sampled
 from hubbub.catalog.choice import EQUAL
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
-from hubbub.privacy.expected import expected
 from hubbub.privacy.question import Question
 
 __all__ = [
@@ -93,7 +93,7 @@ def row(question: Question, name: str, given: Mapping[str, Any], reports: float)
     """The figures of one mechanism with these parameters."""
     mechanism = _built(name, tuple(sorted(given.items())))
     even = np.full(question.size, 1 / question.size)
-    errors = expected(mechanism, question.values(), even, reports)
+    errors = family_for(mechanism).expected(mechanism, question.values(), even, reports)
     rare = float(errors.absent.max())
     own = errors.stderrs**2
     # Of numbers the most that can be: half of them at either end.
@@ -175,7 +175,7 @@ def _detectable(question: Question, mechanism: AnyMechanism, reports: float, pla
     def errors(share: float) -> tuple[float, float]:
         shares = np.full(question.size, (1 - share) / max(question.size - 1, 1))
         shares[place] = share
-        found = expected(mechanism, values, shares, reports)
+        found = family_for(mechanism).expected(mechanism, values, shares, reports)
         return float(found.absent[place]), float(found.stderrs[place])
 
     absent, _ = errors(0.0)

@@ -25,19 +25,13 @@ from typing import Final, Literal, get_args
 import numpy as np
 import opendp.prelude as dp
 
-from hubbub.analysis.distribution import spread, unbiased
-from hubbub.analysis.figures import chosen_by, tier_scales
+from hubbub.analysis.families import chosen_by, family_for, tier_scales
 from hubbub.analysis.intervals import Floats, interval
-from hubbub.analysis.mean import range_labels
 from hubbub.analysis.repeated import spreads
+from hubbub.analysis.supports import supports
 from hubbub.catalog import Release
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
-from hubbub.mechanisms.buckets import BucketFlips
-from hubbub.mechanisms.mean_one_bit import OneBitMean
-from hubbub.mechanisms.mean_piecewise import PiecewiseMean
-from hubbub.mechanisms.wave import SquareWave
-from hubbub.privacy.statistic import statistic, supports
 
 __all__ = ["CONFIDENCE", "QUERIES", "Query", "Released", "release"]
 
@@ -100,10 +94,11 @@ def release(
     place = labels.index(value) if query == "count" else None
     figures = [_noisy(*part, place, policy, reports_each) for part in parts if part[1].reports]
     estimates, variances, noises = _together(figures, [t.reports for _, t in parts if t.reports])
-    if query == "mean":
+    ends = family_for(mechanism).ends(mechanism)
+    if query == "mean" and ends:
         reports = sum(totals.reports for _, totals in parts)
-        wide = mechanism.high - mechanism.low  # type: ignore[attr-defined]
-        estimates = mechanism.low + wide * estimates / reports  # type: ignore[attr-defined]
+        wide = ends[1] - ends[0]
+        estimates = ends[0] + wide * estimates / reports
         variances, noises = (each * (wide / reports) ** 2 for each in (variances, noises))
     stderrs = np.sqrt(variances + noises)
     low, high = interval(estimates, stderrs, CONFIDENCE)
@@ -112,21 +107,14 @@ def release(
     return [Released(*row) for row in zip(names, *columns, strict=True)]
 
 
-def _labels(mechanism: AnyMechanism, values: Sequence[str] | None, query: Query) -> list[str]:
+def _labels(mechanism: AnyMechanism, values: Sequence[str] | None, query: Query) -> Sequence[str]:
     """What the query is about; refuses what it is not for."""
-    if mechanism.VALUES == "strings":
-        raise BadParameter("a metric over strings cannot be released: list what you count")
-    mean = isinstance(mechanism, OneBitMean | PiecewiseMean)
-    if mean != (query == "mean"):
+    own = family_for(mechanism)
+    labels = own.labels(mechanism, values)
+    if (own.KIND == "mean") != (query == "mean"):
         raise BadParameter(f"{mechanism.NAME} does not answer {query}")
-    if mean:
-        return ["mean"]
-    if isinstance(mechanism, SquareWave | BucketFlips):
-        if query == "mode":
-            raise BadParameter(f"{mechanism.NAME} does not answer mode: take the histogram's")
-        labels = range_labels(mechanism)
-    else:
-        labels = list(values or ())
+    if own.KIND == "ranges" and query == "mode":
+        raise BadParameter(f"{mechanism.NAME} does not answer mode: take the histogram's")
     if len(labels) > _MOST_VALUES:
         raise BadParameter(f"{len(labels):,} values are too many to release; at most 4,096")
     return labels
@@ -140,7 +128,7 @@ def _most_common(
 ) -> str:
     if len(parts) > 1:
         raise BadParameter("a metric with tiers does not answer mode: take the histogram's")
-    whole, _ = supports(*parts[0])
+    whole = supports(*parts[0])
     select = dp.m.make_noisy_max(
         dp.vector_domain(dp.atom_domain(T=int)),
         dp.linf_distance(T=int),
@@ -156,9 +144,11 @@ def _noisy(
 ) -> tuple[Floats, Floats, Floats]:
     """Estimates, their own variances, and the noise's, in reports: of all values, or of one."""
     totals.check(mechanism.layout)
-    whole, (l1, l2), unit, base = statistic(mechanism, totals)
+    own = family_for(mechanism)
+    found = own.statistic(mechanism, totals)
+    whole, l1, l2, unit, base = found.whole, found.l1, found.l2, found.unit, found.base
     if place is not None and isinstance(unit, float):
-        whole, (l1, l2) = whole[place : place + 1], (1, 1.0)
+        whole, l1, l2 = whole[place : place + 1], 1, 1.0
     noise, variance = _draw(len(whole), l1 * reports_each, l2 * reports_each, policy)
     if isinstance(unit, float):
         estimates = unit * (whole + noise) + base
@@ -169,24 +159,15 @@ def _noisy(
     # The local variance is taken at the noisy estimate: what is published depends on that alone.
     reports = totals.reports
     inside = np.clip(estimates, 0, reports)
-    # Lies that one device repeats add up, as in a query.
-    held, other = spreads(mechanism, reports_each)
-    local = inside * held + (reports - inside) * other
-    if isinstance(mechanism, OneBitMean | PiecewiseMean):
-        local = np.array([max(mechanism.variance(x * reports, reports) for x in (0, 0.5, 1))])
-    elif isinstance(mechanism, SquareWave):
-        # Where totals say little of a bucket, no less than of an even distribution.
-        even = unbiased(mechanism, _even(mechanism, reports))[1] ** 2
-        local = np.maximum(spread(mechanism, whole + noise, reports), even)
+    local = own.local(mechanism, whole + noise, reports)
+    if local is None:
+        # Lies that one device repeats add up, as in a query.
+        held, other = spreads(mechanism, reports_each)
+        local = inside * held + (reports - inside) * other
     if place is not None and len(estimates) > 1:
         at = slice(place, place + 1)
         return estimates[at], local[at], noises[at]
     return estimates, local, noises
-
-
-def _even(mechanism: SquareWave, reports: int) -> Totals:
-    each = reports // mechanism.layout.size + 1
-    return Totals([each] * mechanism.layout.size, reports)
 
 
 def _draw(size: int, l1: int, l2: float, policy: Release) -> tuple[Floats, float]:

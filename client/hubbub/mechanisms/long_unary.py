@@ -21,7 +21,7 @@ from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import BitVector
 from hubbub.mechanisms.longitudinal import odds
-from hubbub.mechanisms.mechanism import Forgetful, Memo, ValueKind
+from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
 from hubbub.mechanisms.probability import Probability, log_at_least
 
 __all__ = ["LongitudinalUnary"]
@@ -43,6 +43,7 @@ class LongitudinalUnary:
     NAME: ClassVar[str] = "long.unary"
     VERSION: ClassVar[int] = 1
     VALUES: ClassVar[ValueKind] = "categories"
+    FAMILY: ClassVar[FamilyName] = "listed"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "permanent_epsilon": 0.5, "categories": 2},
         {"epsilon": 0.5, "permanent_epsilon": 1.0, "categories": 4},

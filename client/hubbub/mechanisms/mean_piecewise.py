@@ -25,7 +25,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import ValueKind
+from hubbub.mechanisms.mechanism import FamilyName, ValueKind
 from hubbub.mechanisms.probability import DIGITS, Probability, exp_at_most
 from hubbub.mechanisms.ranges import MAX_BUCKETS, Range
 from hubbub.mechanisms.window import Window
@@ -47,6 +47,7 @@ class PiecewiseMean:
     NAME: ClassVar[str] = "mean.piecewise"
     VERSION: ClassVar[int] = 1
     VALUES: ClassVar[ValueKind] = "numbers"
+    FAMILY: ClassVar[FamilyName] = "mean"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "low": 0, "high": 1, "steps": 2},
         {"epsilon": 1.0, "low": -2.5, "high": 7, "steps": 8},

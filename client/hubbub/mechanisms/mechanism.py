@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Layout, Totals
 
-__all__ = ["AnyMechanism", "Forgetful", "Mechanism", "Memo", "Memoized", "ValueKind"]
+__all__ = ["AnyMechanism", "FamilyName", "Forgetful", "Mechanism", "Memo", "Memoized", "ValueKind"]
 
 ValueKind = Literal["categories", "strings", "numbers"]
+FamilyName = Literal["listed", "sketch", "bloom", "ranges", "mean"]
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
 
@@ -28,6 +29,9 @@ class Mechanism(Protocol[Value_contra]):
     VERSION: ClassVar[int]
     VALUES: ClassVar[ValueKind]
     """Whether a value is an index into a list, a string, or a number in a range."""
+    FAMILY: ClassVar[FamilyName]
+    """What its totals answer, and how: of the values listed, of strings through a sketch or through
+    Bloom filters, of the parts of a range, or the mean; see hubbub.analysis.families."""
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]]
     """Parameters so small that every outcome can be enumerated: the proof runs on these."""
 

@@ -23,7 +23,7 @@ from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.chain import Chain
 from hubbub.mechanisms.hashing import check_counts, encoded, positions
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
-from hubbub.mechanisms.mechanism import Forgetful, Memo, ValueKind
+from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
 
 __all__ = ["Rappor"]
 
@@ -46,6 +46,7 @@ class Rappor:
     NAME: ClassVar[str] = "rappor"
     VERSION: ClassVar[int] = 1
     VALUES: ClassVar[ValueKind] = "strings"
+    FAMILY: ClassVar[FamilyName] = "bloom"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"bits": 3, "hashes": 1, "cohorts": 1, "f": 0.5, "p": 0.25, "q": 0.75},
         {"bits": 4, "hashes": 2, "cohorts": 1, "f": 0.5, "p": 0.5, "q": 0.75},

@@ -17,7 +17,7 @@ from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.chain import Chain
 from hubbub.mechanisms.layout import BitVector
-from hubbub.mechanisms.mechanism import Forgetful, Memo, ValueKind
+from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
 
 __all__ = ["BasicRappor"]
 
@@ -36,6 +36,7 @@ class BasicRappor:
     NAME: ClassVar[str] = "rappor.basic"
     VERSION: ClassVar[int] = 1
     VALUES: ClassVar[ValueKind] = "categories"
+    FAMILY: ClassVar[FamilyName] = "listed"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"categories": 3, "f": 0.5, "p": 0.25, "q": 0.75},
         {"categories": 4, "f": 0.75, "p": 0.0, "q": 1.0},

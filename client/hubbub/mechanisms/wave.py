@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final
 from hubbub.mechanisms import pure, ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import ValueKind
+from hubbub.mechanisms.mechanism import FamilyName, ValueKind
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.mechanisms.ranges import Range, check_buckets
 from hubbub.mechanisms.window import Window
@@ -46,6 +46,7 @@ class SquareWave:
     NAME: ClassVar[str] = "wave"
     VERSION: ClassVar[int] = 1
     VALUES: ClassVar[ValueKind] = "numbers"
+    FAMILY: ClassVar[FamilyName] = "ranges"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "low": 0, "high": 1, "buckets": 2},
         {"epsilon": 1.0, "low": -2.5, "high": 7, "buckets": 8},

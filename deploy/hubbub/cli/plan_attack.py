@@ -66,7 +66,7 @@ def _targets(metric: Metric, number: int) -> list[Any]:
     mechanism = metric.randomizer
     if mechanism.VALUES == "strings":
         return [f"target {place}" for place in range(number)]
-    if metric.mechanism.startswith("mean"):
+    if mechanism.FAMILY == "mean":
         return [0]
     # All values together have all reports, whoever sends them.
     most = len(mechanism.row(_some(metric)[0])) - 1
@@ -89,7 +89,7 @@ def _held(metric: Metric, targets: Sequence[Any]) -> float:
     match metric.randomizer.VALUES:
         case "strings":
             return 0.0
-        case "numbers" if metric.mechanism.startswith("mean"):
+        case "numbers" if mechanism.FAMILY == "mean":
             return 0.5
         case _:
             return len(targets) / len(metric.randomizer.row(_some(metric)[0]))

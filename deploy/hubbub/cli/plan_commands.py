@@ -222,6 +222,6 @@ def _question_of(metric: Metric, strings: int) -> Question:
     if mechanism.VALUES == "strings":
         return Question("strings", strings, permanent_epsilon=permanent)
     low, high = mechanism.low, mechanism.high
-    if metric.mechanism.startswith("mean"):
+    if mechanism.FAMILY == "mean":
         return Question("mean", 1, low, high)
     return Question("ranges", mechanism.buckets, low, high)

@@ -5,10 +5,10 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.analysis import answer
+from hubbub.analysis.families import family_for
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.privacy.draws import draw
-from hubbub.privacy.expected import expected
 from hubbub.privacy.planner import Row
 from hubbub.privacy.question import Question
 
@@ -40,7 +40,7 @@ def simulate(question: Question, one: Row, seed: int) -> dict[str, Any]:
     true = shares.tolist()
     if question.kind == "mean":
         true = [(values[0] - question.low) / wide]
-    predicted = expected(mechanism, values, shares, reports)
+    predicted = family_for(mechanism).expected(mechanism, values, shares, reports)
     rows: list[dict[str, Any]] = [
         {
             "value": value.value,

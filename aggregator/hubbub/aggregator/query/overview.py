@@ -8,7 +8,8 @@ from typing import Final
 from hubbub.aggregator.query.answers import Epoch, MetricDetail, MetricLine, Shuffled
 from hubbub.aggregator.query.collected import Collected, Holding
 from hubbub.aggregator.query.law import Terms, still
-from hubbub.catalog import Metric, epoch_start, family_of
+from hubbub.analysis.families import family_for
+from hubbub.catalog import epoch_start, family_of
 from hubbub.privacy.amplification import ASSUMPTION, Amplified
 from hubbub.privacy.card import metric_card, most_certain
 
@@ -16,7 +17,6 @@ __all__ = ["detail", "iso_time", "line", "shown_epochs", "shuffled"]
 
 _SHOWN_EPOCHS: Final = 60
 _LATEST: Final = 253_402_300_799
-_KINDS: Final = {"strings": "strings", "categories": "values"}
 
 
 async def line(collected: Collected, holding: Holding, terms: Terms | None) -> MetricLine:
@@ -34,7 +34,7 @@ async def line(collected: Collected, holding: Holding, terms: Terms | None) -> M
         owner=metric.owner,
         expires=metric.expires.isoformat(),
         mechanism=metric.mechanism,
-        kind=_kind(metric),
+        kind=family_for(metric.randomizer).KIND,
         epsilon=metric.report_loss,
         tiers=list(metric.tiers),
         epoch_length=metric.epoch,
@@ -86,10 +86,3 @@ def shuffled(found: Amplified) -> Shuffled:
 def iso_time(seconds: float) -> str:
     """ISO 8601 in UTC; past the last year that it has, the end of that."""
     return datetime.fromtimestamp(min(seconds, _LATEST), UTC).isoformat().replace("+00:00", "Z")
-
-
-def _kind(metric: Metric) -> str:
-    kind = _KINDS.get(metric.randomizer.VALUES)
-    if kind:
-        return kind
-    return "mean" if metric.mechanism.startswith("mean.") else "ranges"

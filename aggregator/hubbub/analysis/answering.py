@@ -1,0 +1,58 @@
+"""Answering: from totals to an answer, the same from every face."""
+
+from collections.abc import Sequence
+
+from hubbub.analysis.answer import CONFIDENCE, Answer
+from hubbub.analysis.families import Tier, family_for
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import AnyMechanism, Totals
+
+__all__ = ["answer", "answer_tiers", "with_reports"]
+
+
+def answer(
+    mechanism: AnyMechanism,
+    totals: Totals,
+    values: Sequence[str] | None,
+    candidates: Sequence[str] = (),
+    confidence: float = CONFIDENCE,
+) -> Answer:
+    """Estimates for the listed `values`; for `candidates` if over strings; of a range if numbers.
+
+    Raises:
+        BadParameter: candidates where none belong, or none for strings.
+        BatchTooSmall: not a single report.
+        ShapeMismatch: totals of another shape than the mechanism's.
+    """
+    return answer_tiers([(mechanism, totals)], values, candidates, confidence)
+
+
+def answer_tiers(
+    tiers: Sequence[Tier],
+    values: Sequence[str] | None,
+    candidates: Sequence[str] = (),
+    confidence: float = CONFIDENCE,
+    repeats: int = 1,
+) -> Answer:
+    """As `answer`, from people who report at different epsilons, each a mechanism with totals.
+
+    Shares are weighted by inverse variance: the best there is if which epsilon a person chose has
+    nothing to do with the value; otherwise the answer leans to those who chose the larger one.
+    repeats: how many of the reports one device may have made; see `figures`. A decode of RAPPOR
+        strings reads its noise off what it cannot explain, repeated lies included; `misfit` is
+        judged by them.
+    """
+    heard = with_reports(tiers)
+    mechanism, _ = heard[0]
+    own = family_for(mechanism)
+    if own.KIND != "strings" and candidates:
+        raise BadParameter("this metric is not over strings: leave candidates out")
+    if own.KIND == "strings" and not candidates:
+        raise BadParameter("this metric is over strings: say which to look for (candidates)")
+    names = candidates if own.KIND == "strings" else own.labels(mechanism, values)
+    return own.answer(heard, names, confidence, repeats)
+
+
+def with_reports(tiers: Sequence[Tier]) -> Sequence[Tier]:
+    """Those that hold a report; the first, where none does."""
+    return [tier for tier in tiers if tier[1].reports] or list(tiers[:1])

@@ -1,0 +1,49 @@
+"""Families: what a mechanism answers, asked in one place. A new one is its file and a line here."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from hubbub.analysis.families.bloom import Bloom
+from hubbub.analysis.families.contract import (
+    BitSum,
+    Expected,
+    Family,
+    Figures,
+    MetricKind,
+    Statistic,
+    Tier,
+)
+from hubbub.analysis.families.listed import Listed
+from hubbub.analysis.families.mean import Means
+from hubbub.analysis.families.ranges import Ranges
+from hubbub.analysis.families.sketch import Sketches
+from hubbub.analysis.families.tiers import chosen_by, figures_of, tier_scales
+from hubbub.mechanisms import AnyMechanism
+
+__all__ = [
+    "FAMILIES",
+    "BitSum",
+    "Expected",
+    "Family",
+    "Figures",
+    "MetricKind",
+    "Statistic",
+    "Tier",
+    "chosen_by",
+    "family_for",
+    "figures_of",
+    "tier_scales",
+]
+
+FAMILIES: Final[Mapping[str, Family]] = {
+    "listed": Listed(),
+    "sketch": Sketches(),
+    "bloom": Bloom(),
+    "ranges": Ranges(),
+    "mean": Means(),
+}
+
+
+def family_for(mechanism: AnyMechanism) -> Family:
+    """That of this mechanism."""
+    return FAMILIES[mechanism.FAMILY]

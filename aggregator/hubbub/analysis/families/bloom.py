@@ -1,0 +1,120 @@
+"""Strings through Bloom filters: decoded by least squares over all cohorts."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from hubbub.analysis.answer import Answer, Twins
+from hubbub.analysis.decode import decode
+from hubbub.analysis.families.checks import in_cohorts
+from hubbub.analysis.families.contract import (
+    BitSum,
+    Expected,
+    Figures,
+    Tier,
+)
+from hubbub.analysis.families.rows import rows
+from hubbub.analysis.families.strings import Strings
+from hubbub.analysis.hashed import bloom_places
+from hubbub.analysis.intervals import FALSE_DISCOVERY_RATE, Floats
+from hubbub.analysis.numbers import within
+from hubbub.mechanisms import Rappor, Totals
+
+__all__ = ["Bloom"]
+
+# Strings that stand for all where there are more candidates than a joint decode takes.
+_DECODED: Final = 256
+
+
+class Bloom(Strings):
+    """RAPPOR."""
+
+    def figures(
+        self,
+        mechanism: Rappor,
+        totals: Totals,
+        candidates: Sequence[str],
+        *,
+        shape: bool,
+    ) -> Figures:
+        """As decoded; a decode reads its noise off what it cannot explain."""
+        found = decode(mechanism, totals, candidates)
+        return Figures(found.estimates, found.stderrs, found.stderrs, np.zeros_like(found.stderrs))
+
+    def answer(
+        self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
+    ) -> Answer:
+        """A row for each candidate, and what is left for strings that are none.
+
+        It has no tiers, having no epsilon to scale. A decode's noise holds repeated lies already;
+        `misfit` is judged by them.
+        """
+        mechanism: Any
+        [(mechanism, totals)] = tiers
+        reports = totals.reports
+        found = decode(mechanism, totals, names, FALSE_DISCOVERY_RATE, confidence, repeats=repeats)
+        judged = found.estimates, found.stderrs, found.low, found.high, found.detected
+        return Answer(
+            "values",
+            reports,
+            confidence,
+            rows(names, reports, judged, found.fitted),
+            correlation=1.0,
+            others=found.others and within(*found.others, confidence, (0.0, reports)),
+            misfit=found.misfit and found.misfit[1],
+            repeats=repeats,
+            twins=tuple(Twins(tuple(names[i] for i in group)) for group in found.twins),
+        )
+
+    def sums(self, mechanism: Rappor, cells: Floats, totals: Totals) -> Iterator[BitSum]:
+        """How many bits of a cohort are 1."""
+        yield from in_cohorts(mechanism.layout, cells, mechanism.chain.channel, mechanism.hashes)
+
+    def weights(self, mechanism: Rappor, targets: Sequence[str]) -> tuple[Floats, float]:
+        """As the decoder reads a string: by how far its bits stand out from all the others.
+
+        So a fake report that leaves the others 0 is worth more than one that hides among honest
+        ones. Within a tenth of what decodes measurably do, since they weigh cohorts and share bits.
+        """
+        layout, channel = mechanism.layout, mechanism.chain.channel
+        gap = float(channel.p - channel.q)
+        weights = np.zeros(layout.size)
+        for target in targets:
+            for cohort, bits in enumerate(mechanism.positions(target)):
+                for bit in bits:
+                    weights[layout.cell(cohort, bit)] += 1 / gap / len(bits)
+        return weights, 0.0
+
+    def expected(
+        self, mechanism: Rappor, values: Sequence[object], shares: Floats, reports: float
+    ) -> Expected:
+        """The decoder's least squares with every candidate a column, on the noise there will be.
+
+        Of a bit's count: the coins, and which of its strings' reports fell into the cohort.
+        """
+        cohorts, bits, channel = mechanism.cohorts, mechanism.bits, mechanism.chain.channel
+        # Of more strings than its bits can tell apart, a decoder fits those that stand out.
+        many = max(1, min(_DECODED, cohorts * bits // 4))
+        strings = [str(value) for value in values[:many]]
+        places = bloom_places(mechanism, strings)
+        own = np.zeros(cohorts * bits + 1)
+        np.add.at(own, places, (shares[: len(strings), None] / cohorts))
+        rows = np.zeros((cohorts * bits + 1, len(strings) + 1))
+        np.put_along_axis(rows.T[:-1], places.astype(np.int64), 1 / cohorts, axis=1)
+        rows[:, -1] = (1 - (1 - 1 / bits) ** mechanism.hashes) / cohorts
+        inverse = (np.linalg.pinv(rows.T @ rows) @ rows[:-1].T)[:-1]
+        held, other = channel.variance(1, 1), channel.variance(0, 1)
+        coins = (inverse**2) @ (own[:-1] * held + (1 / cohorts - own[:-1]) * other)
+        # A string's reports fall into cohorts at random. How many there are of it is fixed, and so
+        # is, to who decodes, how many reports a cohort has: what is uneven beyond that is noise.
+        padded = np.column_stack([inverse, np.zeros(len(inverse))])
+        split = np.zeros(len(strings))
+        for string, share in zip(places.reshape(len(strings), cohorts, -1), shares, strict=False):
+            split += share * padded[:, string].sum(axis=2).var(axis=1)
+        whole = inverse.reshape(len(strings), cohorts, bits) * own[:-1].reshape(cohorts, bits)
+        split -= (cohorts * whole.sum(axis=2)).var(axis=1)
+        errors = np.sqrt((coins + split) / reports)
+        beyond = np.full(len(shares) - len(strings), float(errors.mean()))
+        every = np.concatenate([errors, beyond])
+        return Expected(every, every)

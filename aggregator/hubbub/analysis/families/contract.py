@@ -1,0 +1,187 @@
+"""The contract of a family: all that is asked of a mechanism once its reports are added up.
+
+Mechanisms of one family answer alike: of the values listed, of strings through a sketch or through
+Bloom filters, of the parts of a range, or a mean. A family says how, in its own file.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+
+from hubbub.analysis.answer import Answer
+from hubbub.analysis.intervals import Floats, Tail
+from hubbub.mechanisms import AnyMechanism, Totals
+
+__all__ = [
+    "BitSum",
+    "Expected",
+    "Family",
+    "Figures",
+    "MetricKind",
+    "Statistic",
+    "Tier",
+    "risen",
+]
+
+MetricKind = Literal["values", "strings", "ranges", "mean"]
+
+Tier = tuple[AnyMechanism, Totals]
+"""People who report at one epsilon: a mechanism with its totals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of each value, in reports: estimate, its standard error, and that if nobody held the value.
+
+    absent: a value is judged by these. growth: how much variance a report adds to its own value's
+        estimate. tail: of what nobody holds, where the normal law does not do.
+    smooth: a likelier shape, where there is one.
+    place: of numbers, the sum of their places, 0 at low and 1 at high, and its standard error.
+    """
+
+    estimates: Floats
+    stderrs: Floats
+    absent: Floats
+    growth: Floats
+    tail: Tail | None = None
+    smooth: Floats | None = None
+    place: tuple[float, float] | None = None
+
+
+def risen(estimates: Floats, stderrs: Floats, absent: Floats, reports: int) -> Floats:
+    """The growth that makes a held value's standard error what it is."""
+    held = np.clip(estimates, 0.0, reports)
+    more = stderrs**2 - absent**2
+    return np.divide(more, held, out=np.zeros_like(more), where=held > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class BitSum:
+    """A sum of bits: how far it is off, its largest variance, and of how many sums it is the worst.
+
+    A bit is within 1 of its mean, whatever that is.
+    """
+
+    what: str
+    off: float
+    variance: float
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Standard errors as shares of all reports: per value, and of a value that nobody holds.
+
+    Of a mean, as shares of its range, where they are largest.
+    """
+
+    stderrs: Floats
+    absent: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """Whole numbers that a release adds noise to, and how they become estimates.
+
+    l1, l2: how one report changes them at most: the sum of all changes, and the root of the sum of
+        their squares. unit, base: estimates are the numbers times a unit (or a matrix), and a base.
+    """
+
+    whole: Floats
+    l1: int
+    l2: float
+    unit: float | Floats
+    base: float
+
+
+class Family(Protocol):
+    """How mechanisms of one family answer. `mechanism` is always one of the family's."""
+
+    KIND: ClassVar[MetricKind]
+    """What its answers are of."""
+
+    def figures(
+        self,
+        mechanism: Any,
+        totals: Totals,
+        candidates: Sequence[str],
+        *,
+        shape: bool,
+    ) -> Figures:
+        """What totals say of every value, before anything is judged.
+
+        shape: whether the smooth shape is wanted, which takes longest.
+
+        Raises:
+            BatchTooSmall: not a single report.
+            ShapeMismatch: totals of another shape than the mechanism's.
+        """
+        ...
+
+    def answer(
+        self,
+        tiers: Sequence[Tier],
+        names: Sequence[str],
+        confidence: float,
+        repeats: int,
+    ) -> Answer:
+        """Estimates of everything in `names`, which a family that has its own leaves alone.
+
+        repeats: how many of the reports one device may have made.
+        """
+        ...
+
+    def ends(self, mechanism: Any) -> tuple[float, float] | None:
+        """Between which ends its numbers lie; None where no numbers are asked for."""
+        ...
+
+    def correlation(self, mechanism: Any) -> float:
+        """The most that two estimates can vary against each other, in [0, 1], as a correlation.
+
+        The difference of two estimates with standard errors s and t then has a variance of at most
+        s^2 + t^2 + 2 c s t.
+        """
+        ...
+
+    def sums(self, mechanism: Any, cells: Floats, totals: Totals) -> Iterator[BitSum]:
+        """Sums whose mean is known whatever people hold: how far each is off."""
+        ...
+
+    def weights(self, mechanism: Any, targets: Sequence[Any]) -> tuple[Floats, float]:
+        """What each cell, and each report, adds to the targets' estimates together."""
+        ...
+
+    def expected(
+        self,
+        mechanism: Any,
+        values: Sequence[object],
+        shares: Floats,
+        reports: float,
+    ) -> Expected:
+        """The errors there will be, if shares[i] of so many reports hold values[i]."""
+        ...
+
+    def statistic(self, mechanism: Any, totals: Totals) -> Statistic:
+        """What a release adds noise to.
+
+        Raises:
+            BadParameter: it cannot be released.
+        """
+        ...
+
+    def local(self, mechanism: Any, noisy: Floats, reports: int) -> Floats | None:
+        """Of a release's estimates the reports' own variances, from its noisy numbers alone.
+
+        None where they follow from what one report adds; see `repeated.spreads`.
+        """
+        ...
+
+    def labels(self, mechanism: Any, values: Sequence[str] | None) -> Sequence[str]:
+        """What a release names its numbers.
+
+        Raises:
+            BadParameter: it cannot be released.
+        """
+        ...

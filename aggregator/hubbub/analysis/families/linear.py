@@ -1,0 +1,25 @@
+"""Linear estimates that have no short form: read off by a total of one cell after the other."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from hubbub.analysis.intervals import Floats
+from hubbub.mechanisms import AnyMechanism, Totals
+
+__all__ = ["cell_by_cell"]
+
+
+def cell_by_cell(
+    mechanism: AnyMechanism, estimate: Callable[[Totals], Floats], targets: Sequence[int]
+) -> tuple[Floats, float]:
+    """What each cell, and each report, adds to these estimates together."""
+    size = mechanism.layout.size
+    wanted = list(targets)
+    # One report each, so that no estimator meets totals of nobody.
+    bases = float(estimate(Totals([0] * size, 1))[wanted].sum())
+    columns = [
+        float(estimate(Totals([int(c == cell) for c in range(size)], 1))[wanted].sum())
+        for cell in range(size)
+    ]
+    return np.array(columns) - bases, bases

@@ -1,0 +1,147 @@
+"""Listed values: each has an estimate of its own, linear in the totals."""
+
+from collections.abc import Iterator, Sequence
+from math import sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hubbub.analysis.answer import Answer
+from hubbub.analysis.estimate import estimate
+from hubbub.analysis.families.checks import between
+from hubbub.analysis.families.contract import (
+    BitSum,
+    Expected,
+    Figures,
+    MetricKind,
+    Statistic,
+    Tier,
+)
+from hubbub.analysis.families.rows import columns, nearest, rows
+from hubbub.analysis.families.tiers import figures_of
+from hubbub.analysis.intervals import Floats
+from hubbub.analysis.supports import most_changes, supports
+from hubbub.analysis.tails import pure_tail
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import BitVector, OneHot, Totals
+from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
+from hubbub.mechanisms.long_grr import LongitudinalGrr
+from hubbub.mechanisms.rr import RandomizedResponse
+
+__all__ = ["Listed"]
+
+
+class Listed:
+    """Mechanisms over listed values: pure ones, with two chances."""
+
+    KIND: ClassVar[MetricKind] = "values"
+
+    def figures(
+        self,
+        mechanism: Any,
+        totals: Totals,
+        candidates: Sequence[str],
+        *,
+        shape: bool,
+    ) -> Figures:
+        """As the mechanism estimates; what an error grows by follows from its two chances."""
+        given, channel = estimate(mechanism, totals), mechanism.channel
+        stderrs = np.sqrt(np.array(given.variances))
+        absent = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports)))
+        growth = np.full_like(stderrs, channel.variance(1, 1) - channel.variance(0, 1))
+        tail = pure_tail(channel, totals.reports)
+        return Figures(np.array(given.values), stderrs, absent, growth, tail)
+
+    def answer(
+        self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
+    ) -> Answer:
+        """A row for each listed value."""
+        reports = sum(totals.reports for _, totals in tiers)
+        found = figures_of(self, tiers, (), repeats)
+        judged = columns(found, reports, confidence)
+        told = rows(names, reports, judged, nearest(judged, found.absent, reports))
+        against = max(self.correlation(mechanism) for mechanism, _ in tiers)
+        return Answer("values", reports, confidence, told, against, repeats=repeats)
+
+    def ends(self, mechanism: Any) -> None:
+        """No numbers."""
+
+    def correlation(self, mechanism: Any) -> float:
+        """Bits are drawn independently: 0. A report that names one value cannot name another.
+
+        Of a report from x, that it names i and that it names j have covariance -P(i) P(j), whose
+        correlation is largest where x is one of the two; over many reports no pair passes the
+        largest of one (Cauchy, Schwarz). Of anything else nothing is assumed: 1.
+        """
+        match mechanism:
+            case GeneralizedRandomizedResponse() | RandomizedResponse() | LongitudinalGrr():
+                p, q = mechanism.channel.p, mechanism.channel.q
+                return min(sqrt(p * q / ((1 - p) * (1 - q))), 1.0)
+            case _:
+                return 0.0 if isinstance(mechanism.layout, BitVector) else 1.0
+
+    def sums(self, mechanism: Any, cells: Floats, totals: Totals) -> Iterator[BitSum]:
+        """Each value is supported by q of all reports at least and by p at most.
+
+        Where every bit is drawn for itself, how many a report supports has a known mean, too.
+        """
+        channel, n, d = mechanism.channel, totals.reports, mechanism.categories
+        p, q = float(channel.p), float(channel.q)
+        if isinstance(mechanism.layout, BitVector):
+            expected = p + (d - 1) * q
+            yield BitSum(
+                f"reports support {cells.sum() / n:,.2f} values each, honest ones {expected:,.2f}",
+                abs(float(cells.sum()) - n * expected),
+                n * (p * (1 - p) + (d - 1) * q * (1 - q)),
+                times=2,
+            )
+        seen = np.array(estimate(mechanism, totals).values) * (p - q) + n * q
+        yield from between("value", seen, np.full_like(seen, n), channel)
+
+    def weights(self, mechanism: Any, targets: Sequence[int]) -> tuple[Floats, float]:
+        """By whether a payload supports each target."""
+        channel, layout = mechanism.channel, mechanism.layout
+        gap = float(channel.p - channel.q)
+        for target in targets:
+            mechanism.check(target)
+        weights = np.zeros(layout.size)
+        if isinstance(layout, OneHot):
+            for (
+                target
+            ) in targets:  # a report has one chance if it supports the target, else another
+                chances = [mechanism.likelihood(target, {cell: 1}) for cell in range(layout.size)]
+                most = max(chances)
+                weights += [float(chance == most) / gap for chance in chances]
+        else:
+            weights[list(targets)] = 1 / gap
+        return weights, -len(targets) * float(channel.q) / gap
+
+    def expected(
+        self,
+        mechanism: Any,
+        values: Sequence[object],
+        shares: Floats,
+        reports: float,
+    ) -> Expected:
+        """By the mechanism's own formula."""
+        held = mechanism.variance(1.0, 1) / reports
+        other = mechanism.variance(0.0, 1) / reports
+        return Expected(
+            np.sqrt(shares * held + (1 - shares) * other), np.full_like(shares, sqrt(other))
+        )
+
+    def statistic(self, mechanism: Any, totals: Totals) -> Statistic:
+        """How many reports support each value."""
+        gap = float(mechanism.channel.p - mechanism.channel.q)
+        base = -totals.reports * float(mechanism.channel.q) / gap
+        change = most_changes(mechanism)
+        return Statistic(supports(mechanism, totals), change, sqrt(change), 1 / gap, base)
+
+    def local(self, mechanism: Any, noisy: Floats, reports: int) -> None:
+        """By what one report adds."""
+
+    def labels(self, mechanism: Any, values: Sequence[str] | None) -> Sequence[str]:
+        """The values themselves."""
+        if values is None:
+            raise BadParameter(f"{mechanism.NAME} answers listed values, and there are none")
+        return values

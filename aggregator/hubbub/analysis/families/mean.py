@@ -1,0 +1,132 @@
+"""The mean of numbers alone."""
+
+from collections.abc import Iterator, Sequence
+from math import sqrt
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from hubbub.analysis.answer import Answer, ValueAnswer
+from hubbub.analysis.families.checks import between
+from hubbub.analysis.families.contract import (
+    BitSum,
+    Expected,
+    Figures,
+    MetricKind,
+    Statistic,
+    Tier,
+)
+from hubbub.analysis.families.linear import cell_by_cell
+from hubbub.analysis.families.tiers import figures_of
+from hubbub.analysis.intervals import Floats
+from hubbub.analysis.numbers import mean_of
+from hubbub.mechanisms import Totals
+from hubbub.mechanisms.mean_one_bit import OneBitMean
+from hubbub.mechanisms.mean_piecewise import PiecewiseMean
+from hubbub.mechanisms.pure import Pure
+
+__all__ = ["Means"]
+
+Meaning = OneBitMean | PiecewiseMean
+
+# Of a range, where the error may be largest.
+_PLACES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+class Means:
+    """Mechanisms that answer a mean, and nothing else."""
+
+    KIND: ClassVar[MetricKind] = "mean"
+
+    def figures(
+        self,
+        mechanism: Meaning,
+        totals: Totals,
+        candidates: Sequence[str],
+        *,
+        shape: bool,
+    ) -> Figures:
+        """The sum of the numbers' places: one figure."""
+        given = mechanism.estimate(totals)
+        estimates, stderrs = np.array(given.values), np.sqrt(np.array(given.variances))
+        # Nobody lacks a mean: tiers are weighted by the middle's error.
+        middle = np.full_like(stderrs, sqrt(mechanism.variance(totals.reports / 2, totals.reports)))
+        return Figures(
+            estimates,
+            stderrs,
+            middle,
+            np.zeros_like(stderrs),
+            place=(float(estimates[0]), float(stderrs[0])),
+        )
+
+    def answer(
+        self,
+        tiers: Sequence[Tier],
+        names: Sequence[str],
+        confidence: float,
+        repeats: int,
+    ) -> Answer:
+        """One row, in the metric's own unit."""
+        mechanism: Any = tiers[0][0]
+        reports, ends = sum(totals.reports for _, totals in tiers), self.ends(mechanism)
+        found = figures_of(self, tiers, (), repeats)
+        place = float(found.estimates[0]), float(found.stderrs[0])
+        mean = mean_of(place, ends, reports, confidence)
+        parts = (mean.estimate, mean.stderr, mean.low, mean.high)
+        row = ValueAnswer("mean", *parts, share=None, rank=None, detected=None)
+        return Answer("mean", reports, confidence, (row,), 0.0, span=ends, repeats=repeats)
+
+    def ends(self, mechanism: Meaning) -> tuple[float, float]:
+        """Of the range."""
+        return mechanism.low, mechanism.high
+
+    def correlation(self, mechanism: Meaning) -> float:
+        """There is one estimate."""
+        return 0.0
+
+    def sums(self, mechanism: Meaning, cells: Floats, totals: Totals) -> Iterator[BitSum]:
+        """Each answer, or each place."""
+        everybody = np.full_like(cells, totals.reports)
+        if isinstance(mechanism, PiecewiseMean):
+            pure = Pure(mechanism.window.near, mechanism.window.far)
+            yield from between("place", cells, everybody, pure)
+            return
+        pure = Pure(mechanism.keep.exact, mechanism.keep.complement.exact)
+        yield from between("answer", cells, everybody, pure)
+
+    def weights(self, mechanism: Meaning, targets: Sequence[int]) -> tuple[Floats, float]:
+        """Of the one estimate."""
+        return cell_by_cell(
+            mechanism, lambda totals: np.array(mechanism.estimate(totals).values), targets
+        )
+
+    def expected(
+        self,
+        mechanism: Meaning,
+        values: Sequence[object],
+        shares: Floats,
+        reports: float,
+    ) -> Expected:
+        """Where they are largest."""
+        each = max(mechanism.variance(place * 1000, 1000) for place in _PLACES) / 1000
+        errors = np.array([sqrt(each / reports)])
+        return Expected(errors, errors)
+
+    def statistic(self, mechanism: Meaning, totals: Totals) -> Statistic:
+        """The sum of places; its estimate is linear in it."""
+        size = mechanism.layout.size
+        first, second = (
+            mechanism.estimate(Totals([int(c == at) for c in range(size)], 1)).values[0]
+            for at in (0, 1)
+        )
+        total = sum(at * number for at, number in enumerate(totals.cells))
+        whole = np.array([float(total)])
+        return Statistic(whole, size - 1, float(size - 1), second - first, first * totals.reports)
+
+    def local(self, mechanism: Meaning, noisy: Floats, reports: int) -> Floats:
+        """The most that it can be."""
+        return np.array([max(mechanism.variance(x * reports, reports) for x in (0, 0.5, 1))])
+
+    def labels(self, mechanism: Meaning, values: Sequence[str] | None) -> Sequence[str]:
+        """It has one."""
+        return ["mean"]

@@ -1,0 +1,192 @@
+"""Ranges: how many numbers fall in each part of a range, and the mean of all of them."""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from math import sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hubbub.analysis.answer import Answer
+from hubbub.analysis.distribution import least_stderrs, placed, smooth, spread, unbiased
+from hubbub.analysis.families.checks import between
+from hubbub.analysis.families.contract import (
+    BitSum,
+    Expected,
+    Figures,
+    MetricKind,
+    Statistic,
+    Tier,
+    risen,
+)
+from hubbub.analysis.families.linear import cell_by_cell
+from hubbub.analysis.families.rows import columns, nearest, rows
+from hubbub.analysis.families.tiers import figures_of
+from hubbub.analysis.intervals import Floats
+from hubbub.analysis.numbers import mean_of
+from hubbub.analysis.tails import pure_tail
+from hubbub.mechanisms import Totals
+from hubbub.mechanisms.buckets import BucketFlips
+from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.wave import SquareWave
+
+__all__ = ["Ranges"]
+
+Ranged = BucketFlips | SquareWave
+
+
+class Ranges:
+    """Square Wave, and answers about some of the parts."""
+
+    KIND: ClassVar[MetricKind] = "ranges"
+
+    def figures(
+        self,
+        mechanism: Ranged,
+        totals: Totals,
+        candidates: Sequence[str],
+        *,
+        shape: bool,
+    ) -> Figures:
+        """Per part, and of all the sum of their places."""
+        if isinstance(mechanism, SquareWave):
+            return _of_wave(mechanism, totals, shape=shape)
+        given = mechanism.estimate(totals)
+        estimates, stderrs = np.array(given.values), np.sqrt(np.array(given.variances))
+        # Given a report's number, its answers about two buckets do not vary together: the mean of
+        # one of them at least is 0.
+        middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
+        off = (middles - 0.5) * stderrs
+        whole = totals.reports / 2 + float((middles - 0.5) @ estimates)
+        flat = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports)))
+        growth = risen(estimates, stderrs, flat, totals.reports)
+        return Figures(estimates, stderrs, flat, growth, place=(whole, float(np.sqrt(off @ off))))
+
+    def answer(
+        self,
+        tiers: Sequence[Tier],
+        names: Sequence[str],
+        confidence: float,
+        repeats: int,
+    ) -> Answer:
+        """A row for each part, and the mean."""
+        mechanism: Any = tiers[0][0]
+        reports, ends = sum(totals.reports for _, totals in tiers), self.ends(mechanism)
+        found = figures_of(self, tiers, (), repeats)
+        judged = columns(found, reports, confidence)
+        picture = found.smooth
+        if picture is None:
+            picture = nearest(judged, found.absent, reports)
+        told = rows(self.labels(mechanism, None), reports, judged, picture)
+        mean = None if found.place is None else mean_of(found.place, ends, reports, confidence)
+        against = max(self.correlation(one) for one, _ in tiers)
+        return Answer(
+            "ranges", reports, confidence, told, against, mean, span=ends, repeats=repeats
+        )
+
+    def ends(self, mechanism: Ranged) -> tuple[float, float]:
+        """Of the whole range."""
+        edges = mechanism.edges()
+        return edges[0], edges[-1]
+
+    def correlation(self, mechanism: Any) -> float:
+        """Answers about two parts are drawn independently; of windows nothing is assumed."""
+        return 0.0 if isinstance(mechanism, BucketFlips) else 1.0
+
+    def sums(self, mechanism: Ranged, cells: Floats, totals: Totals) -> Iterator[BitSum]:
+        """Each place of the line, or each part among those who were asked about it."""
+        if isinstance(mechanism, SquareWave):
+            pure = Pure(mechanism.window.near, mechanism.window.far)
+            yield from between("place", cells, np.full_like(cells, totals.reports), pure)
+            return
+        asked = cells.reshape(-1, 2).sum(axis=1)
+        pure = Pure(mechanism.lie.complement.exact, mechanism.lie.exact)
+        yield from between("bucket", cells[1::2], asked, pure)
+
+    def weights(self, mechanism: Ranged, targets: Sequence[int]) -> tuple[Floats, float]:
+        """Of estimates that are linear but have no short form."""
+        return cell_by_cell(mechanism, lambda totals: _estimates(mechanism, totals), targets)
+
+    def expected(
+        self,
+        mechanism: Ranged,
+        values: Sequence[object],
+        shares: Floats,
+        reports: float,
+    ) -> Expected:
+        """Of windows through the least squares from places to parts."""
+        if isinstance(mechanism, SquareWave):
+            errors = _wave_errors(mechanism, shares, reports)
+            return Expected(errors, errors)
+        held = mechanism.variance(1.0, 1) / reports
+        other = mechanism.variance(0.0, 1) / reports
+        errors = np.sqrt(shares * held + (1 - shares) * other)
+        return Expected(errors, np.full_like(shares, sqrt(other)))
+
+    def statistic(self, mechanism: Ranged, totals: Totals) -> Statistic:
+        """The totals themselves."""
+        cells = np.array(totals.cells, dtype=np.float64)
+        change = 2 if isinstance(mechanism, SquareWave) else 2 * mechanism.sampled
+        return Statistic(cells, change, sqrt(change), _matrix(mechanism), 0.0)
+
+    def local(self, mechanism: Ranged, noisy: Floats, reports: int) -> Floats | None:
+        """Where totals say little of a part, no less than of an even distribution."""
+        if not isinstance(mechanism, SquareWave):
+            return None
+        each = reports // mechanism.layout.size + 1
+        even = Totals([each] * mechanism.layout.size, reports)
+        least = unbiased(mechanism, even)[1] ** 2
+        variances: Floats = np.maximum(spread(mechanism, noisy, reports), least)
+        return variances
+
+    def labels(self, mechanism: Ranged, values: Sequence[str] | None) -> Sequence[str]:
+        """[0, 10), [10, 20), ..., the last one with its end."""
+        edges = [f"{edge:.6g}" for edge in mechanism.edges()]
+        labels = [f"[{low}, {high})" for low, high in pairwise(edges)]
+        labels[-1] = labels[-1][:-1] + "]"
+        return labels
+
+
+def _of_wave(mechanism: SquareWave, totals: Totals, *, shape: bool) -> Figures:
+    estimates, stderrs = unbiased(mechanism, totals)
+    window = mechanism.channel
+    # As of its windows, which are pure: an empty one may hold a stray report.
+    wide = np.maximum(stderrs, least_stderrs(mechanism, totals))
+    growth = np.full_like(stderrs, window.variance(1, 1) - window.variance(0, 1))
+    return Figures(
+        estimates,
+        stderrs,
+        wide,
+        np.maximum(growth, 0.0),
+        pure_tail(window, totals.reports),
+        smooth(mechanism, totals) if shape else None,
+        placed(mechanism, totals),
+    )
+
+
+def _estimates(mechanism: Ranged, totals: Totals) -> Floats:
+    """The unbiased estimate of every part, in reports; linear in the totals."""
+    if isinstance(mechanism, SquareWave):
+        return unbiased(mechanism, totals)[0]
+    return np.array(mechanism.estimate(totals).values)
+
+
+def _wave_errors(mechanism: SquareWave, shares: Floats, reports: float) -> Floats:
+    many = 10**12
+    near, far = float(mechanism.window.near), float(mechanism.window.far)
+    padded = np.append(0.0, np.cumsum(np.append(shares, np.zeros(mechanism.window.width - 1))))
+    last = np.arange(1, mechanism.layout.size + 1)
+    covered = padded[last] - padded[np.maximum(last - mechanism.window.width, 0)]
+    cells = np.rint((far + (near - far) * covered) * many).astype(np.int64)
+    _, stderrs = unbiased(mechanism, Totals(cells.tolist(), many))
+    errors: Floats = stderrs / many * sqrt(many / reports)
+    return errors
+
+
+@lru_cache(maxsize=64)
+def _matrix(mechanism: Ranged) -> Floats:
+    """What a report in each cell adds to each part's estimate; shape (parts, cells)."""
+    size = mechanism.layout.size
+    ones = (Totals([int(c == cell) for c in range(size)], 1) for cell in range(size))
+    return np.array([_estimates(mechanism, one) for one in ones]).T

@@ -1,0 +1,50 @@
+"""Rows: from the figures of every value to what is told of it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hubbub.analysis.answer import ValueAnswer
+from hubbub.analysis.consistency import within_ends
+from hubbub.analysis.families.contract import Figures
+from hubbub.analysis.intervals import Floats, Mask, ranked
+
+__all__ = ["Columns", "columns", "nearest", "rows"]
+
+Columns = tuple[Floats, Floats, Floats, Floats, Mask]
+"""Estimates, standard errors, lows, highs, and what stands out."""
+
+
+def rows(
+    names: Sequence[str], reports: int, judged: Columns, consistent: Floats
+) -> tuple[ValueAnswer, ...]:
+    """A row for each, with its rank and its share."""
+    estimates = judged[0]
+    ranks = np.empty(len(estimates), dtype=np.int64)
+    ranks[np.argsort(-estimates, kind="stable")] = np.arange(1, len(estimates) + 1)
+    shares = estimates / max(reports, 1)
+    parts = (*judged[:4], shares, ranks, judged[4], consistent)
+    told = zip(names, *(part.tolist() for part in parts), strict=True)
+    return tuple(ValueAnswer(*row) for row in told)
+
+
+def columns(found: Figures, reports: int, confidence: float) -> Columns:
+    """What stands out, and how sure everything is, in a list that is read from the top."""
+    absent = np.maximum(found.absent, 1e-9)
+    told = ranked(found.estimates, absent, found.growth, reports, confidence, tail=found.tail)
+    return found.estimates, found.stderrs, *told
+
+
+def nearest(judged: Columns, absent: Floats, reports: int, *, others: bool = False) -> Floats:
+    """The histogram nearest to the estimates and inside their intervals.
+
+    `others`: what is left over is other strings'. All are as sure as what nobody holds: by its own
+    error a frequent value, less sure than rare ones of some mechanisms, would give up most.
+    """
+    estimates, _, low, high, _ = judged
+    variances = np.maximum(absent, 1e-9) ** 2
+    if others:
+        estimates = np.append(estimates, reports - estimates.sum())
+        variances = np.append(variances, variances.sum())
+        low, high = np.append(low, 0.0), np.append(high, float(reports))
+    return within_ends(estimates, variances, (low, high), reports)[: len(absent)]

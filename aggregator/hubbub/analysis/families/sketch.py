@@ -1,0 +1,106 @@
+"""Strings through a sketch: candidates share buckets, and a count is what is left of collisions."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from hubbub.analysis.answer import Answer
+from hubbub.analysis.families.checks import between, in_cohorts
+from hubbub.analysis.families.contract import (
+    BitSum,
+    Expected,
+    Figures,
+    Tier,
+    risen,
+)
+from hubbub.analysis.families.rows import columns, nearest, rows
+from hubbub.analysis.families.strings import Strings
+from hubbub.analysis.families.tiers import figures_of
+from hubbub.analysis.hashed import sketch_buckets
+from hubbub.analysis.intervals import Floats
+from hubbub.analysis.sketch import Sketch, count
+from hubbub.mechanisms import Totals
+from hubbub.mechanisms.cms import CountMeanSketch
+from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.walsh import negative
+
+__all__ = ["Sketches"]
+
+
+class Sketches(Strings):
+    """The count-mean sketches."""
+
+    def figures(
+        self,
+        mechanism: Sketch,
+        totals: Totals,
+        candidates: Sequence[str],
+        *,
+        shape: bool,
+    ) -> Figures:
+        """As they are counted; how far collisions go is their own law."""
+        estimates, stderrs, absent, tail = count(mechanism, totals, candidates)
+        growth = risen(estimates, stderrs, absent, totals.reports)
+        return Figures(estimates, stderrs, absent, growth, tail)
+
+    def answer(
+        self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
+    ) -> Answer:
+        """A row for each candidate."""
+        reports = sum(totals.reports for _, totals in tiers)
+        found = figures_of(self, tiers, names, repeats)
+        judged = columns(found, reports, confidence)
+        picture = nearest(judged, found.absent, reports, others=True)
+        told = rows(names, reports, judged, picture)
+        return Answer("values", reports, confidence, told, correlation=1.0, repeats=repeats)
+
+    def sums(self, mechanism: Sketch, cells: Floats, totals: Totals) -> Iterator[BitSum]:
+        """Of a Hadamard sketch each index; of the other one, how many bits of a function are 1."""
+        if isinstance(mechanism, CountMeanSketch):
+            yield from in_cohorts(mechanism.layout, cells, mechanism.channel, 1)
+            return
+        each = mechanism.hashes * mechanism.width
+        low, high = mechanism.keep.complement.exact / each, mechanism.keep.exact / each
+        yield from between("index", cells, np.full_like(cells, totals.reports), Pure(high, low))
+
+    def weights(self, mechanism: Sketch, targets: Sequence[str]) -> tuple[Floats, float]:
+        """By its bucket of every function."""
+        channel, width = mechanism.channel, mechanism.width
+        gap, q = float(channel.p - channel.q), float(channel.q)
+        # A string's count is (sum of its buckets - n / width) width / (width - 1).
+        spread = width / (width - 1)
+        weights = np.zeros(mechanism.layout.size)
+        for places in sketch_buckets(mechanism, targets):
+            for function, bucket in enumerate(places.tolist()):
+                if isinstance(mechanism, CountMeanSketch):
+                    weights[mechanism.layout.cell(function, bucket)] += spread / gap
+                    weights[mechanism.layout.cell(function, -1)] -= spread * q / gap
+                    continue
+                for entry in range(width):
+                    minus = negative(bucket, entry)
+                    for sent in range(2):
+                        cell = 2 * (function * width + entry) + sent
+                        weights[cell] += spread * ((minus == sent) - q) / gap
+        return weights, -len(targets) * spread / width
+
+    def expected(
+        self,
+        mechanism: Sketch,
+        values: Sequence[object],
+        shares: Floats,
+        reports: float,
+    ) -> Expected:
+        """Coins, and what the others' collisions add over the choice of hash functions."""
+        width, functions = mechanism.width, mechanism.hashes
+        held, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
+        spread, stretch = (1 - 1 / width) / width, width / (width - 1)
+
+        def error(own: Floats) -> Floats:
+            inside = own + (1 - own) / width
+            coins = (inside * held + (1 - inside) * other) / reports
+            squares = (shares**2).sum() - own**2
+            collisions = spread * (squares / functions + (1 - own) / reports)
+            answer: Floats = stretch * np.sqrt(coins + collisions)
+            return answer
+
+        return Expected(error(shares), error(np.zeros_like(shares)))

@@ -1,0 +1,34 @@
+"""Strings: what all families have in common that look for candidates."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NoReturn
+
+from hubbub.analysis.families.contract import MetricKind
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import Totals
+
+__all__ = ["Strings"]
+
+
+class Strings:
+    """Nobody listed them: they have no names but the candidates', no numbers and no releases."""
+
+    KIND: ClassVar[MetricKind] = "strings"
+
+    def ends(self, mechanism: Any) -> None:
+        """No numbers."""
+
+    def correlation(self, mechanism: Any) -> float:
+        """Nothing is assumed."""
+        return 1.0
+
+    def labels(self, mechanism: Any, values: Sequence[str] | None) -> NoReturn:
+        """They are not released."""
+        raise BadParameter("a metric over strings cannot be released: list what you count")
+
+    def statistic(self, mechanism: Any, totals: Totals) -> NoReturn:
+        """They are not released."""
+        raise BadParameter("a metric over strings cannot be released: list what you count")
+
+    def local(self, mechanism: Any, noisy: Any, reports: int) -> None:
+        """They are not released."""

@@ -1,0 +1,121 @@
+"""Tiers: one set of figures from people who report at several epsilons, and perhaps again."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+
+from hubbub.analysis.families.contract import Family, Figures, Tier
+from hubbub.analysis.intervals import Floats
+from hubbub.analysis.repeated import spreads
+from hubbub.mechanisms import Memoized
+
+__all__ = ["chosen_by", "figures_of", "tier_scales"]
+
+
+def figures_of(
+    family: Family,
+    tiers: Sequence[Tier],
+    candidates: Sequence[str] = (),
+    repeats: int = 1,
+    *,
+    shape: bool = True,
+) -> Figures:
+    """The figures of all tiers together; `candidates` of a family over strings.
+
+    Shares are weighted by inverse variance: the best there is if which epsilon a person chose has
+    nothing to do with the value; otherwise the answer leans to those who chose the larger one.
+    repeats: how many of the reports one device may have made. With a permanent response they share
+        their lies, so that n of them err as one does: at most sqrt(n) times the error of n fresh
+        ones. The errors are widened by that, where part of a lie is fresh by less; see repeated.py.
+    shape: whether the smooth shape is wanted, which takes longest.
+
+    Raises:
+        BatchTooSmall: not a single report.
+        ShapeMismatch: totals of another shape than the mechanism's.
+    """
+    own = [
+        _widened(tier, family.figures(*tier, candidates, shape=shape), repeats) for tier in tiers
+    ]
+    return _merged(own, [totals.reports for _, totals in tiers])
+
+
+def _widened(tier: Tier, found: Figures, repeats: int) -> Figures:
+    mechanism, totals = tier
+    if repeats == 1 or not isinstance(mechanism, Memoized):
+        return found
+    if mechanism.FAMILY == "listed":
+        held, other = spreads(mechanism, repeats)
+        inside = np.clip(found.estimates, 0.0, totals.reports)
+        return replace(
+            found,
+            stderrs=np.sqrt(inside * held + (totals.reports - inside) * other),
+            absent=np.full_like(found.absent, sqrt(totals.reports * other)),
+            growth=np.full_like(found.growth, held - other),
+            tail=None,
+        )
+    wider = sqrt(repeats)
+    place = found.place and (found.place[0], wider * found.place[1])
+    return replace(
+        found,
+        stderrs=wider * found.stderrs,
+        absent=wider * found.absent,
+        growth=repeats * found.growth,
+        tail=None,
+        place=place,
+    )
+
+
+def _merged(parts: Sequence[Figures], reports: Sequence[int]) -> Figures:
+    """One set of figures for all reports, from tiers with so many each, by inverse variance.
+
+    The errors are the coins' and, of what somebody holds, that of who chose which tier.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    # A weight that does not look at the estimates pulls them nowhere.
+    scales = tier_scales([(tier.absent**2).mean() for tier in parts], reports)
+    estimates = scales @ np.array([tier.estimates for tier in parts])
+    coins = scales**2 @ np.array([tier.stderrs for tier in parts]) ** 2
+    shapes = [tier.smooth for tier in parts if tier.smooth is not None]
+    places = np.array([tier.place for tier in parts if tier.place is not None])
+    place = None
+    if len(places):
+        whole, noise = scales @ places[:, 0], scales**2 @ places[:, 1] ** 2
+        place = float(whole), float(np.sqrt(noise + chosen_by(scales, reports, whole)))
+    stderrs = np.sqrt(coins + chosen_by(scales, reports, estimates))
+    absent = np.sqrt(scales**2 @ np.array([tier.absent for tier in parts]) ** 2)
+    numbers = np.array(reports, dtype=np.float64)
+    growth = (scales**2 * numbers) @ np.array([tier.growth for tier in parts])
+    shares = np.clip(estimates / max(numbers.sum(), 1.0), 0.0, 1.0)
+    growth += (1 - shares) * (numbers @ (scales - 1) ** 2)
+    growth /= max(numbers.sum(), 1.0)
+    shape = scales @ np.array(shapes) if shapes else None
+    return Figures(estimates, stderrs, absent, growth, smooth=shape, place=place)
+
+
+def tier_scales(variances: Sequence[float], reports: Sequence[int]) -> Floats:
+    """By how much each tier's estimates count for more than its own reports, by inverse variance.
+
+    variances: of an estimate from a tier's reports alone, in reports squared.
+    """
+    numbers = np.array(reports, dtype=np.float64)
+    precise = numbers**2 / np.array(variances)
+    scales: Floats = precise / precise.sum() * numbers.sum() / numbers
+    return scales
+
+
+def chosen_by(
+    scales: Floats, reports: Sequence[int], estimates: "Floats | np.float64"
+) -> "Floats | np.float64":
+    """The variance that tiers add: a tier whose scale is not 1 stands in for people of others.
+
+    Which people are in a tier is chance, though its coins are counted: of n reports with scale c,
+    of a value with share s, it moves the estimate by the variance s (1 - s) n (c - 1)^2 (sampling
+    without replacement, from all who reported). Of numbers on [0, 1] with mean s that is the most.
+    """
+    numbers = np.array(reports, dtype=np.float64)
+    shares = np.clip(estimates / max(numbers.sum(), 1.0), 0.0, 1.0)
+    variance: Floats | np.float64 = shares * (1 - shares) * (numbers @ (scales - 1) ** 2)
+    return variance

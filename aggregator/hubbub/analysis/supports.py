@@ -1,0 +1,48 @@
+"""Supports: of listed values, how many reports support each; and what one report can change."""
+
+from typing import Any
+
+import numpy as np
+
+from hubbub.analysis.estimate import estimate
+from hubbub.analysis.intervals import Floats
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import BitVector, OneHot, Subset, Totals
+from hubbub.mechanisms.geometry import Incidence
+from hubbub.mechanisms.walsh import WalshHadamard
+
+__all__ = ["most_changes", "supports"]
+
+
+def supports(mechanism: Any, totals: Totals) -> Floats:  # noqa: ANN401 with a channel
+    """How many reports support each value: whole numbers."""
+    found = estimate(mechanism, totals)
+    p, q = mechanism.channel.p, mechanism.channel.q
+    whole: Floats = np.rint(np.array(found.values) * float(p - q) + float(totals.reports * q))
+    return whole
+
+
+def most_changes(mechanism: Any) -> int:  # noqa: ANN401 with a channel
+    """Of how many values two payloads can differ in whether they support them."""
+    values: int = mechanism.categories
+    layout = mechanism.layout
+    match getattr(mechanism, "transform", None):
+        case WalshHadamard():
+            most: int = layout.size // 2  # two columns of a Hadamard matrix
+        case Incidence() as space:
+            most = 2 * (space.on_one - space.on_two)
+        case _:
+            most = _apart(layout)
+    return min(values, most)
+
+
+def _apart(layout: OneHot | Subset | BitVector) -> int:
+    """In how many cells two payloads can differ, of those that have one for each value."""
+    match layout:
+        case OneHot():
+            return 2
+        case Subset():
+            return 2 * min(layout.ones, layout.size - layout.ones)
+        case BitVector():
+            return layout.size
+    raise BadParameter(f"totals of {type(layout).__name__} cannot be released")
