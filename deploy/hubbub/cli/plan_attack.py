@@ -89,7 +89,7 @@ def _held(metric: Metric, targets: Sequence[Any]) -> float:
     match metric.randomizer.VALUES:
         case "strings":
             return 0.0
-        case "numbers" if mechanism.FAMILY == "mean":
+        case "numbers" if metric.randomizer.FAMILY == "mean":
             return 0.5
         case _:
             return len(targets) / len(metric.randomizer.row(_some(metric)[0]))
