@@ -74,3 +74,13 @@ def test_the_desktop_app_shows_lessens_stops_and_starts(tmp_path: Path) -> None:
     assert [line for line in done.stdout.splitlines() if line.startswith("done: ")] == [
         f"done: {choice}" for choice in choices
     ]
+
+
+def test_the_whole_protocol_as_one_function_answers_near_the_truth() -> None:
+    """2,000 people; each of three values within 6 standard errors: a false alarm in 1e8."""
+    module = _load("protocol")
+    held = ["light"] * 1200 + ["dark"] * 600 + ["system"] * 200
+    found = module.protocol(held, module.THEMES, 2.0)
+    assert found.reports == 2000
+    for one, true in zip(found.values, (1200, 600, 200), strict=True):
+        assert abs(one.estimate - true) <= 6 * one.stderr
