@@ -42,6 +42,10 @@ class Bloom(Strings):
         found = decode(mechanism, totals, candidates)
         return Figures(found.estimates, found.stderrs, found.stderrs, np.zeros_like(found.stderrs))
 
+    def repeated(self, mechanism: Rappor, found: Figures, reports: int, repeats: int) -> Figures:
+        """As they are: what a decode cannot explain holds repeated lies already."""
+        return found
+
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:

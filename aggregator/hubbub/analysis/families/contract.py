@@ -5,7 +5,8 @@ Bloom filters, of the parts of a range, or a mean. A family says how, in its own
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = [
     "Statistic",
     "Tier",
     "risen",
+    "wider",
 ]
 
 MetricKind = Literal["values", "strings", "ranges", "mean"]
@@ -48,6 +50,22 @@ class Figures:
     tail: Tail | None = None
     smooth: Floats | None = None
     place: tuple[float, float] | None = None
+
+
+def wider(found: Figures, repeats: int) -> Figures:
+    """Where reports of one device share all of their lies, and n of them err as one does.
+
+    That is at most sqrt(n) times the error of n fresh ones.
+    """
+    more = sqrt(repeats)
+    return replace(
+        found,
+        stderrs=more * found.stderrs,
+        absent=more * found.absent,
+        growth=repeats * found.growth,
+        tail=None,
+        place=found.place and (found.place[0], more * found.place[1]),
+    )
 
 
 def risen(estimates: Floats, stderrs: Floats, absent: Floats, reports: int) -> Floats:
@@ -118,6 +136,10 @@ class Family(Protocol):
             BatchTooSmall: not a single report.
             ShapeMismatch: totals of another shape than the mechanism's.
         """
+        ...
+
+    def repeated(self, mechanism: Any, found: Figures, reports: int, repeats: int) -> Figures:
+        """The figures where one device may have made so many of the reports, lying for life."""
         ...
 
     def answer(

@@ -1,6 +1,7 @@
 """Listed values: each has an estimate of its own, linear in the totals."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import sqrt
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from hubbub.analysis.families.contract import (
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.intervals import Floats
+from hubbub.analysis.repeated import spreads
 from hubbub.analysis.supports import most_changes, supports
 from hubbub.analysis.tails import pure_tail
 from hubbub.errors import BadParameter
@@ -51,6 +53,18 @@ class Listed:
         growth = np.full_like(stderrs, channel.variance(1, 1) - channel.variance(0, 1))
         tail = pure_tail(channel, totals.reports)
         return Figures(np.array(given.values), stderrs, absent, growth, tail)
+
+    def repeated(self, mechanism: Any, found: Figures, reports: int, repeats: int) -> Figures:
+        """The permanent part of a lie counts as often as it is repeated, the fresh part once."""
+        held, other = spreads(mechanism, repeats)
+        inside = np.clip(found.estimates, 0.0, reports)
+        return replace(
+            found,
+            stderrs=np.sqrt(inside * held + (reports - inside) * other),
+            absent=np.full_like(found.absent, sqrt(reports * other)),
+            growth=np.full_like(found.growth, held - other),
+            tail=None,
+        )
 
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int

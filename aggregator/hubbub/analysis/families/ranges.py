@@ -19,6 +19,7 @@ from hubbub.analysis.families.contract import (
     Statistic,
     Tier,
     risen,
+    wider,
 )
 from hubbub.analysis.families.linear import cell_by_cell
 from hubbub.analysis.families.rows import columns, nearest, rows
@@ -62,6 +63,10 @@ class Ranges:
         flat = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports)))
         growth = risen(estimates, stderrs, flat, totals.reports)
         return Figures(estimates, stderrs, flat, growth, place=(whole, float(np.sqrt(off @ off))))
+
+    def repeated(self, mechanism: Any, found: Figures, reports: int, repeats: int) -> Figures:
+        """Nothing of a lie is taken for fresh."""
+        return wider(found, repeats)
 
     def answer(
         self,

@@ -1,14 +1,11 @@
 """Tiers: one set of figures from people who report at several epsilons, and perhaps again."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from math import sqrt
 
 import numpy as np
 
 from hubbub.analysis.families.contract import Family, Figures, Tier
 from hubbub.analysis.intervals import Floats
-from hubbub.analysis.repeated import spreads
 from hubbub.mechanisms import Memoized
 
 __all__ = ["chosen_by", "figures_of", "tier_scales"]
@@ -26,9 +23,8 @@ def figures_of(
 
     Shares are weighted by inverse variance: the best there is if which epsilon a person chose has
     nothing to do with the value; otherwise the answer leans to those who chose the larger one.
-    repeats: how many of the reports one device may have made. With a permanent response they share
-        their lies, so that n of them err as one does: at most sqrt(n) times the error of n fresh
-        ones. The errors are widened by that, where part of a lie is fresh by less; see repeated.py.
+    repeats: how many of the reports one device may have made; with a permanent response they share
+        their lies.
     shape: whether the smooth shape is wanted, which takes longest.
 
     Raises:
@@ -36,35 +32,17 @@ def figures_of(
         ShapeMismatch: totals of another shape than the mechanism's.
     """
     own = [
-        _widened(tier, family.figures(*tier, candidates, shape=shape), repeats) for tier in tiers
+        _repeated(family, tier, family.figures(*tier, candidates, shape=shape), repeats)
+        for tier in tiers
     ]
     return _merged(own, [totals.reports for _, totals in tiers])
 
 
-def _widened(tier: Tier, found: Figures, repeats: int) -> Figures:
+def _repeated(family: Family, tier: Tier, found: Figures, repeats: int) -> Figures:
     mechanism, totals = tier
     if repeats == 1 or not isinstance(mechanism, Memoized):
         return found
-    if mechanism.FAMILY == "listed":
-        held, other = spreads(mechanism, repeats)
-        inside = np.clip(found.estimates, 0.0, totals.reports)
-        return replace(
-            found,
-            stderrs=np.sqrt(inside * held + (totals.reports - inside) * other),
-            absent=np.full_like(found.absent, sqrt(totals.reports * other)),
-            growth=np.full_like(found.growth, held - other),
-            tail=None,
-        )
-    wider = sqrt(repeats)
-    place = found.place and (found.place[0], wider * found.place[1])
-    return replace(
-        found,
-        stderrs=wider * found.stderrs,
-        absent=wider * found.absent,
-        growth=repeats * found.growth,
-        tail=None,
-        place=place,
-    )
+    return family.repeated(mechanism, found, totals.reports, repeats)
 
 
 def _merged(parts: Sequence[Figures], reports: Sequence[int]) -> Figures:
