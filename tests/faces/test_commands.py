@@ -93,6 +93,20 @@ def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]
     assert "\x1b[2J" not in said
 
 
+def test_where_the_shuffler_tells_nothing_the_law_is_said_to_be_unknown(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--query", home.query]
+    assert main(["status", *where]) == 1
+    said = capsys.readouterr().out
+    assert re.search(r"all +\? +\? +\? +[\d,]+ +0 +0 +\? +\?", said)
+    assert "start the aggregator with --shuffler-status" in said
+    assert main(["status", *where, "--format", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["acknowledged"], told["balanced"]) == (None, None)
+    assert told["counted"] == sum(line["counted"] for line in told["windows"]) > 0
+
+
 def test_a_value_may_be_called_mean(home: House, capsys: pytest.CaptureFixture[str]) -> None:
     """It is followed as a share, and not taken for the mean of numbers, nor for another value."""
     where = ["--query", home.query, "--epochs", "all", "--value", "mean"]
