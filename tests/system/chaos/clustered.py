@@ -49,7 +49,6 @@ class ClusteredHouse(House):
         for number, part in enumerate(self._of_kind("shuffler")):
             self.parts.remove(part)
             part.child.stop()
-            self._status.pop(0)
             # The line that devices know leads to the new one.
             front = self.fronts[number]
             line = next(line for line in self.lines if line.address == front)
