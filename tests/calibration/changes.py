@@ -35,14 +35,15 @@ def _changed(
     mechanism: AnyMechanism,
     before: Sequence[float],
     after: Sequence[float],
-    reports: int,
+    reports: int | tuple[int, int],
     chance: np.random.Generator,
 ) -> Iterator[Counted]:
     """Two populations' shares, and who happens to report of them."""
+    sizes = (reports, reports) if isinstance(reports, int) else reports
     names = [str(value) for value in range(len(before))]
     answers, points = [], []
-    for population in (before, after):
-        held = chance.multinomial(reports, population).tolist()
+    for population, size in zip((before, after), sizes, strict=True):
+        held = chance.multinomial(size, population).tolist()
         tiers = [(mechanism, draw(mechanism, range(len(held)), held, chance))]
         answers.append(answer_tiers(tiers, names))
         [point] = shares(tiers, [1])
@@ -58,6 +59,12 @@ def _changed(
     if not true.any():
         yield SMALL_P, found[1].p_value < 0.05, 1
         yield ANY, bool(marked), 1
+
+
+def _zipf(size: int) -> list[float]:
+    weights = 1 / np.arange(1, size + 1)
+    shares: list[float] = (weights / weights.sum()).tolist()
+    return shares
 
 
 def _picked(mechanism: AnyMechanism, each: int, chance: np.random.Generator) -> Iterator[Counted]:
@@ -132,6 +139,27 @@ SETTINGS: Sequence[Setting] = [
             ("unary.oue", 4.0, 32, False),
             ("hadamard", 2.0, 16, False),
         )
+    ),
+    *(
+        Setting(
+            f"{name} {epsilon:g}, {size:,} values, Zipf, {old:,} reports and {new:,}",
+            60,
+            partial(_changed, built(name, epsilon, size), _zipf(size), _zipf(size), (old, new)),
+        )
+        for name, epsilon, size, old, new in (
+            ("unary.oue", 8.0, 500, 10_000, 1000),
+            ("unary.oue", 8.0, 500, 100, 1000),
+            ("grr", 6.0, 200, 10_000, 500),
+            ("unary.oue", 0.5, 20, 100, 100_000),
+        )
+    ),
+    *(
+        Setting(
+            f"rr 8, {share:.1%} and {reports} reports",
+            200,
+            partial(_changed, built("rr", 8.0, 2), [1 - share, share], [1 - share, share], reports),
+        )
+        for share, reports in ((0.995, 200), (0.99, 100))
     ),
     *(
         Setting(

@@ -6,8 +6,9 @@ from functools import partial
 import numpy as np
 
 from hubbub.analysis import Answer, ValueAnswer, answer_tiers, plausibility, top
-from hubbub.mechanisms import AnyMechanism, build
+from hubbub.mechanisms import AnyMechanism, Totals, build
 from hubbub.privacy.draws import draw
+from hubbub.privacy.repeats import draw_epochs
 from tests.calibration.shapes import Shape, built, equal, sure, two_levels, zipf
 from tests.calibration.statement import Counted, Setting, Statement, mistake
 
@@ -63,6 +64,9 @@ LISTS: Sequence[tuple[str, float, int, int, Shape, str]] = [
     ("unary.sue", 3.0, 500, 5000, sure(40), "40 sure"),
     ("grr", 3.0, 64, 1_000_000, zipf, "Zipf"),
     ("unary.oue", 1.0, 1000, 1000, sure(1), "1 sure"),
+    ("grr", 8.0, 10, 77, zipf, "Zipf"),
+    ("grr", 6.0, 4, 100, zipf, "Zipf"),
+    ("grr", 5.0, 8, 25, zipf, "Zipf"),
 ]
 
 
@@ -149,11 +153,33 @@ def _peaks(
     yield from flags(answer_tiers([(mechanism, totals)], None).values, held)
 
 
+def _one_part(
+    mechanism: AnyMechanism, reports: int, chance: np.random.Generator
+) -> Iterator[Counted]:
+    """All numbers in the last of sixteen parts."""
+    totals = draw(mechanism, [15.5], [reports], chance)
+    values = answer_tiers([(mechanism, totals)], None).values
+    yield from flags(values, [0] * 15 + [reports])
+
+
+def _again(
+    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+) -> Iterator[Counted]:
+    """The same devices thirty times."""
+    epochs = list(draw_epochs(mechanism, range(len(held)), held, 30, chance))
+    cells = np.sum([one.cells for one in epochs], axis=0).tolist()
+    totals, names = Totals(cells, 30 * sum(held)), [str(value) for value in range(len(held))]
+    values = answer_tiers([(mechanism, totals)], names, repeats=30).values
+    yield from judged(values, [30 * one for one in held])
+
+
 def _two_peaks(reports: int) -> list[int]:
     held = [0] * 16
     held[3], held[10] = reports // 2, reports - reports // 2
     return held
 
+
+LASTING = build("long.unary", epsilon=4.0, permanent_epsilon=8.0, categories=100)
 
 SETTINGS: Sequence[Setting] = [
     *(
@@ -193,6 +219,25 @@ SETTINGS: Sequence[Setting] = [
             ("unary.oue", [3000, 3000, 2990, 2980, 1000, 0]),
         )
         for made in (built(name, 1.0, 6),)
+    ),
+    *(
+        Setting(
+            f"buckets 8, 16 ranges, {reports:,} reports in one",
+            60,
+            partial(
+                _one_part,
+                build("buckets", epsilon=8.0, low=0.0, high=16.0, buckets=16, sampled=3),
+                reports,
+            ),
+        )
+        for reports in (100, 1000)
+    ),
+    *(
+        Setting(f"{name} 4/8, 100 values, {told}, 30 epochs", 60, partial(_again, made, held))
+        for name, told, made, held in (
+            ("long.unary", "150 devices, Zipf", LASTING, zipf(100, 150)),
+            ("long.unary", "1,000 at one", LASTING, sure(1)(100, 1000)),
+        )
     ),
     *(
         Setting(

@@ -12,7 +12,7 @@ from hubbub.mechanisms import AnyMechanism, Totals, build
 from hubbub.privacy.draws import draw
 from hubbub.privacy.releases import release
 from tests.calibration.changes import ANY, DIFFERENCE, SMALL_P
-from tests.calibration.listed import ENDS
+from tests.calibration.listed import ENDS, judged
 from tests.calibration.shapes import built
 from tests.calibration.statement import Counted, Setting, Statement
 
@@ -105,7 +105,32 @@ LISTS = (
     ("unary.oue", 8.0, 0.5, 0.98, 0.01),
 )
 
+FEW = (
+    ("unary.oue", (8.0, 0.5), 0.9, [995] + [1] * 5 + [0] * 40),
+    ("unary.oue", (8.0, 0.5), 0.9, [9900, 100] + [0] * 40),
+    ("rr", (8.0, 1.0), 0.95, [980, 20]),
+    ("grr", (8.0, 0.2), 0.98, [300, 100, 100]),
+)
+
+
+def _few(
+    mechanisms: Sequence[AnyMechanism], held: list[int], smaller: float, chance: np.random.Generator
+) -> Iterator[Counted]:
+    """A small tier that says nearly all."""
+    parts = _split(mechanisms, range(len(held)), held, smaller, chance)
+    names = [str(value) for value in range(len(held))]
+    yield from judged(answer_tiers(parts, names).values, held)
+
+
 SETTINGS: Sequence[Setting] = [
+    *(
+        Setting(
+            f"{name} {large:g} and {small:g}, {smaller:.0%} at the smaller, {sum(held):,} people",
+            120,
+            partial(_few, [built(name, e, len(held)) for e in (large, small)], held, smaller),
+        )
+        for name, (large, small), smaller, held in FEW
+    ),
     *(
         Setting(
             f"{asked}{name} {large:g} and {small:g}, {smaller:.0%} at the smaller, "

@@ -212,10 +212,14 @@ def test_shares_of_a_trend_are_those_of_the_answer() -> None:
         assert value.share is not None
         others = value.share * (1 - value.share) / 1000  # who reported is chance as well
         assert one.stderr == pytest.approx(math.hypot(value.stderr / 1000, math.sqrt(others)))
-        for end in (one.low, one.high):  # where the truth's own error reaches the estimate
-            reported = end * (1 - value.share) / 1000
+        # Where the truth's own error reaches the estimate; above, half a report's worth further;
+        # below, as much further as the binomial law goes than the normal one.
+        step = 1 / float(mechanism.channel.p - mechanism.channel.q) / 1000  # type: ignore[attr-defined]
+        for end, further in ((one.high - step / 2, 1.0), (one.low, 1.05)):
+            reported = end * (1 - end) / 1000
             off = math.sqrt(mechanism.variance(end * 1000, 1000) / 1000**2 + reported)
-            assert abs(end - value.share) == pytest.approx(1.959964 * off)
+            reach = abs(end - value.share) / off
+            assert 1.959964 * (1 - 1e-6) <= reach <= 1.959964 * further * (1 + 1e-6)
     sketch = build("cms", epsilon=2.0, hashes=4, width=16)
     drawn = draw(sketch, ["x", "y"], [700, 300], np.random.default_rng(9))
     [first] = shares([(sketch, drawn)], [1], ["y", "x"])

@@ -1,10 +1,11 @@
 """An answer: what the analyst gets for totals, the same from every face."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
 
+from hubbub.analysis.figures import Figures
 from hubbub.analysis.intervals import Floats
 from hubbub.analysis.numbers import Mean
 
@@ -64,6 +65,7 @@ class Answer:
     misfit: of RAPPOR strings, at most the chance that totals lie so far from what was fitted, if it
         is so; None as `others`.
     twins: of RAPPOR strings, those that cannot be told apart.
+    figures: what the values are made of, where more can be said of them; for comparisons.
     """
 
     kind: AnswerKind
@@ -77,6 +79,7 @@ class Answer:
     span: tuple[float, float] | None = None
     repeats: int = 1
     twins: tuple[Twins, ...] = ()
+    figures: Figures | None = field(default=None, compare=False, repr=False)
 
     @property
     def places(self) -> Floats:

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.analysis.answer import Answer
+from hubbub.analysis.figures import Figures
 from hubbub.analysis.intervals import (
     FALSE_DISCOVERY_RATE,
     Floats,
     Mask,
+    held_between,
     p_values,
     paid_by,
     pushed_up,
@@ -61,24 +63,39 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
     new_error = np.array([value.stderr for value in after.values]) / units[1]
     chosen = _drawn(before) + _drawn(after)
     difference, stderr = new - old, np.sqrt(old_error**2 + new_error**2 + chosen)
-    scores = np.divide(difference, stderr, out=np.zeros_like(stderr), where=stderr > 0)
+    told = before.figures and after.figures and (before.figures, after.figures)
+    scores = _scores(difference, stderr)
+    if told:
+        scores = _of_no_change((before, after), told, difference)
+    ranks = _ranks(scores, before.confidence)
+    low = difference - np.where(difference >= 0, ranks.near, ranks.far) * stderr
+    high = difference + np.where(difference >= 0, ranks.far, ranks.near) * stderr
+    if told:
+        low, high = _between((before, after), told, ranks, difference)
+    widest = before.span[1] - before.span[0] if before.kind == "mean" and before.span else 1.0
+    low, high = np.clip(low, -widest, widest), np.clip(high, -widest, widest)
+    changed = ranks.standing & ((low > 0) | (high < 0))
     p = 2 * p_values(np.abs(scores))
-    low, high, changed = _ranked(difference, stderr, before.confidence)
     parts = (old, new, difference, stderr, low, high, p, changed)
     rows = zip(names, *(part.tolist() for part in parts), strict=True)
     return tuple(Change(*row) for row in rows)
 
 
-def _ranked(
-    differences: Floats, stderrs: Floats, confidence: float = 0.95
-) -> tuple[Floats, Floats, Mask]:
-    """Of a whole list of differences: lows, highs, and which are not 0; whatever is picked by size.
+@dataclass(frozen=True, slots=True)
+class _Ranks:
+    """Of a whole list of differences: how far their ends are, and which stand out from 0.
 
     As `ranked`, either way: the end nearer to 0 is that of the difference's place in the list. The
     further one is a little safer than it is alone.
     """
-    sizes = np.abs(np.divide(differences, stderrs, out=np.zeros_like(stderrs), where=stderrs > 0))
-    order = np.argsort(-sizes, kind="stable")
+
+    near: Floats
+    far: Floats
+    standing: Mask
+
+
+def _ranks(scores: Floats, confidence: float) -> _Ranks:
+    order = np.argsort(-np.abs(scores), kind="stable")
     places = np.empty(len(order), dtype=np.int64)
     places[order] = np.arange(1, len(order) + 1)
     doubt = places / max(len(order), 1)
@@ -86,11 +103,69 @@ def _ranked(
     far = pushed_up(np.maximum(doubt, 1 / 4), confidence)
     standing = np.maximum(near, pushed_up(paid_by(places), 1 - FALSE_DISCOVERY_RATE))
     changed = np.empty(len(order), dtype=np.bool_)
-    changed[order] = np.logical_and.accumulate((sizes > standing)[order])
+    changed[order] = np.logical_and.accumulate((np.abs(scores) > standing)[order])
+    return _Ranks(near, far, changed)
+
+
+def _scores(differences: Floats, stderrs: Floats) -> Floats:
+    return np.divide(differences, stderrs, out=np.zeros_like(stderrs), where=stderrs > 0)
+
+
+_Pair = tuple[Answer, Answer]
+_Figured = tuple[Figures, Figures]
+
+
+def _of_no_change(answers: _Pair, told: _Figured, differences: Floats) -> Floats:
+    """The normal scores of differences, were both sides of one population: that of both together.
+
+    Each side's error is that of the share of both, since its own says too little of it where hardly
+    any report holds a value; and what goes up further than the normal law goes is worth less.
+    """
+    people = sum(one.reports for one in answers)
+    share = np.clip(sum(figures.estimates for figures in told) / max(people, 1), 0.0, 1.0)
+    variance = np.zeros_like(differences)
+    for one, figures in zip(answers, told, strict=True):
+        held = share * one.reports
+        coins = figures.absent**2 + figures.growth * held - figures.bend * held**2
+        variance += np.maximum(coins, 0.0) / max(one.reports, 1) ** 2
+        variance += sampled(share, one.reports / one.repeats)
+    sizes = _scores(np.abs(differences), np.sqrt(variance))
+    before, after = (
+        sizes if figures.tail is None else np.maximum(figures.tail.of(sizes), 0.0)
+        for figures in told
+    )
+    return np.where(differences >= 0, after, -before)
+
+
+def _between(
+    answers: _Pair, told: _Figured, ranks: _Ranks, differences: Floats
+) -> tuple[Floats, Floats]:
+    """Ends of differences from those of either side (Zou and Donner 2008).
+
+    Each side's are where the population's own error reaches its estimate.
+    """
     up = differences >= 0
-    low = differences - np.where(up, near, far) * stderrs
-    high = differences + np.where(up, far, near) * stderrs
-    return low, high, changed
+    reach = np.where(up, ranks.near, ranks.far), np.where(up, ranks.far, ranks.near)
+
+    def side(place: int, down: Floats, above: Floats) -> tuple[Floats, Floats]:
+        """How far below and above its own estimate its share may be."""
+        one, figures = answers[place], told[place]
+        found = figures.estimates, figures.absent, figures.growth + one.repeats
+        bend = figures.bend + one.repeats / max(one.reports, 1)
+        low, high = held_between(
+            found, bend, one.reports, down=down, up=above, step=figures.step, tail=figures.tail
+        )
+        inside = np.clip(figures.estimates, 0.0, one.reports)
+        return (inside - low) / max(one.reports, 1), (high - inside) / max(one.reports, 1)
+
+    (old_down, old_up) = side(0, reach[1], reach[0])
+    (new_down, new_up) = side(1, reach[0], reach[1])
+    inside = [
+        np.clip(figures.estimates / max(one.reports, 1), 0.0, 1.0)
+        for one, figures in zip(answers, told, strict=True)
+    ]
+    middle = inside[1] - inside[0]
+    return middle - np.hypot(new_down, old_up), middle + np.hypot(new_up, old_down)
 
 
 def _drawn(answer: Answer) -> Floats:

@@ -24,6 +24,7 @@ __all__ = [
     "paid_by",
     "pushed_up",
     "ranked",
+    "reach_of",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -51,7 +52,7 @@ def interval(estimates: Floats, stderrs: Floats, confidence: float = 0.95) -> tu
 
     An estimate adds up thousands of independent reports, so the normal law holds (central limit).
     """
-    reach = _reach(confidence) * stderrs
+    reach = reach_of(confidence) * stderrs
     return estimates - reach, estimates + reach
 
 
@@ -113,13 +114,17 @@ def ranked(
     reports: float,
     confidence: float = 0.95,
     *,
+    bend: float = 0.0,
+    step: float = 0.0,
     tail: Tail | None = None,
     rate: float = FALSE_DISCOVERY_RATE,
 ) -> tuple[Floats, Floats, Mask]:
     """Of a whole list: lows, highs, and which stand out from zero; whatever is picked by its size.
 
     absent: standard errors of what nobody holds, above 0. growth: how much variance a report adds
-        to its own value's estimate. reports: the most that any can hold.
+        to its own value's estimate; bend: by how much less with each that it has already. step: what
+        a report more makes of it: the upper end is half of that further (Yates 1934). reports: the
+        most that any can hold.
 
     Whoever reads the first rows of a list reads estimates that chance has pushed up. The low of the
     r-th of m rows is that of a confidence r/m as doubtful, so that of the first k, whatever k, as
@@ -134,7 +139,7 @@ def ranked(
     half of `rate` at most (Benjamini and Hochberg 1995, by steps down: Sarkar 2002; and `paid_by`),
     and of what nobody holds each stands out once in 40 at most, whatever stands beside it.
     """
-    plain = _reach(confidence)
+    plain = reach_of(confidence)
     _check(rate)
     order = np.argsort(-estimates / absent, kind="stable")
     places = np.empty(len(order), dtype=np.int64)
@@ -157,8 +162,8 @@ def ranked(
         surely = surely.copy()
         surely[detected] = np.maximum(surely[detected], picked)
     inside = np.clip(estimates, 0.0, reports)
-    low = np.clip(_end(inside, absent, growth, -surely), 0.0, reports)
-    high = np.clip(_end(inside, absent, growth, plain), 0.0, reports)
+    low = np.clip(_end(inside, absent, growth, bend, -surely), 0.0, reports)
+    high = np.clip(_end(inside, absent, growth, bend, plain) + step / 2, 0.0, reports)
     low[detected] = np.maximum(low[detected], np.minimum(1.0, inside[detected]))
     return low, high, detected
 
@@ -174,24 +179,21 @@ def paid_by(places: "npt.NDArray[np.int64]") -> Floats:
 
 
 def held_between(
-    estimates: Floats,
-    absent: Floats,
-    growth: Floats,
+    found: "tuple[Floats, Floats, Floats]",
+    bend: float,
     reports: float,
-    confidence: float = 0.95,
     *,
-    places: "Floats | None" = None,
+    down: "Floats | float",
+    up: "Floats | float",
+    step: float = 0.0,
+    tail: Tail | None = None,
 ) -> tuple[Floats, Floats]:
-    """Of some values: lows and highs, where the truth's own error would reach the estimate.
-
-    As `ranked` has them, of values that were asked for; of what was picked because it was frequent
-    places are those in the whole list, in (0, 1].
-    """
-    plain = _reach(confidence)
-    down = plain if places is None else pushed_up(places, confidence)
+    """Of some values (estimates, absent, growth): lows and highs, so many standard errors away."""
+    estimates, absent, growth = found
     inside = np.clip(estimates, 0.0, reports)
-    low = np.clip(_end(inside, absent, growth, -down), 0.0, reports)
-    return low, np.clip(_end(inside, absent, growth, plain), 0.0, reports)
+    far = down if tail is None else tail.reach(np.broadcast_to(down, inside.shape))
+    low = np.clip(_end(inside, absent, growth, bend, -far), 0.0, reports)
+    return low, np.clip(_end(inside, absent, growth, bend, up) + step / 2, 0.0, reports)
 
 
 def pushed_up(places: Floats, confidence: float = 0.95) -> Floats:
@@ -199,7 +201,7 @@ def pushed_up(places: Floats, confidence: float = 0.95) -> Floats:
 
     As in `ranked`.
     """
-    _reach(confidence)
+    reach_of(confidence)
     answer: Floats = -ndtri(places / 2 * (1 - confidence))
     return answer
 
@@ -222,15 +224,22 @@ def _picked(scores: Floats, cut: float, doubt: float, tail: Tail | None) -> Floa
     return answer
 
 
-def _end(estimates: Floats, absent: Floats, growth: Floats, reach: "Floats | float") -> Floats:
-    """The truth so many of its own standard errors away, upwards or (below 0) downwards."""
-    square = absent**2 + growth * estimates + (reach * growth / 2) ** 2
-    spread = reach * np.sqrt(np.maximum(square, 0.0))
-    answer: Floats = estimates + reach**2 * growth / 2 + spread
+def _end(
+    estimates: Floats, absent: Floats, growth: Floats, bend: float, reach: "Floats | float"
+) -> Floats:
+    """The truth t so many of its own standard errors away, upwards or (below 0) downwards.
+
+    It solves (t - estimate)^2 = reach^2 (absent^2 + growth t - bend t^2).
+    """
+    square = reach**2
+    first, middle = 1 + square * bend, 2 * estimates + square * growth
+    inside = 4 * (growth * estimates + first * absent**2 - bend * estimates**2) + square * growth**2
+    answer: Floats = (middle + reach * np.sqrt(np.maximum(inside, 0.0))) / (2 * first)
     return answer
 
 
-def _reach(confidence: float) -> float:
+def reach_of(confidence: float) -> float:
+    """How many standard errors either end of an interval is away. Raises BadParameter."""
     if not LEAST_CONFIDENCE <= confidence <= MOST_CONFIDENCE:
         raise BadParameter(
             f"confidence {confidence} is outside [{LEAST_CONFIDENCE:g}, {MOST_CONFIDENCE!r}]"

@@ -8,7 +8,7 @@ import numpy as np
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.analysis.answering import with_reports
 from hubbub.analysis.families import Tier, family_for, figures_of
-from hubbub.analysis.intervals import held_between
+from hubbub.analysis.intervals import held_between, pushed_up, reach_of
 from hubbub.analysis.numbers import Mean, mean_of, within
 from hubbub.analysis.sampling import sampled
 
@@ -45,10 +45,19 @@ def shares(
     absent, growth = found.absent[rows], found.growth[rows]
     held = np.clip(estimates / max(reports, 1), 0.0, 1.0)
     stderrs = np.sqrt(stderrs**2 + reports**2 * sampled(held, reports / repeats))
-    # Every report of a value stands for those that another draw of people would have made.
-    growth = growth + repeats * (1 - held)
-    among = np.array(picked) if picked else None
-    between = held_between(estimates, absent, growth, reports, confidence, places=among)
+    # Of t reports, who happens to report varies by t (1 - t / reports), and as often as each does.
+    growth, bend = growth + repeats, found.bend + repeats / max(reports, 1)
+    plain = reach_of(confidence)
+    down = pushed_up(np.array(picked), confidence) if picked else plain
+    between = held_between(
+        (estimates, absent, growth),
+        bend,
+        reports,
+        down=down,
+        up=plain,
+        step=found.step,
+        tail=found.tail,
+    )
     columns = (column / max(reports, 1) for column in (estimates, stderrs, *between))
     return [Mean(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 

@@ -96,15 +96,21 @@ def release(
     estimates, variances, noises = _together(figures, [t.reports for _, t in parts if t.reports])
     ends = family_for(mechanism).ends(mechanism)
     if query == "mean" and ends:
-        reports = sum(totals.reports for _, totals in parts)
+        reports = _reports(parts)
         wide = ends[1] - ends[0]
         estimates = ends[0] + wide * estimates / reports
         variances, noises = (each * (wide / reports) ** 2 for each in (variances, noises))
     stderrs = np.sqrt(variances + noises)
     low, high = interval(estimates, stderrs, CONFIDENCE)
+    least, most = ends if query == "mean" and ends else (0.0, float(_reports(parts)))
+    low, high = np.clip(low, least, most), np.clip(high, least, most)
     names = [value] if query == "count" else labels
     columns = (column.tolist() for column in (estimates, stderrs, np.sqrt(noises), low, high))
     return [Released(*row) for row in zip(names, *columns, strict=True)]
+
+
+def _reports(parts: Sequence[tuple[AnyMechanism, Totals]]) -> int:
+    return sum(totals.reports for _, totals in parts)
 
 
 def _labels(mechanism: AnyMechanism, values: Sequence[str] | None, query: Query) -> Sequence[str]:

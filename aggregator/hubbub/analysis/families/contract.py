@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from hubbub.analysis.answer import Answer
-from hubbub.analysis.intervals import Floats, Tail
+from hubbub.analysis.figures import Figures
+from hubbub.analysis.intervals import Floats
 from hubbub.mechanisms import AnyMechanism, Totals
 
 __all__ = [
@@ -31,25 +32,6 @@ MetricKind = Literal["values", "strings", "ranges", "mean"]
 
 Tier = tuple[AnyMechanism, Totals]
 """People who report at one epsilon: a mechanism with its totals."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Of each value, in reports: estimate, its standard error, and that if nobody held the value.
-
-    absent: a value is judged by these. growth: how much variance a report adds to its own value's
-        estimate. tail: of what nobody holds, where the normal law does not do.
-    smooth: a likelier shape, where there is one.
-    place: of numbers, the sum of their places, 0 at low and 1 at high, and its standard error.
-    """
-
-    estimates: Floats
-    stderrs: Floats
-    absent: Floats
-    growth: Floats
-    tail: Tail | None = None
-    smooth: Floats | None = None
-    place: tuple[float, float] | None = None
 
 
 def wider(found: Figures, repeats: int) -> Figures:

@@ -52,7 +52,8 @@ class Listed:
         absent = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports)))
         growth = np.full_like(stderrs, channel.variance(1, 1) - channel.variance(0, 1))
         tail = pure_tail(channel, totals.reports)
-        return Figures(np.array(given.values), stderrs, absent, growth, tail)
+        step = 1 / float(channel.p - channel.q)
+        return Figures(np.array(given.values), stderrs, absent, growth, tail, step=step)
 
     def repeated(self, mechanism: Any, found: Figures, reports: int, repeats: int) -> Figures:
         """The permanent part of a lie counts as often as it is repeated, the fresh part once."""
@@ -63,7 +64,8 @@ class Listed:
             stderrs=np.sqrt(inside * held + (reports - inside) * other),
             absent=np.full_like(found.absent, sqrt(reports * other)),
             growth=np.full_like(found.growth, held - other),
-            tail=None,
+            # As of so many devices: what they say again is the same.
+            tail=pure_tail(mechanism.channel, max(reports // repeats, 1)),
         )
 
     def answer(
@@ -75,7 +77,7 @@ class Listed:
         judged = columns(found, reports, confidence)
         told = rows(names, reports, judged, nearest(judged, found.absent, reports))
         against = max(self.correlation(mechanism) for mechanism, _ in tiers)
-        return Answer("values", reports, confidence, told, against, repeats=repeats)
+        return Answer("values", reports, confidence, told, against, repeats=repeats, figures=found)
 
     def ends(self, mechanism: Any) -> None:
         """No numbers."""

@@ -62,7 +62,10 @@ class Ranges:
         whole = totals.reports / 2 + float((middles - 0.5) @ estimates)
         flat = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports)))
         growth = risen(estimates, stderrs, flat, totals.reports)
-        return Figures(estimates, stderrs, flat, growth, place=(whole, float(np.sqrt(off @ off))))
+        asked = max(totals.reports * mechanism.sampled // mechanism.buckets, 1)
+        tail = pure_tail(Pure(mechanism.lie.complement.exact, mechanism.lie.exact), asked)
+        place = whole, float(np.sqrt(off @ off))
+        return Figures(estimates, stderrs, flat, growth, tail, place=place)
 
     def repeated(self, mechanism: Any, found: Figures, reports: int, repeats: int) -> Figures:
         """Nothing of a lie is taken for fresh."""
@@ -87,7 +90,15 @@ class Ranges:
         mean = None if found.place is None else mean_of(found.place, ends, reports, confidence)
         against = max(self.correlation(one) for one, _ in tiers)
         return Answer(
-            "ranges", reports, confidence, told, against, mean, span=ends, repeats=repeats
+            "ranges",
+            reports,
+            confidence,
+            told,
+            against,
+            mean,
+            span=ends,
+            repeats=repeats,
+            figures=found,
         )
 
     def ends(self, mechanism: Ranged) -> tuple[float, float]:
@@ -165,8 +176,8 @@ def _of_wave(mechanism: SquareWave, totals: Totals, *, shape: bool) -> Figures:
         wide,
         np.maximum(growth, 0.0),
         pure_tail(window, totals.reports),
-        smooth(mechanism, totals) if shape else None,
-        placed(mechanism, totals),
+        smooth=smooth(mechanism, totals) if shape else None,
+        place=placed(mechanism, totals),
     )
 
 

@@ -31,7 +31,16 @@ def rows(
 def columns(found: Figures, reports: int, confidence: float) -> Columns:
     """What stands out, and how sure everything is, in a list that is read from the top."""
     absent = np.maximum(found.absent, 1e-9)
-    told = ranked(found.estimates, absent, found.growth, reports, confidence, tail=found.tail)
+    told = ranked(
+        found.estimates,
+        absent,
+        found.growth,
+        reports,
+        confidence,
+        bend=found.bend,
+        step=found.step,
+        tail=found.tail,
+    )
     return found.estimates, found.stderrs, *told
 
 

@@ -52,7 +52,9 @@ class Sketches(Strings):
         judged = columns(found, reports, confidence)
         picture = nearest(judged, found.absent, reports, others=True)
         told = rows(names, reports, judged, picture)
-        return Answer("values", reports, confidence, told, correlation=1.0, repeats=repeats)
+        return Answer(
+            "values", reports, confidence, told, correlation=1.0, repeats=repeats, figures=found
+        )
 
     def sums(self, mechanism: Sketch, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Of a Hadamard sketch each index; of the other one, how many bits of a function are 1."""

@@ -1,14 +1,19 @@
 """Tiers: one set of figures from people who report at several epsilons, and perhaps again."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
 from hubbub.analysis.families.contract import Family, Figures, Tier
-from hubbub.analysis.intervals import Floats
+from hubbub.analysis.intervals import Floats, Tail
 from hubbub.mechanisms import Memoized
 
 __all__ = ["chosen_by", "figures_of", "tier_scales"]
+
+# Of the variance, from where on a tier's tail counts; and the score at which tails are compared.
+_PART: Final = 0.05
+_FAR: Final = 4.0
 
 
 def figures_of(
@@ -66,11 +71,27 @@ def _merged(parts: Sequence[Figures], reports: Sequence[int]) -> Figures:
     absent = np.sqrt(scales**2 @ np.array([tier.absent for tier in parts]) ** 2)
     numbers = np.array(reports, dtype=np.float64)
     growth = (scales**2 * numbers) @ np.array([tier.growth for tier in parts])
-    shares = np.clip(estimates / max(numbers.sum(), 1.0), 0.0, 1.0)
-    growth += (1 - shares) * (numbers @ (scales - 1) ** 2)
-    growth /= max(numbers.sum(), 1.0)
+    whole = max(numbers.sum(), 1.0)
+    # Of t reports, who is in which tier varies by t (1 - t / whole), and that much for each.
+    drawn = numbers @ (scales - 1) ** 2 / whole
+    growth = growth / whole + drawn
     shape = scales @ np.array(shapes) if shapes else None
-    return Figures(estimates, stderrs, absent, growth, smooth=shape, place=place)
+    tail, bend = _longest(parts, scales), float(drawn / whole)
+    step = max(float(scale) * tier.step for scale, tier in zip(scales, parts, strict=True))
+    return Figures(estimates, stderrs, absent, growth, tail, bend, step, shape, place)
+
+
+def _longest(parts: Sequence[Figures], scales: Floats) -> Tail | None:
+    """The longest tail of a tier that has a part in the variance: the sum's is no longer."""
+    own = [
+        float(scale**2 * (tier.absent**2).mean()) for scale, tier in zip(scales, parts, strict=True)
+    ]
+    tails = [
+        tier.tail
+        for tier, variance in zip(parts, own, strict=True)
+        if tier.tail and variance >= _PART * sum(own)
+    ]
+    return max(tails, key=lambda tail: float(tail.reach(np.array([_FAR]))[0]), default=None)
 
 
 def tier_scales(variances: Sequence[float], reports: Sequence[int]) -> Floats:
