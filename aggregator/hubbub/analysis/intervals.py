@@ -122,9 +122,9 @@ def ranked(
     """Of a whole list: lows, highs, and which stand out from zero; whatever is picked by its size.
 
     absent: standard errors of what nobody holds, above 0. growth: how much variance a report adds
-        to its own value's estimate; bend: by how much less with each that it has already. step: what
-        a report more makes of it: the upper end is half of that further (Yates 1934). reports: the
-        most that any can hold.
+        to its own value's estimate; bend: by how much less with each before it. step: what a report
+        more makes of it: the upper end is half of that further (Yates 1934). reports: the most that
+        any can hold.
 
     Whoever reads the first rows of a list reads estimates that chance has pushed up. The low of the
     r-th of m rows is that of a confidence r/m as doubtful, so that of the first k, whatever k, as
