@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.design import Collection, Places
-from hubbub.analysis.intervals import Floats
 from hubbub.mechanisms.chain import channel
 
 LAWS: dict[str, Callable[[Floats], Floats]] = {

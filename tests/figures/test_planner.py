@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.decode import decode
 from hubbub.analysis.distribution import unbiased
 from hubbub.analysis.families import family_for
-from hubbub.analysis.intervals import Floats
 from hubbub.analysis.sketch import count
 from hubbub.catalog.choice import choose
 from hubbub.errors import BadParameter

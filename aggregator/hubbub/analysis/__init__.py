@@ -6,14 +6,9 @@ from hubbub.analysis.change import Change, changes
 from hubbub.analysis.consistency import base_cut, norm_sub, simplex, within_ends
 from hubbub.analysis.decode import Decoded, decode, decode_counts
 from hubbub.analysis.design import Collection
+from hubbub.analysis.discoveries import discoveries, p_values
 from hubbub.analysis.estimate import estimate
-from hubbub.analysis.intervals import (
-    LEAST_CONFIDENCE,
-    MOST_CONFIDENCE,
-    discoveries,
-    interval,
-    p_values,
-)
+from hubbub.analysis.intervals import LEAST_CONFIDENCE, MOST_CONFIDENCE, interval
 from hubbub.analysis.numbers import Mean
 from hubbub.analysis.order import Top, TopValue, top
 from hubbub.analysis.plausible import Plausibility, plausibility, together

@@ -5,8 +5,8 @@ from typing import Final, Literal
 
 import numpy as np
 
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.figures import Figures
-from hubbub.analysis.intervals import Floats
 from hubbub.analysis.numbers import Mean
 
 __all__ = ["CONFIDENCE", "Answer", "AnswerKind", "Twins", "ValueAnswer"]

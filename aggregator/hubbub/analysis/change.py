@@ -10,16 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.analysis.answer import Answer
+from hubbub.analysis.arrays import Floats, Mask
+from hubbub.analysis.discoveries import FALSE_DISCOVERY_RATE, p_values, paid_by
 from hubbub.analysis.figures import Figures
-from hubbub.analysis.intervals import (
-    FALSE_DISCOVERY_RATE,
-    Floats,
-    Mask,
-    held_between,
-    p_values,
-    paid_by,
-    pushed_up,
-)
+from hubbub.analysis.intervals import held_between, pushed_up
 from hubbub.analysis.sampling import sampled
 from hubbub.errors import BadParameter
 

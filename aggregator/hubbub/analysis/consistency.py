@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from hubbub.analysis.intervals import Floats
+from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
 
 __all__ = ["base_cut", "norm_sub", "simplex", "within_ends"]

@@ -23,9 +23,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.design import Collection, Design, Places
+from hubbub.analysis.discoveries import discoveries, p_values
 from hubbub.analysis.hashed import bloom_places
-from hubbub.analysis.intervals import Floats, Mask, discoveries, p_values, ranked
+from hubbub.analysis.intervals import ranked
 from hubbub.analysis.regression import Fit, fit, independent, non_negative
 from hubbub.analysis.shrinkage import shrunk
 from hubbub.errors import BadParameter, BatchTooSmall

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.analysis.intervals import Floats
+from hubbub.analysis.arrays import Floats
 from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms.pure import Pure
 

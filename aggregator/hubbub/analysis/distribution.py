@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from hubbub.analysis.intervals import Floats
+from hubbub.analysis.arrays import Floats
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.wave import MAX_WAVE_BUCKETS, SquareWave
@@ -60,10 +60,10 @@ def spread(mechanism: SquareWave, seen: Floats, reports: int) -> Floats:
     return answer
 
 
-def placed(mechanism: SquareWave, totals: Totals) -> tuple[float, float]:
-    """The sum of the numbers' places in the range, each its bucket's middle, and its stderr.
+def placed(mechanism: SquareWave, totals: Totals) -> tuple[float, float, float]:
+    """The sum of the numbers' places in the range, its stderr, and how much a report can change it.
 
-    Linear in the totals as `unbiased` is. Raises as `unbiased`.
+    Each place is its bucket's middle. Linear in the totals as `unbiased` is. Raises as `unbiased`.
     """
     seen, inverse = _seen(mechanism, totals), _inverse(mechanism)
     middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
@@ -71,7 +71,7 @@ def placed(mechanism: SquareWave, totals: Totals) -> tuple[float, float]:
     # Of a report in bucket i: what its place says, squared, less the square of its mean. Estimates
     # below 0 count as they are: cut off, they would make the rest too many.
     variance = float(worth**2 @ seen - middles**2 @ inverse @ seen)
-    return float(worth @ seen), sqrt(max(variance, 0.0))
+    return float(worth @ seen), sqrt(max(variance, 0.0)), float(np.ptp(worth))
 
 
 def smooth(mechanism: SquareWave, totals: Totals) -> Floats:

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from hubbub.analysis.intervals import Floats, Tail
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.intervals import Tail
 
 __all__ = ["Figures"]
 
@@ -14,8 +15,9 @@ class Figures:
     absent: a value is judged by these. growth: how much variance a report adds to its own value's
         estimate. bend: by how much less with every report that it has already. tail: of what nobody
         holds, where the normal law does not do. step: what one report more makes of an estimate.
+    typical: the variance that tiers are weighed by, where it is not that of what nobody holds.
     smooth: a likelier shape, where there is one.
-    place: of numbers, the sum of their places, 0 at low and 1 at high, and its standard error.
+    place: of ranges, the same of one figure, the sum of the numbers' places: 0 at low, 1 at high.
     """
 
     estimates: Floats
@@ -25,5 +27,6 @@ class Figures:
     tail: Tail | None = None
     bend: float = 0.0
     step: float = 0.0
+    typical: float | None = None
     smooth: Floats | None = None
-    place: tuple[float, float] | None = None
+    place: "Figures | None" = None

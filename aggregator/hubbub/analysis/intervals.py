@@ -5,37 +5,26 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import log_ndtr, ndtri
 
+from hubbub.analysis.arrays import Floats, Mask
+from hubbub.analysis.discoveries import FALSE_DISCOVERY_RATE, check_rate, paid_by
 from hubbub.errors import BadParameter
 
 __all__ = [
-    "FALSE_DISCOVERY_RATE",
     "LEAST_CONFIDENCE",
     "MOST_CONFIDENCE",
-    "Floats",
-    "Mask",
     "Tail",
-    "discoveries",
     "held_between",
     "interval",
-    "p_values",
-    "paid_by",
     "pushed_up",
     "ranked",
     "reach_of",
 ]
 
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-
 LEAST_CONFIDENCE: Final = 1e-6
 MOST_CONFIDENCE: Final = 1 - 1e-9
 """Past it a float's own steps would be what the interval is made of; at 1 it has no end."""
-
-FALSE_DISCOVERY_RATE: Final = 0.05
-"""Of what stands out from zero, or has changed, the share that does not, at most on average."""
 
 _NORMAL: Final = NormalDist()
 # Past so many standard errors above a cut, having been selected says nothing any more; a bound
@@ -43,8 +32,6 @@ _NORMAL: Final = NormalDist()
 _NEAR: Final = 6.0
 _FARTHEST: Final = 40.0
 _HALVINGS: Final = 30
-# A level of 1 would have no score; all p-values that are found are below this one.
-_ALL: Final = 1 - 1e-9
 
 
 def interval(estimates: Floats, stderrs: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
@@ -54,33 +41,6 @@ def interval(estimates: Floats, stderrs: Floats, confidence: float = 0.95) -> tu
     """
     reach = reach_of(confidence) * stderrs
     return estimates - reach, estimates + reach
-
-
-def p_values(scores: Floats) -> Floats:
-    """Of scores (in standard errors), for zero against above zero: one-sided, normal."""
-    answer: Floats = ndtr(-scores)
-    return answer
-
-
-def discoveries(p_values: Floats, rate: float = 0.05) -> Mask:
-    """Which of these stand out at this false discovery rate, in (0, 1), over all that are given."""
-    found: Mask = p_values <= critical(p_values, rate)
-    return found
-
-
-def critical(p_values: Floats, rate: float = 0.05) -> float:
-    """The level up to which p-values stand out at this false discovery rate; below 0 if none does.
-
-    Benjamini and Hochberg's procedure in its adaptive form: a first pass tells how many are
-    surely nothing, the second spends the whole rate on those (Benjamini, Krieger and Yekutieli
-    2006, definition 6).
-    """
-    _check(rate)
-    first = _step_up(p_values, rate / (1 + rate))
-    nothing = int((p_values > first).sum())
-    if nothing in {0, len(p_values)}:
-        return first
-    return _step_up(p_values, rate / (1 + rate) * len(p_values) / nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +100,7 @@ def ranked(
     and of what nobody holds each stands out once in 40 at most, whatever stands beside it.
     """
     plain = reach_of(confidence)
-    _check(rate)
+    check_rate(rate)
     order = np.argsort(-estimates / absent, kind="stable")
     places = np.empty(len(order), dtype=np.int64)
     places[order] = np.arange(1, len(order) + 1)
@@ -168,16 +128,6 @@ def ranked(
     return low, high, detected
 
 
-def paid_by(places: "npt.NDArray[np.int64]") -> Floats:
-    """The part of the false discovery rate that each place may spend, paid by the marks before it.
-
-    One fewer than Benjamini and Hochberg's: a mark does not pay for itself. So of all marks of many
-    lists no more are false than of one list's on average, though each has a single true one.
-    """
-    answer: Floats = np.maximum(places - 1, 1) / max(len(places), 1)
-    return answer
-
-
 def held_between(
     found: "tuple[Floats, Floats, Floats]",
     bend: float,
@@ -188,11 +138,14 @@ def held_between(
     step: float = 0.0,
     tail: Tail | None = None,
 ) -> tuple[Floats, Floats]:
-    """Of some values (estimates, absent, growth): lows and highs, so many standard errors away."""
+    """Of some values (estimates, absent, growth): lows and highs, so many standard errors away.
+
+    Whatever goes in steps, both ends are half of one further.
+    """
     estimates, absent, growth = found
     inside = np.clip(estimates, 0.0, reports)
     far = down if tail is None else tail.reach(np.broadcast_to(down, inside.shape))
-    low = np.clip(_end(inside, absent, growth, bend, -far), 0.0, reports)
+    low = np.clip(_end(inside, absent, growth, bend, -far) - step / 2, 0.0, reports)
     return low, np.clip(_end(inside, absent, growth, bend, up) + step / 2, 0.0, reports)
 
 
@@ -245,15 +198,3 @@ def reach_of(confidence: float) -> float:
             f"confidence {confidence} is outside [{LEAST_CONFIDENCE:g}, {MOST_CONFIDENCE!r}]"
         )
     return _NORMAL.inv_cdf((1 + confidence) / 2)
-
-
-def _check(rate: float) -> None:
-    if not 0 < rate < 1:
-        raise BadParameter(f"false discovery rate {rate} is outside (0, 1)")
-
-
-def _step_up(p_values: Floats, rate: float) -> float:
-    """Benjamini and Hochberg (1995)."""
-    levels = rate * np.arange(1, len(p_values) + 1) / max(len(p_values), 1)
-    below = np.nonzero(np.sort(p_values) <= levels)[0]
-    return min(float(levels[below[-1]]), _ALL) if len(below) else -1.0

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.analysis.intervals import interval
+from hubbub.analysis.figures import Figures
+from hubbub.analysis.intervals import held_between, interval, reach_of
+from hubbub.analysis.sampling import sampled
 
 __all__ = ["Mean", "mean_of", "within"]
 
@@ -20,14 +22,31 @@ class Mean:
 
 
 def mean_of(
-    place: tuple[float, float], ends: tuple[float, float], reports: int, confidence: float
+    place: Figures,
+    ends: tuple[float, float],
+    reports: int,
+    confidence: float,
+    *,
+    repeats: int | None = None,
 ) -> Mean:
     """The mean of numbers between these ends.
 
-    place: the sum of their places, 0 at low and 1 at high, and its standard error.
+    place: the sum of their places, 0 at low and 1 at high.
+    repeats: where the population's is meant, how many reports one device may have made.
     """
-    unit = (ends[1] - ends[0]) / max(reports, 1)
-    return within(ends[0] + unit * place[0], unit * place[1], confidence, ends)
+    found, bend = (place.estimates, place.absent, place.growth), place.bend
+    variance = place.stderrs**2
+    if repeats is not None:
+        held = np.clip(place.estimates / max(reports, 1), 0.0, 1.0)
+        variance = variance + reports**2 * sampled(held, reports / repeats)
+        found = (place.estimates, place.absent, place.growth + repeats)
+        bend += repeats / max(reports, 1)
+    reach = reach_of(confidence)
+    between = held_between(found, bend, reports, down=reach, up=reach, step=place.step)
+    columns = place.estimates, np.sqrt(variance), *between
+    whole, error, low, high = (float(column[0]) / max(reports, 1) for column in columns)
+    unit = ends[1] - ends[0]
+    return Mean(ends[0] + unit * whole, unit * error, ends[0] + unit * low, ends[0] + unit * high)
 
 
 def within(value: float, stderr: float, confidence: float, ends: tuple[float, float]) -> Mean:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.analysis.answer import Answer, ValueAnswer
-from hubbub.analysis.intervals import Floats, p_values
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.discoveries import p_values
 from hubbub.errors import BadParameter
 
 __all__ = ["Top", "TopValue", "top"]

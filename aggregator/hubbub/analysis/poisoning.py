@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
-from hubbub.analysis.intervals import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import (
     AnyMechanism,

@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
+from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.design import Design, Indices
-from hubbub.analysis.intervals import Floats, Mask
 
 __all__ = ["Fit", "fit", "independent", "non_negative"]
 

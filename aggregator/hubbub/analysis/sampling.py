@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from hubbub.analysis.intervals import Floats
+from hubbub.analysis.arrays import Floats
 
 __all__ = ["POPULATION", "REPORTERS", "Whose", "sampled"]
 

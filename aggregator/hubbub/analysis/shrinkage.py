@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from hubbub.analysis.intervals import Floats
+from hubbub.analysis.arrays import Floats
 
 __all__ = ["shrunk"]
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimate import estimate
-from hubbub.analysis.intervals import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import BitVector, OneHot, Subset, Totals
 from hubbub.mechanisms.geometry import Incidence

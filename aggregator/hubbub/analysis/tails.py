@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 from scipy.special import bdtrc, ndtri
 
-from hubbub.analysis.intervals import Floats, Tail
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.intervals import Tail
 from hubbub.mechanisms.pure import Pure
 
 __all__ = ["collision_tail", "pure_tail"]

@@ -1,7 +1,6 @@
 """Trend: some values, or a mean, of one epoch's totals, as shares that can be set side by side."""
 
 from collections.abc import Sequence
-from math import sqrt
 
 import numpy as np
 
@@ -9,7 +8,7 @@ from hubbub.analysis.answer import CONFIDENCE
 from hubbub.analysis.answering import with_reports
 from hubbub.analysis.families import Tier, family_for, figures_of
 from hubbub.analysis.intervals import held_between, pushed_up, reach_of
-from hubbub.analysis.numbers import Mean, mean_of, within
+from hubbub.analysis.numbers import Mean, mean_of
 from hubbub.analysis.sampling import sampled
 
 __all__ = ["shares"]
@@ -37,9 +36,8 @@ def shares(
     reports = sum(one.reports for _, one in heard)
     found = figures_of(own, heard, candidates, repeats, shape=False)
     ends = own.ends(mechanism)
-    if found.place and ends:
-        mean = mean_of(found.place, ends, reports, confidence)
-        return [_of_population(mean, ends, reports / repeats, confidence)]
+    if ends:
+        return [mean_of(found.place or found, ends, reports, confidence, repeats=repeats)]
     rows = list(places)
     estimates, stderrs = found.estimates[rows], found.stderrs[rows]
     absent, growth = found.absent[rows], found.growth[rows]
@@ -60,12 +58,3 @@ def shares(
     )
     columns = (column / max(reports, 1) for column in (estimates, stderrs, *between))
     return [Mean(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-
-
-def _of_population(mean: Mean, ends: tuple[float, float], people: float, confidence: float) -> Mean:
-    """The same mean, with the error of who reported."""
-    low, high = ends
-    unit = high - low
-    place = np.array([(mean.estimate - low) / unit])
-    drawn = unit**2 * float(sampled(place, people)[0])
-    return within(mean.estimate, sqrt(mean.stderr**2 + drawn), confidence, ends)

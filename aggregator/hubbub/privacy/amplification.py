@@ -34,8 +34,8 @@ from typing import Final
 import numpy as np
 from scipy.stats import binom
 
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimate import Integers
-from hubbub.analysis.intervals import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 

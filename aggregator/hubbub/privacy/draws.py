@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.hashed import bloom_places, sketch_buckets
-from hubbub.analysis.intervals import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import (
     AnyMechanism,

@@ -25,8 +25,9 @@ from typing import Final, Literal, get_args
 import numpy as np
 import opendp.prelude as dp
 
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import chosen_by, family_for, tier_scales
-from hubbub.analysis.intervals import Floats, interval
+from hubbub.analysis.intervals import interval
 from hubbub.analysis.repeated import spreads
 from hubbub.analysis.supports import supports
 from hubbub.catalog import Release

@@ -6,7 +6,9 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.analysis.answer import Answer, Twins
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.decode import decode
+from hubbub.analysis.discoveries import FALSE_DISCOVERY_RATE
 from hubbub.analysis.families.checks import in_cohorts
 from hubbub.analysis.families.contract import (
     BitSum,
@@ -17,7 +19,6 @@ from hubbub.analysis.families.contract import (
 from hubbub.analysis.families.rows import rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.hashed import bloom_places
-from hubbub.analysis.intervals import FALSE_DISCOVERY_RATE, Floats
 from hubbub.analysis.numbers import within
 from hubbub.mechanisms import Rappor, Totals
 

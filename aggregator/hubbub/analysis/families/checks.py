@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import BitSum
-from hubbub.analysis.intervals import Floats
 from hubbub.mechanisms import CohortBits
 from hubbub.mechanisms.pure import Pure
 

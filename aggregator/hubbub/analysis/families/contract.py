@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from hubbub.analysis.answer import Answer
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.figures import Figures
-from hubbub.analysis.intervals import Floats
 from hubbub.mechanisms import AnyMechanism, Totals
 
 __all__ = [
@@ -46,7 +46,8 @@ def wider(found: Figures, repeats: int) -> Figures:
         absent=more * found.absent,
         growth=repeats * found.growth,
         tail=None,
-        place=found.place and (found.place[0], more * found.place[1]),
+        bend=repeats * found.bend,
+        place=found.place and wider(found.place, repeats),
     )
 
 

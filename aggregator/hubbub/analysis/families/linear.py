@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hubbub.analysis.intervals import Floats
+from hubbub.analysis.arrays import Floats
 from hubbub.mechanisms import AnyMechanism, Totals
 
 __all__ = ["cell_by_cell"]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hubbub.analysis.answer import Answer
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimate import estimate
 from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import (
@@ -20,7 +21,6 @@ from hubbub.analysis.families.contract import (
 )
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.tiers import figures_of
-from hubbub.analysis.intervals import Floats
 from hubbub.analysis.repeated import spreads
 from hubbub.analysis.supports import most_changes, supports
 from hubbub.analysis.tails import pure_tail

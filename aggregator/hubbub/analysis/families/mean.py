@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from hubbub.analysis.answer import Answer, ValueAnswer
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import (
     BitSum,
@@ -19,7 +20,6 @@ from hubbub.analysis.families.contract import (
 )
 from hubbub.analysis.families.linear import cell_by_cell
 from hubbub.analysis.families.tiers import figures_of
-from hubbub.analysis.intervals import Floats
 from hubbub.analysis.numbers import mean_of
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.mean_one_bit import OneBitMean
@@ -50,14 +50,21 @@ class Means:
         """The sum of the numbers' places: one figure."""
         given = mechanism.estimate(totals)
         estimates, stderrs = np.array(given.values), np.sqrt(np.array(given.variances))
-        # Nobody lacks a mean: tiers are weighted by the middle's error.
-        middle = np.full_like(stderrs, sqrt(mechanism.variance(totals.reports / 2, totals.reports)))
+        middle = mechanism.variance(totals.reports / 2, totals.reports)
+        if isinstance(mechanism, PiecewiseMean):
+            return Figures(estimates, stderrs, stderrs, np.zeros_like(stderrs), typical=middle)
+        # P (1 - P) at every place, and one answer more or less.
+        lie, gap = mechanism.keep.complement.exact, mechanism.total_variation()
+        least = totals.reports * lie * (1 - lie) / gap**2
+        bend = 1 / max(totals.reports, 1)
         return Figures(
             estimates,
             stderrs,
-            middle,
-            np.zeros_like(stderrs),
-            place=(float(estimates[0]), float(stderrs[0])),
+            np.sqrt([float(least)]),
+            np.ones(1),
+            bend=bend,
+            step=float(1 / gap),
+            typical=middle,
         )
 
     def repeated(self, mechanism: Any, found: Figures, reports: int, repeats: int) -> Figures:
@@ -75,8 +82,7 @@ class Means:
         mechanism: Any = tiers[0][0]
         reports, ends = sum(totals.reports for _, totals in tiers), self.ends(mechanism)
         found = figures_of(self, tiers, (), repeats)
-        place = float(found.estimates[0]), float(found.stderrs[0])
-        mean = mean_of(place, ends, reports, confidence)
+        mean = mean_of(found, ends, reports, confidence)
         parts = (mean.estimate, mean.stderr, mean.low, mean.high)
         row = ValueAnswer("mean", *parts, share=None, rank=None, detected=None)
         return Answer("mean", reports, confidence, (row,), 0.0, span=ends, repeats=repeats)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hubbub.analysis.answer import Answer
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.distribution import least_stderrs, placed, smooth, spread, unbiased
 from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import (
@@ -24,7 +25,6 @@ from hubbub.analysis.families.contract import (
 from hubbub.analysis.families.linear import cell_by_cell
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.tiers import figures_of
-from hubbub.analysis.intervals import Floats
 from hubbub.analysis.numbers import mean_of
 from hubbub.analysis.tails import pure_tail
 from hubbub.mechanisms import Totals
@@ -64,7 +64,7 @@ class Ranges:
         growth = risen(estimates, stderrs, flat, totals.reports)
         asked = max(totals.reports * mechanism.sampled // mechanism.buckets, 1)
         tail = pure_tail(Pure(mechanism.lie.complement.exact, mechanism.lie.exact), asked)
-        place = whole, float(np.sqrt(off @ off))
+        place = _placed(whole, float(np.sqrt(off @ off)))
         return Figures(estimates, stderrs, flat, growth, tail, place=place)
 
     def repeated(self, mechanism: Any, found: Figures, reports: int, repeats: int) -> Figures:
@@ -177,8 +177,14 @@ def _of_wave(mechanism: SquareWave, totals: Totals, *, shape: bool) -> Figures:
         np.maximum(growth, 0.0),
         pure_tail(window, totals.reports),
         smooth=smooth(mechanism, totals) if shape else None,
-        place=placed(mechanism, totals),
+        place=_placed(*placed(mechanism, totals)),
     )
+
+
+def _placed(whole: float, stderr: float, step: float = 0.0) -> Figures:
+    """One figure, whose error is the same whatever it is."""
+    error = np.array([stderr])
+    return Figures(np.array([whole]), error, error, np.zeros(1), step=step)
 
 
 def _estimates(mechanism: Ranged, totals: Totals) -> Floats:

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from hubbub.analysis.answer import ValueAnswer
+from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.consistency import within_ends
 from hubbub.analysis.families.contract import Figures
-from hubbub.analysis.intervals import Floats, Mask, ranked
+from hubbub.analysis.intervals import ranked
 
 __all__ = ["Columns", "columns", "nearest", "rows"]
 

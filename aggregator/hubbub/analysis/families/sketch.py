@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hubbub.analysis.answer import Answer
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.checks import between, in_cohorts
 from hubbub.analysis.families.contract import (
     BitSum,
@@ -17,7 +18,6 @@ from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.hashed import sketch_buckets
-from hubbub.analysis.intervals import Floats
 from hubbub.analysis.sketch import Sketch, count
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.cms import CountMeanSketch

@@ -5,8 +5,9 @@ from typing import Final
 
 import numpy as np
 
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import Family, Figures, Tier
-from hubbub.analysis.intervals import Floats, Tail
+from hubbub.analysis.intervals import Tail
 from hubbub.mechanisms import Memoized
 
 __all__ = ["chosen_by", "figures_of", "tier_scales"]
@@ -40,7 +41,10 @@ def figures_of(
         _repeated(family, tier, family.figures(*tier, candidates, shape=shape), repeats)
         for tier in tiers
     ]
-    return _merged(own, [totals.reports for _, totals in tiers])
+    if len(own) == 1:
+        return own[0]
+    reports = [totals.reports for _, totals in tiers]
+    return _merged(own, reports, tier_scales([_typical(one) for one in own], reports))
 
 
 def _repeated(family: Family, tier: Tier, found: Figures, repeats: int) -> Figures:
@@ -50,23 +54,21 @@ def _repeated(family: Family, tier: Tier, found: Figures, repeats: int) -> Figur
     return family.repeated(mechanism, found, totals.reports, repeats)
 
 
-def _merged(parts: Sequence[Figures], reports: Sequence[int]) -> Figures:
-    """One set of figures for all reports, from tiers with so many each, by inverse variance.
+def _typical(found: Figures) -> float:
+    """A variance that does not look at the estimates: weights by it pull them nowhere."""
+    return float((found.absent**2).mean()) if found.typical is None else found.typical
+
+
+def _merged(parts: Sequence[Figures], reports: Sequence[int], scales: Floats) -> Figures:
+    """One set of figures for all reports, from tiers with so many each, scaled.
 
     The errors are the coins' and, of what somebody holds, that of who chose which tier.
     """
-    if len(parts) == 1:
-        return parts[0]
-    # A weight that does not look at the estimates pulls them nowhere.
-    scales = tier_scales([(tier.absent**2).mean() for tier in parts], reports)
     estimates = scales @ np.array([tier.estimates for tier in parts])
     coins = scales**2 @ np.array([tier.stderrs for tier in parts]) ** 2
     shapes = [tier.smooth for tier in parts if tier.smooth is not None]
-    places = np.array([tier.place for tier in parts if tier.place is not None])
-    place = None
-    if len(places):
-        whole, noise = scales @ places[:, 0], scales**2 @ places[:, 1] ** 2
-        place = float(whole), float(np.sqrt(noise + chosen_by(scales, reports, whole)))
+    places = [tier.place for tier in parts if tier.place is not None]
+    place = _merged(places, reports, scales) if places else None
     stderrs = np.sqrt(coins + chosen_by(scales, reports, estimates))
     absent = np.sqrt(scales**2 @ np.array([tier.absent for tier in parts]) ** 2)
     numbers = np.array(reports, dtype=np.float64)
@@ -76,9 +78,11 @@ def _merged(parts: Sequence[Figures], reports: Sequence[int]) -> Figures:
     drawn = numbers @ (scales - 1) ** 2 / whole
     growth = growth / whole + drawn
     shape = scales @ np.array(shapes) if shapes else None
-    tail, bend = _longest(parts, scales), float(drawn / whole)
+    # Of t reports in all, a tier has its part.
+    bend = float(scales**2 * (numbers / whole) ** 2 @ np.array([tier.bend for tier in parts]))
+    tail, bend = _longest(parts, scales), bend + float(drawn / whole)
     step = max(float(scale) * tier.step for scale, tier in zip(scales, parts, strict=True))
-    return Figures(estimates, stderrs, absent, growth, tail, bend, step, shape, place)
+    return Figures(estimates, stderrs, absent, growth, tail, bend, step, smooth=shape, place=place)
 
 
 def _longest(parts: Sequence[Figures], scales: Floats) -> Tail | None:
@@ -105,9 +109,7 @@ def tier_scales(variances: Sequence[float], reports: Sequence[int]) -> Floats:
     return scales
 
 
-def chosen_by(
-    scales: Floats, reports: Sequence[int], estimates: "Floats | np.float64"
-) -> "Floats | np.float64":
+def chosen_by(scales: Floats, reports: Sequence[int], estimates: Floats) -> Floats:
     """The variance that tiers add: a tier whose scale is not 1 stands in for people of others.
 
     Which people are in a tier is chance, though its coins are counted: of n reports with scale c,
@@ -116,5 +118,5 @@ def chosen_by(
     """
     numbers = np.array(reports, dtype=np.float64)
     shares = np.clip(estimates / max(numbers.sum(), 1.0), 0.0, 1.0)
-    variance: Floats | np.float64 = shares * (1 - shares) * (numbers @ (scales - 1) ** 2)
+    variance: Floats = shares * (1 - shares) * (numbers @ (scales - 1) ** 2)
     return variance

@@ -1,0 +1,9 @@
+"""The arrays of this package: a figure, or a yes or no, for every value."""
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Floats", "Mask"]
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]

@@ -1,0 +1,68 @@
+"""Discoveries: which of many estimates stand out, at a rate of false ones over all of them."""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from hubbub.analysis.arrays import Floats, Mask
+from hubbub.errors import BadParameter
+
+__all__ = ["FALSE_DISCOVERY_RATE", "check_rate", "discoveries", "p_values", "paid_by"]
+
+FALSE_DISCOVERY_RATE: Final = 0.05
+"""Of what stands out from zero, or has changed, the share that does not, at most on average."""
+
+# A level of 1 would have no score; all p-values that are found are below this one.
+_ALL: Final = 1 - 1e-9
+
+
+def p_values(scores: Floats) -> Floats:
+    """Of scores (in standard errors), for zero against above zero: one-sided, normal."""
+    answer: Floats = ndtr(-scores)
+    return answer
+
+
+def discoveries(p_values: Floats, rate: float = 0.05) -> Mask:
+    """Which of these stand out at this false discovery rate, in (0, 1), over all that are given."""
+    found: Mask = p_values <= _critical(p_values, rate)
+    return found
+
+
+def paid_by(places: npt.NDArray[np.int64]) -> Floats:
+    """The part of the false discovery rate that each place may spend, paid by the marks before it.
+
+    One fewer than Benjamini and Hochberg's: a mark does not pay for itself. So of all marks of many
+    lists no more are false than of one list's on average, though each has a single true one.
+    """
+    answer: Floats = np.maximum(places - 1, 1) / max(len(places), 1)
+    return answer
+
+
+def check_rate(rate: float) -> None:
+    """A false discovery rate must be in (0, 1). Raises BadParameter."""
+    if not 0 < rate < 1:
+        raise BadParameter(f"false discovery rate {rate} is outside (0, 1)")
+
+
+def _critical(p_values: Floats, rate: float = 0.05) -> float:
+    """The level up to which p-values stand out at this false discovery rate; below 0 if none does.
+
+    Benjamini and Hochberg's procedure in its adaptive form: a first pass tells how many are
+    surely nothing, the second spends the whole rate on those (Benjamini, Krieger and Yekutieli
+    2006, definition 6).
+    """
+    check_rate(rate)
+    first = _step_up(p_values, rate / (1 + rate))
+    nothing = int((p_values > first).sum())
+    if nothing in {0, len(p_values)}:
+        return first
+    return _step_up(p_values, rate / (1 + rate) * len(p_values) / nothing)
+
+
+def _step_up(p_values: Floats, rate: float) -> float:
+    """Benjamini and Hochberg (1995)."""
+    levels = rate * np.arange(1, len(p_values) + 1) / max(len(p_values), 1)
+    below = np.nonzero(np.sort(p_values) <= levels)[0]
+    return min(float(levels[below[-1]]), _ALL) if len(below) else -1.0
