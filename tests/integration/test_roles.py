@@ -22,8 +22,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 import hubbub.query
 from hubbub.aggregator.query.law import Shuffler
 from hubbub.catalog import Bundle, Catalog
-from hubbub.cli.catalog_commands import build_bundle
 from hubbub.cli.certificates import names_by_role, write_certificates
+from hubbub.cli.installation import build_bundle
 from hubbub.cli.local_run import LocalRun, Ports
 from hubbub.cli.ports import free_port
 from hubbub.cli.remote import Endpoints, law

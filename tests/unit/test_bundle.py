@@ -29,8 +29,7 @@ from hubbub.catalog import (
 )
 from hubbub.catalog.keys import OpeningKey
 from hubbub.catalog.operator import hand_over_to_new
-from hubbub.cli.catalog_commands import build_bundle
-from hubbub.cli.key_commands import make_keys
+from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, KeysUnusable, UnknownMetric
 from tests.conftest import Made

@@ -1,31 +1,20 @@
 """`hubbub catalog check` and `hubbub catalog build`."""
 
 import argparse
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 
 from hubbub.catalog import (
-    Bundle,
     Catalog,
-    read_bundle,
     read_catalog,
-    read_operator_key,
-    read_public_keys,
-    refuse_changes,
-    sign_bundle,
-    stream_table,
 )
-from hubbub.catalog.handover import line_of
-from hubbub.catalog.operator import read_handovers
 from hubbub.catalog.text import read_text, to_text
+from hubbub.cli.installation import build_bundle
 from hubbub.cli.show import say, table
-from hubbub.errors import BadParameter, BundleRefused
-from hubbub.serving.tls import authorities_of
+from hubbub.errors import BadParameter
 
-__all__ = ["add", "build_bundle"]
+__all__ = ["add"]
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -47,73 +36,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     build.add_argument("--roots", type=Path, help="PEM of the authority of the shuffler's TLS")
     build.set_defaults(run=_build)
-
-
-def build_bundle(
-    catalog: Catalog,
-    keys: Path,
-    *,
-    out: Path,
-    streams: Path,
-    previous: Path,
-    roots: str | None,
-    now: Callable[[], float] = time.time,
-) -> Bundle:
-    """Sign a catalog's bundle into `out`, and write the stream table that goes with it.
-
-    previous: the bundle whose names are taken; looked at if it exists. roots: authorities in PEM,
-        of which the bundle gets those of the shuffler.
-
-    Raises:
-        BundleRefused: a metric changed or takes more under an old name, the last bundle is
-            another operator's, or a file cannot be written.
-        KeysUnusable: the keys cannot be read.
-    """
-    operator = read_operator_key(keys)
-    signer, handovers = operator.public_key().public_bytes_raw(), read_handovers(keys)
-    history = {name: metric.digest() for name, metric in catalog.metrics.items()}
-    serial = int(now())
-    if previous.exists():
-        old = read_bundle(previous)
-        if old.operator not in line_of(handovers, signer):
-            raise BundleRefused(
-                f"{previous}: signed by {to_text(old.operator)}, which never handed over to "
-                f"{to_text(signer)} in {keys}; hand over there with: hubbub keys handover"
-            )
-        history = refuse_changes(catalog.metrics, old)
-        # Devices take no bundle back that is older than one they know, whatever clocks say.
-        serial = max(serial, old.serial + 1)
-    try:
-        bundle = Bundle(
-            metrics=catalog.metrics,
-            keys=read_public_keys(keys),
-            shuffler=catalog.shuffler,
-            roots=None if roots is None else _of_shuffler(roots),
-            history=history,
-            operator=signer,
-            budget=catalog.budget,
-            caps=catalog.caps,
-            serial=serial,
-            handovers=handovers,
-        )
-    except BadParameter as error:
-        raise BundleRefused(f"{out}: cannot be built: {error}") from error
-    try:
-        out.write_bytes(sign_bundle(bundle, operator))
-        streams.write_text(stream_table(bundle))
-    except OSError as error:
-        raise BundleRefused(f"{error.filename}: cannot be written: {error.strerror}") from error
-    return bundle
-
-
-def _of_shuffler(roots: str) -> str:
-    """Of authorities in PEM those that devices are to trust."""
-    found = authorities_of("shuffler", roots)
-    if not found:
-        raise BundleRefused(
-            "the roots hold no authority of the shuffler; give the ca.pem of: hubbub keys tls"
-        )
-    return found
 
 
 def _check(given: argparse.Namespace) -> int:
@@ -174,7 +96,7 @@ def _build(given: argparse.Namespace) -> int:
         out=given.out,
         streams=given.streams,
         previous=given.previous or given.out,
-        roots=None if roots is None else _of_shuffler(roots),
+        roots=roots,
     )
     say(f"{given.out}: {len(bundle.metrics)} metrics, {len(bundle.keys)} keys, for the apps")
     over = f"; handed over so often: {len(bundle.handovers)}" if bundle.handovers else ""

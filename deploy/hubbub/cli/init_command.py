@@ -10,9 +10,8 @@ from typing import Final
 
 from hubbub.aggregator.web.access import add_token
 from hubbub.catalog import Catalog, read_catalog
-from hubbub.cli.catalog_commands import build_bundle
 from hubbub.cli.certificates import names_by_role, write_certificates
-from hubbub.cli.key_commands import make_keys
+from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.show import say
 from hubbub.errors import KeysUnusable
 

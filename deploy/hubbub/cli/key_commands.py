@@ -4,25 +4,26 @@ import argparse
 import time
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Final
 
-from hubbub.catalog import EPOCH_SECONDS, write_new_keys
+from hubbub.catalog import EPOCH_SECONDS
 from hubbub.catalog.operator import hand_over_to_new
 from hubbub.catalog.rotation import rotate_keys
 from hubbub.catalog.text import to_text
 from hubbub.cli.certificates import names_by_role, write_certificates
+from hubbub.cli.installation import (
+    DEFAULT_DAYS,
+    DEFAULT_PERIODS,
+    MAX_DAYS,
+    check_lifetimes,
+    make_keys,
+)
 from hubbub.cli.show import say
 from hubbub.cli.token_commands import add_action
 from hubbub.errors import BadParameter
 
-__all__ = ["add", "make_keys"]
+__all__ = ["add"]
 
 _DAY = EPOCH_SECONDS["day"]
-_DEFAULT_DAYS = 28
-_MAX_DAYS: Final = 36_600  # a hundred years: calendars end, too
-_DEFAULT_PERIODS = 13
-# Reports of the epochs just past are still on their way when keys are first made.
-_BACK_DAYS = 14
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -31,15 +32,15 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     actions = keys.add_subparsers(required=True, metavar="ACTION")
     new = actions.add_parser("new", help="a signing key, and opening keys for the epochs to come")
     new.add_argument("folder", type=Path)
-    new.add_argument("--days", type=int, default=_DEFAULT_DAYS, help="of one key (%(default)s)")
-    new.add_argument("--periods", type=int, default=_DEFAULT_PERIODS, help="keys (%(default)s)")
+    new.add_argument("--days", type=int, default=DEFAULT_DAYS, help="of one key (%(default)s)")
+    new.add_argument("--periods", type=int, default=DEFAULT_PERIODS, help="keys (%(default)s)")
     new.set_defaults(run=_new)
     rotate = actions.add_parser(
         "rotate", help="add keys for epochs to come; with --today delete those of epochs closed"
     )
     rotate.add_argument("folder", type=Path)
-    rotate.add_argument("--days", type=int, default=_DEFAULT_DAYS, help="of one key (%(default)s)")
-    rotate.add_argument("--periods", type=int, default=_DEFAULT_PERIODS, help="keys (%(default)s)")
+    rotate.add_argument("--days", type=int, default=DEFAULT_DAYS, help="of one key (%(default)s)")
+    rotate.add_argument("--periods", type=int, default=DEFAULT_PERIODS, help="keys (%(default)s)")
     rotate.add_argument(
         "--anew-from",
         type=date.fromisoformat,
@@ -74,30 +75,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     add_action(actions)
 
 
-def make_keys(folder: Path, days: int = _DEFAULT_DAYS, periods: int = _DEFAULT_PERIODS) -> None:
-    """New keys in a folder: `periods` opening keys of `days` days, from two weeks ago on.
-
-    Raises:
-        BadParameter: a number is out of range.
-        KeysUnusable: the folder holds keys already, or cannot be written.
-    """
-    _check(days, periods)
-    today = int(time.time()) // _DAY
-    start = (today - _BACK_DAYS) * _DAY
-    write_new_keys(folder, start=start, period_seconds=days * _DAY, periods=periods)
-
-
-def _check(days: int, periods: int) -> None:
-    if not 1 <= days <= 3660:  # noqa: PLR2004 ten years
-        raise BadParameter(f"--days {days} is outside [1, 3660]")
-    if not 1 <= periods <= 1000:  # noqa: PLR2004 a bundle carries them all
-        raise BadParameter(f"--periods {periods} is outside [1, 1000]")
-    if not days * periods <= _MAX_DAYS:
-        raise BadParameter(f"--days times --periods {days * periods} is above {_MAX_DAYS}")
-
-
 def _rotate(given: argparse.Namespace) -> int:
-    _check(given.days, given.periods)
+    check_lifetimes(given.days, given.periods)
     now = time.time()
     anew = None if given.anew_from is None else _first_second(given.anew_from)
     if anew is not None and anew < now // _DAY * _DAY:
@@ -110,8 +89,8 @@ def _rotate(given: argparse.Namespace) -> int:
             f"--today {given.today} is not what this machine's clock says, {_day(int(now))}; set "
             "the one that is wrong right"
         )
-    if anew is not None and anew > now + _MAX_DAYS * _DAY:
-        raise BadParameter(f"--anew-from {given.anew_from} is more than {_MAX_DAYS} days ahead")
+    if anew is not None and anew > now + MAX_DAYS * _DAY:
+        raise BadParameter(f"--anew-from {given.anew_from} is more than {MAX_DAYS} days ahead")
     added, deleted = rotate_keys(
         given.folder,
         now=now,

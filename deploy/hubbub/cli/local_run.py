@@ -18,11 +18,10 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.catalog import Bundle, Catalog
-from hubbub.cli.catalog_commands import build_bundle
 from hubbub.cli.certificates import write_certificates
 from hubbub.cli.child import Child
 from hubbub.cli.embedded_redis import EmbeddedRedis
-from hubbub.cli.key_commands import make_keys
+from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.ports import free_port
 from hubbub.cli.remote import Endpoints
 from hubbub.errors import ServiceUnavailable, StateUnusable

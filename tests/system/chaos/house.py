@@ -12,11 +12,10 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from hubbub.catalog import Catalog, read_bundle, read_catalog
-from hubbub.cli.catalog_commands import build_bundle
 from hubbub.cli.certificates import write_certificates
 from hubbub.cli.child import Child
 from hubbub.cli.embedded_redis import EmbeddedRedis
-from hubbub.cli.key_commands import make_keys
+from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.ports import free_port
 from hubbub.cli.remote import Endpoints, law
 from hubbub.errors import HubbubError

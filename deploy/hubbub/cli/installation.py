@@ -1,0 +1,132 @@
+"""What an installation is made of: its keys, and a catalog's bundle signed with them."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from hubbub.catalog import (
+    EPOCH_SECONDS,
+    Bundle,
+    Catalog,
+    read_bundle,
+    read_operator_key,
+    read_public_keys,
+    refuse_changes,
+    sign_bundle,
+    stream_table,
+    write_new_keys,
+)
+from hubbub.catalog.handover import line_of
+from hubbub.catalog.operator import read_handovers
+from hubbub.catalog.text import to_text
+from hubbub.errors import BadParameter, BundleRefused
+from hubbub.serving.tls import authorities_of
+
+__all__ = [
+    "DEFAULT_DAYS",
+    "DEFAULT_PERIODS",
+    "MAX_DAYS",
+    "build_bundle",
+    "check_lifetimes",
+    "make_keys",
+]
+
+DEFAULT_DAYS: Final = 28
+DEFAULT_PERIODS: Final = 13
+"""Opening keys, and the days that each lasts, unless told otherwise."""
+
+_DAY: Final = EPOCH_SECONDS["day"]
+MAX_DAYS: Final = 36_600  # a hundred years: calendars end, too
+# Reports of the epochs just past are still on their way when keys are first made.
+_BACK_DAYS: Final = 14
+
+
+def make_keys(folder: Path, days: int = DEFAULT_DAYS, periods: int = DEFAULT_PERIODS) -> None:
+    """New keys in a folder: `periods` opening keys of `days` days, from two weeks ago on.
+
+    Raises:
+        BadParameter: a number is out of range.
+        KeysUnusable: the folder holds keys already, or cannot be written.
+    """
+    check_lifetimes(days, periods)
+    today = int(time.time()) // _DAY
+    start = (today - _BACK_DAYS) * _DAY
+    write_new_keys(folder, start=start, period_seconds=days * _DAY, periods=periods)
+
+
+def check_lifetimes(days: int, periods: int) -> None:
+    """So many opening keys of so many days each. Raises BadParameter."""
+    if not 1 <= days <= 3660:  # noqa: PLR2004 ten years
+        raise BadParameter(f"--days {days} is outside [1, 3660]")
+    if not 1 <= periods <= 1000:  # noqa: PLR2004 a bundle carries them all
+        raise BadParameter(f"--periods {periods} is outside [1, 1000]")
+    if not days * periods <= MAX_DAYS:
+        raise BadParameter(f"--days times --periods {days * periods} is above {MAX_DAYS}")
+
+
+def build_bundle(
+    catalog: Catalog,
+    keys: Path,
+    *,
+    out: Path,
+    streams: Path,
+    previous: Path,
+    roots: str | None,
+    now: Callable[[], float] = time.time,
+) -> Bundle:
+    """Sign a catalog's bundle into `out`, and write the stream table that goes with it.
+
+    previous: the bundle whose names are taken; looked at if it exists. roots: authorities in PEM,
+        of which the bundle gets those of the shuffler.
+
+    Raises:
+        BundleRefused: a metric changed or takes more under an old name, the last bundle is
+            another operator's, or a file cannot be written.
+        KeysUnusable: the keys cannot be read.
+    """
+    operator = read_operator_key(keys)
+    signer, handovers = operator.public_key().public_bytes_raw(), read_handovers(keys)
+    history = {name: metric.digest() for name, metric in catalog.metrics.items()}
+    serial = int(now())
+    if previous.exists():
+        old = read_bundle(previous)
+        if old.operator not in line_of(handovers, signer):
+            raise BundleRefused(
+                f"{previous}: signed by {to_text(old.operator)}, which never handed over to "
+                f"{to_text(signer)} in {keys}; hand over there with: hubbub keys handover"
+            )
+        history = refuse_changes(catalog.metrics, old)
+        # Devices take no bundle back that is older than one they know, whatever clocks say.
+        serial = max(serial, old.serial + 1)
+    try:
+        bundle = Bundle(
+            metrics=catalog.metrics,
+            keys=read_public_keys(keys),
+            shuffler=catalog.shuffler,
+            roots=None if roots is None else _of_shuffler(roots),
+            history=history,
+            operator=signer,
+            budget=catalog.budget,
+            caps=catalog.caps,
+            serial=serial,
+            handovers=handovers,
+        )
+    except BadParameter as error:
+        raise BundleRefused(f"{out}: cannot be built: {error}") from error
+    try:
+        out.write_bytes(sign_bundle(bundle, operator))
+        streams.write_text(stream_table(bundle))
+    except OSError as error:
+        raise BundleRefused(f"{error.filename}: cannot be written: {error.strerror}") from error
+    return bundle
+
+
+def _of_shuffler(roots: str) -> str:
+    """Of authorities in PEM those that devices are to trust."""
+    found = authorities_of("shuffler", roots)
+    if not found:
+        raise BundleRefused(
+            "the roots hold no authority of the shuffler; give the ca.pem of: hubbub keys tls"
+        )
+    return found
