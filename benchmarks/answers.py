@@ -18,11 +18,12 @@ import httpx2
 import numpy as np
 
 from benchmarks.measure import Row
-from hubbub.aggregator.redis_store import RedisStore
-from hubbub.aggregator.store import Commit
-from hubbub.cli.embedded_redis import EmbeddedRedis
-from hubbub.cli.ports import free_port
-from hubbub.serving import Window, connect_redis
+from hubbub.accounting import Window
+from hubbub.aggregator.store.contract import Commit
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.cli.local.embedded_redis import EmbeddedRedis
+from hubbub.cli.local.ports import free_port
+from hubbub.runtime import connect_redis
 from tests.unit.bundles import DAY, make_signed
 
 __all__ = ["answering"]

@@ -23,12 +23,12 @@ from benchmarks.measure import Row
 from benchmarks.overload import Bounded
 from benchmarks.stock import Stock, library_rate, sealed_stock
 from benchmarks.sustained import sustained
-from hubbub.cli.child import Child
-from hubbub.cli.embedded_redis import EmbeddedRedis
-from hubbub.cli.local_run import Ports
-from hubbub.cli.ports import free_port
-from hubbub.cli.up import demo_catalog
-from hubbub.serving import TlsFolder
+from hubbub.cli.commands.up import demo_catalog
+from hubbub.cli.local.child_process import Child
+from hubbub.cli.local.embedded_redis import EmbeddedRedis
+from hubbub.cli.local.local_run import Ports
+from hubbub.cli.local.ports import free_port
+from hubbub.runtime import TlsFolder
 
 __all__ = ["bulk"]
 

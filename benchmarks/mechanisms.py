@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.aggregator.fold import fold, honest
+from hubbub.aggregator.ingest.fold import fold, honest
 from hubbub.analysis import estimate
 from hubbub.mechanisms import REGISTRY, AnyMechanism, SystemBits, Totals, build
 

@@ -21,11 +21,11 @@ import grpc.aio
 
 from benchmarks.measure import Row
 from benchmarks.stock import sealed_stock
-from hubbub.cli.demo import close_epochs
-from hubbub.cli.local_run import LocalRun, Ports
-from hubbub.cli.remote import law
-from hubbub.cli.up import demo_catalog
-from hubbub.serving import balances, whole
+from hubbub.accounting import balances, whole
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.commands.up import demo_catalog
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.terminal.service_client import law
 
 __all__ = ["Bounded", "overload"]
 

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from hubbub.cli.embedded_redis import EmbeddedRedis
-from hubbub.cli.local_run import LocalRun, Ports
-from hubbub.cli.up import demo_catalog
+from hubbub.cli.commands.up import demo_catalog
+from hubbub.cli.local.embedded_redis import EmbeddedRedis
+from hubbub.cli.local.local_run import LocalRun, Ports
 
 __all__ = ["counted", "own_hubbub", "own_redis", "times"]
 

@@ -15,16 +15,17 @@ import numpy.typing as npt
 from benchmarks.measure import ROUNDS, Row, rate
 from benchmarks.own import counted, own_hubbub, own_redis
 from benchmarks.stock import METRIC, Stock, library_rate, sealed_stock
-from hubbub.aggregator.fold import fold
-from hubbub.aggregator.intake import Intake
-from hubbub.aggregator.opener import Opener
-from hubbub.aggregator.redis_store import RedisStore
-from hubbub.aggregator.store import Commit
+from hubbub.accounting import Window
+from hubbub.aggregator.ingest.fold import fold
+from hubbub.aggregator.ingest.intake import Intake
+from hubbub.aggregator.ingest.opener import Opener
+from hubbub.aggregator.store.contract import Commit
+from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import read_opening_keys
-from hubbub.cli.local_run import LocalRun
+from hubbub.cli.local.local_run import LocalRun
 from hubbub.mechanisms import BitVector, CohortBits, OneHot
-from hubbub.serving import Stages, Window, connect_redis
-from hubbub.shuffler.batch import Take
+from hubbub.runtime import Stages, connect_redis
+from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool import Pool
 
 __all__ = ["folding", "opening", "storing"]

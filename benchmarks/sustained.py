@@ -11,9 +11,9 @@ import grpc.aio
 from benchmarks.measure import Row
 from benchmarks.overload import Bounded
 from benchmarks.stock import Stock
-from hubbub.cli.demo import close_epochs
-from hubbub.cli.remote import law
-from hubbub.serving import whole
+from hubbub.accounting import whole
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.terminal.service_client import law
 
 __all__ = ["sustained"]
 

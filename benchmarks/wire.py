@@ -10,8 +10,8 @@ import grpc.aio
 
 import hubbub.wire.v1.services_pb2 as wire
 from benchmarks.measure import Row
-from hubbub.cli.ports import free_port
-from hubbub.serving import Server, channel
+from hubbub.cli.local.ports import free_port
+from hubbub.runtime import Server, channel
 from hubbub.wire.v1.services_pb2_grpc import (
     IngestServicer,
     IngestStub,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from hubbub.aggregator.fold import fold, honest
+from hubbub.aggregator.ingest.fold import fold, honest
 from hubbub.analysis import Answer, answer
 from hubbub.catalog import open_sealed, seal, seal_info
 from hubbub.mechanisms import SystemBits, Totals, build

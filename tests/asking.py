@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hubbub.cli.remote import Endpoints, ask
+from hubbub.cli.terminal.service_client import Endpoints, ask
 from hubbub.wire.v1.services_pb2 import (
     Estimated,
     EstimateRequest,

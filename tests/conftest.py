@@ -149,7 +149,7 @@ def device(signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 @pytest.fixture(scope="session")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    from hubbub.cli.embedded_redis import EmbeddedRedis
+    from hubbub.cli.local.embedded_redis import EmbeddedRedis
 
     server = EmbeddedRedis(tmp_path_factory.mktemp("redis"))
     yield server.url

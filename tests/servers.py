@@ -7,9 +7,9 @@ from pathlib import Path
 
 import redis
 
-from hubbub.cli.child import Child
-from hubbub.cli.embedded_redis import redis_binary
-from hubbub.cli.ports import free_port
+from hubbub.cli.local.child_process import Child
+from hubbub.cli.local.embedded_redis import redis_binary
+from hubbub.cli.local.ports import free_port
 from tests.waiting import eventually
 
 __all__ = ["answering", "has_tls", "redis_server"]

@@ -1,8 +1,8 @@
 """What a store holds in one window, as tests ask it."""
 
-from hubbub.aggregator.store import TotalsStore
+from hubbub.accounting import Window
+from hubbub.aggregator.store.contract import TotalsStore
 from hubbub.mechanisms import Totals
-from hubbub.serving import Window
 
 
 async def totals(store: TotalsStore, window: Window) -> Totals:

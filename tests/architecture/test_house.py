@@ -65,7 +65,7 @@ def test_a_mechanisms_docstring_lets_a_reviewer_check_it_alone() -> None:
 
 
 def test_every_package_names_what_is_public() -> None:
-    for package in ("mechanisms", "catalog", "client", "serving", "analysis", "errors"):
+    for package in ("mechanisms", "catalog", "client", "runtime", "accounting", "analysis", "errors"):
         module = importlib.import_module(f"hubbub.{package}")
         for name in module.__all__:
             assert hasattr(module, name)
@@ -89,10 +89,10 @@ def test_only_the_edge_reads_the_environment() -> None:
     readers = {p.relative_to(ROOT).as_posix() for p in SOURCES if "os.environ" in p.read_text()}
     assert readers == {
         "client/hubbub/client/settings.py",
-        "deploy/hubbub/serving/process.py",
+        "shuffler/hubbub/runtime/process.py",
         "deploy/hubbub/cli/__init__.py",
-        "deploy/hubbub/cli/embedded_redis.py",
-        "deploy/hubbub/cli/local_run.py",
+        "deploy/hubbub/cli/local/embedded_redis.py",
+        "deploy/hubbub/cli/local/local_run.py",
     }
 
 
@@ -128,7 +128,7 @@ def test_the_client_brings_no_server_along() -> None:
     code = (
         "import sys, hubbub.client;"
         "print([m for m in sys.modules if m.split('.')[0] in ('numpy', 'redis', 'rich', 'scipy')"
-        " or m.startswith(('hubbub.serving', 'hubbub.analysis', 'hubbub.cli.'))])"
+        " or m.startswith(('hubbub.runtime', 'hubbub.analysis', 'hubbub.cli.'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

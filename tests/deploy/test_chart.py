@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from hubbub.aggregator.settings import parse as parse_aggregator
-from hubbub.serving.probe import main as probe
+from hubbub.runtime.probe import main as probe
 from hubbub.shuffler.settings import parse as parse_shuffler
 
 ROOT = Path(__file__).parents[2]

@@ -19,17 +19,17 @@ import httpx2
 import pytest
 import yaml
 
+from hubbub.accounting import balances, whole
 from hubbub.catalog import Catalog, read_bundle, read_catalog
-from hubbub.cli.child import Child
-from hubbub.cli.demo import close_epochs
-from hubbub.cli.embedded_redis import redis_binary
-from hubbub.cli.init_command import initialise
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.commands.init import initialise
+from hubbub.cli.local.child_process import Child
+from hubbub.cli.local.embedded_redis import redis_binary
+from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.cli.ports import free_port
-from hubbub.cli.remote import Endpoints, law
+from hubbub.cli.terminal.service_client import Endpoints, law
 from hubbub.client import Client, GrpcTransport, MemoryState
 from hubbub.errors import KeysUnusable
-from hubbub.serving import balances, whole
 from tests.conftest import CATALOG
 from tests.servers import answering, has_tls
 from tests.waiting import HANG_SECONDS, eventually

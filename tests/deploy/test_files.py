@@ -61,7 +61,7 @@ def test_the_image_of_a_shuffler_holds_what_it_needs_and_no_more(tmp_path: Path)
     _ran(*inside, "--no-deps", str(built), env=CALLER)
     python = str(image / "bin" / "python")
     assert "--streams" in _ran(python, "-m", "hubbub.shuffler", "--help", env={})
-    assert "HOST:PORT" in _ran(python, "-m", "hubbub.serving.probe", "--help", env={})
+    assert "HOST:PORT" in _ran(python, "-m", "hubbub.runtime.probe", "--help", env={})
     absent = (
         "import importlib.util as u; print([n for n in ('numpy','scipy','pip') if u.find_spec(n)])"
     )

@@ -17,13 +17,14 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from hubbub.aggregator.redis_store import RedisStore
-from hubbub.aggregator.store import Commit
+from hubbub.accounting import Window
+from hubbub.aggregator.store.contract import Commit
+from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import Metric
-from hubbub.cli.ports import free_port
-from hubbub.cli.remote import Endpoints
+from hubbub.cli.local.ports import free_port
+from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.privacy.draws import draw
-from hubbub.serving import Window, connect_redis
+from hubbub.runtime import connect_redis
 from tests import web
 from tests.moment import far_from_midnight
 from tests.servers import redis_server

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from hubbub.cli.bars import bars
 from hubbub.cli.main import main
+from hubbub.cli.terminal.bars import bars
 from tests.faces.house import DAYS, House
 from tests.system.chaos.line import Line
 from tests.waiting import HANG_SECONDS, eventually

@@ -16,11 +16,18 @@ from typing import Any
 
 import pytest
 
-from hubbub.aggregator.drops import Drops, Folder, MemoryTold, RedisTold, Told, Webhook
+from hubbub.aggregator.publishing.publisher import (
+    Drops,
+    Folder,
+    MemoryTold,
+    RedisTold,
+    Told,
+    Webhook,
+)
 from hubbub.aggregator.query import Query
-from hubbub.aggregator.redis_store import RedisStore
+from hubbub.aggregator.store.redis import RedisStore
 from hubbub.errors import BadParameter
-from hubbub.serving import connect_redis
+from hubbub.runtime import connect_redis
 from tests import web
 from tests.faces.house import DAYS, House
 

@@ -10,11 +10,11 @@ from typing import Any
 import httpx2
 import pytest
 
-import hubbub.query
+import hubbub.notebook
 from hubbub.aggregator.web.access import Tokens, add_token, read_tokens, remove_token
-from hubbub.cli.certificates import write_certificates
+from hubbub.cli.local.certificates import write_certificates
 from hubbub.cli.main import main
-from hubbub.cli.remote import ask
+from hubbub.cli.terminal.service_client import ask
 from hubbub.errors import BadParameter, HubbubError, KeysUnusable, ServiceUnavailable
 from hubbub.wire.v1.services_pb2 import EstimateRequest
 from tests import web
@@ -240,9 +240,9 @@ def test_tokens_open_what_their_role_may(
     assert web.get(f"{home.page}/metrics").status_code == 401
     for path_of_all in ("/", "/static/style.css", "/health", "/ready", "/openapi.json"):
         assert web.get(home.page + path_of_all).status_code == 200
-    assert hubbub.query.connect(home.page, token=made["viewer"]).metrics()
+    assert hubbub.notebook.connect(home.page, token=made["viewer"]).metrics()
     with pytest.raises(HubbubError, match="send a token"):
-        hubbub.query.connect(home.page).metrics()
+        hubbub.notebook.connect(home.page).metrics()
     assert main(["keys", "token", str(path), "--remove", "--name", "viewer"]) == 0
     eventually(lambda: web.get(f"{home.page}/v1/metrics", headers=viewer).status_code == 401)
     assert main(["keys", "token", str(path)]) == 0
@@ -303,14 +303,16 @@ def test_away_from_this_machine_there_is_tls_and_tokens(tmp_path: Path) -> None:
     options = ("--http-tls", str(tmp_path / "tls"), "--http-tokens", str(path))
     with house(tmp_path / "house", *options, secure=tmp_path / "tls" / "ca.pem") as running:
         address = running.page
-        trusted = hubbub.query.connect(address, token=secret, authority=tmp_path / "tls" / "ca.pem")
+        trusted = hubbub.notebook.connect(
+            address, token=secret, authority=tmp_path / "tls" / "ca.pem"
+        )
         assert len(trusted.metrics()) == 6
         with pytest.raises(ServiceUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
-            hubbub.query.connect(address, token=secret).metrics()
+            hubbub.notebook.connect(address, token=secret).metrics()
     with pytest.raises(ServiceUnavailable, match="in the clear"):
-        hubbub.query.connect("http://aggregator.example.org", token=secret)
+        hubbub.notebook.connect("http://aggregator.example.org", token=secret)
     with pytest.raises(ServiceUnavailable, match="no address"):
-        hubbub.query.connect("aggregator.example.org")
+        hubbub.notebook.connect("aggregator.example.org")
 
 
 def test_strings_are_asked_for_by_post(home: House) -> None:

@@ -22,8 +22,8 @@ from hubbub.aggregator.web.access import add_token
 from hubbub.aggregator.web.guard import Guard
 from hubbub.aggregator.web.lines import Line, Lines
 from hubbub.aggregator.web.problems import handle_problems
-from hubbub.cli.ports import free_port
-from hubbub.serving import Limiter
+from hubbub.cli.local.ports import free_port
+from hubbub.runtime import Limiter
 from tests import web
 from tests.faces.house import house
 from tests.waiting import HANG_SECONDS, eventually_async

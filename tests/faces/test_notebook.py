@@ -1,4 +1,4 @@
-"""hubbub.query as a notebook uses it: frames, a rich display, pictures, clear errors."""
+"""hubbub.notebook as a notebook uses it: frames, a rich display, pictures, clear errors."""
 
 import builtins
 import re
@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib as mpl
 import pytest
 
-import hubbub.query
+import hubbub.notebook
 from hubbub.errors import HubbubError, PartMissing, ServiceUnavailable
 from tests.faces.house import DAYS, STRINGS, THEMES, House
 
@@ -18,12 +18,12 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def connection(home: House) -> hubbub.query.Connection:
-    return hubbub.query.connect(home.page)
+def connection(home: House) -> hubbub.notebook.Connection:
+    return hubbub.notebook.connect(home.page)
 
 
 def test_frames_have_a_row_per_value_and_every_digit(
-    connection: hubbub.query.Connection,
+    connection: hubbub.notebook.Connection,
 ) -> None:
     answer = connection.estimates("theme", last="7d")
     assert [row["value"] for row in answer] == THEMES
@@ -40,7 +40,7 @@ def test_frames_have_a_row_per_value_and_every_digit(
 
 
 def test_a_notebook_shows_a_table_with_what_not_to_miss(
-    connection: hubbub.query.Connection,
+    connection: hubbub.notebook.Connection,
 ) -> None:
     shown = connection.estimates("hostile")._repr_html_()
     assert "<td>plain</td>" in shown
@@ -52,7 +52,7 @@ def test_a_notebook_shows_a_table_with_what_not_to_miss(
         assert answer._repr_html_().startswith("<table><caption>")
 
 
-def test_pictures_have_every_interval(connection: hubbub.query.Connection) -> None:
+def test_pictures_have_every_interval(connection: hubbub.notebook.Connection) -> None:
     for answer in (
         connection.estimates("theme"),
         connection.estimates("hostile"),
@@ -76,7 +76,7 @@ def test_pictures_have_every_interval(connection: hubbub.query.Connection) -> No
 
 
 def test_what_is_missing_or_wrong_is_said(
-    connection: hubbub.query.Connection, monkeypatch: pytest.MonkeyPatch
+    connection: hubbub.notebook.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(HubbubError, match='metric "colour" is not in the bundle'):
         connection.estimates("colour")
@@ -85,7 +85,7 @@ def test_what_is_missing_or_wrong_is_said(
     with pytest.raises(HubbubError, match="candidates"):
         connection.estimates("homepage")
     with pytest.raises(ServiceUnavailable, match="does not answer as hubbub does"):
-        hubbub.query.connect("http://127.0.0.1:1").metrics()
+        hubbub.notebook.connect("http://127.0.0.1:1").metrics()
     answer = connection.estimates("theme")
     real = builtins.__import__
 

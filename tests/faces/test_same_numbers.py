@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-import hubbub.query
-from hubbub.cli.asking import document
+import hubbub.notebook
 from hubbub.cli.main import main
-from hubbub.cli.remote import ask
+from hubbub.cli.terminal.query_options import document
+from hubbub.cli.terminal.service_client import ask
 from hubbub.wire.v1 import services_pb2 as wire
 from tests import web
 from tests.faces.house import DAYS, STRINGS, House
@@ -64,7 +64,7 @@ def test_estimates_are_the_same_from_every_face(
     by_http = _ask(home, metric, "estimates", {**span, "order": "listed", "number": 1000}, strings)
     request = wire.EstimateRequest(metric=metric, range=wire.Range(**span), candidates=strings)
     assert document(ask(home.endpoints, "Estimate", request)) == by_http
-    asking: Any = hubbub.query.connect(home.page)
+    asking: Any = hubbub.notebook.connect(home.page)
     notebook = asking.estimates(metric, **span, candidates=strings)
     assert notebook.document == by_http
     options = [part for name, value in span.items() for part in (f"--{name}", value)]
@@ -108,7 +108,7 @@ def test_top_and_trend_are_the_same_from_every_face(
     span = {"epochs": "all"} if question == "trend" else {}
     by_http = _ask(home, "theme", question, {**span, "number": kind.number}, [])
     assert document(ask(home.endpoints, question.title(), kind)) == by_http
-    asking = getattr(hubbub.query.connect(home.page), question)
+    asking = getattr(hubbub.notebook.connect(home.page), question)
     assert asking("theme", number=kind.number).document == by_http
     assert json.loads(_command(home, capsys, [*words, "--format", "json"], [])) == by_http
 
@@ -124,7 +124,7 @@ def test_a_comparison_is_the_same_from_every_face_and_finds_what_moved(
     assert document(ask(home.endpoints, "Compare", request)) == by_http
     words = ["compare", "theme", "--epochs", first, "--to", last, "--format", "json"]
     assert json.loads(_command(home, capsys, words, [])) == by_http
-    notebook = hubbub.query.connect(home.page).compare("theme", first, last)
+    notebook = hubbub.notebook.connect(home.page).compare("theme", first, last)
     assert sorted(notebook, key=lambda row: row["value"]) == sorted(
         by_http["values"], key=lambda row: row["value"]
     )

@@ -16,7 +16,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Rappor, build
 from hubbub.privacy.amplification import amplified, closed_form, delta_at
 from hubbub.privacy.crowd import amplified_of
-from hubbub.privacy.replay import distribution
+from hubbub.privacy.proofs.replay import distribution
 
 GRID = [
     (epsilon, reports, delta)

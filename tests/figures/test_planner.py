@@ -21,7 +21,7 @@ from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.wave import SquareWave
 from hubbub.privacy.draws import draw, one_hot_chances
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
-from hubbub.privacy.proofs import SMALL, rows
+from hubbub.privacy.proofs.every import SMALL, rows
 from hubbub.privacy.question import Question
 
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)

@@ -18,10 +18,11 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from hubbub.serving import Stages, Window
+from hubbub.accounting import Window
+from hubbub.runtime import Stages
 from hubbub.shuffler import mixer
-from hubbub.shuffler.batch import Policy
 from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.streams import Stream, StreamTable
 from hubbub.wire.v1.services_pb2 import BatchOutcome
 from tests.fuzz.mutate import mutated

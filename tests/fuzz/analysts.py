@@ -17,13 +17,13 @@ from typing import Any, cast
 
 from google.protobuf.message import DecodeError, Message
 
-from hubbub.aggregator.tables import rows, to_csv
-from hubbub.cli.asking import checked, document
-from hubbub.cli.pictured import show_changes, show_estimates, show_top, show_trend
-from hubbub.cli.show import table
+from hubbub.aggregator.publishing.tables import rows, to_csv
+from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
+from hubbub.cli.terminal.output import table
+from hubbub.cli.terminal.query_options import checked, document
 from hubbub.errors import HubbubError
-from hubbub.query.answer import Answer
-from hubbub.query.connection import Connection
+from hubbub.notebook.answer import Answer
+from hubbub.notebook.connection import Connection
 from hubbub.wire.v1 import services_pb2 as wire
 from tests.fuzz.documents import varied
 from tests.fuzz.mutate import mutated, odd

@@ -10,7 +10,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.catalog import Bundle, Metric, open_bundle, sign_bundle, stream_table
-from hubbub.catalog.text import to_text
+from hubbub.catalog.encoding import to_text
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BundleRefused, HubbubError, ValueOutOfDomain

@@ -12,7 +12,8 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from google.protobuf.message import DecodeError, Message
 
-from hubbub.aggregator.fold import fold, honest
+from hubbub.accounting import Window
+from hubbub.aggregator.ingest.fold import fold, honest
 from hubbub.catalog import (
     Bundle,
     hand_over,
@@ -25,14 +26,14 @@ from hubbub.catalog import (
     seal_info,
     stream_table,
 )
-from hubbub.catalog.operator import read_handovers
-from hubbub.catalog.text import to_text
+from hubbub.catalog.encoding import to_text
+from hubbub.catalog.keys.operator import read_handovers
 from hubbub.cli.rappor_files import read_collection, read_map
-from hubbub.client import journal
 from hubbub.client.ledger import FOREIGN, Account, merge
-from hubbub.client.state import Drawn
-from hubbub.client.trust import Trust
-from hubbub.client.trust_file import held
+from hubbub.client.state import journal
+from hubbub.client.state.contract import Drawn
+from hubbub.client.trust.bundles import Trust
+from hubbub.client.trust.store import held
 from hubbub.errors import (
     BadParameter,
     BadPayload,
@@ -43,7 +44,6 @@ from hubbub.errors import (
     StateUnusable,
 )
 from hubbub.mechanisms import REGISTRY, Layout
-from hubbub.serving import Window
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1.services_pb2 import Batch, EstimateRequest, Range, SubmitRequest
 from tests.conftest import CATALOG

@@ -20,7 +20,8 @@ import platformdirs
 from cryptography.exceptions import InvalidSignature
 
 from hubbub.catalog import Bundle, open_sealed, read_opening_keys, seal_info
-from hubbub.client import Client, Outcome, client, journal
+from hubbub.client import Client, Outcome, client
+from hubbub.client.state import journal
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadPayload, BundleRefused, HubbubError, StateUnusable
 from tests.conftest import CATALOG

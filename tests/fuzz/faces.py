@@ -19,13 +19,13 @@ from urllib.parse import quote
 import numpy as np
 from uvicorn.server import ServerState
 
+from hubbub.accounting import Window
 from hubbub.aggregator.query import Query
-from hubbub.aggregator.record import Entry, MemoryRecord
-from hubbub.aggregator.releases import Releases
-from hubbub.aggregator.store import Commit, MemoryStore
+from hubbub.aggregator.releases.release_log import Entry, MemoryRecord
+from hubbub.aggregator.releases.releasing import Releases
+from hubbub.aggregator.store.contract import Commit, MemoryStore
 from hubbub.aggregator.web.access import add_token
-from hubbub.aggregator.web.face import HttpFace
-from hubbub.serving import Window
+from hubbub.aggregator.web.server import HttpFace
 from tests.conftest import CATALOG
 from tests.fuzz.documents import varied
 from tests.fuzz.mutate import mutated

@@ -20,26 +20,27 @@ import grpc.aio
 import numpy as np
 from google.protobuf.message import Message
 
-from hubbub.aggregator.intake import Intake as Counting
-from hubbub.aggregator.opener import Opener
+from hubbub.accounting import Window
+from hubbub.aggregator.ingest.intake import Intake as Counting
+from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.query import Query
-from hubbub.aggregator.record import RedisRecord
-from hubbub.aggregator.redis_store import RedisStore
-from hubbub.aggregator.release_service import ReleasesService
-from hubbub.aggregator.releases import Releases
+from hubbub.aggregator.releases.release_log import RedisRecord
+from hubbub.aggregator.releases.releasing import Releases
+from hubbub.aggregator.releases.service import ReleasesService
 from hubbub.aggregator.service import IngestService, QueryService
 from hubbub.aggregator.service import OperatorService as TotalsStatus
-from hubbub.aggregator.store import Commit
+from hubbub.aggregator.store.contract import Commit
+from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import read_opening_keys, seal, seal_info, stream_table
-from hubbub.cli.embedded_redis import EmbeddedRedis
-from hubbub.cli.ports import free_port
-from hubbub.serving import Limiter, Server, Stages, Window, channel, connect_redis
-from hubbub.serving.process import end_tasks
-from hubbub.shuffler.batch import Policy
+from hubbub.cli.local.embedded_redis import EmbeddedRedis
+from hubbub.cli.local.ports import free_port
+from hubbub.runtime import Limiter, Server, Stages, channel, connect_redis
+from hubbub.runtime.process import end_tasks
+from hubbub.shuffler.backpressure import Pressure
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.pressure import Pressure
 from hubbub.shuffler.service import LARGEST_SUBMIT_BYTES, OperatorService, ShufflerService
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1 import services_pb2 as wire

@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hubbub.client import journal
-from hubbub.client.state import Drawn
+from hubbub.client.state import journal
+from hubbub.client.state.contract import Drawn
 from tests.fuzz.devices import START, Room, live
 from tests.fuzz.documents import varied
 from tests.fuzz.rows import LONGEST_ROWS, database_of, has_turned, tables_of

@@ -9,7 +9,8 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError as Unreachable
 
 from hubbub.errors import BadParameter, StoreUnavailable
-from hubbub.serving import connect_redis, redis_client
+from hubbub.runtime import connect_redis
+from hubbub.runtime.redis import client as redis_client
 from tests.fuzz.target import Target
 
 _URLS = (

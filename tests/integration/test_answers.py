@@ -9,12 +9,13 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from hubbub.accounting import Window
 from hubbub.catalog import seal, seal_info
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
-from hubbub.serving import Stages, Window, channel, connect_redis
-from hubbub.serving.process import end_tasks
-from hubbub.shuffler.batch import Policy
+from hubbub.runtime import Stages, channel, connect_redis
+from hubbub.runtime.process import end_tasks
 from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1.services_pb2 import Refusal, SubmitResponse

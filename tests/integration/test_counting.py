@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.aggregator.intake import Intake
-from hubbub.aggregator.opener import Opener
-from hubbub.aggregator.redis_store import RedisStore
-from hubbub.aggregator.room import Room
-from hubbub.aggregator.store import Outcome
+from hubbub.accounting import Window
+from hubbub.aggregator.ingest.intake import Intake
+from hubbub.aggregator.ingest.opener import Opener
+from hubbub.aggregator.ingest.window_room import Room
+from hubbub.aggregator.store.contract import Outcome
+from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import EPOCH_SECONDS, seal, seal_info
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull, StoreUnavailable
-from hubbub.serving import Clocks, RedisServer, Stages, Window, connect_redis
+from hubbub.runtime import Clocks, RedisServer, Stages, connect_redis
 from tests.conftest import Made
 from tests.servers import redis_server
 from tests.stores import totals

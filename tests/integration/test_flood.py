@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import redis
 
+from hubbub.accounting import balances
 from hubbub.catalog import Catalog
-from hubbub.cli.demo import close_epochs
-from hubbub.cli.local_run import LocalRun, Ports
-from hubbub.cli.remote import law
-from hubbub.serving import balances
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.terminal.service_client import law
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.conftest import Made

@@ -21,27 +21,19 @@ import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from hubbub.accounting import Window
 from hubbub.catalog import seal, seal_info
-from hubbub.cli.certificates import write_certificates
-from hubbub.cli.local_run import LocalRun
-from hubbub.cli.ports import free_port
-from hubbub.cli.remote import law
+from hubbub.cli.local.certificates import write_certificates
+from hubbub.cli.local.local_run import LocalRun
+from hubbub.cli.local.ports import free_port
+from hubbub.cli.terminal.service_client import law
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
-from hubbub.serving import (
-    Limiter,
-    Metrics,
-    Server,
-    Stages,
-    TlsFolder,
-    Window,
-    channel,
-    connect_redis,
-)
-from hubbub.shuffler.batch import Policy
+from hubbub.runtime import Limiter, Metrics, Server, Stages, TlsFolder, channel, connect_redis
+from hubbub.shuffler.backpressure import Pressure
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.pressure import Pressure
 from hubbub.shuffler.service import LARGEST_SUBMIT_BYTES, ShufflerService
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1.report_pb2 import SealedReport
@@ -167,7 +159,7 @@ def test_what_is_refused_once_it_was_read_costs_its_sender(
     def looked(_message: object) -> None:
         raise AssertionError("each field was looked at")
 
-    monkeypatch.setattr("hubbub.serving.strict.UnknownFieldSet", looked)
+    monkeypatch.setattr("hubbub.runtime.rpc.strict.UnknownFieldSet", looked)
 
     async def body() -> None:
         clock = [1000.0]
@@ -505,7 +497,7 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A name of two addresses; the second server is there only later."""
-    monkeypatch.setattr("hubbub.serving.server.check_plain", lambda _address: None)
+    monkeypatch.setattr("hubbub.runtime.rpc.server.check_plain", lambda _address: None)
     port, hosts = free_port(), ("127.0.0.1", "127.0.0.2")
     calls: Counter[str] = Counter()
 
@@ -555,7 +547,7 @@ def test_silent_connections_to_the_metrics_keep_no_scrape_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, secured: bool
 ) -> None:
     """More than it serves at once, which say nothing, or half of what they should."""
-    monkeypatch.setattr("hubbub.serving.scrape._CONNECTIONS", 20)
+    monkeypatch.setattr("hubbub.runtime.monitoring.scrape._CONNECTIONS", 20)
     write_certificates(tmp_path / "tls", {})
 
     async def body() -> None:
@@ -593,7 +585,7 @@ def test_silent_connections_to_the_metrics_keep_no_scrape_waiting(
 def test_a_connection_to_the_metrics_that_does_not_end_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hubbub.serving.scrape._SECONDS", 1.0)
+    monkeypatch.setattr("hubbub.runtime.monitoring.scrape._SECONDS", 1.0)
 
     async def body() -> None:
         async def nothing() -> dict[Window, dict[str, int]]:

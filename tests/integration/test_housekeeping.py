@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.aggregator.drops import Drops
+from hubbub.accounting import Window
 from hubbub.aggregator.housekeeping import Housekeeping
-from hubbub.aggregator.opener import Opener
+from hubbub.aggregator.ingest.opener import Opener
+from hubbub.aggregator.publishing.publisher import Drops
 from hubbub.aggregator.query import Query
-from hubbub.aggregator.record import MemoryRecord
-from hubbub.aggregator.releases import Releases
-from hubbub.aggregator.store import Commit, MemoryStore
+from hubbub.aggregator.releases.release_log import MemoryRecord
+from hubbub.aggregator.releases.releasing import Releases
+from hubbub.aggregator.store.contract import Commit, MemoryStore
 from hubbub.catalog import closing_time, read_opening_keys, seal, seal_info
 from hubbub.errors import ServiceUnavailable
-from hubbub.serving import Clocks, Window
+from hubbub.runtime import Clocks
 from tests.conftest import CATALOG
 from tests.unit.bundles import Signed, make_signed
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hubbub.shuffler.batch import Mix, Policy
+from hubbub.shuffler.mixing_policy import Mix, Policy
 
 Floats = npt.NDArray[np.float64]
 DOCS = Path(__file__).parents[2] / "docs" / "operate.md"
@@ -118,8 +118,9 @@ def test_the_chance_that_was_worked_out_is_the_one_simulated(floods: int, honest
 
 def test_the_pool_in_redis_draws_as_the_rule_says(redis_url: str) -> None:
     """1,000 batches of 20 out of 40: how many of 4 marked ones leave is hypergeometric."""
-    from hubbub.serving import Window, connect_redis
-    from hubbub.shuffler.batch import Take
+    from hubbub.accounting import Window
+    from hubbub.runtime import connect_redis
+    from hubbub.shuffler.mixing_policy import Take
     from hubbub.shuffler.pool import Pool
 
     runs = 1000

@@ -12,17 +12,18 @@ import grpc
 import grpc.aio
 import pytest
 
-from hubbub.aggregator.intake import Intake
-from hubbub.aggregator.opener import Opener
-from hubbub.aggregator.redis_store import RedisStore
-from hubbub.aggregator.store import Commit, Outcome
+from hubbub.accounting import Window
+from hubbub.aggregator.ingest.intake import Intake
+from hubbub.aggregator.ingest.opener import Opener
+from hubbub.aggregator.store.contract import Commit, Outcome
+from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import seal, seal_info
-from hubbub.cli.ports import free_port
+from hubbub.cli.local.ports import free_port
 from hubbub.errors import BadParameter, StoreUnavailable
-from hubbub.serving import Clocks, Server, Stages, Window, channel, connect_redis
-from hubbub.serving.process import end_tasks
-from hubbub.shuffler.batch import Policy
+from hubbub.runtime import Clocks, Server, Stages, channel, connect_redis
+from hubbub.runtime.process import end_tasks
 from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome

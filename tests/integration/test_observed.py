@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.accounting import whole
 from hubbub.catalog import Catalog
-from hubbub.cli.demo import close_epochs
-from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.remote import law
+from hubbub.cli.terminal.service_client import law
 from hubbub.client import Client, GrpcTransport, MemoryState
 from hubbub.errors import PartMissing
-from hubbub.serving import whole
-from hubbub.serving.tracing import start_tracing
+from hubbub.runtime.monitoring.tracing import start_tracing
 from tests.conftest import Made
 from tests.faces.test_exports import asked_by
 from tests.integration.test_guards import scraped

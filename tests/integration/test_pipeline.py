@@ -10,23 +10,16 @@ import grpc
 import pytest
 import redis
 
-from hubbub.catalog import (
-    Bundle,
-    Catalog,
-    epoch_at,
-    epoch_start,
-    key_at,
-    seal,
-    seal_info,
-)
-from hubbub.cli.demo import close_epochs
-from hubbub.cli.local_run import LocalRun, Ports
-from hubbub.cli.remote import law
+from hubbub.accounting import balances, whole
+from hubbub.catalog import Bundle, Catalog, epoch_at, epoch_start, key_at, seal, seal_info
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.terminal.service_client import law
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
 from hubbub.client.testing import coins
 from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
 from hubbub.privacy.crowd import amplified_of
-from hubbub.serving import TlsFolder, balances, whole
+from hubbub.runtime import TlsFolder
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest, SubmitResponse
 from hubbub.wire.v1.services_pb2_grpc import IngestStub, ShufflerStub
@@ -294,7 +287,7 @@ def test_the_shuffler_refuses_what_could_carry_an_identity(run: LocalRun) -> Non
 
 
 def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: Path) -> None:
-    from hubbub.cli.certificates import write_certificates
+    from hubbub.cli.local.certificates import write_certificates
 
     strangers = tmp_path / "strangers"
     write_certificates(strangers, {})

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import redis.asyncio
 
+from hubbub.accounting import Window
 from hubbub.errors import StoreUnavailable
-from hubbub.serving import RedisServer, Stages, Window, connect_redis
-from hubbub.shuffler.batch import Take
+from hubbub.runtime import RedisServer, Stages, connect_redis
 from hubbub.shuffler.intake import Intake
+from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool import Pool
 
 Client = Any  # one server's of redis-py, or a Cluster's: both have the same commands

@@ -15,15 +15,16 @@ import pytest
 import redis
 from redis.exceptions import NoPermissionError
 
-from hubbub.aggregator.record import Entry, RedisRecord
-from hubbub.aggregator.redis_store import RedisStore
-from hubbub.aggregator.store import Commit, Outcome
-from hubbub.cli.certificates import write_certificates
-from hubbub.cli.ports import free_port
+from hubbub.accounting import Window
+from hubbub.aggregator.releases.release_log import Entry, RedisRecord
+from hubbub.aggregator.store.contract import Commit, Outcome
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.cli.local.certificates import write_certificates
+from hubbub.cli.local.ports import free_port
 from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.mechanisms import Totals
-from hubbub.serving import RedisServer, Window, connect_redis
-from hubbub.shuffler.batch import Take
+from hubbub.runtime import RedisServer, connect_redis
+from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool import Pool
 from tests.cluster import Cluster, redis_cluster
 from tests.servers import has_tls, redis_server

@@ -23,18 +23,19 @@ import httpx2
 import numpy as np
 import pytest
 
-from hubbub.aggregator.entry import Entry, Unreadable, read_entry
-from hubbub.aggregator.query.collected import Collected
-from hubbub.aggregator.record import Entries, MemoryRecord, Record, RedisRecord
-from hubbub.aggregator.redis_store import RedisStore
-from hubbub.aggregator.releases import Ask, Releases
-from hubbub.aggregator.store import Commit, MemoryStore
+from hubbub.accounting import Window
+from hubbub.aggregator.query.totals import Collected
+from hubbub.aggregator.releases.entry import Entry, Unreadable, read_entry
+from hubbub.aggregator.releases.release_log import Entries, MemoryRecord, Record, RedisRecord
+from hubbub.aggregator.releases.releasing import Ask, Releases
+from hubbub.aggregator.store.contract import Commit, MemoryStore
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.cli.ports import free_port
 from hubbub.errors import BadParameter, BatchTooSmall, BudgetExhausted, UnknownMetric
 from hubbub.mechanisms import SystemBits
 from hubbub.privacy.releases import Released
-from hubbub.serving import Window, connect_redis
+from hubbub.runtime import connect_redis
 from tests import web
 from tests.moment import far_from_midnight
 from tests.servers import redis_server

@@ -19,22 +19,23 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-import hubbub.query
-from hubbub.aggregator.query.law import Shuffler
+import hubbub.notebook
+from hubbub.accounting import Window
+from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.catalog import Bundle, Catalog
-from hubbub.cli.certificates import names_by_role, write_certificates
 from hubbub.cli.installation import build_bundle
-from hubbub.cli.local_run import LocalRun, Ports
-from hubbub.cli.ports import free_port
-from hubbub.cli.remote import Endpoints, law
+from hubbub.cli.local.certificates import names_by_role, write_certificates
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.local.ports import free_port
+from hubbub.cli.terminal.service_client import Endpoints, law
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
-from hubbub.serving import Server, Stages, TlsFolder, Window, channel, connect_redis
-from hubbub.serving.process import end_tasks
-from hubbub.serving.redis_client import _cluster
-from hubbub.serving.tls import authorities_of
-from hubbub.shuffler.batch import Policy
+from hubbub.runtime import Server, Stages, TlsFolder, channel, connect_redis
+from hubbub.runtime.process import end_tasks
+from hubbub.runtime.redis.client import _cluster
+from hubbub.runtime.tls import authorities_of
 from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1 import services_pb2 as wire
@@ -242,7 +243,7 @@ def test_the_command_line_and_the_probe_believe_the_role_they_ask_alone(
     async def body() -> None:
         async with _impostor(tls, role) as (impostor, address):
             for asked in ("shuffler", "aggregator"):
-                probe = [sys.executable, "-m", "hubbub.serving.probe", address]
+                probe = [sys.executable, "-m", "hubbub.runtime.probe", address]
                 probed = await asyncio.create_subprocess_exec(
                     *probe, "--tls", str(tls), asked, stderr=subprocess.DEVNULL
                 )
@@ -378,7 +379,7 @@ def test_a_notebook_believes_an_aggregator_alone(tls: Path, role: str) -> None:
     thread.start()
     address = f"https://127.0.0.1:{server.server_port}"
     token = secrets.token_hex()
-    asking = hubbub.query.connect(address, token=token, authority=tls / "ca.pem")
+    asking = hubbub.notebook.connect(address, token=token, authority=tls / "ca.pem")
     try:
         if role == "aggregator":
             assert len(asking.metrics()) == 0

@@ -14,9 +14,9 @@ import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from hubbub.cli.certificates import write_certificates
-from hubbub.cli.ports import free_port
-from hubbub.serving import Server, TlsFolder
+from hubbub.cli.local.certificates import write_certificates
+from hubbub.cli.local.ports import free_port
+from hubbub.runtime import Server, TlsFolder
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome, SubmitRequest, SubmitResponse
 from hubbub.wire.v1.services_pb2_grpc import (
     IngestServicer,
@@ -71,8 +71,8 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
     made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of one address, and where addresses tell nobody apart, of all."""
-    monkeypatch.setattr("hubbub.serving.server._ARRIVE_SECONDS", 600.0)
-    monkeypatch.setattr("hubbub.serving.calls._MOST_ARRIVING", 100)
+    monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 600.0)
+    monkeypatch.setattr("hubbub.runtime.rpc.calls._MOST_ARRIVING", 100)
 
     async def body(calls_of_peer: int, kept: int) -> None:
         async with serving_front(made, redis_url, calls_of_peer=calls_of_peer) as front:
@@ -101,7 +101,7 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
 def test_a_call_that_does_not_arrive_in_time_is_refused_counted_and_hinted(
     made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.serving.server._ARRIVE_SECONDS", 0.5)
+    monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 0.5)
 
     async def body() -> None:
         async with serving_front(made, redis_url) as front:
@@ -120,7 +120,7 @@ def test_a_call_that_does_not_arrive_in_time_is_refused_counted_and_hinted(
 def test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken(
     made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.serving.server._ARRIVE_SECONDS", 2.0)
+    monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 2.0)
 
     async def body() -> None:
         async with serving_front(made, redis_url) as front:
@@ -218,7 +218,7 @@ class Slow(ShufflerServicer):
 def test_calls_past_those_that_are_worked_on_are_refused_counted_and_hinted(
     monkeypatch: pytest.MonkeyPatch, of_peer: int, reason: str
 ) -> None:
-    monkeypatch.setattr("hubbub.serving.calls._MOST_WORKED_ON", 50 if of_peer else 20)
+    monkeypatch.setattr("hubbub.runtime.rpc.calls._MOST_WORKED_ON", 50 if of_peer else 20)
 
     async def body() -> None:
         address, turned_away, slow = f"127.0.0.1:{free_port()}", Counter[str](), Slow()

@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 import redis.asyncio
 
-from hubbub.aggregator.drops import Drops, Folder, RedisTold
+from hubbub.accounting import Window
+from hubbub.aggregator.publishing.publisher import Drops, Folder, RedisTold
 from hubbub.aggregator.query import Asked, Query
-from hubbub.aggregator.redis_store import RedisStore
-from hubbub.aggregator.store import Commit, MemoryStore, Outcome, TotalsStore
+from hubbub.aggregator.store.contract import Commit, MemoryStore, Outcome, TotalsStore
+from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.web.gauges import exposition
 from hubbub.errors import StoreUnavailable, TotalsUnreadable
 from hubbub.mechanisms import Totals
-from hubbub.serving import Window, connect_redis
+from hubbub.runtime import connect_redis
 from tests.conftest import Made
 from tests.servers import redis_server
 from tests.stores import crowd, totals

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.aggregator.redis_store import RedisStore
-from hubbub.aggregator.store import Commit, Outcome
-from hubbub.serving import RedisServer, Window, connect_redis
-from hubbub.shuffler.batch import Take
+from hubbub.accounting import Window
+from hubbub.aggregator.store.contract import Commit, Outcome
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.runtime import RedisServer, connect_redis
+from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool import Pool
 from tests.servers import redis_server
 from tests.stores import totals

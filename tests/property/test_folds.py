@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.aggregator.counting import count_ones, count_ones_in_groups
-from hubbub.aggregator.fold import _FOLDS, fold, honest
+from hubbub.aggregator.ingest.counting import count_ones, count_ones_in_groups
+from hubbub.aggregator.ingest.fold import _FOLDS, fold, honest
 from hubbub.errors import BadPayload
 from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset, tally
 

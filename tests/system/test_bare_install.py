@@ -77,7 +77,7 @@ def test_the_client_needs_no_numpy_and_no_redis(python: Path) -> None:
     done = _there(
         python,
         "-c",
-        "import importlib.util as u, hubbub.client, hubbub.catalog, hubbub.query;"
+        "import importlib.util as u, hubbub.client, hubbub.catalog, hubbub.notebook;"
         "print(hubbub.client.__file__);"
         "print([n for n in ('numpy', 'redis', 'scipy', 'rich') if u.find_spec(n)])",
     )

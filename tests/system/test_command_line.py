@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.cli.devices import send_everyone
-from hubbub.cli.local_run import LocalRun, Ports
-from hubbub.cli.ports import free_port
-from hubbub.cli.remote import law, read_endpoints
-from hubbub.cli.up import demo_catalog
+from hubbub.accounting import whole
+from hubbub.cli.commands.up import demo_catalog
+from hubbub.cli.local.devices import send_everyone
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.local.ports import free_port
+from hubbub.cli.terminal.service_client import law, read_endpoints
 from hubbub.errors import HubbubError
-from hubbub.serving import whole
 from tests import web
 from tests.conftest import CATALOG, Made
 from tests.moment import far_from_midnight
@@ -265,7 +265,7 @@ def test_every_command_has_help(hubbub: Hubbub, command: str) -> None:
 def test_killed_devices_end_the_demo_instead_of_hanging_it(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hubbub.cli import devices
+    from hubbub.cli.local import devices
 
     monkeypatch.setattr(devices, "_send_some", _dies)
     with pytest.raises(HubbubError, match="a process of simulated devices was killed"):

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 import redis
 
-from hubbub.cli.demo import close_epochs
-from hubbub.cli.local_run import LocalRun, Ports
-from hubbub.cli.people import candidates, people
-from hubbub.cli.remote import law
-from hubbub.cli.up import demo_catalog
+from hubbub.accounting import balances
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.commands.up import demo_catalog
+from hubbub.cli.local.census import candidates, people
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.terminal.service_client import law
 from hubbub.client import Client, GrpcTransport, MemoryState
-from hubbub.serving import balances
 from tests.moment import far_from_midnight
 from tests.waiting import HANG_SECONDS, eventually
 

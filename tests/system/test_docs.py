@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from hubbub.catalog import read_catalog
-from hubbub.cli.local_run import LocalRun, Ports
-from hubbub.cli.remote import law
-from hubbub.cli.up import demo_catalog
+from hubbub.cli.commands.up import demo_catalog
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.terminal.service_client import law
 from tests.moment import far_from_midnight
 
 ROOT = Path(__file__).parents[2]

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from hubbub.accounting import balances, whole
 from hubbub.catalog import read_catalog
-from hubbub.cli.devices import send_everyone
-from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.local.census import Person
+from hubbub.cli.local.devices import send_everyone
+from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.people import Person
-from hubbub.cli.remote import law
+from hubbub.cli.terminal.service_client import law
 from hubbub.mechanisms import REGISTRY
-from hubbub.serving import balances, whole
 from tests.asking import estimate
 from tests.moment import far_from_midnight
 from tests.waiting import eventually

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.accounting import whole
 from hubbub.catalog import Catalog
-from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.remote import law
-from hubbub.serving import whole
+from hubbub.cli.terminal.service_client import law
 from tests.conftest import CATALOG, Made
 from tests.unit.bundles import DAY, make_signed
 from tests.waiting import eventually

@@ -11,16 +11,17 @@ from typing import Any
 import grpc
 import numpy as np
 
-from hubbub.aggregator.redis_store import RedisStore
+from hubbub.accounting import balances, whole
+from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import Catalog
-from hubbub.cli.demo import close_epochs
-from hubbub.cli.local_run import LocalRun, Ports
-from hubbub.cli.ports import free_port
-from hubbub.cli.remote import law
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.local.ports import free_port
+from hubbub.cli.terminal.service_client import law
 from hubbub.client import Client, GrpcTransport, MemoryState
-from hubbub.client.state import Waiting
-from hubbub.serving import TlsFolder, balances, connect_redis, whole
-from hubbub.serving.server import LARGEST_MESSAGE_BYTES
+from hubbub.client.state.contract import Waiting
+from hubbub.runtime import TlsFolder, connect_redis
+from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
 from hubbub.wire.v1.services_pb2_grpc import (
     IngestServicer,

@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 import redis
 
+from hubbub.accounting import balances, whole
 from hubbub.catalog import Catalog, read_catalog
-from hubbub.cli.demo import close_epochs
-from hubbub.cli.local_run import LocalRun, Ports
-from hubbub.cli.remote import law
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.terminal.service_client import law
 from hubbub.client import Client, FolderState, GrpcTransport
-from hubbub.client.state import SENT
-from hubbub.serving import balances, whole
+from hubbub.client.state.contract import SENT
 from tests.system import torture_app as app
 from tests.system.chaos.line import Line
 from tests.waiting import HANG_SECONDS, eventually

@@ -19,8 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from hubbub.catalog import read_bundle
-from hubbub.client import Client, FolderState, GrpcTransport, Outcome, tables
+from hubbub.client import Client, FolderState, GrpcTransport, Outcome
 from hubbub.client import client as sdk
+from hubbub.client.state import queries
 from hubbub.mechanisms import Probability
 
 WORKERS = 4
@@ -31,7 +32,7 @@ SERIAL_BITS = 62
 QUEUED, DISABLED, AFTER = range(3)
 RECORD = struct.Struct("<BQ")
 
-tables.HISTORY = 10**9  # type: ignore[attr-defined]  # the test looks at every payload
+queries.HISTORY = 10**9  # type: ignore[attr-defined]  # the test looks at every payload
 
 serials = random.SystemRandom()
 current = threading.local()

@@ -7,7 +7,7 @@ from pathlib import Path
 from hubbub.catalog import Bundle
 from hubbub.client import Client, State
 from hubbub.client.settings import Settings
-from hubbub.client.starting import state_of
+from hubbub.client.startup import state_of
 from hubbub.client.testing import FakeShuffler
 from tests.unit.bundles import DAY, Signed
 

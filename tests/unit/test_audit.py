@@ -14,13 +14,13 @@ from scipy.stats import beta
 import hubbub.mechanisms.bits as bits_module
 from hubbub.catalog import Metric, read_catalog
 from hubbub.cli.main import main
-from hubbub.client.device import DeviceMemo
+from hubbub.client.state.secret import DeviceMemo
 from hubbub.errors import ProofFailed
 from hubbub.mechanisms import BitSource, KeyedBits, Memo, Probability, SystemBits, build
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
-from hubbub.privacy.audit import NOT_WALKED, Check, audit_coins, audit_metric, audit_proofs
-from hubbub.privacy.coins import prove_coins
-from hubbub.privacy.proofs import SMALL
+from hubbub.privacy.proofs.audit import NOT_WALKED, Check, audit_coins, audit_metric, audit_proofs
+from hubbub.privacy.proofs.coins import prove_coins
+from hubbub.privacy.proofs.every import SMALL
 from tests.conftest import CATALOG
 
 MORE = """
@@ -222,7 +222,7 @@ def test_a_source_that_looks_at_too_few_digits_is_caught(
 
 
 def test_the_bounds_are_clopper_and_pearsons() -> None:
-    from hubbub.privacy.attack import _bound
+    from hubbub.privacy.proofs.attack import _bound
 
     low = beta.ppf(0.01, 300, 701)
     high = beta.ppf(0.99, 101, 900)
@@ -234,7 +234,7 @@ def test_the_bounds_are_clopper_and_pearsons() -> None:
 def test_the_command_tells_and_fails_as_it_should(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.cli.audit_commands.SMALL", SMALL[:3])
+    monkeypatch.setattr("hubbub.cli.commands.audit.SMALL", SMALL[:3])
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MORE)
     asked = ["audit", str(path), "--metric", "daily", "--metric", "theme", "--samples", "2000"]
@@ -244,7 +244,7 @@ def test_the_command_tells_and_fails_as_it_should(
     assert {check["what"] for check in document["checks"] if check["claim"]} == {"daily", "theme"}
     assert main([*asked, "--format", "html", "--no-proofs"]) == 0
     assert "<h1>hubbub audit: everything held</h1>" in capsys.readouterr().out
-    monkeypatch.setattr("hubbub.cli.audit_commands.SystemBits", Floats)
+    monkeypatch.setattr("hubbub.cli.commands.audit.SystemBits", Floats)
     assert main(asked) == 1
     out = capsys.readouterr().out
     assert "hubbub audit: FAILED" in out
@@ -261,7 +261,7 @@ def test_the_command_tells_and_fails_as_it_should(
 
 
 def test_what_was_not_walked_is_not_said_to_have_held() -> None:
-    from hubbub.cli.audit_commands import _found
+    from hubbub.cli.commands.audit import _found
 
     told = {
         kind: _found(Check("theme", kind, held=held, said=""))

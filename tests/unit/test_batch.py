@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.errors import BadParameter
-from hubbub.shuffler.batch import Mix, Policy, shuffled
+from hubbub.shuffler.mixing_policy import Mix, Policy, shuffled
 
 mixes = st.builds(
     lambda low, reserve, more: Mix(low, reserve, low + more),

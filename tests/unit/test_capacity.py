@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.cli.capacity import MEASURED, Machine, Need, Traffic, needs
 from hubbub.cli.main import main
+from hubbub.cli.planning.capacity_model import MEASURED, Machine, Need, Traffic, needs
 from tests.conftest import CATALOG
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import Bundle, Caps, Limits, Metric, epoch_at, read_bundle, sign_bundle
-from hubbub.catalog.keys import new_periods
+from hubbub.catalog.keys.opening import new_periods
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State
 from hubbub.client.ledger import Account, merge
 from hubbub.client.testing import FakeShuffler

@@ -8,22 +8,9 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import epoch_at, open_sealed, read_opening_keys, seal_info
-from hubbub.client import (
-    Client,
-    FolderState,
-    GrpcTransport,
-    MemoryState,
-    NotSent,
-    Outcome,
-    Waiting,
-)
+from hubbub.client import Client, FolderState, GrpcTransport, MemoryState, NotSent, Outcome, Waiting
 from hubbub.client.testing import FakeServer, FakeShuffler
-from hubbub.errors import (
-    BadParameter,
-    BundleRefused,
-    UnknownMetric,
-    ValueOutOfDomain,
-)
+from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits
 from tests.unit.bundles import Signed
 from tests.waiting import HANG_SECONDS

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hubbub.serving import Clocks
+from hubbub.runtime import Clocks
 
 HOUR, DAY, YEAR = 3600.0, 86_400.0, 365 * 86_400.0
 START = 20_000 * DAY

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from hubbub.client import FolderState, MemoryState, Outcome
-from hubbub.client.journal import Journal
-from hubbub.client.peek import peek
-from hubbub.client.state import Drawn
-from hubbub.client.witness import Witnesses
+from hubbub.client.inspection import peek
+from hubbub.client.state.contract import Drawn
+from hubbub.client.state.journal import Journal
+from hubbub.client.state.witness import Witnesses
 from hubbub.errors import StateUnusable
 from tests.unit.devices import DATABASE, Device
 from tests.waiting import HANG_SECONDS

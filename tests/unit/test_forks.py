@@ -91,7 +91,8 @@ def test_a_child_shares_its_parents_permanent_response(signed: Signed, tmp_path:
 LEAVES = """
 import os, sys, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)
-from hubbub.client import Client, background
+from hubbub.client import Client
+from hubbub.client.delivery import background
 
 background._LOOK_SECONDS = 0.2
 client = Client.from_bundle(

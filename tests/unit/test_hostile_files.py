@@ -12,11 +12,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-from hubbub.catalog import open_bundle, points, read_bundle, read_catalog, read_public_keys
-from hubbub.catalog.text import read_json
-from hubbub.cli.asking import read_candidates
+from hubbub.catalog import open_bundle, read_bundle, read_catalog, read_public_keys
+from hubbub.catalog.encoding import read_json
+from hubbub.catalog.keys import points
 from hubbub.cli.main import main
 from hubbub.cli.rappor_files import read_collection
+from hubbub.cli.terminal.query_options import read_candidates
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, KeysUnusable
 from tests.conftest import CATALOG
 from tests.unit.bundles import Signed
@@ -257,7 +258,7 @@ def test_a_catalog_is_refused_in_lines_and_never_with_a_traceback(
 def test_a_file_of_values_that_never_ends_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.catalog.text._MOST_BYTES", 1 << 16)
+    monkeypatch.setattr("hubbub.catalog.encoding._MOST_BYTES", 1 << 16)
     path = tmp_path / "metrics.toml"
     listed = 'values = ["light", "dark", "system"]'
     path.write_text(CATALOG.replace(listed, 'values_file = "/dev/zero"', 1))

@@ -5,9 +5,9 @@ import socket
 
 import numpy as np
 
-from hubbub.aggregator.query.law import Shuffler, Terms, status
-from hubbub.aggregator.store import Commit, MemoryStore
-from hubbub.serving import Window
+from hubbub.accounting import Window
+from hubbub.aggregator.query.report_counts import Shuffler, Terms, status
+from hubbub.aggregator.store.contract import Commit, MemoryStore
 from tests.waiting import eventually_async
 
 WINDOW = Window("theme", 7)

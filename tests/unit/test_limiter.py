@@ -2,7 +2,8 @@
 
 import pytest
 
-from hubbub.serving import Limiter, limiter, network
+from hubbub.runtime import Limiter, network
+from hubbub.runtime.rpc import limiter
 
 
 class Clock:

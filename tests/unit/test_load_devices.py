@@ -4,9 +4,9 @@ import multiprocessing
 import time
 from collections.abc import Sequence
 
-from hubbub.cli.load_devices import Load, _Devices
-from hubbub.client.state import Waiting
-from hubbub.client.transport import NotSent
+from hubbub.cli.local.load_devices import Load, _Devices
+from hubbub.client.state.contract import Waiting
+from hubbub.client.transport.contract import NotSent
 from tests.conftest import Made
 
 

@@ -13,7 +13,7 @@ from hubbub.analysis.numbers import mean_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Totals, build
 from hubbub.privacy.draws import draw
-from hubbub.privacy.replay import distribution
+from hubbub.privacy.proofs.replay import distribution
 
 SMALL: list[AnyMechanism] = [
     build(name, **parameters)

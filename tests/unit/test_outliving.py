@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from hubbub.client import Client, FolderState, MemoryState, Outcome
+from hubbub.client.state.witness import Witness, Witnesses
 from hubbub.client.testing import FakeShuffler
-from hubbub.client.witness import Witness, Witnesses
 from hubbub.errors import StateUnusable
 from tests.unit.bundles import DAY, Signed
 from tests.unit.devices import DATABASE, Device, state_in

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.aggregator.fold import fold
+from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis.plausible import plausibility
 from hubbub.analysis.poisoning import maximal_gain
 from hubbub.mechanisms import REGISTRY, AnyMechanism, KeyedBits, Totals

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.aggregator.fold import fold
+from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis import answer
 from hubbub.analysis.poisoning import Attack, maximal_gain
 from hubbub.errors import BadParameter, BadPayload

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hubbub.aggregator.fold import fold
+from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis import estimate
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Probability, Totals, build
 from hubbub.mechanisms import bits as bits_module

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from hubbub.errors import StoreUnavailable
-from hubbub.serving.redis_client import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hubbub.catalog import (
     seal_info,
     write_new_keys,
 )
-from hubbub.catalog.rotation import forget_keys, rotate_keys, still_needed
+from hubbub.catalog.keys.rotation import forget_keys, rotate_keys, still_needed
 from hubbub.cli.main import main
 from hubbub.errors import KeysUnusable
 

@@ -13,7 +13,7 @@ from hubbub.shuffler.settings import parse as shuffler
 def test_a_service_may_have_as_many_connections_as_its_machine_allows() -> None:
     """A shell's 1024 files are a thousand silent strangers."""
     code = (
-        "import resource; from hubbub.serving.process import _allow_files\n"
+        "import resource; from hubbub.runtime.process import _allow_files\n"
         "_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))\n"
         "_allow_files()\n"

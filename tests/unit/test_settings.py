@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 import hubbub.client
-from hubbub.client import Client, FolderState, MemoryState, Outcome, Settings
-from hubbub.client import program as of_program
+from hubbub.client import Client, FolderState, MemoryState, Outcome, Settings, default_client
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
 from tests.unit.bundles import Signed
@@ -31,8 +30,8 @@ def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     log = logging.getLogger("hubbub.client")
     handlers, level = list(log.handlers), log.level
     yield
-    while of_program._program:
-        of_program._program.pop().close(0)
+    while default_client._program:
+        default_client._program.pop().close(0)
     log.handlers, log.level = handlers, level
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from hubbub.aggregator.query.shelf import Fresh, Once, Recent, Shelf, added
-from hubbub.aggregator.store import Commit, Held, MemoryStore
+from hubbub.accounting import Window
+from hubbub.aggregator.query.cache import Fresh, Once, Recent, Shelf, added
+from hubbub.aggregator.store.contract import Commit, Held, MemoryStore
 from hubbub.errors import BadParameter
-from hubbub.serving import Window
 
 
 def test_what_was_used_longest_ago_goes_first_and_what_is_too_much_is_not_kept() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hubbub.aggregator.query.span import chosen
+from hubbub.aggregator.query.epoch_range import chosen
 from hubbub.errors import BadParameter
 
 NOW = datetime(2026, 11, 22, 14, 30, tzinfo=UTC).timestamp()

@@ -17,11 +17,11 @@ import pytest
 
 from hubbub.catalog import epoch_at
 from hubbub.client import Bounds, FolderState, MemoryState, State
-from hubbub.client.consent import Consent
-from hubbub.client.journal import Journal, orphans
-from hubbub.client.known import Known
-from hubbub.client.state import SENT, Drawn, Dropped, Entry
-from hubbub.client.witness import Witnesses
+from hubbub.client.state.consent import Consent
+from hubbub.client.state.contract import SENT, Drawn, Dropped, Entry
+from hubbub.client.state.journal import Journal, orphans
+from hubbub.client.state.known import Known
+from hubbub.client.state.witness import Witnesses
 from hubbub.errors import StateUnusable
 from tests.unit.bundles import Signed
 from tests.unit.devices import state_in
@@ -344,7 +344,7 @@ def test_where_there_is_no_journal_nothing_is_taken_for_another_processs(
     def no_room(_folder: Path) -> Journal:
         raise OSError(errno.ENOSPC, "no space left on device")
 
-    monkeypatch.setattr("hubbub.client.notes.Journal", no_room)
+    monkeypatch.setattr("hubbub.client.state.pending_log.Journal", no_room)
     for start in range(1, 4):
         state = FolderState(tmp_path / "s")
         assert _enter(state, entry_of("homepage", TODAY + start)) == []
@@ -571,7 +571,7 @@ def test_without_locks_nothing_leaves_where_the_folder_cannot_be_used(
     tmp_path: Path, entry_of: Callable[..., Entry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr("hubbub.client.witness.sys", SimpleNamespace(platform="win32"))
+    monkeypatch.setattr("hubbub.client.state.witness.sys", SimpleNamespace(platform="win32"))
     state = MemoryState(witnesses=Witnesses(tmp_path / "s"))
     assert not state.standing().may_send
     with pytest.raises(StateUnusable):

@@ -28,9 +28,9 @@ from hubbub.catalog import (
 )
 from hubbub.cli.main import main
 from hubbub.client import Client, FolderState, Outcome
-from hubbub.client.starting import program_name
-from hubbub.client.trust import Pin, Trust, folder_of
-from hubbub.client.trust_file import _elsewhere, held
+from hubbub.client.startup import program_name
+from hubbub.client.trust.bundles import Pin, Trust, folder_of
+from hubbub.client.trust.store import _elsewhere, held
 from hubbub.errors import BadParameter, BundleRefused
 from tests.unit.bundles import Signed
 
@@ -703,7 +703,7 @@ def test_what_could_not_be_read_is_not_written_over(app: App, home: Path) -> Non
 
 
 def test_the_name_is_the_programs_own(tmp_path: Path) -> None:
-    code = "from hubbub.client.starting import program_name; print(program_name())"
+    code = "from hubbub.client.startup import program_name; print(program_name())"
     (tmp_path / "my_app.py").write_text(code)
     package = tmp_path / "packed"
     package.mkdir()

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hubbub.aggregator.tables import inert, to_csv
-from hubbub.cli import rappor_files, show
+from hubbub.aggregator.publishing.tables import inert, to_csv
+from hubbub.cli import rappor_files
 from hubbub.cli.main import main
+from hubbub.cli.terminal import output
 from hubbub.errors.visible import visible, visible_lines
 from tests.conftest import CATALOG
 
@@ -38,14 +39,14 @@ def test_json_stays_the_same_json() -> None:
 def test_tables_and_lines_are_of_text_alone(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    show.say(HOSTILE)
-    show.table(HOSTILE, [HOSTILE, "b"], [[HOSTILE, HOSTILE]])
+    output.say(HOSTILE)
+    output.table(HOSTILE, [HOSTILE, "b"], [[HOSTILE, HOSTILE]])
     said = capsys.readouterr().out
     assert not set(said) & UNSEEN
     assert ":skull:[red]" in said, "no emoji, no markup"
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setattr(show, "Console", lambda: Console(force_terminal=True, width=200))
-    show.table("title", ["a", "b"], [[HOSTILE, HOSTILE]])
+    monkeypatch.setattr(output, "Console", lambda: Console(force_terminal=True, width=200))
+    output.table("title", ["a", "b"], [[HOSTILE, HOSTILE]])
     said = capsys.readouterr().out
     assert not set(said) & (UNSEEN - {"\x1b"}), "but for colours of our own"
 
@@ -83,8 +84,8 @@ def test_no_command_shows_a_catalogs_control_characters(
 def test_logs_of_services_and_of_the_client_are_text_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from hubbub.client.starting import log_to_stderr
-    from hubbub.serving.logs import write_logs
+    from hubbub.client.startup import log_to_stderr
+    from hubbub.runtime.monitoring.logs import write_logs
 
     shown = io.StringIO()
     monkeypatch.setattr("sys.stderr", shown)
@@ -140,7 +141,7 @@ def test_no_value_begins_a_row_of_its_own() -> None:
 def test_a_caller_that_was_gone_before_its_answer_fills_no_log(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from hubbub.serving.logs import write_logs
+    from hubbub.runtime.monitoring.logs import write_logs
 
     root = logging.getLogger()
     before = list(root.handlers), root.level

@@ -5,21 +5,21 @@ from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from hubbub.aggregator.drops import Drops, Folder, RedisTold, Taker, Webhook
 from hubbub.aggregator.housekeeping import Housekeeping
-from hubbub.aggregator.intake import Intake
-from hubbub.aggregator.opener import Opener
+from hubbub.aggregator.ingest.intake import Intake
+from hubbub.aggregator.ingest.opener import Opener
+from hubbub.aggregator.ingest.window_room import Room
+from hubbub.aggregator.publishing.publisher import Drops, Folder, RedisTold, Taker, Webhook
 from hubbub.aggregator.query import Query
-from hubbub.aggregator.query.law import Shuffler
-from hubbub.aggregator.record import RedisRecord
-from hubbub.aggregator.redis_store import RedisStore
-from hubbub.aggregator.release_service import ReleasesService
-from hubbub.aggregator.releases import Releases
-from hubbub.aggregator.room import Room
+from hubbub.aggregator.query.report_counts import Shuffler
+from hubbub.aggregator.releases.release_log import RedisRecord
+from hubbub.aggregator.releases.releasing import Releases
+from hubbub.aggregator.releases.service import ReleasesService
 from hubbub.aggregator.service import IngestService, OperatorService, QueryService
 from hubbub.aggregator.settings import Settings, parse
+from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import read_bundle, read_opening_keys
-from hubbub.serving import (
+from hubbub.runtime import (
     Clocks,
     Memory,
     Metrics,
@@ -121,7 +121,7 @@ def _loops(
     """What runs beside the gRPC servers, if it is asked for."""
     loops: list[Coroutine[Any, Any, None]] = []
     if settings.http_listen:
-        from hubbub.aggregator.web.face import HttpFace  # noqa: PLC0415 a web framework
+        from hubbub.aggregator.web.server import HttpFace  # noqa: PLC0415 a web framework
 
         face = HttpFace(
             settings.http_listen,

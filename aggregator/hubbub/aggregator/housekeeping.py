@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from hubbub.aggregator.opener import Opener
+from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.passed import begun, moved_past
-from hubbub.aggregator.store import TotalsStore
+from hubbub.aggregator.store.contract import TotalsStore
 from hubbub.catalog import Bundle, OpeningKeyPublic
-from hubbub.catalog.rotation import forget_keys, still_needed
+from hubbub.catalog.keys.rotation import forget_keys, still_needed
 from hubbub.errors import KeysUnusable, StoreUnavailable
-from hubbub.serving import BELIEVED_SECONDS, Clocks
+from hubbub.runtime import BELIEVED_SECONDS, Clocks
 
 __all__ = ["Housekeeping"]
 

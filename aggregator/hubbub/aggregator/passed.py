@@ -7,7 +7,7 @@ epoch has begun is told by reports of it that were counted.
 from collections.abc import Sequence
 from typing import Final
 
-from hubbub.aggregator.store import TotalsStore
+from hubbub.aggregator.store.contract import TotalsStore
 from hubbub.catalog import EPOCH_SECONDS, Bundle, closing_time, epoch_start
 
 __all__ = ["begun", "moved_past"]

@@ -8,15 +8,16 @@ import grpc
 import grpc.aio
 
 import hubbub.wire.v1.services_pb2 as wire
-from hubbub.aggregator.intake import Intake
+from hubbub.accounting import Window
+from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.query import Asked, Query
-from hubbub.aggregator.query.collected import Range
 from hubbub.aggregator.query.messages import message
-from hubbub.aggregator.store import Outcome, TotalsStore
+from hubbub.aggregator.query.totals import Range
+from hubbub.aggregator.store.contract import Outcome, TotalsStore
 from hubbub.analysis import CONFIDENCE
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.status import status_of
-from hubbub.serving import Window, continued
+from hubbub.runtime import continued
 from hubbub.wire.v1.services_pb2_grpc import IngestServicer, OperatorServicer, QueryServicer
 
 __all__ = ["Context", "IngestService", "OperatorService", "QueryService", "abort"]

@@ -8,7 +8,7 @@ from ipaddress import ip_network
 from pathlib import Path
 
 from hubbub.errors import BadParameter
-from hubbub.serving import Common, TlsFolder, add_common, check_range, common
+from hubbub.runtime import Common, TlsFolder, add_common, check_range, common
 
 __all__ = ["Settings", "parse"]
 

@@ -22,15 +22,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import (
-    AnyMechanism,
-    BitVector,
-    CohortBits,
-    Layout,
-    OneHot,
-    Samples,
-    Subset,
-)
+from hubbub.mechanisms import AnyMechanism, BitVector, CohortBits, Layout, OneHot, Samples, Subset
 
 __all__ = ["Attack", "maximal_gain"]
 

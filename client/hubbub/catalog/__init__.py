@@ -5,16 +5,10 @@ metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle-
 
 from hubbub.catalog.bundle import Bundle, refuse_changes, stream_table
 from hubbub.catalog.choice import Choice, Option
-from hubbub.catalog.epochs import (
-    EPOCH_SECONDS,
-    closing_time,
-    epoch_at,
-    epoch_start,
-    grace_seconds,
-)
+from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at, epoch_start, grace_seconds
 from hubbub.catalog.exposure import epochs_within, exposure, unchanged_exposure
-from hubbub.catalog.handover import MAX_HANDOVERS, Handover, hand_over
-from hubbub.catalog.keys import (
+from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
+from hubbub.catalog.keys.opening import (
     OpeningKey,
     OpeningKeyPublic,
     key_at,
@@ -22,11 +16,11 @@ from hubbub.catalog.keys import (
     read_public_keys,
     write_new_keys,
 )
+from hubbub.catalog.keys.operator import read_operator_key
+from hubbub.catalog.keys.sealing import SEAL_BYTES, TAG_BYTES, open_sealed, seal, seal_info
 from hubbub.catalog.metric import Limits, Metric, family_of
-from hubbub.catalog.operator import read_operator_key
 from hubbub.catalog.policy import SPANS, Budget, Caps, Release
 from hubbub.catalog.promise import Promise
-from hubbub.catalog.sealing import SEAL_BYTES, TAG_BYTES, open_sealed, seal, seal_info
 from hubbub.catalog.signing import open_bundle, read_bundle, sign_bundle
 from hubbub.catalog.source import Catalog, read_catalog
 

@@ -8,13 +8,13 @@ from itertools import pairwise
 from typing import Final
 
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
-from hubbub.catalog.handover import Handover, line_of
-from hubbub.catalog.keys import OpeningKeyPublic
+from hubbub.catalog.keys.handover import Handover, line_of
+from hubbub.catalog.keys.opening import OpeningKeyPublic
+from hubbub.catalog.keys.sealing import SEAL_BYTES
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.promise import Promise
 from hubbub.catalog.rules import NAME, is_address, is_whole
-from hubbub.catalog.sealing import SEAL_BYTES
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 
 __all__ = ["Bundle", "refuse_changes", "stream_table"]

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.catalog.choice import AUTO
+from hubbub.catalog.encoding import read_text
 from hubbub.catalog.rules import what_is_wrong_with_values
-from hubbub.catalog.text import read_text
 from hubbub.mechanisms import REGISTRY
 
 __all__ = ["values"]

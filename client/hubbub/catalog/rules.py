@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any, Final
 
+from hubbub.catalog.encoding import is_writable
 from hubbub.catalog.epochs import EPOCH_SECONDS
-from hubbub.catalog.text import is_writable
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 

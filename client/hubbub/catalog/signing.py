@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from hubbub.catalog.bundle import Bundle
 from hubbub.catalog.choice import load_choice
-from hubbub.catalog.handover import Handover
-from hubbub.catalog.keys import OpeningKeyPublic
+from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
+from hubbub.catalog.keys.handover import Handover
+from hubbub.catalog.keys.opening import OpeningKeyPublic
+from hubbub.catalog.keys.points import KEY_BYTES, refuse_weak_signing_key
 from hubbub.catalog.metric import Limits, Metric
-from hubbub.catalog.points import KEY_BYTES, refuse_weak_signing_key
 from hubbub.catalog.policy import Budget, Caps, Release
-from hubbub.catalog.text import MALFORMED, from_text, read_json, to_text
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.visible import visible
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from hubbub.client.client import Client
-    from hubbub.client.folder_state import FolderState
-    from hubbub.client.grpc_transport import GrpcTransport
-    from hubbub.client.memory_state import MemoryState
+    from hubbub.client.default_client import init, report
+    from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
     from hubbub.client.outcome import Outcome
-    from hubbub.client.program import init, report
     from hubbub.client.settings import Settings
-    from hubbub.client.state import Bounds, State, Waiting
-    from hubbub.client.transport import NotSent, Transport
-    from hubbub.client.view import LedgerView, MetricView, PayloadView
+    from hubbub.client.state.contract import Bounds, State, Waiting
+    from hubbub.client.state.folder import FolderState
+    from hubbub.client.state.memory import MemoryState
+    from hubbub.client.transport.contract import NotSent, Transport
+    from hubbub.client.transport.grpc import GrpcTransport
 
 __all__ = [
     "Bounds",
@@ -42,15 +42,15 @@ __all__ = [
 
 _MODULES: Final = {
     "client": ("Client",),
-    "folder_state": ("FolderState",),
-    "grpc_transport": ("GrpcTransport",),
-    "memory_state": ("MemoryState",),
+    "state.folder": ("FolderState",),
+    "transport.grpc": ("GrpcTransport",),
+    "state.memory": ("MemoryState",),
     "outcome": ("Outcome",),
-    "program": ("init", "report"),
+    "default_client": ("init", "report"),
     "settings": ("Settings",),
-    "state": ("Bounds", "State", "Waiting"),
-    "transport": ("NotSent", "Transport"),
-    "view": ("LedgerView", "MetricView", "PayloadView"),
+    "state.contract": ("Bounds", "State", "Waiting"),
+    "transport.contract": ("NotSent", "Transport"),
+    "ledger_view": ("LedgerView", "MetricView", "PayloadView"),
 }
 _HOME: Final = {name: module for module, names in _MODULES.items() for name in names}
 

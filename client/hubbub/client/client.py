@@ -14,20 +14,20 @@ from functools import partial
 from typing import Any, Final, Self
 
 from hubbub.catalog import Bundle, read_bundle
-from hubbub.client.background import Background
-from hubbub.client.flush import flush
+from hubbub.client.delivery.background import Background
+from hubbub.client.delivery.flush import flush
+from hubbub.client.delivery.sender import OnDrop, Sender
 from hubbub.client.forks import follow
-from hubbub.client.grpc_transport import GrpcTransport
 from hubbub.client.guard import Guard
-from hubbub.client.memory_state import MemoryState
+from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.outcome import Outcome
 from hubbub.client.reporter import Reporter
-from hubbub.client.sender import OnDrop, Sender
 from hubbub.client.settings import Settings, at_most
-from hubbub.client.starting import log_to_stderr, state_of
-from hubbub.client.state import State
-from hubbub.client.transport import Transport
-from hubbub.client.view import LedgerView, view
+from hubbub.client.startup import log_to_stderr, state_of
+from hubbub.client.state.contract import State
+from hubbub.client.state.memory import MemoryState
+from hubbub.client.transport.contract import Transport
+from hubbub.client.transport.grpc import GrpcTransport
 from hubbub.errors import BundleRefused, StateUnusable
 from hubbub.mechanisms import BitSource, SystemBits
 

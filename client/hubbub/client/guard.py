@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Any
 
+from hubbub.client.delivery.sender import Sender
 from hubbub.client.outcome import Outcome
 from hubbub.client.reporter import Reporter
-from hubbub.client.sender import Sender
 from hubbub.errors import HubbubError, UnknownMetric, ValueOutOfDomain
 
 __all__ = ["Guard"]

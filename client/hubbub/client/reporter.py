@@ -11,11 +11,11 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final
 
 from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, epoch_start, key_at
-from hubbub.client.device import SECRET_BYTES, DeviceMemo
 from hubbub.client.ledger import charge
 from hubbub.client.outcome import Outcome
-from hubbub.client.standing import Standing
-from hubbub.client.state import Drawn, State
+from hubbub.client.state.contract import Drawn, State
+from hubbub.client.state.device_state import Standing
+from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.errors import StateUnusable
 from hubbub.mechanisms import BitSource, Probability
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from hubbub.catalog.rules import is_text
-from hubbub.client.places import settled
+from hubbub.client.paths import settled
 from hubbub.errors import BadParameter
 
 __all__ = ["Settings", "at_most"]

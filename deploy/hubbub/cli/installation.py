@@ -17,11 +17,11 @@ from hubbub.catalog import (
     stream_table,
     write_new_keys,
 )
-from hubbub.catalog.handover import line_of
-from hubbub.catalog.operator import read_handovers
-from hubbub.catalog.text import to_text
+from hubbub.catalog.encoding import to_text
+from hubbub.catalog.keys.handover import line_of
+from hubbub.catalog.keys.operator import read_handovers
 from hubbub.errors import BadParameter, BundleRefused
-from hubbub.serving.tls import authorities_of
+from hubbub.runtime.tls import authorities_of
 
 __all__ = [
     "DEFAULT_DAYS",

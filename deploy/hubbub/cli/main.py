@@ -17,26 +17,26 @@ __all__ = ["main", "whole_parser"]
 # Only the module of the command that was asked for is imported: starting takes half as long.
 _COMMANDS: Final = {
     "demo": "demo",
-    "init": "init_command",
+    "init": "init",
     "up": "up",
-    "catalog": "catalog_commands",
-    "keys": "key_commands",
-    "plan": "plan_commands",
-    "simulate": "simulate_command",
-    "privacy": "privacy_commands",
-    "audit": "audit_commands",
-    "query": "query_commands",
-    "top": "query_commands",
-    "compare": "query_commands",
-    "trend": "query_commands",
-    "export": "export_commands",
-    "metrics": "status_commands",
-    "status": "status_commands",
-    "watch": "status_commands",
-    "release": "release_commands",
-    "load": "load_commands",
-    "rappor": "rappor_commands",
-    "ledger": "ledger_commands",
+    "catalog": "catalog",
+    "keys": "keys",
+    "plan": "plan",
+    "simulate": "simulate",
+    "privacy": "privacy",
+    "audit": "audit",
+    "query": "query",
+    "top": "query",
+    "compare": "query",
+    "trend": "query",
+    "export": "export",
+    "metrics": "status",
+    "status": "status",
+    "watch": "status",
+    "release": "release",
+    "load": "load",
+    "rappor": "rappor",
+    "ledger": "ledger",
     "completion": "completion",
 }
 _SERVICES: Final = {
@@ -114,7 +114,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     asked = _COMMANDS.get(arguments[0]) if arguments else None
     for module in (asked,) if asked else dict.fromkeys(_COMMANDS.values()):
-        importlib.import_module(f"hubbub.cli.{module}").add(commands)
+        importlib.import_module(f"hubbub.cli.commands.{module}").add(commands)
     for service, purpose in _SERVICES.items():
         commands.add_parser(service, help=purpose)
     return parser

@@ -3,7 +3,7 @@
 import sys
 from typing import Final
 
-from hubbub.serving import (
+from hubbub.runtime import (
     Clocks,
     Limiter,
     Metrics,
@@ -14,11 +14,11 @@ from hubbub.serving import (
     run_service,
     serve_until_signal,
 )
-from hubbub.shuffler.batch import Policy
+from hubbub.shuffler.backpressure import Pressure
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.pressure import Pressure
 from hubbub.shuffler.service import LARGEST_SUBMIT_BYTES, OperatorService, ShufflerService
 from hubbub.shuffler.settings import Settings, parse
 from hubbub.shuffler.streams import read_stream_table

@@ -5,8 +5,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from hubbub.accounting import Window
 from hubbub.errors import StoreFull, StoreUnavailable
-from hubbub.serving import Stages, Window
+from hubbub.runtime import Stages
 from hubbub.shuffler.pool import Pool
 
 __all__ = ["Intake"]

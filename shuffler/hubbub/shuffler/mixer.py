@@ -15,9 +15,10 @@ from typing import Final
 import grpc
 import grpc.aio
 
+from hubbub.accounting import Window
 from hubbub.errors import StoreUnavailable
-from hubbub.serving import Clocks, Stages, Window, headers
-from hubbub.shuffler.batch import Policy, shuffled
+from hubbub.runtime import Clocks, Stages, headers
+from hubbub.shuffler.mixing_policy import Policy, shuffled
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import StreamTable
 from hubbub.wire.v1.services_pb2 import Batch

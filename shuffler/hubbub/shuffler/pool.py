@@ -20,10 +20,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from hubbub.serving import RedisServer, Window, script
+from hubbub.accounting import Window
+from hubbub.runtime import RedisServer, script
 from hubbub.shuffler import scripts
-from hubbub.shuffler.batch import Take
-from hubbub.shuffler.told import Told
+from hubbub.shuffler.mixing_policy import Take
+from hubbub.shuffler.pool_replies import Told
 
 __all__ = ["Level", "Pool"]
 

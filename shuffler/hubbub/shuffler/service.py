@@ -7,12 +7,13 @@ import grpc
 import grpc.aio
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from hubbub.accounting import Window
 from hubbub.errors import StoreFull, StoreUnavailable
-from hubbub.serving import Clocks, Limiter, Window, come_back, network, refuse
+from hubbub.runtime import Clocks, Limiter, come_back, network, refuse
+from hubbub.shuffler.backpressure import Pressure
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.pressure import Pressure
 from hubbub.shuffler.streams import StreamTable
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import (

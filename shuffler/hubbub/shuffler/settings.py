@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hubbub.serving import Common, add_common, check_range, common
+from hubbub.runtime import Common, add_common, check_range, common
 
 __all__ = ["Settings", "parse"]
 

@@ -6,8 +6,8 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Final
 
+from hubbub.accounting import Window
 from hubbub.errors import BadParameter
-from hubbub.serving import Window
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
 

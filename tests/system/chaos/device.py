@@ -9,12 +9,13 @@ import time
 from pathlib import Path
 
 from hubbub.catalog import read_bundle
-from hubbub.client import Client, FolderState, GrpcTransport, tables
+from hubbub.client import Client, FolderState, GrpcTransport
+from hubbub.client.state import queries
 
 REPORTS_A_SECOND = 120
 MOST_WAITING = 3000
 
-tables.HISTORY = 10**9  # type: ignore[attr-defined]  # the verdict looks at every payload
+queries.HISTORY = 10**9  # type: ignore[attr-defined]  # the verdict looks at every payload
 
 
 def open_client(bundle_path: Path, folder: Path, shuffler: str) -> Client:

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
+from hubbub.accounting import whole
 from hubbub.catalog import Catalog, read_bundle, read_catalog
-from hubbub.cli.certificates import write_certificates
-from hubbub.cli.child import Child
-from hubbub.cli.embedded_redis import EmbeddedRedis
 from hubbub.cli.installation import build_bundle, make_keys
-from hubbub.cli.ports import free_port
-from hubbub.cli.remote import Endpoints, law
+from hubbub.cli.local.certificates import write_certificates
+from hubbub.cli.local.child_process import Child
+from hubbub.cli.local.embedded_redis import EmbeddedRedis
+from hubbub.cli.local.ports import free_port
+from hubbub.cli.terminal.service_client import Endpoints, law
 from hubbub.errors import HubbubError
-from hubbub.serving import whole
 from tests.system.chaos import device, stepped
 from tests.system.chaos.line import Line
 from tests.waiting import eventually

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import redis
 
-from hubbub.aggregator.redis_store import RedisStore
-from hubbub.cli.demo import close_epochs
-from hubbub.cli.remote import law
-from hubbub.client.state import SENT
+from hubbub.accounting import Window, balances, whole
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.terminal.service_client import law
+from hubbub.client.state.contract import SENT
 from hubbub.errors import ServiceUnavailable
 from hubbub.mechanisms import tally
-from hubbub.serving import Window, balances, connect_redis, whole
+from hubbub.runtime import connect_redis
 from tests.stores import totals
 from tests.system.chaos.device import open_client
 from tests.system.chaos.house import DEVICES, House

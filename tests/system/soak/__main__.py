@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hubbub.accounting import Window
 from hubbub.catalog import read_catalog
-from hubbub.cli.local_run import LocalRun, Ports
+from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.errors import HubbubError
-from hubbub.serving import Window
 from hubbub.shuffler.streams import read_stream_table
 from tests.system.soak import devices, strangers
 from tests.system.soak.verdict import counted, percentile, refusals, told_refusals

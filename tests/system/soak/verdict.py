@@ -9,11 +9,11 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from hubbub.cli.demo import close_epochs
-from hubbub.cli.local_run import LocalRun
-from hubbub.cli.remote import law
+from hubbub.accounting import balances, whole
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.local.local_run import LocalRun
+from hubbub.cli.terminal.service_client import law
 from hubbub.errors import ServiceUnavailable
-from hubbub.serving import balances, whole
 from tests.waiting import HANG_SECONDS
 
 __all__ = ["counted", "percentile", "refusals", "told_refusals"]

@@ -4,8 +4,8 @@ span says which epochs are meant; collected and shelf read their totals; working
 what follows; answers has the shape of it all; query puts it together.
 """
 
-from hubbub.aggregator.query.collected import NEWEST, Collected, Range
-from hubbub.aggregator.query.query import WHOLE, Page, Query
-from hubbub.aggregator.query.working import Asked
+from hubbub.aggregator.query.engine import WHOLE, Page, Query
+from hubbub.aggregator.query.estimating import Asked
+from hubbub.aggregator.query.totals import NEWEST, Collected, Range
 
 __all__ = ["NEWEST", "WHOLE", "Asked", "Collected", "Page", "Query", "Range"]

@@ -9,16 +9,7 @@ Times are ISO 8601, UTC. None stands for what is not known or does not apply.
 
 from dataclasses import dataclass
 
-from hubbub.analysis import (
-    POPULATION,
-    REPORTERS,
-    Change,
-    Mean,
-    TopValue,
-    Twins,
-    ValueAnswer,
-    Whose,
-)
+from hubbub.analysis import POPULATION, REPORTERS, Change, Mean, TopValue, Twins, ValueAnswer, Whose
 
 __all__ = [
     "Compared",

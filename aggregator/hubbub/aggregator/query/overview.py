@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hubbub.aggregator.query.answers import Epoch, MetricDetail, MetricLine, Shuffled
-from hubbub.aggregator.query.collected import Collected, Holding
-from hubbub.aggregator.query.law import Terms, still
+from hubbub.aggregator.query.report_counts import Terms, still
+from hubbub.aggregator.query.totals import Collected, Holding
 from hubbub.analysis.families import family_for
 from hubbub.catalog import epoch_start, family_of
 from hubbub.privacy.amplification import ASSUMPTION, Amplified

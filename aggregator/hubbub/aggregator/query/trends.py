@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from hubbub.accounting import Window
 from hubbub.aggregator.query.answers import Point, Series
-from hubbub.aggregator.query.collected import Collected, Holding
-from hubbub.aggregator.store import Held
+from hubbub.aggregator.query.totals import Collected, Holding
+from hubbub.aggregator.store.contract import Held
 from hubbub.analysis import Answer, shares
 from hubbub.errors import BadParameter
-from hubbub.serving import Window
 
 __all__ = ["MOST_SERIES", "series"]
 

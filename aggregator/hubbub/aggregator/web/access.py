@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.serving import replace_file
+from hubbub.runtime import replace_file
 
 __all__ = ["ROLES", "Role", "Token", "Tokens", "add_token", "read_tokens", "remove_token"]
 

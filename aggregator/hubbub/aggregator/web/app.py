@@ -12,15 +12,15 @@ from fastapi.responses import FileResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 from hubbub.aggregator.query import Query
-from hubbub.aggregator.releases import Releases
+from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.web.access import Tokens
 from hubbub.aggregator.web.gauges import exposition
 from hubbub.aggregator.web.guard import App, Guard, Message, Receive, Scope, Send, shared
 from hubbub.aggregator.web.parameters import needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
-from hubbub.aggregator.web.publishing import publishing
-from hubbub.aggregator.web.questions import questions
-from hubbub.serving import Limiter
+from hubbub.aggregator.web.query_routes import questions
+from hubbub.aggregator.web.release_routes import publishing
+from hubbub.runtime import Limiter
 
 __all__ = ["make_app"]
 

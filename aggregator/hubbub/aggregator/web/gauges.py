@@ -14,8 +14,8 @@ from prometheus_client.registry import Collector
 
 from hubbub.aggregator.query import Page, Query
 from hubbub.aggregator.query.answers import Estimated, MetricLine
-from hubbub.aggregator.query.collected import Range
-from hubbub.aggregator.query.working import Asked
+from hubbub.aggregator.query.estimating import Asked
+from hubbub.aggregator.query.totals import Range
 from hubbub.errors import BatchTooSmall, TotalsUnreadable
 
 __all__ = ["exposition"]

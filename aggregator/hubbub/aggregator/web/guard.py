@@ -16,9 +16,9 @@ from starlette.middleware.cors import CORSMiddleware
 
 from hubbub.aggregator.web.access import ROLES, Role, Token, Tokens
 from hubbub.aggregator.web.problems import problem
-from hubbub.serving import Limiter, network
-from hubbub.serving.strict import log_fault
-from hubbub.serving.tls import is_loopback
+from hubbub.runtime import Limiter, network
+from hubbub.runtime.rpc.strict import log_fault
+from hubbub.runtime.tls import is_loopback
 
 __all__ = ["EVERYONE", "Guard", "allowed", "network_of", "shared"]
 

@@ -8,8 +8,8 @@ from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 
 from hubbub.aggregator.query import Page
-from hubbub.aggregator.query.collected import Range
-from hubbub.aggregator.query.working import Asked
+from hubbub.aggregator.query.estimating import Asked
+from hubbub.aggregator.query.totals import Range
 from hubbub.aggregator.web.access import Role
 from hubbub.aggregator.web.guard import allowed
 from hubbub.analysis import CONFIDENCE, LEAST_CONFIDENCE, MOST_CONFIDENCE

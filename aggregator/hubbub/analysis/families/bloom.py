@@ -10,12 +10,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.decode import decode
 from hubbub.analysis.discoveries import FALSE_DISCOVERY_RATE
 from hubbub.analysis.families.checks import in_cohorts
-from hubbub.analysis.families.contract import (
-    BitSum,
-    Expected,
-    Figures,
-    Tier,
-)
+from hubbub.analysis.families.contract import BitSum, Expected, Figures, Tier
 from hubbub.analysis.families.rows import rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.hashed import bloom_places

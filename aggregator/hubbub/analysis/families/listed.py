@@ -11,14 +11,7 @@ from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimate import estimate
 from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import (
-    BitSum,
-    Expected,
-    Figures,
-    MetricKind,
-    Statistic,
-    Tier,
-)
+from hubbub.analysis.families.contract import BitSum, Expected, Figures, MetricKind, Statistic, Tier
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.repeated import spreads

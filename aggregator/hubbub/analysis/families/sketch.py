@@ -7,13 +7,7 @@ import numpy as np
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.checks import between, in_cohorts
-from hubbub.analysis.families.contract import (
-    BitSum,
-    Expected,
-    Figures,
-    Tier,
-    risen,
-)
+from hubbub.analysis.families.contract import BitSum, Expected, Figures, Tier, risen
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import figures_of

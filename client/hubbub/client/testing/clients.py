@@ -20,9 +20,9 @@ from hubbub.catalog import (
     write_new_keys,
 )
 from hubbub.client.client import Client
-from hubbub.client.memory_state import MemoryState
+from hubbub.client.state.memory import MemoryState
 from hubbub.client.testing.fake_shuffler import FakeShuffler
-from hubbub.client.transport import Transport
+from hubbub.client.transport.contract import Transport
 from hubbub.mechanisms import BitSource, KeyedBits
 
 __all__ = ["TestBundle", "coins", "make_bundle", "memory_client"]

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from hubbub.client.state import Waiting
-from hubbub.client.transport import NotSent
+from hubbub.client.state.contract import Waiting
+from hubbub.client.transport.contract import NotSent
 
 __all__ = ["FakeShuffler"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hubbub.client import program
+from hubbub.client import default_client
 from hubbub.client.testing.capture import Captured, capture
 
 __all__ = ["hubbub_reports"]
@@ -18,4 +18,4 @@ def hubbub_reports() -> Iterator[Captured]:
     """What the test's code reports, by raw value; nothing is kept, nothing is sent."""
     with capture() as captured:
         yield captured
-        program.end()
+        default_client.end()

@@ -60,7 +60,7 @@ capabilities: {drop: [ALL]}
 {{- /* a check of a port by our own program, which can show a certificate: (dict "port" 7070 "role" "shuffler") */}}
 {{- define "hubbub.probe" -}}
 exec:
-  command: [/opt/hubbub/bin/python, -m, hubbub.serving.probe, "127.0.0.1:{{ .port }}", --tls, /etc/hubbub/tls, {{ .role }}]
+  command: [/opt/hubbub/bin/python, -m, hubbub.runtime.probe, "127.0.0.1:{{ .port }}", --tls, /etc/hubbub/tls, {{ .role }}]
 timeoutSeconds: 6
 {{- end }}
 

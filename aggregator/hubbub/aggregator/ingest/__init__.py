@@ -1,0 +1,1 @@
+"""From a shuffled batch to totals: opened, checked, folded, counted exactly once."""

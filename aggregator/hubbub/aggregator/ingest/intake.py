@@ -1,0 +1,257 @@
+"""Intake: one shuffled batch in, counted exactly once. Every report ends as one term of the law."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.accounting import Window
+from hubbub.aggregator.ingest.fold import fold, honest
+from hubbub.aggregator.ingest.opener import Opener
+from hubbub.aggregator.ingest.window_room import Room
+from hubbub.aggregator.passed import begun
+from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore
+from hubbub.catalog import (
+    EPOCH_SECONDS,
+    SEAL_BYTES,
+    TAG_BYTES,
+    Bundle,
+    Metric,
+    closing_time,
+    epoch_start,
+    key_at,
+)
+from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull
+from hubbub.runtime import Clocks, Stages
+
+__all__ = ["Intake"]
+
+# The shuffler's clock, and those of devices, may be so far ahead of ours.
+_AHEAD_SECONDS: Final = 86_400
+# A window that was full is not looked into again for so long: opening for nothing costs others.
+_FULL_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Of a batch what belongs to one shard: the reports to count, and what became of the others."""
+
+    tags: list[bytes]
+    payloads: npt.NDArray[np.uint8]
+    duplicates: int
+    rejected: Counter[str]
+
+
+class Intake:
+    """Opens, checks, folds and commits batches.
+
+    counts: batches by outcome, and those that wait by reason. served: of every opening key when it
+    last opened a report, in seconds of `clocks.elapsed()`.
+    """
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        opener: Opener,
+        store: TotalsStore,
+        stages: Stages,
+        *,
+        clocks: Clocks | None = None,
+        room: Room | None = None,
+    ) -> None:
+        self._bundle = bundle
+        self._opener = opener
+        self._store = store
+        self._stages = stages
+        self._clocks = clocks or Clocks()
+        self._room = room or Room(store)
+        self._full: dict[Window, float] = {}
+        self.counts: Counter[str] = Counter()
+        self.served: dict[int, float] = {}
+
+    async def apply(
+        self, window: Window, batch_id: bytes, key_id: int, sealed: Sequence[bytes]
+    ) -> Outcome:
+        """Count a batch: APPLIED, or ALREADY_APPLIED if an earlier delivery was.
+
+        Raises:
+            UnknownMetric: the bundle does not have the stream.
+            BadParameter: the epoch has not begun, by our clock; deliver it then.
+            ServiceUnavailable: the clocks differ on whether the window is over; deliver it later.
+            StoreFull: the window holds as many as it may; at most whole shards changed.
+            StoreUnavailable: at most whole shards changed; deliver it again.
+        """
+        # Known, and begun, or nothing of it gets into Redis.
+        metric = self._bundle.metric(window.stream)
+        if epoch_start(window.epoch, metric.epoch) > self._clocks.latest() + _AHEAD_SECONDS:
+            raise BadParameter(f"epoch {window.epoch} of {window.stream} has not begun")
+        self._refuse_full(window)
+        with self._stages.of("batch", len(sealed)):
+            over = await self._is_over(window, metric)
+            shards = await self._store.shards(window)
+            parts = {
+                shard: await self._read(window, key_id, part, over=over)
+                for shard, part in enumerate(_by_shard(sealed, shards))
+                if part
+            }
+            outcomes = set[Outcome]()
+            crowd = sum(len(part.tags) for part in parts.values())
+            for shard, part in parts.items():
+                most = await self._room.of_window(window)
+                found, crowd = await self._commit(
+                    window,
+                    batch_id,
+                    part,
+                    shard=shard,
+                    crowd=crowd,
+                    most=None if most is None else most // shards,
+                )
+                outcomes.add(found)
+        outcome = Outcome.APPLIED if Outcome.APPLIED in outcomes else Outcome.ALREADY_APPLIED
+        self.counts[outcome.value] += 1
+        self._stages.batch(len(sealed))
+        return outcome
+
+    async def _is_over(self, window: Window, metric: Metric) -> bool:
+        """Whether a window takes no more; what it is sent then is refused for good, so be sure."""
+        closes = closing_time(window.epoch, metric.epoch)
+        if self._clocks.latest() < closes:
+            return False
+        if self._clocks.earliest() >= closes and (
+            self._clocks.settled or any(t >= closes for t in await begun(self._bundle, self._store))
+        ):
+            return True
+        self.counts["clocks_differ"] += 1
+        raise ServiceUnavailable(
+            f"whether epoch {window.epoch} of {window.stream} is over is not sure: the clocks are "
+            f"{self._clocks.apart_seconds:.0f} s apart, or were not watched for an hour yet; the "
+            "batch waits (docs/operate/clocks.md)"
+        )
+
+    def _refuse_full(self, window: Window) -> None:
+        """Refuse what was full a moment ago."""
+        until = self._full.get(window)
+        if until is None:
+            return
+        if self._clocks.elapsed() < until:
+            self.counts["window_full"] += 1
+            raise StoreFull(
+                f"{window.name} holds as many reports as one window may; others go on: raise the "
+                "maxmemory of Redis, or --max-window (docs/operate/redis-full.md)"
+            )
+        del self._full[window]
+
+    async def _read(
+        self, window: Window, key_id: int, sealed: Sequence[bytes], *, over: bool
+    ) -> _Part:
+        """What belongs to one shard, opened and checked."""
+        metric = self._bundle.metric(window.stream)
+        length = metric.randomizer.layout.payload_bytes + SEAL_BYTES
+        rejected: Counter[str] = Counter()
+        if over or not self._key_fits(metric, window, key_id):
+            rejected["expired" if over else "wrong_key"] = len(sealed)
+            return _Part([], _no_payloads(metric), 0, rejected)
+        right = [report for report in sealed if len(report) == length]
+        rejected["wrong_length"] = len(sealed) - len(right)
+        once = list(dict.fromkeys(right))
+        if not once:
+            return _Part([], _no_payloads(metric), 0, rejected)
+        payloads, opened = await self._open(metric, window, key_id, once, rejected)
+        # Compared once they are open: an altered copy of a report has its tag, and takes no place.
+        first: dict[bytes, int] = {}
+        for place, index in enumerate(opened):
+            first.setdefault(once[index][:TAG_BYTES], place)
+        duplicates = len(right) - len(once) + len(opened) - len(first)
+        return _Part(list(first), payloads[list(first.values())], duplicates, rejected)
+
+    async def _commit(
+        self,
+        window: Window,
+        batch_id: bytes,
+        part: _Part,
+        *,
+        shard: int,
+        crowd: int,
+        most: int | None,
+    ) -> tuple[Outcome, int]:
+        """Count one shard's part: all of it ends in that shard's terms of the law.
+
+        crowd: of the batch, as far as known. Answers the outcome, and how large it is after all.
+        """
+        metric = self._bundle.metric(window.stream)
+        tags, payloads, duplicates = part.tags, part.payloads, part.duplicates
+        rejected = +part.rejected
+        while True:
+            with self._stages.of("fold", len(tags)):
+                cells = fold(metric.randomizer.layout, payloads)
+            commit = Commit(
+                batch_id=batch_id,
+                tags=tags,
+                cells=cells,
+                duplicates=duplicates,
+                rejected=rejected,
+                seen_until=closing_time(window.epoch, metric.epoch) + EPOCH_SECONDS[metric.epoch],
+                shard=shard,
+                crowd=crowd,
+                at=int(self._clocks.now()),
+                most=most,
+            )
+            with self._stages.of("commit", len(tags)):
+                outcome, seen = await self._store.add(window, commit)
+            if outcome is Outcome.ALREADY_APPLIED:
+                return outcome, crowd - len(tags)  # how many of them were new is not told again
+            if outcome is Outcome.APPLIED:
+                return outcome, crowd
+            if outcome is Outcome.FULL:
+                self._full[window] = self._clocks.elapsed() + _FULL_SECONDS
+                self._refuse_full(window)
+            # Counted before, in another batch, or nobody can tell: fold again without them.
+            if outcome is Outcome.FORGOTTEN:
+                rejected["forgotten"] += len(tags)
+                fresh: list[int] = []
+            else:
+                fresh = [i for i, tag in enumerate(tags) if tag not in seen]
+                duplicates += len(tags) - len(fresh)
+            crowd -= len(tags) - len(fresh)
+            tags = [tags[i] for i in fresh]
+            payloads = payloads[fresh]
+
+    def _key_fits(self, metric: Metric, window: Window, key_id: int) -> bool:
+        key = key_at(self._bundle.keys, epoch_start(window.epoch, metric.epoch))
+        return key is not None and key.id == key_id
+
+    async def _open(
+        self,
+        metric: Metric,
+        window: Window,
+        key_id: int,
+        sealed: Sequence[bytes],
+        rejected: Counter[str],
+    ) -> tuple[npt.NDArray[np.uint8], list[int]]:
+        """The honest payloads and where in `sealed` they come from; counts the others."""
+        with self._stages.of("open", len(sealed)):
+            payloads, did_open = await self._opener.open(
+                window.stream, window.epoch, key_id, sealed
+            )
+        good = honest(metric.randomizer.layout, payloads)
+        rejected["not_opened"] += int((~did_open).sum())
+        rejected["bad_payload"] += int((did_open & ~good).sum())
+        keep = np.nonzero(did_open & good)[0]
+        if len(keep):
+            self.served[key_id] = self._clocks.elapsed()
+        return payloads[keep], keep.tolist()
+
+
+def _by_shard(sealed: Sequence[bytes], shards: int) -> list[list[bytes]]:
+    """The reports of each shard, as their tags say: the same at every delivery."""
+    parts: list[list[bytes]] = [[] for _ in range(shards)]
+    for report in sealed:
+        parts[report[0] % shards if report else 0].append(report)
+    return parts
+
+
+def _no_payloads(metric: Metric) -> npt.NDArray[np.uint8]:
+    return np.zeros((0, metric.randomizer.layout.payload_bytes), dtype=np.uint8)

@@ -1,0 +1,119 @@
+"""The opener: processes that open sealed reports, since HPKE holds the interpreter's lock."""
+
+import asyncio
+import logging
+import multiprocessing
+import signal
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from hubbub.catalog import SEAL_BYTES, OpeningKey, open_sealed, seal_info
+from hubbub.errors import BadPayload
+from hubbub.runtime import end_with_parent
+
+__all__ = ["Opener"]
+
+_log: Final = logging.getLogger("hubbub.aggregator")
+
+# Small enough that a batch spreads over all processes, large enough that hand-over is nothing.
+_CHUNK: Final = 500
+
+Payloads = npt.NDArray[np.uint8]
+
+_keys: dict[int, X25519PrivateKey] = {}  # of a worker process, set once when it starts
+
+
+class Opener:
+    """Opens the reports of a batch in `processes` processes that hold the private keys."""
+
+    def __init__(self, keys: Sequence[OpeningKey], processes: int) -> None:
+        self._keys = list(keys)
+        self._processes = processes
+        self._executor = self._start()
+
+    async def open(
+        self, stream: str, epoch: int, key_id: int, sealed: Sequence[bytes]
+    ) -> tuple[Payloads, npt.NDArray[np.bool_]]:
+        """Payloads of shape (reports, payload bytes), and which reports did open.
+
+        sealed: reports of one length. One that does not open has a payload of zeros.
+        """
+        loop = asyncio.get_running_loop()
+        info = seal_info(stream, epoch)
+        # End to end: one copy of the bytes on each side, where a list would be an object a report.
+        length = len(sealed[0])
+        chunks = [
+            b"".join(sealed[first : first + _CHUNK]) for first in range(0, len(sealed), _CHUNK)
+        ]
+        while True:
+            executor = self._executor
+            try:
+                opened = await asyncio.gather(
+                    *(
+                        loop.run_in_executor(executor, _open_chunk, info, key_id, chunk, length)
+                        for chunk in chunks
+                    )
+                )
+                break
+            except BrokenProcessPool:
+                # A worker was killed; opening changes nothing, so the batch is opened anew.
+                if self._executor is executor:
+                    _log.warning("an opening process died; starting others")
+                    self._executor = self._start()
+        payloads = np.frombuffer(b"".join(p for p, _ in opened), dtype=np.uint8)
+        did_open = np.frombuffer(b"".join(o for _, o in opened), dtype=np.bool_)
+        return payloads.reshape(len(sealed), length - SEAL_BYTES), did_open
+
+    def forget(self, ids: Collection[int]) -> None:
+        """Hold these keys no more: other processes take over, without them."""
+        self._keys = [key for key in self._keys if key.id not in ids]
+        former, self._executor = self._executor, self._start()
+        former.shutdown(wait=False)  # they end what they are at
+
+    @property
+    def key_ids(self) -> list[int]:
+        """Of the keys held."""
+        return [key.id for key in self._keys]
+
+    def close(self) -> None:
+        """Stop the processes."""
+        self._executor.shutdown(cancel_futures=True)
+
+    def _start(self) -> ProcessPoolExecutor:
+        # Spawned, not forked: gRPC's threads and a copied state do not go together.
+        return ProcessPoolExecutor(
+            self._processes,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_hold_keys,
+            initargs=({key.id: key.private for key in self._keys},),
+        )
+
+
+def _hold_keys(private: Mapping[int, bytes]) -> None:
+    # The terminal's Ctrl-C reaches every process; it is the parent that decides when to stop.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()  # a worker holds private keys: it must not outlive the aggregator
+    _keys.update({i: X25519PrivateKey.from_private_bytes(raw) for i, raw in private.items()})
+
+
+def _open_chunk(info: bytes, key_id: int, sealed: bytes, length: int) -> tuple[bytes, bytes]:
+    """Payloads end to end, and a byte per report: 1 if it did open. Runs in a worker."""
+    key = _keys.get(key_id)
+    nothing = bytes(length - SEAL_BYTES)
+    payloads, did_open = [], bytearray()
+    for first in range(0, len(sealed), length):
+        payload = None
+        if key is not None:
+            try:
+                payload = open_sealed(sealed[first : first + length], key, info)
+            except BadPayload:
+                payload = None
+        payloads.append(nothing if payload is None else payload)
+        did_open.append(payload is not None)
+    return b"".join(payloads), bytes(did_open)

@@ -1,0 +1,53 @@
+"""Room: how many reports a window may hold, so that no flood of one stops the counting of others.
+
+What a stream's windows hold together may be twice what they leave to all others, and grows ever
+slower; so however many streams are flooded, there is some left, and one alone may have two thirds.
+Source: the dynamic thresholds by which packet switches share a buffer, Choudhury and Hahne 1998.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from hubbub.accounting import Window
+from hubbub.aggregator.store.contract import TotalsStore
+
+__all__ = ["TAG_COST", "Room"]
+
+# Bytes of Redis that a counted report takes: 91 for its tag, and the share of its batch's id.
+TAG_COST: Final = 100
+_TIMES_WHAT_IS_LEFT: Final = 2
+# In so short a time no shuffler delivers what would make a difference.
+_LOOK_SECONDS: Final = 0.5
+
+
+class Room:
+    """Looks at what is left, a few times a second at most.
+
+    most: reports that a window may hold however much is left; 0 for any number.
+    """
+
+    def __init__(
+        self, store: TotalsStore, most: int = 0, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store = store
+        self._most = most
+        self._monotonic = monotonic
+        self._looked: float | None = None
+        self._more: float = 0
+        self._held: Counter[Window] = Counter()
+
+    async def of_window(self, window: Window) -> int | None:
+        """How many reports a window may hold; None for any number. Raises StoreUnavailable."""
+        now = self._monotonic()
+        if self._looked is None or now - self._looked > _LOOK_SECONDS:
+            left = await self._store.room()
+            self._more = max(left, 0) * _TIMES_WHAT_IS_LEFT / TAG_COST
+            self._held = Counter(await self._store.held()) if left < float("inf") else Counter()
+            self._looked = now
+        if self._more == float("inf"):
+            return self._most or None
+        of_stream = sum(n for other, n in self._held.items() if other.stream == window.stream)
+        fitting = self._held[window] + max(int(self._more) - of_stream, 0)
+        return min(fitting, self._most) if self._most else fitting

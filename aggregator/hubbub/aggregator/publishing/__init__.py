@@ -1,0 +1,1 @@
+"""Estimates of closed epochs, to folders and webhooks, as files that other programs read."""

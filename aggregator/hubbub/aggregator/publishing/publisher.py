@@ -1,0 +1,235 @@
+"""Drops: the estimates of every epoch that has closed, as a file in a folder or to a webhook.
+
+Told once its totals change no more, so that whoever takes it need never take it again. A file is
+there whole or not at all. A webhook hears of an epoch until it answers 2xx, from one aggregator at
+a time: at least once, so it should go by `id`.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import logging
+import time
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from hubbub.aggregator.publishing.tables import rows, to_csv
+from hubbub.aggregator.query import Query
+from hubbub.aggregator.query.estimating import Asked
+from hubbub.aggregator.query.totals import Holding, Range
+from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable, TotalsUnreadable
+from hubbub.runtime import RedisServer, replace_file
+
+__all__ = ["Drops", "Folder", "MemoryTold", "RedisTold", "Taker", "Told", "Webhook"]
+
+_log: Final = logging.getLogger("hubbub.aggregator")
+_LOOK_SECONDS: Final = 30.0
+_CALL_SECONDS: Final = 30
+# One who claimed an epoch and was killed is not waited for any longer.
+_CLAIM_SECONDS: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What is told of an epoch. id: the same whenever it is told again."""
+
+    id: str
+    metric: str
+    epoch: int
+    document: dict[str, Any]
+
+    def json(self) -> bytes:
+        """As it is written and sent."""
+        return json.dumps(self.document, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+class Taker(Protocol):
+    """Where closed epochs go."""
+
+    async def wants(self, metric: str, epoch: int) -> bool:
+        """Whether it has not taken this one yet, and nobody else is about to give it."""
+        ...
+
+    async def take(self, closed: Closed) -> None:
+        """Take it. Raises OSError if it cannot now."""
+        ...
+
+
+class Folder:
+    """Files FOLDER/METRIC/EPOCH.json, and .csv where there are values."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StateUnusable(f"--drop {folder}: {error.strerror}") from error
+
+    async def wants(self, metric: str, epoch: int) -> bool:
+        """Whether there is no file of it."""
+        return not (self._folder / metric / f"{epoch}.json").exists()
+
+    async def take(self, closed: Closed) -> None:
+        """Write them, the JSON last: it says that all is there."""
+        await asyncio.to_thread(self._write, closed)
+
+    def _write(self, closed: Closed) -> None:
+        own = self._folder / closed.metric
+        own.mkdir(exist_ok=True)
+        if "values" in closed.document:
+            table = to_csv(rows("estimates", closed.document)).encode()
+            replace_file(own / f"{closed.epoch}.csv", table)
+        replace_file(own / f"{closed.epoch}.json", closed.json())
+
+
+class Told(Protocol):
+    """Which epochs a webhook has heard of, shared by all aggregators."""
+
+    async def claim(self, name: str) -> bool:
+        """Whether it is ours to tell now: not told, and not being told by another."""
+        ...
+
+    async def done(self, name: str) -> None:
+        """It was told."""
+        ...
+
+
+class MemoryTold:
+    """In this process's memory."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    async def claim(self, name: str) -> bool:
+        """Whether it was not told yet."""
+        return name not in self._told
+
+    async def done(self, name: str) -> None:
+        """It was told."""
+        self._told.add(name)
+
+
+class RedisTold:
+    """In the hash `aggregator:told`: name -> "told", or when it was claimed."""
+
+    def __init__(self, server: RedisServer, clock: Callable[[], float] = time.time) -> None:
+        self._server = server
+        self._clock = clock
+
+    async def claim(self, name: str) -> bool:
+        """Whether it is ours to tell now. Raises StoreUnavailable."""
+        ask, now = self._server.ask, str(int(self._clock()))
+        if await ask("HSETNX", "aggregator:told", name, now):
+            return True
+        held = await ask("HGET", "aggregator:told", name) or b""
+        # What is neither is of nobody who would be at it.
+        since = int(held) if held.isdigit() and len(held) <= len(now) else 0
+        if held == b"told" or since > self._clock() - _CLAIM_SECONDS:
+            return False
+        await ask("HSET", "aggregator:told", name, now)
+        return True
+
+    async def done(self, name: str) -> None:
+        """It was told. Raises StoreUnavailable."""
+        await self._server.ask("HSET", "aggregator:told", name, "told")
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows none: a POST that was redirected would arrive as a GET without its body."""
+
+    def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 as its base has it
+        return None
+
+
+class Webhook:
+    """An HTTP POST of the JSON, signed where there is a secret: X-Hubbub-Signature, HMAC-SHA-256.
+
+    Raises:
+        BadParameter: no http or https address.
+    """
+
+    def __init__(self, url: str, secret: bytes, told: Told) -> None:
+        if urlsplit(url).scheme not in {"http", "https"}:
+            raise BadParameter("--webhook takes an address: https://HOST/PATH")
+        self._url = url
+        self._secret = secret
+        self._told = told
+        self._opener = urllib.request.build_opener(_NoRedirect())
+
+    async def wants(self, metric: str, epoch: int) -> bool:
+        """Whether it is ours to tell now."""
+        return await self._told.claim(f"{metric}:{epoch}")
+
+    async def take(self, closed: Closed) -> None:
+        """Send it. Raises OSError unless it is answered 2xx."""
+        await asyncio.to_thread(self._post, closed)
+        await self._told.done(closed.id)
+
+    def _post(self, closed: Closed) -> None:
+        body = closed.json()
+        headers = {"Content-Type": "application/json", "X-Hubbub-Id": closed.id}
+        if self._secret:
+            signed = hmac.new(self._secret, body, hashlib.sha256).hexdigest()
+            headers["X-Hubbub-Signature"] = f"sha256={signed}"
+        request = urllib.request.Request(self._url, body, headers)  # noqa: S310 http or https, as checked
+        with self._opener.open(request, timeout=_CALL_SECONDS):
+            pass
+
+
+class Drops:
+    """Looks for epochs that have closed, and gives them to every taker."""
+
+    def __init__(self, query: Query, takers: list[Taker]) -> None:
+        self._query = query
+        self._takers = takers
+
+    async def run(self) -> None:
+        """Until cancelled. What cannot be taken now is given again later."""
+        while True:
+            try:
+                await self.once()
+            except HubbubError as error:
+                _log.warning("closed epochs wait: %s", error)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def once(self) -> int:
+        """Give what is due: how many were taken."""
+        taken = 0
+        async for holding, epoch in self._closed():
+            name = holding.metric.name
+            for taker in self._takers:
+                if await taker.wants(name, epoch):
+                    try:
+                        await taker.take(await self._told(holding, epoch))
+                        taken += 1
+                    except (OSError, TotalsUnreadable) as error:
+                        _log.warning(
+                            "epoch %s:%s was not taken: %s", name, epoch, type(error).__name__
+                        )
+        return taken
+
+    async def _closed(self) -> AsyncIterator[tuple[Holding, int]]:
+        for holding in await self._query.collected.all():
+            for epoch in holding.epochs:
+                if self._query.collected.is_closed(holding.metric, epoch):
+                    yield holding, epoch
+
+    async def _told(self, holding: Holding, epoch: int) -> Closed:
+        name, reports = holding.metric.name, holding.by_epoch()[epoch]
+        head: dict[str, Any] = {"id": f"{name}:{epoch}", "metric": name, "epoch": epoch}
+        if holding.metric.randomizer.VALUES == "strings":
+            # Nobody listed its values: they are asked for with candidates.
+            document = {**head, "reports": reports, "kind": "strings"}
+        else:
+            try:
+                found = await self._query.estimate(name, Asked(Range(epochs=str(epoch))))
+                document = {**head, **asdict(found)}
+            except BatchTooSmall as error:
+                document = {**head, "reports": reports, "refused": str(error)}
+        return Closed(head["id"], name, epoch, document)

@@ -1,0 +1,170 @@
+"""What is kept at hand: totals that have not changed, and answers made from them.
+
+How many reports a window has counted grows with every change of its totals, so a window that still
+has as many still has the same totals: nothing here is ever out of date, and nothing expires.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Hashable,
+    Mapping,
+    Sequence,
+)
+from typing import Any, Final, Generic, TypeVar
+
+import numpy as np
+
+from hubbub.accounting import Window
+from hubbub.aggregator.store.contract import Held, Integers, TotalsReader
+from hubbub.errors import BadParameter, TotalsUnreadable
+from hubbub.mechanisms import Totals
+
+__all__ = ["Fresh", "Once", "Recent", "Shelf", "added"]
+
+# 365 epochs of 100,000 values, or a few thousand of small metrics.
+_MOST_BYTES: Final = 256 << 20
+_SMALLEST_BYTES: Final = 512
+# Sums past this could pass 64 bits; no honest totals come near.
+_LARGEST_SUM: Final = 1 << 62
+
+Key = TypeVar("Key")
+Kept = TypeVar("Kept")
+
+
+class Recent(Generic[Key, Kept]):
+    """What was used last, up to so much in all; each entry says how much it is."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[Key, tuple[Kept, int]] = OrderedDict()
+        self.size = 0
+
+    def get(self, key: Key) -> Kept | None:
+        """What is kept under a key; it is the most recent now."""
+        if key not in self._kept:
+            return None
+        self._kept.move_to_end(key)
+        return self._kept[key][0]
+
+    def keep(self, key: Key, one: Kept, size: int) -> None:
+        """Keep it, in place of what was used longest ago; not at all if it is too much."""
+        _, old = self._kept.pop(key, (None, 0))
+        self.size -= old
+        if size > self._most:
+            return
+        self._kept[key] = (one, size)
+        self.size += size
+        while self.size > self._most:
+            _, (_, gone) = self._kept.popitem(last=False)
+            self.size -= gone
+
+
+class Once(Generic[Kept]):
+    """Answers under what they were made from, made once.
+
+    Who asks for one that is being made waits for it; who leaves does not take it from the others.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._recent: Recent[Hashable, Kept] = Recent(most)
+        self._working: dict[Hashable, asyncio.Task[Kept]] = {}
+
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[tuple[Kept, int]]]) -> Kept:
+        """What was made under this key, or what `make` gives, which says how much it is."""
+        kept = self._recent.get(key)
+        if kept is not None:
+            return kept
+        if key not in self._working:
+            self._working[key] = _begun(self._make(key, make))
+        return await asyncio.shield(self._working[key])
+
+    async def _make(self, key: Hashable, make: Callable[[], Awaitable[tuple[Kept, int]]]) -> Kept:
+        try:
+            made, size = await make()
+            self._recent.keep(key, made, size)
+            return made
+        finally:
+            del self._working[key]
+
+
+class Fresh(Generic[Kept]):
+    """One reading for all who ask meanwhile, begun after each of them asked: never out of date."""
+
+    def __init__(self, read: Callable[[], Awaitable[Kept]]) -> None:
+        self._read = read
+        self._under_way: asyncio.Task[Kept] | None = None
+        self._next: asyncio.Task[Kept] | None = None
+
+    async def get(self) -> Kept:
+        """What is read once the reading that is under way is done."""
+        if self._next is None:
+            self._next = _begun(self._after(self._under_way))
+        return await asyncio.shield(self._next)
+
+    async def _after(self, before: "asyncio.Task[Kept] | None") -> Kept:
+        if before:
+            await asyncio.wait([before])
+        self._under_way, self._next = self._next, None
+        return await self._read()
+
+
+def _begun(work: Coroutine[Any, Any, Kept]) -> "asyncio.Task[Kept]":
+    """A task whose failure is for who waits, and for nobody's log if all of them have left."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
+
+
+class Shelf:
+    """Reads windows of a store. Every method raises StoreUnavailable without Redis."""
+
+    def __init__(self, store: TotalsReader, most_bytes: int = _MOST_BYTES) -> None:
+        self._store = store
+        self._recent: Recent[Window, Held] = Recent(most_bytes)
+        self._counting: dict[frozenset[str], Fresh[Mapping[Window, int]]] = {}
+
+    async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
+        """How many reports every window of these streams holds, where it holds any."""
+        key = frozenset(streams)
+        if key not in self._counting:
+            self._counting[key] = Fresh(lambda: self._store.counted(key))
+        return await self._counting[key].get()
+
+    async def read(self, windows: Sequence[Window], counted: Mapping[Window, int]) -> list[Held]:
+        """What these windows hold; `counted`: how many reports, as just told."""
+        found: dict[Window, Held] = {}
+        for window in windows:
+            held = self._recent.get(window)
+            if held and held.counted == counted.get(window):
+                found[window] = held
+        missing = [window for window in windows if window not in found]
+        for window, held in zip(missing, await self._store.read(missing), strict=True):
+            found[window] = held
+            self._recent.keep(window, held, held.cells.nbytes + _SMALLEST_BYTES)
+        return [found[window] for window in windows]
+
+
+def added(parts: Sequence[Held], size: int) -> Totals:
+    """The totals of several windows of one definition, which simply add.
+
+    Raises:
+        BadParameter: sums beyond 64 bits.
+        TotalsUnreadable: they are of another shape.
+    """
+    cells: Integers = np.zeros(size, dtype=np.int64)
+    for held in parts:
+        if held.counted:
+            if len(held.cells) != size:
+                raise TotalsUnreadable(
+                    "the totals of these epochs are of another shape than their metric's; ask for "
+                    "others, or restore them from a backup (docs/operate/restore.md)"
+                )
+            cells += held.cells
+        if np.abs(cells).max(initial=0) >= _LARGEST_SUM:
+            raise BadParameter("the sums of these epochs pass 64 bits; ask for fewer epochs")
+    return Totals(cells.tolist(), sum(held.counted for held in parts))

@@ -1,0 +1,220 @@
+"""Query: what analysts ask, answered in one place for every face.
+
+Nothing is worked out twice while totals are what they were, and what takes long is done in threads:
+batches keep coming meanwhile.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, TypeVar
+
+from hubbub.aggregator.query.answers import (
+    Compared,
+    Estimated,
+    MetricDetail,
+    MetricLine,
+    Series,
+    Status,
+    TopList,
+    Trended,
+)
+from hubbub.aggregator.query.cache import Fresh, Once
+from hubbub.aggregator.query.estimating import Asked, Worked, work
+from hubbub.aggregator.query.overview import detail, iso_time, line, shown_epochs, shuffled
+from hubbub.aggregator.query.report_counts import Beyond, Terms, status, still
+from hubbub.aggregator.query.totals import Collected, Holding, Range
+from hubbub.aggregator.query.trends import series
+from hubbub.aggregator.store.contract import TotalsReader
+from hubbub.analysis import Top, changes, top
+from hubbub.catalog import EPOCH_SECONDS, Bundle, epoch_start
+from hubbub.errors import BadParameter
+from hubbub.runtime import Clocks, Stages
+
+__all__ = ["WHOLE", "Asked", "Page", "Query"]
+
+Row = TypeVar("Row")
+
+# Answers are kept up to so many values in all, about 100 MB; and of trends as many points.
+_MOST_VALUES: Final = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which of the values: all from `first` on, or `number` of them; as listed or by rank."""
+
+    first: int = 0
+    number: int | None = None
+    by_rank: bool = False
+
+    def of(self, rows: Sequence[Row], rank: Callable[[Row], Any]) -> list[Row]:
+        """Those of the page."""
+        ordered = sorted(rows, key=rank) if self.by_rank else rows
+        end = None if self.number is None else self.first + self.number
+        return list(islice(ordered, self.first, end))
+
+
+WHOLE: Final = Page()
+
+
+class Query:
+    """Answers questions from the totals. Every method raises StoreUnavailable without Redis.
+
+    Each that takes a metric's name, with all its tiers or of one alone ("theme/0.5"), raises
+    UnknownMetric; BadParameter for a range that is none, or candidates that do not fit;
+    BatchTooSmall for fewer reports than the metric's minimum batch.
+
+    beyond: where the shuffler's terms of the law come from; without, they are not known. stages:
+    whom answers that had to be worked out are told to, by how long they took. clock, clocks: as
+    Collected has them.
+    """
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        store: TotalsReader,
+        beyond: Beyond | None = None,
+        clock: Callable[[], float] = time.time,
+        stages: Stages | None = None,
+        *,
+        clocks: Clocks | None = None,
+    ) -> None:
+        self._stages = stages or Stages()
+        self.collected = Collected(bundle, store, clock, clocks)
+        self._beyond = beyond
+        self._answers: Once[Worked] = Once(_MOST_VALUES)
+        self._trends: Once[list[Series]] = Once(_MOST_VALUES)
+        self._tops: Once[Top] = Once(_MOST_VALUES)
+        self._law = Fresh(lambda: status(store, beyond))
+
+    async def metrics(self) -> list[MetricLine]:
+        """Every metric, with what is held of it."""
+        terms = await self._terms()
+        return [await line(self.collected, held, terms) for held in await self.collected.all()]
+
+    async def metric(self, name: str) -> MetricDetail:
+        """One metric, and what one person's report reveals."""
+        holding = await self.collected.find(name, Range(epochs="all"))
+        return await detail(self.collected, holding, await self._terms())
+
+    async def estimate(self, name: str, asked: Asked, page: Page = WHOLE) -> Estimated:
+        """Estimates over the epochs that are meant, added up."""
+        holding = await self.collected.find(name, asked.range)
+        worked = await self._work(holding, asked)
+        metric, found = holding.metric, worked.answer
+        waiting, withheld = still(holding, await self._terms())
+        first, last = (epoch_start(holding.epochs[i], metric.epoch) for i in (0, -1))
+        return Estimated(
+            metric=metric.name,
+            description=metric.description,
+            epochs=list(holding.epochs),
+            since=iso_time(first),
+            until=iso_time(last + EPOCH_SECONDS[metric.epoch]),
+            final=all(self.collected.is_closed(metric, epoch) for epoch in holding.epochs),
+            updated=iso_time(worked.updated) if worked.updated else None,
+            reports=found.reports,
+            waiting=waiting,
+            withheld=withheld,
+            mechanism=metric.mechanism,
+            epsilon=metric.report_loss,
+            shuffled=shuffled(worked.shuffled) if worked.shuffled else None,
+            kind=found.kind,
+            confidence=found.confidence,
+            plausibility=worked.plausibility.p_value,
+            findings=list(worked.plausibility.findings),
+            mean=found.mean,
+            others=found.others,
+            misfit=found.misfit,
+            twins=list(found.twins),
+            total=len(found.values),
+            values=page.of(found.values, lambda value: value.rank or 0),
+        )
+
+    async def top(self, name: str, asked: Asked, number: int) -> TopList:
+        """The most frequent values, and how sure their order is."""
+        holding = await self.collected.find(name, asked.range)
+        found = (await self._work(holding, asked)).answer
+
+        async def make() -> tuple[Top, int]:
+            return await asyncio.to_thread(top, found, number), number
+
+        best = await self._tops.get((holding.metric.name, asked, number, holding.stamp), make)
+        return TopList(
+            metric=holding.metric.name,
+            epochs=list(holding.epochs),
+            reports=found.reports,
+            confidence=found.confidence,
+            members=best.members,
+            order=best.order,
+            values=list(best.values),
+        )
+
+    async def compare(self, name: str, asked: Asked, after: Range, page: Page = WHOLE) -> Compared:
+        """What differs between two ranges: the one of `asked`, before, and another, after."""
+        holdings = [await self.collected.find(name, one) for one in (asked.range, after)]
+        if shared := set(holdings[0].epochs) & set(holdings[1].epochs):
+            raise BadParameter(
+                f"both ranges hold epoch {min(shared)}: their errors would not be independent; "
+                "compare epochs that are in one of them alone"
+            )
+        old, new = [(await self._work(holding, asked)).answer for holding in holdings]
+        return Compared(
+            metric=holdings[0].metric.name,
+            kind=old.kind,
+            confidence=old.confidence,
+            before_epochs=list(holdings[0].epochs),
+            after_epochs=list(holdings[1].epochs),
+            before_reports=old.reports,
+            after_reports=new.reports,
+            total=len(old.values),
+            values=page.of(changes(old, new), lambda change: change.p_value),
+        )
+
+    async def trend(
+        self, name: str, asked: Asked, values: Sequence[str] = (), number: int = 5
+    ) -> Trended:
+        """Epoch by epoch: these values, or the `number` most frequent ones of the whole range."""
+        holding = await self.collected.find(name, asked.range)
+        answer = (await self._work(holding, asked)).answer
+
+        async def make() -> tuple[list[Series], int]:
+            held = await self.collected.read(holding)
+            found = await asyncio.to_thread(
+                series,
+                *(self.collected, holding, held, answer),
+                values=values,
+                number=number,
+                candidates=asked.candidates,
+            )
+            return found, sum(len(one.points) for one in found)
+
+        key = (holding.metric.name, asked, tuple(values), number, holding.stamp)
+        return Trended(
+            metric=holding.metric.name,
+            kind=answer.kind,
+            confidence=answer.confidence,
+            min_batch=holding.metric.min_batch,
+            epochs=shown_epochs(self.collected, holding, holding.epochs),
+            series=await self._trends.get(key, make),
+        )
+
+    async def status(self) -> Status:
+        """Where every report is."""
+        return await self._law.get()
+
+    async def _terms(self) -> Terms | None:
+        return await self._beyond.terms() if self._beyond else None
+
+    async def _work(self, holding: Holding, asked: Asked) -> Worked:
+        """What the totals of these epochs say."""
+
+        async def make() -> tuple[Worked, int]:
+            with self._stages.of("answer"):
+                held = await self.collected.read(holding)
+                worked = await asyncio.to_thread(work, self.collected, holding, held, asked)
+            return worked, len(worked.answer.values)
+
+        key = (holding.metric.name, asked.confidence, asked.candidates, holding.stamp)
+        return await self._answers.get(key, make)

@@ -1,0 +1,77 @@
+"""What totals say: estimates, whether honest reports made them, what one report reveals."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hubbub.accounting import Window
+from hubbub.aggregator.query.totals import NEWEST, Collected, Holding, Range
+from hubbub.aggregator.store.contract import Held
+from hubbub.analysis import CONFIDENCE, Answer, Plausibility, answer_tiers, plausibility, together
+from hubbub.catalog import Bundle
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import AnyMechanism, Totals
+from hubbub.privacy.amplification import Amplified
+from hubbub.privacy.crowd import amplified_of
+
+__all__ = ["Asked", "Worked", "work"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which epochs, how sure the intervals, and for strings which to look for.
+
+    Raises:
+        BadParameter: a candidate that no device could have reported.
+    """
+
+    range: Range = NEWEST
+    confidence: float = CONFIDENCE
+    candidates: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check that every candidate has bytes."""
+        try:
+            for candidate in self.candidates:
+                candidate.encode()
+        except UnicodeEncodeError as error:
+            raise BadParameter("a candidate holds what is no character") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """What totals say. updated: when the last report was counted, 0 if that is not known."""
+
+    answer: Answer
+    plausibility: Plausibility
+    shuffled: Amplified | None
+    updated: int
+
+
+def work(
+    collected: Collected, holding: Holding, held: Mapping[Window, Held], asked: Asked
+) -> Worked:
+    """All of it, from what the windows of some epochs hold."""
+    metric = holding.metric
+    tiers = collected.tiers(metric, held, holding.epochs)
+    repeats = metric.limits.reports_per_epoch * len(holding.epochs)
+    return Worked(
+        answer_tiers(tiers, metric.values, asked.candidates, asked.confidence, repeats),
+        _judged(tiers, repeats),
+        _weakest(collected.bundle, held),
+        max(one.at for one in held.values()),
+    )
+
+
+def _judged(tiers: Sequence[tuple[AnyMechanism, Totals]], repeats: int) -> Plausibility:
+    return together([plausibility(*tier, repeats) for tier in tiers if tier[1].reports])
+
+
+def _weakest(bundle: Bundle, held: Mapping[Window, Held]) -> Amplified | None:
+    """The central guarantee of a report in the smallest batch, at the tier that hides least."""
+    crowds: dict[str, int] = {}
+    for window, one in held.items():
+        crowds[window.stream] = min(one.crowd, crowds.get(window.stream, one.crowd))
+    if not all(crowds.values()):
+        return None
+    found = [amplified_of(bundle.metric(name).randomizer, n) for name, n in crowds.items()]
+    return max(found, key=lambda one: one.epsilon, default=None)

@@ -1,0 +1,116 @@
+"""The conservation law as the aggregator can tell it: its own terms, and the shuffler's too."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+import grpc
+import grpc.aio
+
+from hubbub.accounting import Window, balances, whole
+from hubbub.aggregator.query.answers import LawLine, Status
+from hubbub.aggregator.query.totals import Holding
+from hubbub.aggregator.store.contract import TotalsReader
+from hubbub.runtime import TlsFolder, channel
+from hubbub.wire.v1.services_pb2 import StatusRequest
+from hubbub.wire.v1.services_pb2_grpc import OperatorStub
+
+__all__ = ["Beyond", "Shuffler", "Terms", "status", "still"]
+
+Terms = Mapping[Window, Mapping[str, int]]
+
+# Two services are asked one after the other: reports that move in between show up on no side.
+_TRIES: Final = 5
+_PAUSE_SECONDS: Final = 0.2
+_CALL_SECONDS: Final = 2.0
+_FRESH_SECONDS: Final = 1.0
+# What the shuffler alone knows.
+_BEYOND: Final = ("acknowledged", "pooled", "in_flight", "withheld")
+
+
+class Beyond(Protocol):
+    """What lies before the aggregator: the shuffler's terms of the law, None if it cannot tell."""
+
+    async def terms(self, *, fresh: bool = False) -> Terms | None:
+        """Per window; `fresh`: as of now, and not of a second ago."""
+        ...
+
+
+class Shuffler:
+    """The shuffler's Operator service, asked for counts and nothing else, once a second at most.
+
+    While it is slow to answer, who need not know what is so now gets what was told last.
+    """
+
+    def __init__(self, address: str, tls: TlsFolder | None) -> None:
+        self._channel = channel(address, "shuffler", tls=tls)
+        self._told: tuple[float, Terms | None] | None = None
+        self._asking = asyncio.Lock()
+
+    async def terms(self, *, fresh: bool = False) -> Terms | None:
+        """Per window, or None if it does not answer."""
+        if not fresh and self._told and self._asking.locked():
+            return self._told[1]
+        async with self._asking:
+            now = asyncio.get_running_loop().time()
+            if not fresh and self._told and now - self._told[0] < _FRESH_SECONDS:
+                return self._told[1]
+            try:
+                found = await OperatorStub(self._channel).Status(
+                    StatusRequest(), timeout=_CALL_SECONDS
+                )
+            except grpc.RpcError:
+                terms = None
+            else:
+                terms = {Window(one.stream, one.epoch): dict(one.terms) for one in found.windows}
+            self._told = (asyncio.get_running_loop().time(), terms)
+            return terms
+
+    async def close(self) -> None:
+        """Close the channel."""
+        await self._channel.close()
+
+
+async def status(store: TotalsReader, beyond: Beyond | None) -> Status:
+    """The law over every window, looked at again for a second if it seems not to balance."""
+    for _ in range(_TRIES):
+        # The aggregator first: what is counted in between shows as still in flight, not twice.
+        own = await store.law()
+        told = await beyond.terms(fresh=True) if beyond else None
+        windows = sorted({*own, *(told or {})})
+        lines = [
+            _line(*window, own.get(window, {}), None if told is None else told.get(window, {}))
+            for window in windows
+        ]
+        if told is None or all(line.balanced for line in lines):
+            break
+        await asyncio.sleep(_PAUSE_SECONDS)
+    beyond_all = None if told is None else whole(told.values())
+    return Status(
+        complete=told is not None,
+        balanced=None if told is None else all(line.balanced for line in lines),
+        total=_line("all", 0, whole(own.values()), beyond_all),
+        windows=lines,
+    )
+
+
+def still(holding: Holding, terms: Terms | None) -> tuple[int | None, int | None]:
+    """Of a metric's epochs: reports that wait at the shuffler, and reports that it withholds."""
+    if terms is None:
+        return None, None
+    streams, epochs = set(holding.metric.streams), set(holding.epochs)
+    own = whole(
+        told
+        for window, told in terms.items()
+        if window.stream in streams and window.epoch in epochs
+    )
+    return own["pooled"] + own["in_flight"], own["withheld"]
+
+
+def _line(
+    stream: str, epoch: int, own: Mapping[str, int], told: Mapping[str, int] | None
+) -> LawLine:
+    terms: dict[str, Any] = whole([own, told or {}])
+    if told is None:
+        return LawLine(stream, epoch, **terms | dict.fromkeys(_BEYOND), balanced=None)
+    return LawLine(stream, epoch, **terms, balanced=balances(terms))

@@ -1,0 +1,156 @@
+"""The record of releases: what was spent, by whom, on what; append-only, with the answers given.
+
+One Redis list, "aggregator:releases", of JSON. A release is looked up and its budget checked by one
+who has read the whole list; the script appends if nobody did since. What was spent is never kept
+apart from the record that says so. An entry that nobody can read is read round, said, and what
+it may have spent is counted for every purpose and year that it may have been of.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from hubbub.aggregator.releases.entry import Entry, Unreadable, read_entry
+from hubbub.errors import BudgetExhausted
+from hubbub.runtime import RedisServer, script
+
+__all__ = ["Entries", "Entry", "MemoryRecord", "Record", "RedisRecord"]
+
+_log: Final = logging.getLogger("hubbub.aggregator")
+
+_KEY: Final = "aggregator:releases"
+# Sums of many floats may end so far above what they should.
+_ROUNDING: Final = 1e-9
+
+# KEYS: the list. ARGV: how many entries its reader knows, the entry. Answers those that are new.
+_APPEND: Final = """
+local more = redis.call('LRANGE', KEYS[1], ARGV[1], -1)
+if #more == 0 then redis.call('RPUSH', KEYS[1], ARGV[2]) end
+return more
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """What was read of a record, oldest first. mended: how many of `read` are not as written."""
+
+    read: Sequence[Entry]
+    lost: Sequence[Unreadable] = ()
+    mended: int = 0
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Those that were read."""
+        return iter(self.read)
+
+    @property
+    def unreadable(self) -> int:
+        """How many entries could not be read as they stand."""
+        return len(self.lost) + self.mended
+
+    def spent(self, purpose: str, year: int) -> tuple[float, float]:
+        """Epsilon and delta that a purpose has spent in a year, at most."""
+        own = [one for one in self.read if (one.purpose, one.year) == (purpose, year)]
+        maybe = [one for one in self.lost if one.may_be(purpose, year)]
+        return (
+            sum(one.epsilon for one in own) + sum(one.epsilon for one in maybe),
+            sum(one.delta for one in own) + sum(one.delta for one in maybe),
+        )
+
+    def check(self, entry: Entry, allowance: tuple[float, float]) -> None:
+        """Raises BudgetExhausted if the entry's purpose has not as much left in its year."""
+        used, costs = self.spent(entry.purpose, entry.year), (entry.epsilon, entry.delta)
+        for before, more, most in zip(used, costs, allowance, strict=True):
+            if not before + more <= most * (1 + _ROUNDING):
+                raise BudgetExhausted(_exhausted(used, entry, allowance))
+
+
+class Record(Protocol):
+    """Releases, each entered once, within what its purpose may spend in a year."""
+
+    async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
+        """Enter a release: the entry that holds, and whether it was there before.
+
+        Raises:
+            BudgetExhausted: its purpose would spend more than this epsilon or delta in its year.
+        """
+        ...
+
+    async def entries(self) -> Entries:
+        """All of them."""
+        ...
+
+
+def _exhausted(used: tuple[float, float], entry: Entry, allowance: tuple[float, float]) -> str:
+    return (
+        f'purpose "{entry.purpose}" has epsilon {max(allowance[0] - used[0], 0):.6g} and delta '
+        f"{max(allowance[1] - used[1], 0):.3g} left in {entry.year}, and this release costs "
+        f"{entry.epsilon:g} and {entry.delta:g}; wait for the next year, ask another purpose, or "
+        "have the budget changed in the catalog"
+    )
+
+
+@dataclass(slots=True)
+class MemoryRecord:
+    """A record in this process's memory. Passes the same tests."""
+
+    _entries: dict[str, Entry] = field(default_factory=dict)
+
+    async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
+        """Enter a release: the entry that holds, and whether it was there before."""
+        if entry.id in self._entries:
+            return self._entries[entry.id], True
+        (await self.entries()).check(entry, allowance)
+        self._entries[entry.id] = entry
+        return entry, False
+
+    async def entries(self) -> Entries:
+        """All of them."""
+        return Entries(list(self._entries.values()))
+
+
+class RedisRecord:
+    """The record in the aggregator's Redis. Raises StoreUnavailable if it cannot be asked."""
+
+    def __init__(self, server: RedisServer) -> None:
+        self._server = server
+        self._said = 0
+
+    async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
+        """Enter a release: the entry that holds, and whether it was there before."""
+        texts: list[bytes] = await self._texts()
+        while True:
+            found = self._read(texts)
+            before = next((one for one in found.read if one.id == entry.id), None)
+            if before is not None:
+                return before, True
+            found.check(entry, allowance)
+            [more] = await self._server.durable(
+                [script(_APPEND, [_KEY], [len(texts), entry.text()])]
+            )
+            if not more:
+                return entry, False
+            texts += more
+
+    async def entries(self) -> Entries:
+        """All of them."""
+        return self._read(await self._texts())
+
+    async def _texts(self) -> list[bytes]:
+        return list(await self._server.ask("LRANGE", _KEY, 0, -1))
+
+    def _read(self, texts: Sequence[bytes]) -> Entries:
+        every = [read_entry(text) for text in texts]
+        found = Entries(
+            [one for one, _ in every if isinstance(one, Entry)],
+            [one for one, _ in every if isinstance(one, Unreadable)],
+            sum(mended for _, mended in every),
+        )
+        if found.unreadable > self._said:
+            self._said = found.unreadable
+            _log.warning(
+                "%d entries of the record of releases cannot be read as they stand; what they may "
+                "have spent is counted (docs/operate/restore.md)",
+                found.unreadable,
+            )
+        return found

@@ -1,0 +1,184 @@
+"""Releases: numbers for outside, with noise of their own, paid from a purpose's yearly budget."""
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import cast
+
+from hubbub.aggregator.query.totals import Collected
+from hubbub.aggregator.releases.entry import LONGEST_NAME, LONGEST_VALUE, Entry
+from hubbub.aggregator.releases.release_log import Entries, Record
+from hubbub.aggregator.words import check_words
+from hubbub.catalog import Budget, Metric
+from hubbub.errors import BadParameter, ServiceUnavailable
+from hubbub.privacy.releases import QUERIES, release
+from hubbub.privacy.releases import Query as Asked
+
+__all__ = ["Answered", "Ask", "Left", "Releases"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is asked: of which metric, which query, of which closed epochs; for what, by whom.
+
+    Raises:
+        BadParameter: a text that cannot be kept in the record.
+    """
+
+    metric: str
+    query: str
+    value: str
+    epochs: tuple[int, ...]
+    purpose: str
+    by: str
+
+    def __post_init__(self) -> None:
+        """Check the texts, whichever face they came through."""
+        for name in ("metric", "query", "purpose", "by"):
+            check_words(name, getattr(self, name), LONGEST_NAME)
+        check_words("value", self.value, LONGEST_VALUE)
+        if not self.by.strip():
+            raise BadParameter("say who asks, for the record")
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a purpose may spend in the current year, and what it has left."""
+
+    purpose: str
+    epsilon: float
+    epsilon_left: float
+    delta: float
+    delta_left: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A release. again: it was made before, and nothing was spent now."""
+
+    entry: Entry
+    again: bool
+    left: Left
+
+
+class Releases:
+    """Makes releases. Every method raises StoreUnavailable without Redis."""
+
+    def __init__(
+        self,
+        collected: Collected,
+        record: Record,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._bundle = collected.bundle
+        self._collected = collected
+        self._record = record
+        self._clock = clock
+
+    async def release(self, ask: Ask) -> Answered:
+        """Answer from the record, or draw, enter and answer.
+
+        Raises:
+            UnknownMetric: the bundle does not have it.
+            BadParameter: it is not released, or has no answer to this; an epoch not closed.
+            BatchTooSmall: fewer reports than the metric's minimum batch.
+            BudgetExhausted: the purpose has not as much left.
+            ServiceUnavailable: the clocks differ on which year it is.
+        """
+        metric = self._bundle.metric(ask.metric)
+        budget = self._budget(metric, ask)
+        policy = metric.release
+        if policy is None:
+            raise BadParameter(
+                f'metric "{metric.name}" is not released: the catalog gives it no release'
+            )
+        holding = await self._collected.closed(metric, ask.epochs)
+        held, epochs = await self._collected.read(holding), holding.epochs
+        parts = self._collected.tiers(metric, held, epochs)
+        answer = await asyncio.to_thread(
+            release,
+            parts,
+            metric.values,
+            cast("Asked", ask.query),
+            ask.value,
+            policy=policy,
+            reports_each=metric.limits.reports_per_epoch * len(epochs),
+        )
+        entry = Entry(
+            id=_digest(metric, ask, epochs),
+            at=int(self._clock()),
+            year=self._year(),
+            purpose=ask.purpose,
+            by=ask.by,
+            metric=metric.name,
+            query=ask.query,
+            value=ask.value,
+            epochs=tuple(epochs),
+            mechanism=policy.mechanism,
+            epsilon=policy.epsilon,
+            delta=policy.delta,
+            answer=tuple(answer),
+        )
+        # What was drawn is told only once it is entered; what was entered before is told again.
+        kept, again = await self._record.spend(entry, budget.allowance(ask.purpose))
+        return Answered(kept, again, self._left(await self._record.entries(), budget, ask.purpose))
+
+    async def record(self) -> tuple[Entries, list[Left]]:
+        """All releases, and what every purpose has left this year."""
+        entries = await self._record.entries()
+        budget = self._bundle.budget
+        purposes = budget.purposes if budget else ()
+        return entries, [self._left(entries, budget, p) for p in purposes if budget]
+
+    def _budget(self, metric: Metric, ask: Ask) -> Budget:
+        """The budget, if the question is one that can be put."""
+        budget = self._bundle.budget
+        if budget is None:
+            raise BadParameter("nothing is released: the catalog has no [budget]")
+        if ask.purpose not in budget.purposes:
+            raise BadParameter(
+                f'purpose "{ask.purpose}" is not in the budget; there are '
+                + ", ".join(budget.purposes)
+            )
+        if ask.query not in QUERIES:
+            raise BadParameter(f'query "{ask.query}" is not known; there are {", ".join(QUERIES)}')
+        if metric.release and metric.release.delta > budget.allowance(ask.purpose)[1]:
+            raise BadParameter(
+                f"a release of delta {metric.release.delta:g} is above what the purpose has in a "
+                "year; give the budget a delta_per_year"
+            )
+        return budget
+
+    def _left(self, entries: Entries, budget: Budget, purpose: str) -> Left:
+        epsilon, delta = budget.allowance(purpose)
+        used = entries.spent(purpose, self._year())
+        return Left(purpose, epsilon, max(epsilon - used[0], 0.0), delta, max(delta - used[1], 0.0))
+
+    def _year(self) -> int:
+        """The year whose budget pays.
+
+        Raises:
+            ServiceUnavailable: the clocks differ on it, and the next one's is not spent early.
+        """
+        clocks = self._collected.clocks
+        years = {
+            datetime.fromtimestamp(at, UTC).year for at in (clocks.earliest(), clocks.latest())
+        }
+        if len(years) > 1:
+            raise ServiceUnavailable(
+                "the clocks differ on which year it is, and so on whose budget pays; set them "
+                "right, or ask again later (docs/operate/clocks.md)"
+            )
+        return years.pop()
+
+
+def _digest(metric: Metric, ask: Ask, epochs: Sequence[int]) -> str:
+    """The same for the same question of the same totals at the same cost, whoever asks."""
+    release = metric.release
+    cost = [release.mechanism, release.epsilon, release.delta] if release else []
+    asked = [metric.name, metric.digest(), ask.query, ask.value, list(epochs), cost]
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]

@@ -1,0 +1,61 @@
+"""Releases over gRPC."""
+
+from dataclasses import asdict
+
+from hubbub.aggregator.releases.releasing import Ask, Releases
+from hubbub.aggregator.service import Context, abort
+from hubbub.errors import HubbubError
+from hubbub.wire.v1.services_pb2 import (
+    PurposeBudget,
+    RecordRequest,
+    RecordResponse,
+    ReleasedValue,
+    ReleaseRecord,
+    ReleaseRequest,
+    ReleaseResponse,
+)
+from hubbub.wire.v1.services_pb2_grpc import ReleasesServicer
+
+__all__ = ["ReleasesService"]
+
+
+class ReleasesService(ReleasesServicer):
+    """Makes releases, and tells what was released."""
+
+    def __init__(self, releases: Releases) -> None:
+        self._releases = releases
+
+    async def Release(self, request: ReleaseRequest, context: Context) -> ReleaseResponse:  # noqa: N802 named by the proto
+        """One release; asked twice, the same answer."""
+        try:
+            ask = Ask(
+                metric=request.metric,
+                query=request.query,
+                value=request.value,
+                epochs=tuple(request.epochs),
+                purpose=request.purpose,
+                by=request.by,
+            )
+            made = await self._releases.release(ask)
+        except HubbubError as error:
+            await abort(context, error)
+        return ReleaseResponse(
+            record=ReleaseRecord(**made.entry.told()),
+            values=[ReleasedValue(**asdict(value)) for value in made.entry.answer],
+            again=made.again,
+            epsilon_left=made.left.epsilon_left,
+            delta_left=made.left.delta_left,
+        )
+
+    async def Record(self, request: RecordRequest, context: Context) -> RecordResponse:  # noqa: N802 named by the proto
+        """All releases without their answers, and what every purpose has left."""
+        del request
+        try:
+            entries, purposes = await self._releases.record()
+        except HubbubError as error:
+            await abort(context, error)
+        return RecordResponse(
+            records=[ReleaseRecord(**entry.told()) for entry in entries.read],
+            purposes=[PurposeBudget(**asdict(one)) for one in purposes],
+            unreadable=entries.unreadable,
+        )

@@ -1,0 +1,1 @@
+"""Where totals live: a contract with its fake in memory, and Redis."""

@@ -1,0 +1,226 @@
+"""Where totals live: the contract, and its fake in memory. redis.py is the real one."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from math import inf
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.accounting import Window
+from hubbub.mechanisms import Totals
+
+__all__ = [
+    "Commit",
+    "Held",
+    "Integers",
+    "MemoryStore",
+    "Outcome",
+    "TotalsReader",
+    "TotalsStore",
+]
+
+Integers = npt.NDArray[np.int64]
+
+
+class Outcome(Enum):
+    """What became of a commit."""
+
+    APPLIED = "applied"
+    ALREADY_APPLIED = "already_applied"
+    """This batch id was applied before; nothing changed."""
+    SEEN = "seen"
+    """Some tags were counted in another batch; nothing changed. Fold again without them."""
+    FULL = "full"
+    """The window would hold more tags than it may; nothing changed."""
+    FORGOTTEN = "forgotten"
+    """Reports were counted here whose tags are forgotten: it takes none any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """All that one batch changes in one shard of a window.
+
+    A report's tag says which shard it belongs to; a window has one unless it is hot.
+
+    tags: of the reports that `cells` sums up, 16 bytes each, all different.
+    cells: what they add, shape (layout.size,); empty if there is nothing to add.
+    duplicates: how many of the batch's reports were counted before.
+    rejected: how many were refused, by reason.
+    crowd: how many reports of the whole batch are counted, at most as many as truly are; 0 if
+        that is not known: they are what each of them hides among.
+    seen_until: when tags may be forgotten, in seconds since 1970; somebody has to (forget).
+    at: when this is, in whole seconds since 1970; 0 if it is not known.
+    most: tags that the shard may hold afterwards; None for any number.
+    """
+
+    batch_id: bytes
+    tags: Sequence[bytes]
+    cells: Integers
+    duplicates: int
+    rejected: Mapping[str, int]
+    seen_until: int
+    shard: int = 0
+    crowd: int = 0
+    at: int = 0
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a window holds.
+
+    cells: shape (layout.size,), or empty if nothing was counted. counted: how many reports they sum
+    up; it grows with every change of the cells. crowd: of the smallest batch, 0 if it is not known.
+    at: when the last reports were counted, in seconds since 1970; 0 if it is not known.
+    """
+
+    cells: Integers
+    counted: int
+    crowd: int
+    at: int
+
+    @property
+    def totals(self) -> Totals:
+        """As mechanisms take them."""
+        return Totals(self.cells.tolist(), self.counted)
+
+
+class TotalsReader(Protocol):
+    """Totals per window, to be asked about."""
+
+    async def read(self, windows: Sequence[Window]) -> list[Held]:
+        """What each of these windows holds, in their order."""
+        ...
+
+    async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
+        """How many reports every window of these streams holds, where it holds any."""
+        ...
+
+    async def law(self) -> Mapping[Window, Mapping[str, int]]:
+        """Per window, the aggregator's terms of the conservation law."""
+        ...
+
+
+class TotalsStore(TotalsReader, Protocol):
+    """Totals per window, changed by whole batches, each exactly once in every shard."""
+
+    async def shards(self, window: Window) -> int:
+        """How many shards a window has: decided once, when it is first asked about."""
+        ...
+
+    async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
+        """Apply a commit whole or not at all; with SEEN, the tags that were counted before."""
+        ...
+
+    async def remembered(self) -> Mapping[Window, int]:
+        """Every window whose tags are held, and until when they are needed."""
+        ...
+
+    async def forget(self, window: Window) -> None:
+        """Forget a window's tags, and ids but the newest: it counts no report any more."""
+        ...
+
+    async def held(self) -> Mapping[Window, int]:
+        """How many tags every window holds that holds any."""
+        ...
+
+    async def room(self) -> float:
+        """How many bytes more there is room for."""
+        ...
+
+
+@dataclass(slots=True)
+class _Sums:
+    cells: Integers | None = None
+    tags: set[bytes] = field(default_factory=set)
+    batches: set[bytes] = field(default_factory=set)
+    terms: dict[str, int] = field(default_factory=dict)
+    crowds: list[int] = field(default_factory=list)
+    at: int = 0
+
+
+class MemoryStore:
+    """A store in this process's memory: fast, and gone with it. Passes the same tests."""
+
+    def __init__(self, shards: int = 1) -> None:
+        self._shards = shards
+        self._windows: dict[Window, list[_Sums]] = {}
+        self._until: dict[Window, int] = {}
+
+    async def shards(self, window: Window) -> int:
+        """How many shards a window has: decided once, when it is first asked about."""
+        return len(self._windows.setdefault(window, [_Sums() for _ in range(self._shards)]))
+
+    async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
+        """Apply a commit whole or not at all; with SEEN, the tags that were counted before."""
+        await self.shards(window)
+        sums = self._windows[window][commit.shard]
+        if commit.batch_id in sums.batches:
+            return Outcome.ALREADY_APPLIED, frozenset()
+        counted = sums.terms.get("counted", 0)
+        if len(commit.tags) and counted and not sums.tags:
+            return Outcome.FORGOTTEN, frozenset()
+        seen = sums.tags.intersection(commit.tags)
+        if seen:
+            return Outcome.SEEN, frozenset(seen)
+        if commit.most is not None and 0 < len(commit.tags) > commit.most - counted:
+            return Outcome.FULL, frozenset()
+        self._until.setdefault(window, commit.seen_until)
+        sums.batches.add(commit.batch_id)
+        sums.tags.update(commit.tags)
+        if len(commit.tags):
+            sums.cells = commit.cells.copy() if sums.cells is None else sums.cells + commit.cells
+            sums.crowds.append(commit.crowd)
+            sums.at = commit.at
+        changes = {"counted": len(commit.tags), "duplicate": commit.duplicates}
+        changes |= {f"rejected:{reason}": number for reason, number in commit.rejected.items()}
+        for term, number in changes.items():
+            sums.terms[term] = sums.terms.get(term, 0) + number
+        return Outcome.APPLIED, frozenset()
+
+    async def read(self, windows: Sequence[Window]) -> list[Held]:
+        """What each of these windows holds, in their order."""
+        return [self._held(self._windows.get(window, [])) for window in windows]
+
+    def _held(self, shards: Sequence[_Sums]) -> Held:
+        parts = [sums.cells for sums in shards if sums.cells is not None]
+        cells = np.sum(parts, axis=0) if parts else np.zeros(0, dtype=np.int64)
+        counted = sum(sums.terms.get("counted", 0) for sums in shards)
+        crowd = min((crowd for sums in shards for crowd in sums.crowds), default=0)
+        return Held(cells, counted, crowd, max((sums.at for sums in shards), default=0))
+
+    async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
+        """How many reports every window of these streams holds, where it holds any."""
+        law = (await self.law()).items()
+        found = {window: terms["counted"] for window, terms in law if window.stream in streams}
+        return {window: number for window, number in found.items() if number}
+
+    async def law(self) -> Mapping[Window, Mapping[str, int]]:
+        """Per window, the aggregator's terms of the conservation law."""
+        return {
+            window: sum((Counter(sums.terms) for sums in shards), Counter())
+            for window, shards in sorted(self._windows.items())
+        }
+
+    async def remembered(self) -> Mapping[Window, int]:
+        """Every window whose tags are held, and until when they are needed."""
+        return dict(self._until)
+
+    async def forget(self, window: Window) -> None:
+        """Forget a window's tags, and ids but the newest: it counts no report any more."""
+        self._until.pop(window, None)
+        for sums in self._windows.get(window, []):
+            sums.tags.clear()
+
+    async def held(self) -> Mapping[Window, int]:
+        """How many tags every window holds that holds any."""
+        shards = {window: self._windows[window] for window in self._until}
+        return {window: sum(len(sums.tags) for sums in own) for window, own in shards.items()}
+
+    async def room(self) -> float:
+        """Endless."""
+        return inf

@@ -1,0 +1,151 @@
+"""Questions over HTTP: estimates, top, compare, trend, metrics, the law. All for viewers.
+
+Metrics over strings are asked by POST, with the candidates to look for; all others by GET.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Depends, Query, Response
+from starlette.concurrency import run_in_threadpool
+
+from hubbub.aggregator.publishing.tables import rows, to_csv, to_parquet
+from hubbub.aggregator.query import Query as Asking
+from hubbub.aggregator.query.answers import (
+    Compared,
+    Estimated,
+    MetricDetail,
+    MetricLine,
+    Status,
+    TopList,
+    Trended,
+)
+from hubbub.aggregator.query.totals import Range
+from hubbub.aggregator.query.trends import MOST_SERIES
+from hubbub.aggregator.web.parameters import (
+    Epochs,
+    Last,
+    Metric,
+    Paged,
+    Paging,
+    Put,
+    listed,
+    needs,
+    strings,
+)
+from hubbub.aggregator.web.problems import PROBLEMS
+
+__all__ = ["questions"]
+
+_TYPES: Final = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+_MOST_TOP: Final = 1000
+
+Route = Callable[[str], Callable[[Callable[..., Any]], Any]]
+Pages = Annotated[Paging, Depends()]
+Number = Annotated[int, Query(ge=1, le=_MOST_TOP, description="how many")]
+Follow = Annotated[list[str] | None, Query(max_length=MOST_SERIES, description="values to follow")]
+FollowNumber = Annotated[int, Query(ge=1, le=MOST_SERIES, description="or so many most frequent")]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPage:
+    """Some of the metrics. total: how many there are."""
+
+    total: int
+    metrics: list[MetricLine]
+
+
+def questions(query: Asking) -> APIRouter:
+    """The routes."""
+    router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[needs("viewer")])
+
+    @router.get("/metrics")
+    async def metrics(
+        paging: Pages,
+        first: Annotated[int, Query(ge=0)] = 0,
+        number: Annotated[int, Query(ge=1, le=1000)] = 100,
+    ) -> MetricPage:
+        """Every metric, with how many reports of it are held, epoch by epoch."""
+        found = await query.metrics()
+        paging.link(first, number, len(found))
+        return MetricPage(len(found), found[first : first + number])
+
+    @router.get("/metrics/{metric}")
+    async def metric(metric: Metric) -> MetricDetail:
+        """One metric, and what one person's report reveals."""
+        return await query.metric(metric)
+
+    @router.get("/status")
+    async def status() -> Status:
+        """The conservation law: where every report is."""
+        return await query.status()
+
+    _export(router, query)
+    _ask(router.get, query, listed)
+    _ask(router.post, query, strings)
+    return router
+
+
+def _ask(route: Route, query: Asking, put: Callable[..., Put]) -> None:
+    """The same four questions, by GET of listed values and numbers, by POST of strings."""
+
+    @route("/metrics/{metric}/estimates")
+    async def estimates(
+        asked: Annotated[Put, Depends(put)], page: Annotated[Paged, Depends()], paging: Pages
+    ) -> Estimated:
+        """Estimates with their intervals."""
+        found = await query.estimate(asked.name, asked.asked, page.page)
+        paging.link(page.first, page.number, found.total)
+        return found
+
+    @route("/metrics/{metric}/top")
+    async def top(asked: Annotated[Put, Depends(put)], number: Number = 10) -> TopList:
+        """The most frequent values, and how sure it is that they are in this order."""
+        return await query.top(asked.name, asked.asked, number)
+
+    @route("/metrics/{metric}/compare")
+    async def compare(
+        asked: Annotated[Put, Depends(put)],
+        page: Annotated[Paged, Depends()],
+        to_last: Last = None,
+        to_epochs: Epochs = None,
+    ) -> Compared:
+        """What differs between the epochs of `last` or `epochs`, before, and those after."""
+        after = Range(to_last or "", to_epochs or "")
+        return await query.compare(asked.name, asked.asked, after, page.page)
+
+    @route("/metrics/{metric}/trend")
+    async def trend(
+        asked: Annotated[Put, Depends(put)], value: Follow = None, number: FollowNumber = 5
+    ) -> Trended:
+        """Some values epoch by epoch."""
+        return await query.trend(asked.name, asked.asked, value or (), number)
+
+
+def _export(router: APIRouter, query: Asking) -> None:
+    content: dict[str, Any] = {
+        "text/csv": {"schema": {"type": "string"}},
+        _TYPES["parquet"]: {"schema": {"type": "string", "format": "binary"}},
+    }
+
+    @router.get(
+        "/metrics/{metric}/export",
+        response_class=Response,
+        responses={200: {"description": "The file.", "content": content}},
+    )
+    async def export(
+        asked: Annotated[Put, Depends(listed)],
+        format: Literal["csv", "parquet"] = "csv",  # noqa: A002 its usual name
+    ) -> Response:
+        """All estimates as a file."""
+        found = await query.estimate(asked.name, asked.asked)
+        return await run_in_threadpool(_file, found, format)
+
+
+def _file(found: Estimated, kind: str) -> Response:
+    table = rows("estimates", asdict(found))
+    body: Any = to_csv(table) if kind == "csv" else to_parquet(table)
+    name = f"{found.metric.replace('/', '-')}.{kind}"
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(body, media_type=_TYPES[kind], headers=headers)

@@ -1,0 +1,114 @@
+"""Releases over HTTP, for publishers; who has tokens, for admins."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from hubbub.aggregator.releases.releasing import Answered, Ask, Left, Releases
+from hubbub.aggregator.web.access import Tokens
+from hubbub.aggregator.web.parameters import Text, needs
+from hubbub.aggregator.web.problems import PROBLEMS
+from hubbub.privacy.releases import Released
+
+__all__ = ["publishing"]
+
+Epoch = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+class AskBody(BaseModel):
+    """What is to be released."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    metric: Text
+    query: Text = Field(description="count, histogram, mean or mode")
+    value: Text = Field(default="", description="the value to count")
+    epochs: list[Epoch] = Field(default=[], description="closed ones; none: the newest")
+    purpose: Text
+    by: Text
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLine:
+    """One release of the record, without its numbers. at: seconds since 1970."""
+
+    id: str
+    at: int
+    purpose: str
+    by: str
+    metric: str
+    query: str
+    value: str
+    epochs: tuple[int, ...]
+    mechanism: str
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True, slots=True)
+class Release(RecordLine):
+    """A release with its numbers; what its purpose has left. again: it had been paid for before."""
+
+    values: list[Released]
+    again: bool
+    epsilon_left: float
+    delta_left: float
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """All releases, and what every purpose may spend this year.
+
+    unreadable: entries that could not be read as they stand; what they may have spent is counted.
+    """
+
+    records: list[RecordLine]
+    purposes: list[Left]
+    unreadable: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLine:
+    """Who may ask. expires: seconds since 1970."""
+
+    name: str
+    role: str
+    expires: int
+
+
+def publishing(releases: Releases, tokens: Tokens | None) -> APIRouter:
+    """The routes."""
+    router = APIRouter(prefix="/v1", responses=PROBLEMS)
+
+    @router.post("/releases", dependencies=[needs("publisher")])
+    async def release(ask: AskBody) -> Release:
+        """Make a release; asked twice, the same answer, paid once."""
+        asked = Ask(ask.metric, ask.query, ask.value, tuple(ask.epochs), ask.purpose, ask.by)
+        return _release(await releases.release(asked))
+
+    @router.get("/releases", dependencies=[needs("publisher")])
+    async def record() -> Record:
+        """What was released, by whom, and what each purpose has left this year."""
+        entries, purposes = await releases.record()
+        lines = [RecordLine(**entry.told()) for entry in entries.read]
+        return Record(lines, list(purposes), entries.unreadable)
+
+    @router.get("/tokens", dependencies=[needs("admin")])
+    async def known() -> list[TokenLine]:
+        """Who has a token, and until when."""
+        found = tokens.all() if tokens else []
+        return [TokenLine(one.name, one.role, one.expires) for one in found]
+
+    return router
+
+
+def _release(made: Answered) -> Release:
+    return Release(
+        **made.entry.told(),
+        values=list(made.entry.answer),
+        again=made.again,
+        epsilon_left=made.left.epsilon_left,
+        delta_left=made.left.delta_left,
+    )

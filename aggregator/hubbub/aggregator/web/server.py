@@ -1,0 +1,111 @@
+"""The HTTP face's server, run beside the gRPC servers of the same process."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import uvicorn
+from uvicorn.config import Config
+
+from hubbub.aggregator.query import Query
+from hubbub.aggregator.releases.releasing import Releases
+from hubbub.aggregator.web.access import Tokens
+from hubbub.aggregator.web.app import make_app
+from hubbub.aggregator.web.lines import Line, Lines
+from hubbub.errors import ServiceUnavailable
+from hubbub.runtime import Limiter, TlsFolder
+from hubbub.runtime.tls import is_loopback
+
+__all__ = ["HttpFace"]
+
+
+class HttpFace:
+    """The application on an address: on this machine plain, elsewhere with TLS and tokens.
+
+    tls: the folder whose certificate the service shows; browsers need none of their own. tokens:
+    the file of who may ask; None for everyone on this machine. rate: requests a second and caller,
+    0 for no limit. origins: of other pages that may ask. proxies: addresses and networks that are
+    believed when they say for whom they ask (X-Forwarded-For, X-Forwarded-Proto); none without.
+    turned_away: counts requests that were refused and connections that were ended, by reason.
+
+    Raises:
+        ServiceUnavailable: away from this machine without TLS or without tokens.
+        KeysUnusable: the tokens or certificates cannot be read.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        query: Query,
+        releases: Releases,
+        *,
+        tls: TlsFolder | None = None,
+        tokens: Path | None = None,
+        rate: float = 0,
+        origins: Collection[str] = (),
+        proxies: Collection[str] = (),
+        turned_away: Counter[str] | None = None,
+    ) -> None:
+        if not is_loopback(address) and (tls is None or tokens is None):
+            raise ServiceUnavailable(
+                f"{address} is not on this machine: give --http-tls FOLDER with certificates and "
+                "--http-tokens FILE with who may ask, or listen on 127.0.0.1"
+            )
+        host, _, port = address.rpartition(":")
+        app = make_app(
+            query,
+            releases,
+            Tokens(tokens) if tokens else None,
+            Limiter(rate, max(1, round(20 * rate))),
+            origins,
+            turned_away=turned_away,
+        )
+        if tls:
+            tls.server_context(mutual=False)  # says what is wrong with the files, if anything is
+        certificate, key = tls.pair if tls else (None, None)
+        config = Config(
+            app,
+            host=host.strip("[]"),
+            port=int(port),
+            http=partial(Line, Lines(proxies, turned_away)),  # type: ignore[arg-type]  # called, not subclassed
+            ws="none",
+            proxy_headers=bool(proxies),
+            forwarded_allow_ips=list(proxies),
+            log_config=None,
+            # Its errors hold what was sent, and its warnings are strangers'; the guard tells ours.
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            lifespan="off",  # nothing of ours begins or ends with it
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+        )
+        self._address = address
+        self._server = _Unsignalled(config)
+
+    async def run(self) -> None:
+        """Serve until cancelled.
+
+        Raises:
+            ServiceUnavailable: the address is taken.
+        """
+        try:
+            await self._server.serve()
+        except SystemExit as error:  # how uvicorn says that it cannot listen
+            raise ServiceUnavailable(
+                f"cannot listen on {self._address}: it is in use or not ours; choose another"
+            ) from error
+        except asyncio.CancelledError:
+            self._server.should_exit = True
+            raise
+
+
+class _Unsignalled(uvicorn.Server):
+    """Leaves signals to the process, which stops everything in order."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield

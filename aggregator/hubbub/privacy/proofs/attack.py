@@ -1,0 +1,164 @@
+"""A distinguishing attack: what can be told of two values from what was really drawn.
+
+Of each value so many observations are drawn. On the first half the attacker looks for the event
+that tells the two apart best: a likelihood ratio past a threshold, one payload, one cell, two equal
+reports. On the other half, drawn after the choice, Clopper-Pearson bounds on how often that event
+comes give a lower bound on epsilon:
+
+    ln( lowest P[event | one] / highest P[event | other] )
+
+It lies above what is true with a chance below `alarm`, whatever the mechanism. So above the claim,
+the claim is false; below it, nothing is proven: every.py proves.
+Source: Jagielski, Ullman, Oprea (NeurIPS 2020), section 4; Clopper and Pearson (1934).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import exp, inf, log
+from typing import Any, Final
+
+from scipy.stats import beta
+
+from hubbub.mechanisms import AnyMechanism, Layout
+
+__all__ = ["Attacked", "attack"]
+
+_THRESHOLDS: Final = 64
+_REMEMBERED: Final = 1 << 16  # payloads
+
+Reports = tuple[bytes, ...]
+"""What is seen of one person: payloads, in order."""
+Draw = Callable[[Any], Reports]
+
+
+@dataclass(frozen=True, slots=True)
+class Attacked:
+    """What the best attack showed: a lower bound on epsilon, in nats, and by which event.
+
+    reach: the bound that would have come out had the claim been reached by just that event; far
+    below the claim, too few observations were drawn to say much.
+    """
+
+    lower: float
+    reach: float
+    event: str
+
+
+def attack(
+    mechanism: AnyMechanism,
+    values: tuple[Any, Any],
+    draw: Draw,
+    *,
+    observations: int,
+    claim: float,
+    alarm: float,
+) -> Iterator[Attacked | None]:
+    """Attack both ways round; yields None after each observation, for progress, then the result.
+
+    draw: one person's reports if their value is this. observations: of each value, in all.
+    alarm: the chance, at most, of a bound above the truth.
+    """
+    seen: list[list[dict[str, Any]]] = [[], []]
+    half = observations // 2
+    score = _Score(mechanism, values)
+    for _ in range(2 * half):
+        for place, value in enumerate(values):
+            seen[place].append(_features(draw(value), mechanism.layout, score))
+        yield None
+    best = Attacked(-inf, -inf, "nothing")
+    for one, other, sign in ((0, 1, 1), (1, 0, -1)):
+        event, found = _choose(seen[one][:half], seen[other][:half], sign, alarm / 4)
+        hits, others = (sum(map(event, seen[place][half:])) for place in (one, other))
+        lower = _bound(hits, others, half, alarm / 4)
+        likely = min(round(half / 2), round(half * min(1.0, exp(-claim))))
+        reach = _bound(min(half, round(likely * exp(claim))), likely, half, alarm / 4)
+        if lower > best.lower:
+            best = Attacked(lower, reach, found)
+    yield best
+
+
+class _Score:
+    """The log-likelihood ratio of a payload, remembered: payloads repeat."""
+
+    def __init__(self, mechanism: AnyMechanism, values: tuple[Any, Any]) -> None:
+        self._mechanism, self._values = mechanism, values
+        self._known: dict[bytes, float] = {}
+
+    def __call__(self, payload: bytes) -> float:
+        ratio = self._known.get(payload)
+        if ratio is None:
+            cells = self._mechanism.layout.cells(payload)
+            one, other = (self._mechanism.likelihood(value, cells) for value in self._values)
+            ratio = log(one / other) if one and other else inf if one else -inf
+            if len(self._known) < _REMEMBERED:
+                self._known[payload] = ratio
+        return ratio
+
+
+def _features(reports: Reports, layout: Layout, score: _Score) -> dict[str, Any]:
+    """What an attacker may look at, of one person's reports."""
+    last = reports[-1]
+    told: set[Hashable] = {("cell", cell) for cell in layout.cells(last)}
+    told.add(("payload", last))
+    if any(one == other for one, other in pairwise(reports)):
+        told.add("two reports in a row are alike")
+    return {"score": sum(map(score, reports)), "told": told}
+
+
+Event = Callable[[dict[str, Any]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tells:
+    """Whether a person's reports have a feature, or have it not."""
+
+    told: Hashable
+    present: bool
+
+    def __call__(self, seen: dict[str, Any]) -> bool:
+        return (self.told in seen["told"]) is self.present
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """Whether their likelihood ratio is past a threshold."""
+
+    sign: int
+    cut: float
+
+    def __call__(self, seen: dict[str, Any]) -> bool:
+        return bool(self.sign * seen["score"] >= self.cut)
+
+
+def _choose(
+    one: list[dict[str, Any]], other: list[dict[str, Any]], sign: int, alarm: float
+) -> tuple[Event, str]:
+    """The event that tells best on these observations, and its name."""
+    half = len(one)
+    ones, others = (Counter(t for seen in part for t in seen["told"]) for part in (one, other))
+    options: list[tuple[float, Event, str]] = []
+    for told in ones.keys() | others.keys():
+        name = told if isinstance(told, str) else f"one {told[0]}"
+        present, absent = ones[told], half - ones[told]
+        bound = _bound(present, others[told], half, alarm)
+        options.append((bound, _Tells(told, present=True), name))
+        bound = _bound(absent, half - others[told], half, alarm)
+        options.append((bound, _Tells(told, present=False), f"not {name}"))
+    scores = sorted(sign * seen["score"] for seen in (*one, *other))
+    for cut in sorted({scores[i] for i in range(0, 2 * half, max(1, half // _THRESHOLDS))}):
+        past = _Scores(sign, cut)
+        bound = _bound(sum(map(past, one)), sum(map(past, other)), half, alarm)
+        options.append((bound, past, "a likelihood ratio past a threshold"))
+    best = max(options, key=lambda option: option[0])
+    return best[1], best[2]
+
+
+def _bound(one: int, other: int, trials: int, alarm: float) -> float:
+    """The log ratio of the lowest chance of the one to the highest of the other."""
+    if not one:
+        return -inf
+    lowest = float(beta.ppf(alarm, one, trials - one + 1))
+    highest = float(beta.ppf(1 - alarm, other + 1, trials - other)) if other < trials else 1.0
+    return log(lowest / highest) if lowest > 0 else -inf

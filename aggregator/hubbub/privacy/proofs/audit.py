@@ -1,0 +1,220 @@
+"""The audit: every proof on what is installed, and every metric of a catalog under attack.
+
+Three parts. The coins: the source, digit by digit. The proofs: every mechanism at small sizes, and
+every metric's own parameters where all its outcomes can be walked. The attacks, on real coins:
+
+    one report        may say no more than its claim
+    a second report   of the same person, whose value may have changed: no more than one report says
+    many reports      of one unchanged value: no more than the permanent response
+
+All attacks together raise a false alarm with a chance below ALARM.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from hubbub.catalog import Metric
+from hubbub.errors import HubbubError, ProofFailed
+from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability
+from hubbub.privacy.proofs.attack import Draw, attack
+from hubbub.privacy.proofs.coins import prove_coins
+from hubbub.privacy.proofs.every import PROOFS, ratios_are_within_the_claim
+from hubbub.privacy.proofs.replay import TooMany, distribution
+
+__all__ = [
+    "ALARM",
+    "NOT_WALKED",
+    "Check",
+    "Step",
+    "audit_coins",
+    "audit_metric",
+    "audit_proofs",
+    "steps_of",
+]
+
+ALARM: Final = 1e-6
+"""The chance, at most, that an audit of honest mechanisms fails."""
+
+# Reports that an attacker has of one unchanged value; people whose reports they are, beside others.
+_REPEATED: Final = 30
+_FEWER_PEOPLE: Final = 4
+# Outcomes that are walked of a metric's own mechanism, over all its values.
+_WALKED: Final = 200_000
+_SOUND: Final = "sound"
+NOT_WALKED: Final = "own parameters, not walked"
+"""The kind of a check that says only that nothing was checked."""
+
+Devices = Callable[[str], Memo]
+"""A new device's memory of its permanent coins, for a metric of this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was checked, and whether it held. `lower`, `claim`: of an attack, in nats."""
+
+    what: str
+    kind: str
+    held: bool
+    said: str
+    lower: float | None = None
+    claim: float | None = None
+
+
+Step = Check | None
+"""What an audit yields: a check that is done, or None for a step on the way."""
+
+
+def audit_coins(source: BitSource) -> Check:
+    """The coin source, proven."""
+    return _checked("the coin source", "proof", lambda: prove_coins(source))
+
+
+def audit_proofs(mechanisms: Sequence[AnyMechanism]) -> Iterator[Check]:
+    """Every proof on every one of these, which must be small."""
+    for mechanism in mechanisms:
+        for proof in PROOFS:
+            name = proof.__name__.replace("_", " ")
+            yield _checked(repr(mechanism), name, lambda p=proof, m=mechanism: p(m))  # type: ignore[misc]
+
+
+def steps_of(metric: Metric, observations: int) -> int:
+    """How many steps `audit_metric` takes."""
+    attacks = [observations, observations // (_FEWER_PEOPLE if metric.memoized else 1)]
+    return sum(2 * (each // 2) for each in attacks) + 4
+
+
+def audit_metric(
+    metric: Metric,
+    source: BitSource,
+    devices: Devices,
+    observations: int,
+    alarm: float,
+) -> Iterator[Step]:
+    """The metric's own mechanism: walked where that can be done, and attacked.
+
+    observations: people whose reports are drawn, of each of two values.
+    alarm: the chance, at most, that an honest metric fails.
+    """
+    yield _walked(metric)
+    values = _apart(metric)
+    once = _report(metric, source)
+    yield from _under_attack(
+        metric,
+        _Plan("one report", values, observations, metric.report_loss, alarm / 2),
+        lambda value: (once(devices(metric.name), value),),
+    )
+    if metric.memoized is None:
+
+        def after_another(value: Any) -> tuple[bytes, ...]:  # noqa: ANN401 the mechanism's own
+            device = devices(metric.name)
+            return once(device, values[0]), once(device, value)
+
+        yield from _under_attack(
+            metric,
+            _Plan("a second report", values, observations, metric.report_loss, alarm / 2),
+            after_another,
+        )
+        return
+    yield _checked(metric.name, "a device's memory", lambda: _remembers(metric.name, devices))
+
+    def again_and_again(value: Any) -> tuple[bytes, ...]:  # noqa: ANN401 the mechanism's own
+        device = devices(metric.name)
+        return tuple(once(device, value) for _ in range(_REPEATED))
+
+    kind, people = f"{_REPEATED} reports of one value", observations // _FEWER_PEOPLE
+    yield from _under_attack(
+        metric, _Plan(kind, values, people, metric.lifetime_loss, alarm / 2), again_and_again
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """An attack: on what, by how many observations of each value, against which claim."""
+
+    kind: str
+    values: tuple[Any, Any]
+    observations: int
+    claim: float
+    alarm: float
+
+
+def _remembers(name: str, devices: Devices) -> None:
+    """A device's permanent coins are the same whenever asked, and other than another device's."""
+    purpose, half = b"permanent of the audit", Probability.at_most(Fraction(1, 2))
+    device, other = devices(name), devices(name)
+    drawn = [memory.coins(purpose).mask(half, 256) for memory in (device, device, other)]
+    if drawn[0] != drawn[1]:
+        raise ProofFailed("a device draws its permanent coins anew")
+    if drawn[0] == drawn[2]:
+        raise ProofFailed("two devices have the same permanent coins")
+
+
+def _report(metric: Metric, source: BitSource) -> Callable[[Memo, Any], bytes]:
+    """How a device makes one payload, as the client does."""
+    mechanism = metric.randomizer
+    if isinstance(mechanism, Memoized):
+        return lambda device, value: mechanism.randomize_again(value, device, source)
+    return lambda _device, value: mechanism.randomize(value, source)
+
+
+def _under_attack(metric: Metric, plan: _Plan, draw: Draw) -> Iterator[Step]:
+    for found in attack(
+        metric.randomizer,
+        plan.values,
+        draw,
+        observations=plan.observations,
+        claim=plan.claim,
+        alarm=plan.alarm,
+    ):
+        if found is None:
+            yield None
+            continue
+        lower = max(found.lower, 0.0)
+        said = (
+            f"shows {lower:.3f} at least, of {plan.claim:.3f} claimed "
+            f"(could have shown {max(found.reach, 0):.3f}); by {found.event}"
+        )
+        yield Check(metric.name, plan.kind, found.lower <= plan.claim, said, lower, plan.claim)
+
+
+def _walked(metric: Metric) -> Check:
+    """The worst ratio of the metric's own mechanism, where its outcomes are few enough."""
+    mechanism = metric.randomizer
+    probes = list(mechanism.probes())
+    most = _WALKED // len(probes)
+    try:
+        rows = [
+            distribution(lambda coins, v=value: mechanism.randomize(v, coins), most)  # type: ignore[misc]
+            for value in probes
+        ]
+    except TooMany:
+        said = "too many outcomes to walk: its code is proven at small sizes"
+        return Check(metric.name, NOT_WALKED, held=True, said=said)
+    return _checked(
+        metric.name,
+        "own parameters",
+        lambda: ratios_are_within_the_claim(rows, mechanism),
+        "every outcome walked: sound",
+    )
+
+
+def _apart(metric: Metric) -> tuple[Any, Any]:
+    """Two values that reports should tell apart as well as any."""
+    mechanism: Any = metric.randomizer
+    match mechanism.VALUES:
+        case "strings":
+            return "a", "example.org"
+        case "numbers":
+            return mechanism.low, mechanism.high
+        case _:
+            return 0, len(metric.values or ()) - 1
+
+
+def _checked(what: str, kind: str, prove: Callable[[], None], sound: str = _SOUND) -> Check:
+    try:
+        prove()
+    except HubbubError as error:
+        return Check(what, kind, held=False, said=str(error))
+    return Check(what, kind, held=True, said=sound)

@@ -1,0 +1,74 @@
+"""The proof of the coins: the installed source, fed digits of our choosing, answers as it must.
+
+What the operating system draws is replaced for the length of a question, and nothing else: the
+comparisons that run are the shipping ones. A source that compares floats, looks at too few digits,
+asks its own generator or repeats itself does not pass.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from itertools import product
+from typing import Final
+from unittest.mock import patch
+
+from hubbub.mechanisms import BitSource, Probability, bits
+from hubbub.mechanisms.probability import DIGITS
+from hubbub.privacy.proofs.every import hold
+
+__all__ = ["prove_coins"]
+
+_THRESHOLDS: Final = (1, 3, 2**32 + 1, 2**53 + 1, 2**63 - 1, 2**63 + 1, 2**64 - 1)
+_HALF: Final = Probability.at_most(Fraction(1, 2))
+
+
+def prove_coins(source: BitSource) -> None:
+    """Prove a source that draws from the operating system; raises ProofFailed."""
+    for threshold in _THRESHOLDS:
+        for fraction, expected in ((threshold - 1, True), (threshold, False)):
+            with _drawing(fraction, DIGITS):
+                hold(
+                    source.chance(Probability(threshold)) is expected,
+                    "a chance is not compared with all 64 digits of its probability",
+                )
+            with _drawing(_turned(fraction), DIGITS):
+                hold(
+                    source.mask(Probability(threshold), 1) == int(expected),
+                    "a mask is not compared with all 64 digits of its probability",
+                )
+    for sixteenths, width in product(range(17), (1, 2)):
+        probability = Probability.at_most(Fraction(sixteenths, 16))
+        chances = dict.fromkeys(range(1 << width), Fraction(0))
+        for supply in range(1 << 4 * width):
+            with _drawing(supply, 4 * width):
+                chances[source.mask(probability, width)] += Fraction(1, 1 << 4 * width)
+        for mask, chance in chances.items():
+            ones = mask.bit_count()
+            exact = probability.exact**ones * (1 - probability.exact) ** (width - ones)
+            hold(chance == exact, "the bits of a mask do not have exactly their chance")
+    three = 3  # the first of these draws that is below 5
+    with _drawing(0b011_101_110_111, 12):
+        hold(source.below(5) == three, "a number below a limit is folded over, not drawn again")
+    masks = {source.mask(_HALF, 256) for _ in range(64)}
+    hold(len(masks) == 64, "the source repeats its coins")  # noqa: PLR2004 as drawn
+
+
+def _turned(fraction: int) -> int:
+    """Its digits in the order that a mask takes them: the most significant first."""
+    return int(f"{fraction:0{DIGITS}b}"[::-1], 2)
+
+
+@contextmanager
+def _drawing(supply: int, width: int) -> Iterator[None]:
+    """While it lasts, the operating system draws these bits, the lowest first; and then no more."""
+    left = [supply, width]
+
+    def draw(wanted: int) -> int:
+        drawn = left[0] & ((1 << wanted) - 1)
+        left[0] >>= wanted
+        left[1] -= wanted
+        hold(left[1] >= 0, "more digits are drawn than the answer needs")
+        return drawn
+
+    with patch.object(bits, "_system", draw):
+        yield

@@ -1,0 +1,242 @@
+"""The proofs: each takes any mechanism and checks one promise by enumerating every outcome.
+
+They run over the shipping randomizers: in `make test`, on every machine by `hubbub audit`, and on
+mechanisms broken on purpose, which must fail. At small sizes; what is proven of a formula there is
+the same code at every size.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import cache
+
+from hubbub.errors import ProofFailed
+from hubbub.mechanisms import (
+    REGISTRY,
+    AnyMechanism,
+    BitSource,
+    KeyedBits,
+    Memoized,
+    Probability,
+    build,
+    tally,
+)
+from hubbub.mechanisms.probability import log_at_least
+from hubbub.privacy.proofs.replay import Replay, distribution
+
+__all__ = ["PROOFS", "SMALL", "hold", "ratios_are_within_the_claim", "rows"]
+
+# Estimates are floats of magnitude ~1; sums of ~2**13 of them keep 10 digits.
+CLOSE = 1e-9
+
+SMALL = [build(name, **small) for name in REGISTRY for small in REGISTRY[name].SMALL]
+
+
+@cache
+def rows(mechanism: AnyMechanism) -> list[dict[bytes, Fraction]]:
+    """Per probed value, the exact distribution of its payloads."""
+    return [
+        distribution(lambda coins, v=value: mechanism.randomize(v, coins))  # type: ignore[misc]
+        for value in mechanism.probes()
+    ]
+
+
+def chances_sum_to_one(mechanism: AnyMechanism) -> None:
+    """The chances of all payloads of a value add up to 1."""
+    hold(all(sum(row.values()) == 1 for row in rows(mechanism)), "chances do not sum to 1")
+
+
+def payloads_have_one_length_and_fit_the_layout(mechanism: AnyMechanism) -> None:
+    """Every payload is one that the layout reads, of the one length."""
+    layout = mechanism.layout
+    for row in rows(mechanism):
+        for payload in row:
+            hold(len(payload) == layout.payload_bytes, "payloads differ in length")
+            inside = all(0 <= cell < layout.size for cell in layout.cells(payload))
+            hold(inside, "a payload adds to a cell that there is not")
+
+
+def worst_ratio_is_within_the_claim(mechanism: AnyMechanism) -> None:
+    """No payload is likelier from one value than from another by more than exp(claim)."""
+    ratios_are_within_the_claim(rows(mechanism), mechanism)
+    if hasattr(mechanism, "epsilon"):
+        claim = mechanism.privacy_loss()
+        hold(claim <= mechanism.epsilon, f"claims {claim:.6g}, above {mechanism.epsilon:g}")
+
+
+def ratios_are_within_the_claim(
+    law: Sequence[Mapping[bytes, Fraction]], mechanism: AnyMechanism
+) -> None:
+    """Of these distributions of payloads, one for each value."""
+    lowest, highest = dict(law[0]), dict(law[0])
+    for row in law:
+        hold(row.keys() == lowest.keys(), "a payload only some values can send tells them apart")
+        for payload, chance in row.items():
+            lowest[payload] = min(lowest[payload], chance)
+            highest[payload] = max(highest[payload], chance)
+    loss = log_at_least(max(highest[payload] / lowest[payload] for payload in lowest))
+    claim = mechanism.privacy_loss()
+    hold(loss <= claim * (1 + 2**-49), f"a report loses {loss:.6g} nats, above {claim:.6g}")
+
+
+def claim_is_not_looser_than_a_thousandth(mechanism: AnyMechanism) -> None:
+    """A claim far above the truth wastes accuracy: the peers' mistakes 4 and 5."""
+    worst = max(
+        one[payload] / other[payload]
+        for one in rows(mechanism)
+        for other in rows(mechanism)
+        for payload in one.keys() & other.keys()
+    )
+    claim = mechanism.privacy_loss()
+    hold(math.log(worst) >= claim * 0.999, f"loses {math.log(worst):.6g}, claims {claim:.6g}")
+    if hasattr(mechanism, "epsilon"):
+        hold(claim >= mechanism.epsilon * 0.999, "claims less than it was given")
+
+
+def estimate_is_unbiased(mechanism: AnyMechanism) -> None:
+    """The expected estimate is the truth."""
+    for value, moments in zip(mechanism.probes(), _moments(mechanism), strict=True):
+        for truth, (mean, _) in zip(mechanism.row(value), moments, strict=True):
+            right = math.isclose(mean, truth / mechanism.groups, abs_tol=CLOSE)
+            hold(right, "the expected estimate is not the truth")
+
+
+def variance_is_the_variance(mechanism: AnyMechanism) -> None:
+    """One report, put into one of `groups` groups by a fair coin; the law of total variance."""
+    groups = mechanism.groups
+    for value, moments in zip(mechanism.probes(), _moments(mechanism), strict=True):
+        for true, (mean, square) in zip(mechanism.row(value), moments, strict=True):
+            truth = float(true)
+            claimed = (mechanism.variance(truth, 1) + truth**2) / groups - (truth / groups) ** 2
+            right = math.isclose(square - mean * mean, claimed, rel_tol=CLOSE, abs_tol=CLOSE)
+            hold(right, "the variance is not what the formula says")
+
+
+def likelihood_is_the_chance_up_to_a_factor(mechanism: AnyMechanism) -> None:
+    """What `hubbub ledger` tells a person about a payload is Bayes' rule on the true chances."""
+    values = list(mechanism.probes())
+    first = rows(mechanism)[0]
+    for value, row in zip(values, rows(mechanism), strict=True):
+        for payload, chance in row.items():
+            cells = mechanism.layout.cells(payload)
+            told = mechanism.likelihood(value, cells) / mechanism.likelihood(values[0], cells)
+            right = payload in first and chance / first[payload] == told
+            hold(right, "the likelihood is not the chance")
+
+
+def total_variation_is_within_the_claim(mechanism: AnyMechanism) -> None:
+    """And no looser than it need be, but where values are hashed: there some differ in less."""
+    worst = max(
+        sum((max(chance - other.get(payload, 0), Fraction()) for payload, chance in one.items()))
+        for one in rows(mechanism)
+        for other in rows(mechanism)
+    )
+    hold(worst <= mechanism.total_variation(), "two values differ by more than is claimed")
+    if mechanism.VALUES == "categories":
+        hold(worst == mechanism.total_variation(), "two values differ by less than is claimed")
+
+
+def permanent_response_bounds_every_report(mechanism: AnyMechanism) -> None:
+    """Given the permanent bits a report says nothing more, so their ratio bounds all reports."""
+    if not isinstance(mechanism, Memoized):
+        hold(not hasattr(mechanism, "permanent_loss"), "claims a permanent response without one")
+        return
+    rows = [
+        distribution(lambda coins, v=value: _permanent(mechanism, v, coins))  # type: ignore[misc]
+        for value in mechanism.probes()
+    ]
+    hold(all(one.keys() == rows[0].keys() for one in rows), "permanent bits tell values apart")
+    worst = log_at_least(
+        max(one[bits] / other[bits] for one in rows for other in rows for bits in one)
+    )
+    claim = mechanism.permanent_loss()
+    hold(worst <= claim * (1 + 2**-49), f"all reports lose {worst:.6g} nats, above {claim:.6g}")
+
+
+def permanent_response_is_remembered(mechanism: AnyMechanism) -> None:
+    """What must be permanent comes from the memory: fresh coins are as many for every report."""
+    if not isinstance(mechanism, Memoized):
+        return
+    for value in mechanism.probes()[:2]:
+        # With a memory that answers for ever alike, all that is left to chance is the second step.
+        fresh = distribution(lambda coins, v=value: mechanism.randomize_again(v, _fixed(), coins))  # type: ignore[misc]
+        again = distribution(lambda coins, v=value: mechanism.randomize_again(v, _fixed(), coins))  # type: ignore[misc]
+        whole = distribution(lambda coins, v=value: mechanism.randomize(v, coins))  # type: ignore[misc]
+        hold(fresh == again and fresh != whole, "the permanent response is drawn anew")
+
+
+PROOFS = (
+    chances_sum_to_one,
+    payloads_have_one_length_and_fit_the_layout,
+    worst_ratio_is_within_the_claim,
+    claim_is_not_looser_than_a_thousandth,
+    estimate_is_unbiased,
+    variance_is_the_variance,
+    likelihood_is_the_chance_up_to_a_factor,
+    total_variation_is_within_the_claim,
+    permanent_response_bounds_every_report,
+    permanent_response_is_remembered,
+)
+"""All of them; each raises ProofFailed."""
+
+
+def hold(holds: bool, otherwise: str) -> None:  # noqa: FBT001 what must hold
+    """Raises ProofFailed, saying what is so otherwise."""
+    if not holds:
+        raise ProofFailed(otherwise)
+
+
+def _moments(mechanism: AnyMechanism) -> list[list[tuple[float, float]]]:
+    """Per probed value and estimate: mean and mean square over one report's payloads."""
+    every_payload = {payload for row in rows(mechanism) for payload in row}
+    estimates = {
+        payload: mechanism.estimate(tally(mechanism.layout, [payload])).values
+        for payload in every_payload
+    }
+    moments = []
+    for row in rows(mechanism):
+        columns = zip(*(estimates[payload] for payload in row), strict=True)
+        weights = [float(chance) for chance in row.values()]
+        moments.append(
+            [
+                (
+                    math.fsum(w * x for w, x in zip(weights, column, strict=True)),
+                    math.fsum(w * x * x for w, x in zip(weights, column, strict=True)),
+                )
+                for column in columns
+            ]
+        )
+    return moments
+
+
+class _One:
+    """A memory with one supply of coins for everything."""
+
+    def __init__(self, source: BitSource) -> None:
+        self._source = source
+
+    def coins(self, _purpose: bytes, /) -> BitSource:
+        return self._source
+
+
+class _Truthful:
+    """Every coin for the truth: a value is kept, ones are kept, nothing is flipped."""
+
+    def chance(self, _probability: Probability, /) -> bool:
+        return True
+
+    def below(self, _limit: int, /) -> int:
+        return 0
+
+    def mask(self, probability: Probability, width: int, /) -> int:
+        return (1 << width) - 1 if probability.exact > Fraction(1, 2) else 0
+
+
+def _fixed() -> _One:
+    """A memory that answers alike in every report: its coins come from one key."""
+    return _One(KeyedBits(bytes(32)))
+
+
+def _permanent(mechanism: Memoized, value: object, coins: Replay) -> bytes:
+    """The report as it would be if the second step told the truth: the permanent bits alone."""
+    return mechanism.randomize_again(value, _One(coins), _Truthful())

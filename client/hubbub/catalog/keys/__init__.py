@@ -1,0 +1,1 @@
+"""Keys: devices seal to them, the aggregator opens with them, the operator signs and rotates."""

@@ -1,0 +1,70 @@
+"""Handovers: an operator's signing key says which one comes after it.
+
+A bundle carries the last of them, oldest first. A device that trusts any key of that chain can go
+from it to the bundle's signer, one signature after the other, and needs nobody else's word.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from hubbub.catalog.keys.points import refuse_weak_signing_key
+from hubbub.errors import BadParameter
+
+__all__ = ["MAX_HANDOVERS", "Handover", "hand_over", "line_of"]
+
+MAX_HANDOVERS: Final = 16
+"""How many a bundle carries at most; the oldest are left out first."""
+
+# No bundle begins so: a signature of one kind is never one of the other.
+_SIGNED: Final = b"hubbub/1 handover\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """The word of one signing key that another follows it: Ed25519 over both public keys.
+
+    Raises:
+        BadParameter: a key that protects nothing, or not the old key's word.
+    """
+
+    old: bytes
+    new: bytes
+    signature: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        for key in (self.old, self.new):
+            refuse_weak_signing_key(key)
+        if self.old == self.new:
+            raise BadParameter("a handover leads from a key to itself")
+        try:
+            Ed25519PublicKey.from_public_bytes(self.old).verify(
+                self.signature, _SIGNED + self.old + self.new
+            )
+        except (InvalidSignature, TypeError, ValueError):
+            raise BadParameter("a handover is not signed by the key that hands over") from None
+
+
+def hand_over(old: Ed25519PrivateKey, new: bytes) -> Handover:
+    """The old key's word for the new one."""
+    public = old.public_key().public_bytes_raw()
+    return Handover(public, new, old.sign(_SIGNED + public + new))
+
+
+def line_of(handovers: Sequence[Handover], signer: bytes) -> tuple[bytes, ...]:
+    """The signing keys that the handovers lead through, oldest first, `signer` last.
+
+    Raises:
+        BadParameter: they do not lead to `signer` one by one, come back, or are too many.
+    """
+    if len(handovers) > MAX_HANDOVERS:
+        raise BadParameter(f"{len(handovers)} handovers are too many; {MAX_HANDOVERS} are read")
+    line = (*(handover.old for handover in handovers), signer)
+    if any(handover.new != after for handover, after in zip(handovers, line[1:], strict=True)):
+        raise BadParameter("the handovers do not lead to the key that signed, one by one")
+    if len(set(line)) != len(line):
+        raise BadParameter("the handovers come back to a key that handed over")
+    return line

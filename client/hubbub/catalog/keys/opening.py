@@ -1,0 +1,169 @@
+"""Opening keys: devices seal to them, the aggregator opens with them. Which, and when.
+
+Every epoch has one opening key for everybody: the one whose period holds the epoch's start. Its id
+travels with a report, and one that differs from the schedule is refused, so it marks nobody.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+
+from hubbub.catalog.encoding import MALFORMED, from_text, to_text
+from hubbub.catalog.keys.files import read, read_secret, replace
+from hubbub.catalog.keys.operator import OPERATOR, write_operator_key
+from hubbub.catalog.keys.points import KEY_BYTES, refuse_weak_opening_key
+from hubbub.catalog.rules import is_whole
+from hubbub.errors import BadParameter, KeysUnusable
+
+__all__ = [
+    "OPENING",
+    "OpeningKey",
+    "OpeningKeyPublic",
+    "key_at",
+    "new_periods",
+    "read_opening_keys",
+    "read_public_keys",
+    "write_new_keys",
+    "write_opening_keys",
+    "write_public_keys",
+]
+
+_LAST_ID: Final = (1 << 32) - 1  # as the wire has it
+_LAST_SECOND: Final = 1 << 40  # 34,000 years from now
+OPENING: Final = "opening.keys.json"
+_OPENING_PUBLIC: Final = "opening.pub.json"
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningKeyPublic:
+    """A public key that reports are sealed to, for epochs that start in [start, end) seconds.
+
+    Raises:
+        BadParameter: a number out of range, or a key that protects nothing.
+    """
+
+    id: int
+    start: int
+    end: int
+    public: bytes
+    key: X25519PublicKey = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not (is_whole(self.id) and 0 <= self.id <= _LAST_ID):
+            raise BadParameter(f"an opening key's id is no whole number in [0, {_LAST_ID}]")
+        whole = is_whole(self.start) and is_whole(self.end)
+        if not (whole and -_LAST_SECOND <= self.start < self.end <= _LAST_SECOND):
+            raise BadParameter(f"opening key {self.id} has no period: start < end, in seconds")
+        refuse_weak_opening_key(self.public)
+        object.__setattr__(self, "key", X25519PublicKey.from_public_bytes(self.public))
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningKey:
+    """The private half: only the aggregator has it."""
+
+    id: int
+    private: bytes
+
+    def load(self) -> X25519PrivateKey:
+        """The key itself."""
+        return X25519PrivateKey.from_private_bytes(self.private)
+
+    def __repr__(self) -> str:
+        return f"OpeningKey(id={self.id})"
+
+
+def key_at(keys: Sequence[OpeningKeyPublic], start: int) -> OpeningKeyPublic | None:
+    """The key of an epoch that starts at this second, if there is one yet."""
+    return next((key for key in keys if key.start <= start < key.end), None)
+
+
+def write_new_keys(folder: Path, *, start: int, period_seconds: int, periods: int) -> None:
+    """Make an operator's signing key and `periods` opening keys, one after the other from `start`.
+
+    Raises:
+        KeysUnusable: the folder holds keys already, or cannot be written.
+    """
+    taken = [name for name in (OPERATOR, OPENING) if (folder / name).exists()]
+    if taken:
+        raise KeysUnusable(
+            f"{folder / taken[0]} exists; keys are never overwritten: choose another"
+        )
+    operator = Ed25519PrivateKey.generate()
+    private, public = new_periods(1, start, period_seconds, periods)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_operator_key(folder, operator)
+        write_opening_keys(folder / OPENING, private)
+        write_public_keys(folder, public)
+    except OSError as error:
+        raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
+
+
+def new_periods(
+    first_id: int, start: int, period_seconds: int, periods: int
+) -> tuple[list[OpeningKey], list[OpeningKeyPublic]]:
+    """Fresh opening keys for periods one after the other, with ids that go up."""
+    private, public = [], []
+    for number in range(periods):
+        key = X25519PrivateKey.generate()
+        begins = start + number * period_seconds
+        raw = key.public_key().public_bytes_raw()
+        private.append(OpeningKey(first_id + number, key.private_bytes_raw()))
+        public.append(OpeningKeyPublic(first_id + number, begins, begins + period_seconds, raw))
+    return private, public
+
+
+def write_opening_keys(path: Path, keys: Sequence[OpeningKey]) -> None:
+    """Put these private keys into the file, all at once: a reader sees the old ones or the new."""
+    entries = [{"id": key.id, "private": to_text(key.private)} for key in keys]
+    replace(path, json.dumps(entries, indent=1).encode(), secret=True)
+
+
+def write_public_keys(folder: Path, keys: Sequence[OpeningKeyPublic]) -> None:
+    """Put these public keys into the folder, all at once."""
+    entries = [
+        {"id": key.id, "start": key.start, "end": key.end, "public": to_text(key.public)}
+        for key in keys
+    ]
+    replace(folder / _OPENING_PUBLIC, json.dumps(entries, indent=1).encode())
+
+
+def read_public_keys(folder: Path) -> tuple[OpeningKeyPublic, ...]:
+    """The public opening keys, in order of their periods."""
+    path = folder / _OPENING_PUBLIC
+    try:
+        return tuple(
+            OpeningKeyPublic(
+                int(key["id"]), int(key["start"]), int(key["end"]), _key_bytes(key["public"])
+            )
+            for key in json.loads(read(path))
+        )
+    except (*MALFORMED, BadParameter) as error:
+        raise KeysUnusable(f"{path}: not a list of public opening keys") from error
+
+
+def read_opening_keys(path: Path) -> tuple[OpeningKey, ...]:
+    """The aggregator's private opening keys, from the file itself.
+
+    Raises:
+        KeysUnusable: missing, malformed, or readable by others.
+    """
+    raw = read_secret(path)
+    try:
+        return tuple(OpeningKey(int(k["id"]), _key_bytes(k["private"])) for k in json.loads(raw))
+    except MALFORMED:
+        # The error of the parser would quote the secret.
+        raise KeysUnusable(f"{path}: not a list of private opening keys") from None
+
+
+def _key_bytes(text: str) -> bytes:
+    raw = from_text(text)
+    if len(raw) != KEY_BYTES:
+        raise ValueError(f"a key is {KEY_BYTES} bytes")
+    return raw

@@ -1,0 +1,106 @@
+"""The operator's signing key in its folder, and the words by which each handed over to the next."""
+
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
+from hubbub.catalog.keys.files import read, read_secret, replace, write_secret
+from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
+from hubbub.errors import BadParameter, KeysUnusable
+
+__all__ = [
+    "OPERATOR",
+    "hand_over_to_new",
+    "read_handovers",
+    "read_operator_key",
+    "write_operator_key",
+]
+
+OPERATOR: Final = "operator.key"
+_PUBLIC: Final = "operator.pub"
+_HANDOVERS: Final = "handovers.json"
+
+
+def write_operator_key(folder: Path, key: Ed25519PrivateKey) -> None:
+    """Put a signing key, and its public half, into a folder that has none. Raises OSError."""
+    write_secret(folder / OPERATOR, _pem(key))
+    (folder / _PUBLIC).write_text(to_text(_public(key)))
+
+
+def read_operator_key(folder: Path) -> Ed25519PrivateKey:
+    """The operator's signing key in a folder made by `hubbub keys new`."""
+    raw = read_secret(folder / OPERATOR)
+    try:
+        key = serialization.load_pem_private_key(raw, None)
+    except ValueError as error:
+        raise KeysUnusable(f"{folder / OPERATOR}: not a PEM private key") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise KeysUnusable(f"{folder / OPERATOR}: not an Ed25519 key")
+    return key
+
+
+def read_handovers(folder: Path) -> tuple[Handover, ...]:
+    """How the folder's first signing keys led to the one that it has, oldest first.
+
+    Raises:
+        KeysUnusable: a file is missing or malformed, or a signature in it does not fit.
+    """
+    path = folder / _HANDOVERS
+    if not path.exists():
+        return ()
+    try:
+        words = [
+            Handover(*(from_text(word[name]) for name in ("old", "new", "signature")))
+            for word in read_json(read(path))
+        ]
+    except (*MALFORMED, BadParameter) as error:
+        raise KeysUnusable(f"{path}: not a list of handovers") from error
+    # A word for a key that was never put in place: whoever gave it was cut off.
+    signer = _public(read_operator_key(folder))
+    while words and words[-1].new != signer:
+        words.pop()
+    return tuple(words[-MAX_HANDOVERS:])
+
+
+def hand_over_to_new(folder: Path) -> tuple[Path, bytes]:
+    """Make another signing key and let the old one say so: where that is kept now, the new public.
+
+    Raises:
+        KeysUnusable: the folder's keys cannot be read or written.
+    """
+    old, before = read_operator_key(folder), read_handovers(folder)
+    new = Ed25519PrivateKey.generate()
+    words = (*before, hand_over(old, _public(new)))
+    entries = [
+        {"old": to_text(w.old), "new": to_text(w.new), "signature": to_text(w.signature)}
+        for w in words
+    ]
+    number = 1
+    while (kept := folder / f"operator.{number}.key").exists():
+        number += 1
+    try:
+        os.link(folder / OPERATOR, kept)
+        # The word first: a key that nobody vouched for would sign what no device takes.
+        replace(folder / _HANDOVERS, json.dumps(entries, indent=1).encode())
+        replace(folder / OPERATOR, _pem(new), secret=True)
+        replace(folder / _PUBLIC, to_text(_public(new)).encode())
+    except OSError as error:
+        raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
+    return kept, _public(new)
+
+
+def _public(key: Ed25519PrivateKey) -> bytes:
+    return key.public_key().public_bytes_raw()
+
+
+def _pem(key: Ed25519PrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )

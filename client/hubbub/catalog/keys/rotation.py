@@ -1,0 +1,113 @@
+"""Rotation: keys for the epochs to come are added, and those of epochs long closed are deleted.
+
+An epoch keeps the one key that it has: what devices sealed to it is opened until the epoch closes.
+For operators and the aggregator; no device imports this.
+"""
+
+import fcntl
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time
+from hubbub.catalog.keys.opening import (
+    OPENING,
+    OpeningKey,
+    OpeningKeyPublic,
+    new_periods,
+    read_opening_keys,
+    read_public_keys,
+    write_opening_keys,
+    write_public_keys,
+)
+from hubbub.errors import BadParameter, KeysUnusable
+
+__all__ = ["forget_keys", "rotate_keys", "still_needed"]
+
+_LONGEST = max(EPOCH_SECONDS, key=lambda length: EPOCH_SECONDS[length])
+
+
+def still_needed(key: OpeningKeyPublic, now: float) -> bool:
+    """Whether an epoch of the key may still be counted, whatever its length."""
+    last = (key.end - 1) // EPOCH_SECONDS[_LONGEST]
+    return now < closing_time(last, _LONGEST)
+
+
+def rotate_keys(
+    folder: Path,
+    *,
+    now: float,
+    period_seconds: int,
+    periods: int,
+    anew_from: int | None = None,
+    sure: bool = False,
+) -> tuple[list[OpeningKeyPublic], list[OpeningKeyPublic]]:
+    """Add `periods` keys after the last one, delete those that no epoch needs: added, deleted.
+
+    anew_from: replace all keys of epochs that start then or later, in seconds since 1970, since
+        one of them leaked; what was sealed to them will not be opened.
+    sure: `now` is more than what one clock says; without it no key is deleted for being old.
+
+    Raises:
+        BadParameter: the keys ended before today, and it is not sure that it is today.
+        KeysUnusable: the folder's keys cannot be read or written.
+    """
+    with _alone(folder):
+        private, public = read_opening_keys(folder / OPENING), read_public_keys(folder)
+        needed = [key for key in public if not sure or still_needed(key, now)]
+        deleted = [key for key in public if key not in needed]
+        next_id = max((key.id for key in public), default=0) + 1
+        if anew_from is not None:
+            deleted += [key for key in needed if key.start >= anew_from]
+            needed = [
+                replace(key, end=min(key.end, anew_from)) for key in needed if key.start < anew_from
+            ]
+        today = int(now) // EPOCH_SECONDS["day"] * EPOCH_SECONDS["day"]
+        start = anew_from or max([today, *(key.end for key in needed)])
+        if not sure and needed and start > max(key.end for key in needed):
+            raise BadParameter(
+                f"{folder}: the last key ended before today, as this machine's clock has it; say "
+                "that it is: --today YYYY-MM-DD"
+            )
+        more, added = new_periods(next_id, start, period_seconds, periods)
+        ids = {key.id for key in needed}
+        # The private ones first: nobody is to seal to a key that nobody holds.
+        _write(folder / OPENING, [*(key for key in private if key.id in ids), *more])
+        try:
+            write_public_keys(folder, [*needed, *added])
+        except OSError as error:
+            raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
+        return added, deleted
+
+
+def forget_keys(path: Path, ids: Collection[int]) -> None:
+    """Delete these private keys from the file.
+
+    Raises:
+        KeysUnusable: the file cannot be read or written.
+    """
+    with _alone(path.parent):
+        private = read_opening_keys(path)
+        kept = [key for key in private if key.id not in ids]
+        if len(kept) < len(private):
+            _write(path, kept)
+
+
+def _write(path: Path, keys: list[OpeningKey]) -> None:
+    try:
+        write_opening_keys(path, keys)
+    except OSError as error:
+        raise KeysUnusable(f"{path}: cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """While nobody else changes the folder's keys."""
+    try:
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

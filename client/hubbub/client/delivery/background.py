@@ -1,0 +1,107 @@
+"""The thread that enters and sends while the app goes on; started by the first report."""
+
+import secrets
+import threading
+import time
+from typing import Final
+
+from hubbub.client.delivery.sender import Sender
+from hubbub.client.state.contract import State
+from hubbub.client.transport.contract import Transport
+from hubbub.errors import StateUnusable
+
+__all__ = ["Background"]
+
+# Reports that come together are entered together.
+_GATHER_SECONDS: Final = 0.5
+_STATE_RETRY_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 15.0
+_random: Final = secrets.SystemRandom()
+
+
+class Background:
+    """A daemon thread; none in a forked child until it reports.
+
+    hold_seconds: what has been entered waits a random time up to this before it is sent, so that
+        the moment of sending says nothing about the moment of reporting.
+    """
+
+    def __init__(
+        self, sender: Sender, state: State, transport: Transport, hold_seconds: float
+    ) -> None:
+        self._sender = sender
+        self._state = state
+        self._transport = transport
+        self._hold_seconds = hold_seconds
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._wake = threading.Event()
+        self._end = threading.Event()
+        self._look_seconds: float | None = None
+
+    def wake(self) -> None:
+        """There is something to do."""
+        if not self._wake.is_set():
+            self._wake.set()
+        if self._thread is None:
+            with self._lock:
+                if self._thread is None and not self._end.is_set():
+                    self._thread = threading.Thread(
+                        target=self._run, name="hubbub-sender", daemon=True
+                    )
+                    self._thread.start()
+
+    def end(self, wait_seconds: float) -> None:
+        """Let the thread end, for good."""
+        self._end.set()
+        self._wake.set()
+        if self._thread and self._thread is not threading.current_thread():
+            self._thread.join(wait_seconds)
+
+    def hold(self) -> None:
+        """Before a fork there is nothing to stop: all that the thread uses holds by itself."""
+
+    def unhold(self) -> None:
+        """After a fork, in the parent: look now and then for what children leave to be sent."""
+        self._look_seconds = _LOOK_SECONDS
+        self.wake()
+
+    def abandon(self) -> None:
+        """After a fork, in the child: the thread is the parent's."""
+        self._lock = threading.Lock()
+        self._thread = None
+        self._wake, self._end = threading.Event(), threading.Event()
+
+    def _run(self) -> None:
+        due: float | None = None
+        while not self._end.is_set():
+            left = None if due is None else max(0.0, due - time.monotonic())
+            self._wake.wait(self._look_seconds if left is None else left)
+            if self._wake.is_set() and self._end.wait(_GATHER_SECONDS):
+                return
+            self._wake.clear()
+            try:
+                due = self._step(due)
+                continue
+            except StateUnusable as error:
+                self._sender.say_once("state", "reports wait in memory: %s", error)
+            except Exception as error:  # noqa: BLE001 a fault of ours must not end the sending for good
+                self._sender.say_once("fault", "sending failed: %s", type(error).__name__)
+            self._wake.set()
+            if self._end.wait(_random.uniform(0, _STATE_RETRY_SECONDS)):
+                return
+
+    def _step(self, due: float | None) -> float | None:
+        """Enter, and send if it is time: when to send next, or None if nothing waits."""
+        self._sender.enter(gently=True)
+        if due is None:
+            if not self._state.waiting():
+                return None
+            return time.monotonic() + _random.uniform(0, self._hold_seconds)
+        if time.monotonic() < due:
+            return due
+        wait = self._sender.attempt(_STATE_RETRY_SECONDS * 2)
+        if wait is None:
+            self._transport.pause()
+            return None
+        return time.monotonic() + wait

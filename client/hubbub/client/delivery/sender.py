@@ -1,0 +1,247 @@
+"""The sender: seals what was drawn, enters it in the outbox, submits it; never once as two.
+
+A report is sealed once, as it enters the outbox: every attempt to send it is the same bytes, also
+after a restart, and the shuffler knows a resend by that.
+"""
+
+import logging
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from hubbub.catalog import Bundle, epoch_start, family_of, grace_seconds, key_at, seal, seal_info
+from hubbub.client.reporter import Reporter
+from hubbub.client.state.contract import SENT, Drawn, Dropped, Entry, State, Waiting
+from hubbub.client.transport.contract import NotSent, Transport
+
+__all__ = ["OnDrop", "Sender"]
+
+_log: Final = logging.getLogger("hubbub.client")
+
+OnDrop = Callable[[str, str], None]
+"""Told of every payload that is given up: the metric, and why."""
+
+_BATCH: Final = 500
+_PROBE: Final = 20  # after a failure: enough to see whether the shuffler is there again
+_BATCH_BYTES: Final = 1 << 20
+_CALL_SECONDS: Final = 10.0
+_FIRST_WAIT_SECONDS: Final = 0.2
+_LONGEST_WAIT_SECONDS: Final = 300.0
+_LONGEST_ASKED_SECONDS: Final = 3600.0
+_SHORTEST_ASKED_SECONDS: Final = 1.0  # once it has failed for a while: every attempt is work
+_CLAIMED_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.02
+_HOLD_SECONDS: Final = 1.0
+# Sealing holds the interpreter for a tenth of a millisecond: the app's threads go in between. With
+# more than so many to seal they are let in too, but not waited for.
+_REST_SECONDS: Final = 0.001
+_HURRY: Final = 1000
+_random: Final = secrets.SystemRandom()
+
+
+class Sender:
+    """Moves what a reporter drew into the state, and from there into a transport.
+
+    dropped: how many payloads this process gave up, by reason; nothing vanishes uncounted.
+    """
+
+    def __init__(
+        self,
+        reporter: Reporter,
+        state: State,
+        bundle: Bundle,
+        transport: Transport,
+        *,
+        clock: Callable[[], float],
+        on_drop: OnDrop | None = None,
+    ) -> None:
+        self._reporter = reporter
+        self._state = state
+        self._bundle = bundle
+        self._transport = transport
+        self._clock = clock
+        self._on_drop = on_drop
+        self._entering = threading.Lock()
+        self._sending = threading.Lock()
+        self._sealing = threading.Lock()
+        self._held = False
+        self._failures = 0
+        self._said: set[str] = set()
+        self._stopped = threading.Event()
+        self.dropped: Counter[str] = Counter()
+
+    def enter(self, *, gently: bool = False) -> None:
+        """Seal and keep what was drawn here, and by processes that ended; all of it or nothing.
+
+        gently: pause between seals, so that threads of the app never wait long for ours.
+
+        Raises:
+            StateUnusable: nothing was lost; try again.
+        """
+        with self._entering:
+            drawn = self._reporter.drawn()
+            self._enter(drawn, "", gently=gently)
+            self._reporter.entered(drawn[-1][0] if drawn else 0)
+            for owner, orphaned in self._state.orphans():
+                self._enter(orphaned, owner, gently=gently)
+            self._reporter.refresh()
+
+    def attempt(self, timeout_seconds: float) -> float | None:
+        """Submit once: how long to wait before the next attempt; None if nothing is left to send.
+
+        Raises:
+            StateUnusable: nothing was sent, or the shuffler's answer could not be kept.
+        """
+        started = time.monotonic()
+        # Another thread may be in the middle of a submission: wait no longer than promised.
+        if not self._sending.acquire(timeout=max(0.0, timeout_seconds)):
+            return 0.0
+        try:
+            left = min(timeout_seconds - (time.monotonic() - started), _CALL_SECONDS)
+            return self._attempt(left) if left > 0 else 0.0
+        finally:
+            self._sending.release()
+
+    def stop(self, wait_seconds: float) -> None:
+        """Submit nothing more, and end what is being submitted."""
+        self._stopped.set()
+        self._transport.pause()
+        if self._sending.acquire(timeout=wait_seconds):
+            self._sending.release()
+
+    def await_others(self, wait_seconds: float) -> None:
+        """Let another process of the app end a submission of what has been purged since."""
+        deadline = time.monotonic() + wait_seconds
+        while self._state.leaving(self._clock()) and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
+
+    def go_on(self) -> None:
+        """Submit again."""
+        self._stopped.clear()
+
+    def drop(self, dropped: Iterable[Dropped]) -> None:
+        """Count payloads that were given up, and tell the app."""
+        for one in dropped:
+            self.dropped[one.reason] += 1
+            self.say_once(one.reason, "reports are dropped, and counted: %s", one.reason)
+            if self._on_drop:
+                try:
+                    self._on_drop(family_of(one.stream), one.reason)
+                except Exception as error:  # noqa: BLE001 the app's own fault must not end our thread
+                    self.say_once("on_drop", "on_drop failed: %s", type(error).__name__)
+
+    def say_once(self, what: str, message: str, *arguments: object) -> None:
+        """Log a warning, the first time that it is about this."""
+        if what not in self._said:
+            self._said.add(what)
+            _log.warning(message, *arguments)
+
+    def hold(self) -> None:
+        """Before a fork: nobody is inside OpenSSL, whose locks a child would inherit for ever."""
+        self._held = self._sealing.acquire(timeout=_HOLD_SECONDS)
+
+    def unhold(self) -> None:
+        """After a fork, in the parent."""
+        if self._held:
+            self._sealing.release()
+
+    def abandon(self) -> None:
+        """After a fork, in the child: what was being entered and sent is the parent's."""
+        self._entering, self._sending = threading.Lock(), threading.Lock()
+        self._sealing = threading.Lock()
+        self._stopped = threading.Event()
+        self.dropped = Counter()
+
+    def _enter(self, drawn: Sequence[tuple[int, Drawn]], owner: str, *, gently: bool) -> None:
+        if not drawn:
+            return
+        entries: list[Entry] = []
+        dropped: list[Dropped] = []
+        for place, (number, one) in enumerate(drawn):
+            if gently:
+                time.sleep(_REST_SECONDS if len(drawn) - place < _HURRY else 0)
+            entry = self._sealed(number, one)
+            if isinstance(entry, Entry):
+                entries.append(entry)
+            else:
+                dropped.append(entry)
+        self.drop(self._state.enter(entries, dropped, drawn[-1][0], owner))
+
+    def _sealed(self, number: int, drawn: Drawn) -> Entry | Dropped:
+        metric = self._bundle.streams.get(drawn.stream)
+        if metric is None:  # a process of the app with an older bundle drew it
+            return Dropped(drawn.stream, "unknown_metric")
+        key = key_at(self._bundle.keys, epoch_start(drawn.epoch, metric.epoch))
+        if key is None:
+            return Dropped(drawn.stream, "no_key")
+        with self._sealing:
+            sealed = seal(drawn.payload, key.key, seal_info(drawn.stream, drawn.epoch))
+        late = epoch_start(drawn.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
+        return Entry(number, drawn, metric, key.id, sealed, late)
+
+    def _attempt(self, timeout_seconds: float) -> float | None:
+        if self._stopped.is_set():
+            return None
+        most = _PROBE if self._failures else _BATCH
+        reports, late = self._state.take(most, _BATCH_BYTES, self._clock())
+        self.drop(late)
+        if not reports:
+            return _CLAIMED_SECONDS if self._state.waiting() else None
+        fates, failure = self._submit(reports, timeout_seconds)
+        if fates:
+            self._state.settle(fates)  # if this fails they are sent again, as the same bytes
+        streams = {report.id: report.stream for report in reports}
+        self.drop(Dropped(streams[id_], fate) for id_, fate in fates.items() if fate != SENT)
+        if failure is None:
+            self._failures = 0
+            return 0.0
+        self._state.release(id_ for id_ in streams if id_ not in fates)
+        self._failures += 1
+        self.say_once(failure.reason, "reports wait: %s", failure)
+        if not failure.after_seconds:
+            return _backoff_seconds(self._failures)
+        shortest = min(_SHORTEST_ASKED_SECONDS, _longest_backoff_seconds(self._failures))
+        return min(max(failure.after_seconds, shortest), _LONGEST_ASKED_SECONDS)
+
+    def _submit(
+        self, reports: Sequence[Waiting], timeout_seconds: float
+    ) -> tuple[dict[int, str], NotSent | None]:
+        """What became of reports; of those it does not name nothing is known, by the failure.
+
+        What is refused as a whole is sent by halves: one that can never be taken takes no other
+        along.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        fates: dict[int, str] = {}
+        parts = [reports]
+        while parts:
+            part = parts.pop()
+            if self._stopped.is_set():
+                return fates, NotSent("stopped", retry=True)
+            try:
+                refused = self._transport.submit(part, max(0.0, deadline - time.monotonic()))
+            except NotSent as error:
+                if error.retry:
+                    return fates, error
+                if len(part) == 1:
+                    fates[part[0].id] = f"rejected_{error.reason}"
+                else:
+                    half = len(part) // 2
+                    parts += [part[half:], part[:half]]
+                continue
+            if not refused.keys() <= set(range(len(part))):
+                self.say_once("answer", "the shuffler refused reports that it was not sent")
+            fates |= {report.id: refused.get(i, SENT) for i, report in enumerate(part)}
+        return fates, None
+
+
+def _backoff_seconds(failures: int) -> float:
+    """Exponential backoff with full jitter, so that devices do not come back all at once."""
+    return _random.uniform(0, _longest_backoff_seconds(failures))
+
+
+def _longest_backoff_seconds(failures: int) -> float:
+    return min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0 ** min(failures, 20))

@@ -1,0 +1,78 @@
+"""Looking at a state folder from outside: what left this device, without changing anything."""
+
+import contextlib
+import sqlite3
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from hubbub.catalog import Promise, open_bundle
+from hubbub.client.ledger import FOREIGN
+from hubbub.client.ledger_view import LedgerView, view
+from hubbub.client.paths import refuse_other_than_file
+from hubbub.client.state import facts, queries
+from hubbub.client.state.database import FILE_NAME, as_text
+from hubbub.client.trust.bundles import Vouched
+from hubbub.errors import BundleRefused, StateUnusable
+
+__all__ = ["peek", "vouched"]
+
+
+def peek(folder: Path) -> LedgerView:
+    """What the state in this folder says, in the words of the last bundle that used it.
+
+    Raises:
+        StateUnusable: there is no state, or it cannot be read.
+    """
+    path = folder / FILE_NAME
+    remedy = "give the --state-dir of an app that has reported"
+    if not path.exists():
+        raise StateUnusable(f"{path}: there is none; {remedy}")
+    with _opened(path, remedy) as rows:
+        signed = _signed(rows)
+        if signed is None:
+            raise StateUnusable(f"{path}: no app has used it with a bundle; {remedy}")
+        facts.check(rows)
+        standing, kept = facts.standing(rows), queries.kept(rows)
+    try:
+        return view(open_bundle(signed, str(path)), standing, kept, time.time())
+    except BundleRefused as error:
+        raise StateUnusable(f"{path}: cannot be read: {error}; {remedy}") from error
+
+
+def vouched(folder: Path) -> Vouched | None:
+    """What a state folder says of who used it; None if it says nothing that can be read."""
+    path = folder / FILE_NAME
+    try:
+        with _opened(path, "") as rows:
+            operator, signed = queries.meta(rows, "operator"), _signed(rows)
+            names = {str(name) for (name,) in rows.execute("SELECT metric FROM ledger")}
+    except StateUnusable:
+        return None
+    if not isinstance(operator, bytes):
+        return None
+    promises: dict[str, Promise] = {}
+    with contextlib.suppress(BundleRefused):
+        promises = open_bundle(signed or b"", str(path)).promises()
+    return Vouched(folder.name, operator, frozenset(names | promises.keys()), promises)
+
+
+def _signed(rows: sqlite3.Connection) -> bytes | None:
+    """The last bundle that used the state."""
+    packed = queries.meta(rows, "bundle")
+    return None if packed is None else zlib.decompress(packed)
+
+
+@contextlib.contextmanager
+def _opened(path: Path, remedy: str) -> Iterator[sqlite3.Connection]:
+    """The file, to read alone. Whatever it holds that is none of ours raises StateUnusable."""
+    try:
+        refuse_other_than_file(path)
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as rows:
+            rows.text_factory = as_text
+            rows.execute("BEGIN")
+            yield rows
+    except (OSError, sqlite3.Error, zlib.error, *FOREIGN) as error:
+        raise StateUnusable(f"{path}: cannot be read: {error}; {remedy}") from error

@@ -1,0 +1,195 @@
+"""How a client starts: where its state is, what if it cannot be there, where it logs."""
+
+import logging
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import platformdirs
+
+from hubbub.catalog import Bundle
+from hubbub.client.inspection import vouched
+from hubbub.client.paths import settled
+from hubbub.client.settings import Settings
+from hubbub.client.state.contract import State
+from hubbub.client.state.database import FILE_NAME, Damaged
+from hubbub.client.state.folder import FolderState
+from hubbub.client.state.memory import MemoryState
+from hubbub.client.state.witness import Witnesses
+from hubbub.client.trust.bundles import Pin, Trust, Vouched, folder_of, is_one
+from hubbub.client.trust.store import TrustFile, beside, held
+from hubbub.errors import BundleRefused, HubbubError, StateUnusable
+from hubbub.errors.visible import visible_lines
+
+__all__ = ["log_to_stderr", "program_name", "state_home", "state_of"]
+
+_log: Final = logging.getLogger("hubbub.client")
+_log.addHandler(logging.NullHandler())  # the app decides what is shown
+_HANDLER: Final = "hubbub"
+
+
+def state_home() -> Path:
+    """Where this user's state folders are, one an operator."""
+    return platformdirs.user_state_path("hubbub")
+
+
+def program_name() -> str:
+    """What this program calls itself, which no bundle has a say in."""
+    if getattr(sys, "frozen", False):
+        return Path(sys.executable).stem
+    main = sys.modules.get("__main__")
+    spec, path = getattr(main, "__spec__", None), Path(getattr(main, "__file__", None) or "python")
+    name = str(spec.name).removesuffix(".__main__") if spec else path.stem
+    # A folder or a zip file that was run: python app.pyz
+    name = path.parent.stem if name == "__main__" else name
+    return name.encode(errors="backslashreplace").decode()
+
+
+def state_of(
+    bundle: Bundle,
+    told: Settings,
+    operator: bytes | None,
+    clock: Callable[[], float] = time.time,
+) -> State:
+    """The device's state, in its folder or this user's own; else in memory, with a warning.
+
+    operator: whom the app trusts by its explicit word.
+
+    Raises:
+        BundleRefused: another operator is trusted here, or more was promised, or a newer bundle
+            was here before.
+    """
+    home, state_dir = settled(state_home()), told.state_dir and settled(told.state_dir)
+    key = "" if state_dir else told.app or program_name()
+    with held(*beside(home, state_dir)) as file:
+        trust = _known(file, may_be_unknown=operator is not None)
+        before = trust.data()
+        try:
+            pin, former = trust.admit(
+                key, bundle, operator, _unclaimed(trust, key, home, state_dir)
+            )
+        except BundleRefused as error:
+            raise BundleRefused(f"{told.bundle}: {error}") from None
+        folder = state_dir or home / pin.folder
+        state = _state_in(folder, bundle, clock)
+        try:
+            if former:
+                _take_over(state, [] if state_dir else [home / name for name in former])
+            if file.is_behind or trust.data() != before:
+                file.write(trust)
+        except StateUnusable as error:
+            if former:
+                state.close()
+                raise BundleRefused(
+                    f"the operator is another one, and what was said and spent under the former "
+                    f"cannot go along: {error}"
+                ) from error
+            _log.warning("who is trusted cannot be written down: %s", error)
+    return state
+
+
+def _known(file: TrustFile, *, may_be_unknown: bool) -> Trust:
+    try:
+        return file.read()
+    except StateUnusable as error:
+        if may_be_unknown:
+            return Trust()
+        raise BundleRefused(f"who is trusted here cannot be read: {error}") from error
+
+
+def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> list[Vouched]:
+    """To an app that is not known: folders that no app is known to use say who used them.
+
+    So they are where version 0.1 left them, or where the file of trust was lost.
+    """
+    if app in trust.pins:
+        return []
+    if state_dir:
+        found = vouched(state_dir)
+        if found:  # the folder is the app's: there is no other who could have used it
+            own = folder_of(found.operator)
+            trust.pins[app] = Pin(found.operator, own)
+            trust.promises.setdefault(own, dict(found.promises))
+        return []
+    claimed = {pin.folder for pin in trust.pins.values()}
+    # PRIVACY: somebody's copy of a folder knows less than the folder, and is none.
+    folders = {path.parent for path in home.glob(f"*/{FILE_NAME}")}
+    folders |= {
+        path.with_suffix("")
+        for path in home.glob("*.witness")
+        if not path.name.startswith("damaged.")
+    }
+    free = {folder for folder in folders if is_one(folder.name) and folder.name not in claimed}
+    return [_said_by(folder) for folder in sorted(free)]
+
+
+def _said_by(folder: Path) -> Vouched:
+    """What a state says of itself; where it is lost, what its witness knows."""
+    told = Witnesses(folder).told()
+    names = frozenset(name for known in told for name in known.accounts)
+    return vouched(folder) or Vouched(folder.name, b"", names, {})
+
+
+def _take_over(state: State, folders: list[Path]) -> None:
+    """What a person said and spent in these folders goes along; or what waits here is parted from.
+
+    Raises:
+        StateUnusable: it cannot.
+    """
+    if not isinstance(state, FolderState):
+        raise StateUnusable("there is no folder to write it down in; give a writable state_dir")
+    for folder in folders:
+        former = FolderState(folder)
+        try:
+            state.inherit(former.standing())
+        finally:
+            former.close()
+    if not folders:
+        state.part()
+
+
+def _state_in(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> State:
+    """In the folder; else in memory.
+
+    PRIVACY: that one's limits hold across restarts all the same, by a witness elsewhere. Where
+    even that cannot be written, nothing may leave.
+    """
+    try:
+        try:
+            return _opened(folder, bundle, clock)
+        except Damaged:
+            return _opened(folder, bundle, clock)  # it was set aside: now with a new file
+    except StateUnusable as error:
+        _log.warning("going on in memory: %s", error)
+        return MemoryState(witnesses=Witnesses(folder), clock=clock)
+
+
+def _opened(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> FolderState:
+    state = FolderState(folder, clock=clock)
+    try:
+        state.remember(bundle.operator, bundle.signed)
+        state.standing()
+    except HubbubError:
+        state.close()
+        raise
+    return state
+
+
+class _Visible(logging.Formatter):
+    """A line an event, as a terminal may have it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        return visible_lines(super().format(record))
+
+
+def log_to_stderr(level: str) -> None:
+    """Show what the client logs, for who runs the program."""
+    _log.setLevel(level.upper())
+    if not any(handler.name == _HANDLER for handler in _log.handlers):
+        handler = logging.StreamHandler()
+        handler.name = _HANDLER
+        handler.setFormatter(_Visible("%(asctime)s %(name)s %(levelname)s %(message)s"))
+        _log.addHandler(handler)

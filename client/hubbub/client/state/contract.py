@@ -1,0 +1,232 @@
+"""What a device keeps: its secret, its ledger, what waits to be sent, whether it may report.
+
+Two keepers: `FolderState` for real devices; `MemoryState` for simulated ones, for tests, and for a
+device where nothing can be kept.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hubbub.catalog import Metric
+from hubbub.client.ledger import charge
+from hubbub.client.state.device_state import Standing
+
+__all__ = [
+    "DAMAGED",
+    "DISABLED",
+    "HISTORY",
+    "PUT_BACK",
+    "SENT",
+    "Bounds",
+    "Drawn",
+    "Dropped",
+    "Entry",
+    "Kept",
+    "State",
+    "Waiting",
+    "admit",
+    "excess",
+    "fitting",
+]
+
+HISTORY = 1000
+"""How many payloads are remembered once they have met their fate."""
+
+SENT = "sent"
+"""The fate of a report that the shuffler took; any other fate is a reason to have given it up."""
+
+DISABLED = "disabled"
+"""The fate of what was drawn or waited when reporting was switched off."""
+
+DAMAGED = "damaged"
+"""The fate of a report whose row no longer holds what was kept there."""
+
+PUT_BACK = "put_back"
+"""The fate of what waited in a state that was put back: it may have been sent or purged since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A payload as report() drew it, noted in memory and not yet in the outbox.
+
+    generation: of the consent under which it was drawn.
+    made: when, in seconds since 1970; stays on the device.
+    """
+
+    stream: str
+    epoch: int
+    tag: str
+    payload: bytes = field(repr=False)
+    generation: int
+    made: float
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A payload on its way into the outbox, sealed once and for all: a resend is the same bytes.
+
+    number: under which its process noted it.
+    """
+
+    number: int
+    drawn: Drawn
+    metric: Metric
+    key_id: int
+    sealed: bytes = field(repr=False)
+    late: float
+    """When the shuffler takes it no more, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A sealed report in the outbox."""
+
+    id: int
+    stream: str
+    epoch: int
+    key_id: int
+    sealed: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A payload that was given up: of which stream, and why."""
+
+    stream: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One payload as the device remembers it. fate: "" while it waits, "sent", or why not."""
+
+    stream: str
+    epoch: int
+    payload: bytes = field(repr=False)
+    made: float
+    fate: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much may wait to be sent; the oldest goes first."""
+
+    reports: int = 10_000
+    size_bytes: int = 16 << 20
+
+
+class State(Protocol):
+    """Where a device keeps what must outlive a call. Any method but `note` may raise StateUnusable.
+
+    Safe between threads; FolderState also between processes.
+    """
+
+    def standing(self) -> Standing:
+        """Where the device stands now; the caller's own copy."""
+        ...
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether another payload of this size can be noted. No I/O."""
+        ...
+
+    def note(self, drawn: Drawn) -> int:
+        """Hold a payload in memory that outlives this process: its number. Numbers grow. No I/O."""
+        ...
+
+    def enter(
+        self, entries: Sequence[Entry], lost: Sequence[Dropped], upto: int, owner: str = ""
+    ) -> list[Dropped]:
+        """Charge and keep payloads, whole or not at all; says which were given up, `lost` first.
+
+        Those that were entered before, by a call that raised all the same, are not entered again.
+
+        lost: payloads that cannot be sealed; counted.
+        upto: the number of the last payload noted that is settled by this.
+        owner: whose notes they are, if an orphan's.
+        """
+        ...
+
+    def orphans(self) -> Iterator[tuple[str, list[tuple[int, Drawn]]]]:
+        """What processes that ended had noted and not entered, by owner. Enter it at once."""
+        ...
+
+    def take(self, most: int, most_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
+        """Reports to send now, in random order, ours alone for a while; and those now too late.
+
+        What was spent is written down, in two places, before this returns.
+        """
+        ...
+
+    def settle(self, fates: Mapping[int, str]) -> None:
+        """Reports that were taken have met their fate."""
+        ...
+
+    def release(self, ids: Iterable[int]) -> None:
+        """Reports that were taken could not be sent: others may try."""
+        ...
+
+    def leaving(self, now: float) -> int:
+        """How many reports that were purged are on their way at this moment, in any process."""
+        ...
+
+    def waiting(self) -> int:
+        """How many reports wait to be sent."""
+        ...
+
+    def kept(self) -> list[Kept]:
+        """The payloads of the past that are still remembered, oldest first."""
+        ...
+
+    def consent(self, *, on: bool, forget: bool, now: float) -> None:
+        """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""
+        ...
+
+    def prefer(self, epsilon: float) -> None:
+        """Keep the most epsilon that the person allows a report."""
+        ...
+
+    def close(self) -> None:
+        """Let go; what waits stays for the next start."""
+        ...
+
+
+def admit(entries: Sequence[Entry], standing: Standing) -> tuple[list[Entry], list[Dropped]]:
+    """Charge each entry to the ledger: those that may leave, and those given up.
+
+    PRIVACY: the last word. report() has asked a copy of the ledger; between then and now another
+    process of the app may have reported, or the person may have said no.
+    """
+    kept, dropped = [], []
+    for entry in entries:
+        drawn = entry.drawn
+        if drawn.generation != standing.generation:
+            dropped.append(Dropped(drawn.stream, DISABLED))
+            continue
+        standing.account(entry.metric)
+        refusal = charge(standing.accounts, entry.metric, drawn.epoch, drawn.tag)
+        if refusal is None:
+            kept.append(entry)
+        else:
+            dropped.append(Dropped(drawn.stream, refusal.value))
+    return kept, dropped
+
+
+def excess(sizes: Sequence[int], bounds: Bounds) -> int:
+    """How many of the oldest reports, with these sizes in bytes, are too many."""
+    over = max(0, len(sizes) - bounds.reports)
+    size = sum(sizes[over:])
+    while size > bounds.size_bytes:
+        size -= sizes[over]
+        over += 1
+    return over
+
+
+def fitting(reports: list[Waiting], most_bytes: int) -> list[Waiting]:
+    """As many of the first as fit one message; a long one goes alone."""
+    size = 0
+    for number, report in enumerate(reports):
+        size += len(report.sealed)
+        if size > most_bytes:
+            return reports[: max(1, number)]
+    return reports

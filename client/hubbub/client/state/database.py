@@ -1,0 +1,260 @@
+"""The state's one SQLite file: opened, made, set aside when damaged, left alone after a fork."""
+
+import contextlib
+import os
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Final
+
+from hubbub.client.ledger import FOREIGN
+from hubbub.client.paths import refuse_other_than_file
+from hubbub.client.state.consent import Consent
+from hubbub.client.state.witness import LOCK_NAME
+from hubbub.errors import StateUnusable
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ["FILE_NAME", "Damaged", "Database", "as_text"]
+
+FILE_NAME: Final = "hubbub.sqlite3"
+
+_BUSY_SECONDS: Final = 5.0
+_VERSION: Final = 1
+# These say that the file cannot be used now. Any other error of SQLite's comes of what is in it:
+# what we ask is always the same.
+_AWAY: Final = {
+    sqlite3.SQLITE_AUTH,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_MISUSE,
+    sqlite3.SQLITE_NOLFS,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+}
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ledger (metric TEXT PRIMARY KEY, account TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, number INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS journals (name TEXT PRIMARY KEY, done INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS reports (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    stream TEXT, epoch INTEGER, key_id INTEGER, payload BLOB, sealed BLOB,
+    late REAL, made REAL, claimed REAL, claimer TEXT, fate TEXT
+);
+CREATE INDEX IF NOT EXISTS waiting ON reports (id) WHERE fate IS NULL;
+"""
+
+# Connections of a parent process. Closing one in a forked child could undo what the parent does;
+# so the child keeps them, unused, until it ends.
+_parents: Final[list[sqlite3.Connection]] = []
+
+
+class Damaged(StateUnusable):
+    """The file holds what is none of ours, and has been set aside: the next try finds a new one.
+
+    consent: what the person had said, as far as it could still be read.
+    """
+
+    def __init__(self, message: str, consent: Consent | None = None) -> None:
+        super().__init__(message)
+        self.consent = consent
+
+
+class Database:
+    """One process's way to the file. Raises StateUnusable wherever the file cannot be used.
+
+    alone: keeps other processes out for a transaction, whatever became of the file.
+    damaged: how often a damaged file was set aside, until whoever counts that sets it back.
+    """
+
+    def __init__(self, path: Path, alone: Callable[[], AbstractContextManager[None]]) -> None:
+        self._path = path
+        self._apart = alone
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+        self._held = self._closed = False
+        self.damaged = 0
+
+    @contextlib.contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
+        """All of it or nothing, alone among threads and processes.
+
+        durable: on the disk before this returns, where a power cut cannot take it back.
+        """
+        with self._lock, self._errors(), self._apart():
+            connection = self._open()
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the file is another one than at the last transaction, or was never opened."""
+        with self._lock:
+            return self._connection is None or not self._is_ours()
+
+    def scrub(self) -> None:
+        """Overwrite what was deleted in the log that SQLite keeps beside the file, too."""
+        with self._lock, self._errors():
+            self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Let go of the file, for good."""
+        with self._lock:
+            self._closed = True
+            self._let_go()
+
+    def hold(self, seconds: float) -> None:
+        """Keep other threads out of SQLite, for the moment of a fork; wait no longer than that."""
+        self._held = self._lock.acquire(timeout=seconds)
+
+    def unhold(self) -> None:
+        """Let them in again."""
+        if self._held:
+            self._lock.release()
+
+    def abandon(self) -> None:
+        """Start anew in a forked child."""
+        self._lock = threading.RLock()
+        if self._connection:
+            _parents.append(self._connection)
+        self._connection = None
+
+    def _let_go(self) -> None:
+        if self._connection:
+            self._connection.close()
+        self._connection = None
+
+    def _is_ours(self) -> bool:
+        try:
+            return self._path.stat().st_ino == self._inode
+        except OSError:
+            return False
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection and self._is_ours():
+            return self._connection
+        if self._closed:
+            raise StateUnusable(f"{self._path}: the client is closed; start another")
+        self._let_go()
+        with self._alone():
+            try:
+                self._connection = self._connect()
+            except (sqlite3.Error, *FOREIGN) as error:
+                if not _is_damage(error):
+                    raise
+                self._set_aside()
+                self._connection = self._connect()
+        self._inode = self._path.stat().st_ino
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        # PRIVACY: readable by its owner alone; SQLite gives its other files the same mode. A file
+        # that is there is not opened: to close it would undo the locks of this process on it.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        refuse_other_than_file(self._path)
+        connection = sqlite3.connect(
+            self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        connection.text_factory = as_text
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
+            self._bring_up(connection)
+            for table in ("meta", "ledger", "counts", "journals", "reports"):
+                connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()  # noqa: S608 our own
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _bring_up(self, connection: sqlite3.Connection) -> None:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > _VERSION:
+            raise StateUnusable(
+                f"{self._path} was written by a newer hubbub; upgrade, or give a new state_dir"
+            )
+        if version < _VERSION:
+            connection.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
+
+    def _start_over(self) -> None:
+        """Found damaged in the middle of work: the next transaction starts with a new file.
+
+        Another process may have been here before us: then the file is another one already.
+        """
+        try:
+            with self._alone():
+                if self._is_ours():
+                    self._set_aside()
+        except OSError as error:
+            raise self._unusable(f"cannot be set aside: {error.strerror}") from error
+        self._let_go()
+
+    def _set_aside(self) -> None:
+        """Keep the damaged file under another name, for whoever wants to look."""
+        self.damaged += 1
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                path = self._path.with_name(self._path.name + suffix)
+                path.replace(path.with_name(f"damaged.{self._path.name}{suffix}"))
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Two processes must not set aside each other's new file."""
+        file = os.open(self._path.with_name(LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            if sys.platform != "win32":
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+        finally:
+            if sys.platform != "win32":
+                fcntl.flock(file, fcntl.LOCK_UN)  # a fork may have copied what is closed here
+            os.close(file)
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """The boundary: whatever is wrong with the file leaves here as StateUnusable."""
+        try:
+            yield
+        except Damaged:
+            self._start_over()
+            raise
+        except OSError as error:
+            raise self._unusable(str(error.strerror)) from error
+        except (sqlite3.Error, *FOREIGN) as error:
+            if not _is_damage(error):
+                raise self._unusable(str(error)) from error
+            self._start_over()
+            raise Damaged(f"{self._path} is damaged, and set aside; try again") from error
+
+    def _unusable(self, why: str) -> StateUnusable:
+        return StateUnusable(f"{self._path}: {why}; free space there, or give a writable state_dir")
+
+
+def _is_damage(error: Exception) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)  # none where Python itself refuses
+    return not isinstance(error, sqlite3.Error) or (code is not None and code & 0xFF not in _AWAY)
+
+
+def as_text(raw: bytes) -> str:
+    """Text of the file; a bad letter takes the fact that it is in, not all that was asked."""
+    return raw.decode(errors="replace")

@@ -1,0 +1,228 @@
+"""Where a state stands, as its tables say: secret, consent and ledger, sealed by a sum.
+
+All of it is inside a transaction that the caller holds. Whatever is read here is checked here.
+"""
+
+import hashlib
+import json
+import math
+import secrets
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from hubbub.client.ledger import FOREIGN, Account, load_accounts
+from hubbub.client.state.consent import Consent, agreed
+from hubbub.client.state.contract import DISABLED
+from hubbub.client.state.database import Damaged
+from hubbub.client.state.device_state import Standing
+from hubbub.client.state.known import Known, merged
+from hubbub.client.state.queries import Rows, count, meta, purge, set_meta
+from hubbub.client.state.secret import SECRET_BYTES
+
+__all__ = [
+    "bring_up",
+    "check",
+    "commit",
+    "forget",
+    "heed",
+    "inherit",
+    "is_new",
+    "known",
+    "part",
+    "save",
+    "seal",
+    "standing",
+    "start",
+]
+
+# What may change without a sum, or is one. Version 0.1 changes consent and counts no commit: what
+# was said last, as far as we know, stands under the sum in its place.
+_UNSEALED: Final = ("sum", "bundle", "generation", "preference")
+
+
+def is_new(rows: Rows) -> bool:
+    """Whether nothing was ever kept here."""
+    return meta(rows, "secret") is None
+
+
+def start(rows: Rows) -> None:
+    """Give a new file its secret and its name."""
+    set_meta(
+        rows,
+        secret=secrets.token_bytes(SECRET_BYTES),
+        state=secrets.token_hex(8),
+        commits=0,
+        head=secrets.token_hex(8),
+        witnessed="",
+        generation=0,
+    )
+
+
+def bring_up(rows: Rows) -> bool:
+    """Give a file that version 0.1 has written what it lacks: whether it changed consent."""
+    if meta(rows, "head") is None:
+        set_meta(rows, head=secrets.token_hex(8), witnessed="")
+    if _sealed(rows)[0] != str(meta(rows, "commits")):
+        seal(rows)
+    now, before = _consent(rows), meta(rows, "said")
+    if before == _said(rows):
+        return False
+    # PRIVACY: or it is damaged; so the more careful of both.
+    generation, preference = json.loads(before)
+    said = agreed(Consent(generation, preference, now.since), now, ordered=False)
+    if said.generation != generation:
+        purge(rows, DISABLED)
+    commit(rows, **_facts(said))
+    seal(rows)
+    return True
+
+
+def check(rows: Rows) -> None:
+    """Find damage that SQLite does not see. Raises Damaged.
+
+    Version 0.1 makes neither sum nor head, and leaves behind a sum that was made before it changed
+    something.
+    """
+    consent = standing(rows).consent
+    commits, told = _sealed(rows)
+    lost = not told and meta(rows, "head") is not None
+    if lost or (commits == str(meta(rows, "commits")) and told != _sum(rows)):
+        raise Damaged("the sum of the ledger is another; give a new state_dir", consent)
+
+
+def seal(rows: Rows) -> None:
+    """Make the sum anew, of what a transaction has changed."""
+    set_meta(rows, said=_said(rows))
+    set_meta(rows, sum=f"{meta(rows, 'commits')}:{_sum(rows)}")
+
+
+def standing(rows: Rows) -> Standing:
+    """Where the device stands. Raises Damaged."""
+    try:
+        accounts = load_accounts(
+            {
+                name: json.loads(told)
+                for name, told in rows.execute("SELECT metric, account FROM ledger")
+            }
+        )
+        consent = _consent(rows)
+        secret, commits = meta(rows, "secret"), meta(rows, "commits")
+        whole = isinstance(secret, bytes) and len(secret) == SECRET_BYTES
+        if not (whole and type(commits) is int and commits >= 0):
+            raise ValueError("neither secret nor count")
+        counts = rows.execute(
+            "SELECT name, number FROM counts WHERE typeof(number) = 'integer'"
+        ).fetchall()
+    except FOREIGN as error:
+        raise Damaged("the ledger holds what hubbub never wrote; give a new state_dir") from error
+    return Standing(
+        secret,
+        consent.generation,
+        consent.preference,
+        consent.since,
+        accounts=accounts,
+        counts=Counter({name: number for name, number in counts if str(name).isprintable()}),
+    )
+
+
+def known(rows: Rows) -> Known:
+    """What a witness is to tell of this moment. Raises Damaged."""
+    now = standing(rows)
+    return Known(
+        str(meta(rows, "state")),
+        meta(rows, "commits"),
+        str(meta(rows, "head") or ""),
+        now.accounts,
+        now.consent,
+    )
+
+
+def save(rows: Rows, accounts: Mapping[str, Account]) -> None:
+    """Keep accounts; one commit more."""
+    rows.executemany(
+        "INSERT OR REPLACE INTO ledger VALUES (?, ?)",
+        [(name, json.dumps(account.data())) for name, account in accounts.items()],
+    )
+    commit(rows)
+
+
+def commit(rows: Rows, **facts: Any) -> None:  # noqa: ANN401 each name has its own
+    """Keep what must outlive this file: its witness is behind until it is told."""
+    set_meta(rows, commits=meta(rows, "commits") + 1, head=secrets.token_hex(8), **facts)
+
+
+def heed(rows: Rows, agreed: Known) -> None:
+    """Take over what this state and a witness know together.
+
+    PRIVACY: what was spent under a state that is gone stays spent, and a no stays a no.
+    """
+    consent = agreed.consent or Consent()
+    if consent.generation != meta(rows, "generation"):
+        purge(rows, DISABLED)
+    set_meta(rows, commits=agreed.commits)
+    save(rows, agreed.accounts)
+    set_meta(rows, state=agreed.state, **_facts(consent))
+
+
+def inherit(rows: Rows, former: Standing) -> None:
+    """Allow no more than `former` does, of another state: the stricter of both."""
+    now = standing(rows)
+    consent = agreed(former.consent, now.consent, ordered=False)
+    if consent.generation != now.generation:
+        purge(rows, DISABLED)
+    save(rows, merged(now.accounts, former.accounts))
+    set_meta(rows, **_facts(consent))
+    count(rows, ["operator_changed"])
+
+
+def part(rows: Rows) -> None:
+    """Send nothing that waits, or was drawn and is not entered yet: it is another operator's."""
+    commit(rows, generation=meta(rows, "generation") + 2)
+    purge(rows, "operator_changed")
+
+
+def forget(rows: Rows, now: float) -> None:
+    """Another secret and another name; nothing of what was. What runs at `now` stays reported."""
+    for table in ("reports", "ledger", "counts", "journals"):
+        rows.execute(f"DELETE FROM {table}")  # noqa: S608 our own names
+    before, commits = _consent(rows), meta(rows, "commits")
+    start(rows)
+    # The number goes on: what was known before is older, wherever it is found.
+    set_meta(rows, commits=commits)
+    commit(rows, **_facts(replace(before, since=now)))
+
+
+def _consent(rows: Rows) -> Consent:
+    preference, since = meta(rows, "preference"), meta(rows, "since")
+    return Consent(
+        meta(rows, "generation"), math.inf if preference is None else preference, since or 0.0
+    )
+
+
+def _facts(consent: Consent) -> dict[str, Any]:
+    return {
+        "generation": consent.generation,
+        "preference": consent.preference,
+        "since": consent.since,
+    }
+
+
+def _said(rows: Rows) -> str:
+    """What the person said, as it stands under the sum."""
+    consent = _consent(rows)
+    return json.dumps([consent.generation, consent.preference])
+
+
+def _sealed(rows: Rows) -> tuple[str, str]:
+    """At which commit the sum was made, and the sum."""
+    commits, _, told = str(meta(rows, "sum") or "").partition(":")
+    return commits, told
+
+
+def _sum(rows: Rows) -> str:
+    facts = rows.execute("SELECT name, value FROM meta ORDER BY name").fetchall()
+    ledger = rows.execute("SELECT metric, account FROM ledger ORDER BY metric").fetchall()
+    told = repr(([fact for fact in facts if fact[0] not in _UNSEALED], ledger))
+    return hashlib.sha256(told.encode(errors="replace")).hexdigest()

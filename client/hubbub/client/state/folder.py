@@ -1,0 +1,254 @@
+"""FolderState: a device's state in a folder of its user, shared by all processes of the app.
+
+One SQLite file holds the secret, the ledger and the outbox. Beside it a journal per process, and
+outside the folder a witness of what was spent and what the person said.
+"""
+
+import contextlib
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from hubbub.client.paths import settled
+from hubbub.client.state import facts, queries
+from hubbub.client.state.consent import turned
+from hubbub.client.state.contract import (
+    DISABLED,
+    Bounds,
+    Drawn,
+    Dropped,
+    Entry,
+    Kept,
+    Waiting,
+    admit,
+    fitting,
+)
+from hubbub.client.state.database import FILE_NAME, Damaged, Database
+from hubbub.client.state.device_state import Standing
+from hubbub.client.state.journal import orphans
+from hubbub.client.state.pending_log import Notes
+from hubbub.client.state.queries import Rows
+from hubbub.client.state.witness_check import Watch
+from hubbub.errors import StateUnusable
+
+__all__ = ["FolderState"]
+
+# A process that took reports and was killed is waited for this long; then others send them.
+_CLAIM_SECONDS: Final = 60.0
+_HOLD_SECONDS: Final = 1.0
+
+
+class FolderState:
+    """As the State protocol says.
+
+    Raises:
+        StateUnusable: the folder or the file in it cannot be made, read or written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        bounds: Bounds | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._folder = folder = settled(folder)
+        self._bounds = bounds or Bounds()
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise StateUnusable(f"{folder}: {error.strerror}; give a writable state_dir") from error
+        self._watch = Watch(folder, clock)
+        self._database = Database(folder / FILE_NAME, self._watch.alone)
+        try:
+            with contextlib.suppress(Damaged):
+                self.standing()
+            self.standing()
+        except BaseException:
+            self._database.close()
+            raise
+        self._notes = Notes(folder, self._bounds.reports)
+
+    def remember(self, operator: bytes, signed: bytes = b"") -> None:
+        """Keep whose bundle uses this state now, and the bundle: who has the folder can read it."""
+        with self._transaction() as rows:
+            if queries.meta(rows, "operator") != operator:
+                queries.set_meta(rows, operator=operator)
+            if queries.meta(rows, "bundle") != (packed := zlib.compress(signed)):
+                queries.set_meta(rows, bundle=packed)
+
+    def inherit(self, former: Standing) -> None:
+        """Take over what a person said and spent under another operator: the stricter of both."""
+        self._say(lambda rows: facts.inherit(rows, former), careful=True)
+
+    def part(self) -> None:
+        """Another operator uses this state from now on: what waits for the former is given up."""
+        self._say(facts.part, careful=True)
+
+    def standing(self) -> Standing:
+        """Where the device stands now, over all processes of the app."""
+        with self._transaction() as rows:
+            return facts.standing(rows)
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether another payload of this size can be noted."""
+        return self._notes.has_room(size_bytes)
+
+    def note(self, drawn: Drawn) -> int:
+        """Hold a payload in memory that outlives this process: its number."""
+        return self._notes.add(drawn)
+
+    def enter(
+        self, entries: Sequence[Entry], lost: Sequence[Dropped], upto: int, owner: str = ""
+    ) -> list[Dropped]:
+        """Charge and keep payloads, whole or not at all; says which were given up."""
+        name = owner or self._notes.owner
+        with self._transaction(durable=True) as rows:
+            standing, done = facts.standing(rows), queries.done(rows, name)
+            kept, refused = admit([e for e in entries if e.number > done], standing)
+            queries.insert(rows, kept)
+            facts.save(rows, {e.metric.family: standing.account(e.metric) for e in kept})
+            dropped = [*lost, *refused, *queries.overflow(rows, self._bounds)]
+            queries.count(rows, (one.reason for one in dropped))
+            queries.prune(rows)
+            rows.execute("INSERT OR REPLACE INTO journals VALUES (?, ?)", (name, upto))
+        if not owner:
+            self._notes.entered(upto)
+        return [*self._watch.given_up(), *dropped]
+
+    def orphans(self) -> Iterator[tuple[str, list[tuple[int, Drawn]]]]:
+        """What processes that were killed had noted and not entered."""
+        for path, records in orphans(self._folder):
+            with self._transaction() as rows:
+                done = queries.done(rows, path.name)
+            fresh = [(number, drawn) for number, drawn in records if number > done]
+            if fresh:
+                yield path.name, fresh
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise StateUnusable(f"{path}: {error.strerror}; delete it") from error
+            with self._transaction() as rows:
+                queries.bury(rows, path.name)
+
+    def take(self, most: int, most_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
+        """Reports to send now, in random order, ours alone for a while; and those now too late."""
+        with self._transaction() as rows:
+            dropped = queries.give_up_late(rows, now)
+            drawn, damaged = queries.draw(rows, most, now, _CLAIM_SECONDS)
+            dropped += damaged
+            reports = fitting(drawn, most_bytes)
+            rows.executemany(
+                "UPDATE reports SET claimed = ?, claimer = ? WHERE id = ?",
+                [(now, self._notes.owner, r.id) for r in reports],
+            )
+            if reports:
+                self._watch.bear(rows)
+        return reports, [*self._watch.given_up(), *dropped]
+
+    def settle(self, fates: Mapping[int, str]) -> None:
+        """Reports that were taken have met their fate."""
+        with self._transaction() as rows:
+            queries.settle(rows, fates)
+
+    def release(self, ids: Iterable[int]) -> None:
+        """Reports that were taken could not be sent: others may try."""
+        with self._transaction() as rows:
+            rows.executemany(
+                "UPDATE reports SET claimed = NULL WHERE id = ?",
+                [(id_,) for id_ in ids],
+            )
+
+    def leaving(self, now: float) -> int:
+        """How many reports that were purged are on their way at this moment, in any process."""
+        with self._transaction() as rows:
+            return queries.leaving(rows, now, _CLAIM_SECONDS)
+
+    def waiting(self) -> int:
+        """How many reports wait to be sent."""
+        with self._transaction() as rows:
+            return queries.waiting(rows)
+
+    def kept(self) -> list[Kept]:
+        """The payloads of the past that are still remembered, oldest first."""
+        with self._transaction() as rows:
+            return queries.kept(rows)
+
+    def consent(self, *, on: bool, forget: bool, now: float) -> None:
+        """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""
+
+        def change(rows: Rows) -> None:
+            facts.commit(rows, generation=turned(facts.standing(rows).generation, on=on))
+            if not on:
+                queries.purge(rows, DISABLED)
+            if forget:
+                facts.forget(rows, now)
+
+        self._say(change, careful=not on)
+        if forget:
+            self._database.scrub()
+            self._notes.wipe()
+            try:
+                self._watch.forget()
+            except OSError as error:
+                raise StateUnusable(f"{self._folder}: {error.strerror}; delete it") from error
+
+    def prefer(self, epsilon: float) -> None:
+        """Keep the most epsilon that the person allows a report."""
+        careful = epsilon <= self.standing().preference
+        self._say(lambda rows: facts.commit(rows, preference=epsilon), careful=careful)
+
+    def close(self) -> None:
+        """Let go; what waits stays for the next start."""
+        self._notes.close()
+        self._database.close()
+
+    def hold(self) -> None:
+        """Before a fork: nobody is inside SQLite now."""
+        self._database.hold(_HOLD_SECONDS)
+
+    def unhold(self) -> None:
+        """After a fork, in the parent."""
+        self._database.unhold()
+
+    def abandon(self) -> None:
+        """After a fork, in the child: a journal and a connection of its own, the same file."""
+        self._notes.abandon()
+        self._database.abandon()
+
+    def _say(self, change: Callable[[Rows], None], *, careful: bool) -> None:
+        """Keep what the person said, in both places.
+
+        careful: the witness hears it first, so that no crash in between makes it unsaid; otherwise
+            last, so that what is not kept here is not said either.
+        """
+        try:
+            self._keep(change, careful=careful)
+        except Damaged:
+            self._keep(change, careful=careful)  # it was set aside: now with a new file
+        with self._transaction() as rows:
+            self._watch.bear(rows)
+
+    def _keep(self, change: Callable[[Rows], None], *, careful: bool) -> None:
+        with self._transaction(durable=True) as rows:
+            change(rows)
+            if careful:
+                with contextlib.suppress(StateUnusable):  # tried again, and told, once it is kept
+                    self._watch.bear(rows)
+
+    @contextlib.contextmanager
+    def _transaction(self, *, durable: bool = False) -> Iterator[Rows]:
+        """PRIVACY: the watch has looked before anything in the file is believed."""
+        is_new = self._database.is_new
+        try:
+            with self._database.transaction(durable=durable or is_new) as rows:
+                before = rows.total_changes
+                self._watch.look(rows, damaged=self._database.damaged)
+                yield rows
+                if rows.total_changes != before:
+                    facts.seal(rows)
+        except Damaged as error:
+            self._watch.salvage(error.consent)
+            raise
+        self._database.damaged = 0

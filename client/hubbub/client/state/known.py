@@ -1,0 +1,127 @@
+"""What is known of a state: what must outlive it, as its witness tells it and as it says itself."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+from hubbub.client.ledger import Account, load_accounts, merge
+from hubbub.client.state.consent import Consent, agreed
+
+__all__ = ["Known", "agree", "is_continued", "merged"]
+
+_HEARD: Final = 8
+_MOST_COMMITS: Final = 1 << 62
+_LONGEST_NAME: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One moment of a state. Holds counts, and no value and no secret.
+
+    state: the name of the history that it is a moment of; commits: how often that had been
+        changed. head: this moment's own name, for two copies may change as often, each its way.
+    accounts: per metric what had been spent.
+    consent: None where it was written by version 0.1, whose witness did not tell it.
+    heard: moments of other places that this one has taken in already.
+    """
+
+    state: str
+    commits: int
+    head: str
+    accounts: Mapping[str, Account]
+    consent: Consent | None
+    heard: tuple[str, ...] = ()
+
+    def document(self) -> bytes:
+        """All of it but the responses, with a sum that shows damage."""
+        consent = self.consent or Consent()
+        told = {
+            "state": self.state,
+            "commits": self.commits,
+            "head": self.head,
+            "accounts": {
+                name: replace(account, responses={}).data()
+                for name, account in self.accounts.items()
+            },
+            "generation": consent.generation,
+            "preference": None if math.isinf(consent.preference) else consent.preference,
+            "since": consent.since,
+            "heard": list(self.heard),
+        }
+        return json.dumps({**told, "sum": _sum(told)}).encode()
+
+    @classmethod
+    def load(cls, document: bytes) -> Self:
+        """What `document()` told, or 0.1's witness. Raises what `FOREIGN` lists for any other."""
+        told = json.loads(document)
+        if told.keys() == {"state", "commits", "accounts"}:
+            accounts = load_accounts(told["accounts"])
+            return cls(_name(told["state"]), _commits(told["commits"]), "", accounts, None)
+        if told.pop("sum") != _sum(told):
+            raise ValueError("the sum is another")
+        preference = math.inf if told["preference"] is None else told["preference"]
+        return cls(
+            _name(told["state"]),
+            _commits(told["commits"]),
+            _name(told["head"]),
+            load_accounts(told["accounts"]),
+            Consent(told["generation"], preference, told["since"]),
+            tuple(_name(head) for head in told["heard"]),
+        )
+
+
+def is_continued(told: Known, by: Known, witnessed: str) -> bool:
+    """Whether a state is what became of the moment that its witness saw.
+
+    witnessed: the head that the state knows its witness to have, if not its own.
+    """
+    if told.state != by.state:
+        return False
+    if not told.head:  # told by version 0.1, which named no moments
+        return told.commits <= by.commits
+    return told.head in (by.head, witnessed)
+
+
+def agree(one: Known, other: Known) -> Known:
+    """One moment, with all that another place knows and it does not; allows no more than either."""
+    if one.head == other.head and one.head:
+        return one
+    ordered = one.state == other.state and one.commits != other.commits
+    earlier, later = sorted((one, other), key=lambda known: known.commits)
+    consent = one.consent or other.consent
+    if earlier.consent and later.consent and other.head not in one.heard:
+        consent = agreed(earlier.consent, later.consent, ordered=ordered)
+    return replace(
+        one,
+        commits=later.commits,
+        accounts=merged(one.accounts, other.accounts),
+        consent=consent,
+        heard=tuple(dict.fromkeys([*one.heard, *([other.head] if other.head else [])]))[-_HEARD:],
+    )
+
+
+def merged(one: Mapping[str, Account], other: Mapping[str, Account]) -> dict[str, Account]:
+    """Accounts that allow no more than either's, with the responses of the first."""
+    return {
+        name: merge(one.get(name, Account()), other.get(name, Account()))
+        for name in one.keys() | other.keys()
+    }
+
+
+def _sum(told: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _name(thing: Any) -> str:  # noqa: ANN401 parsed JSON
+    if not (isinstance(thing, str) and thing.isprintable() and len(thing) <= _LONGEST_NAME):
+        raise ValueError("not a name")
+    return thing
+
+
+def _commits(thing: Any) -> int:  # noqa: ANN401 parsed JSON
+    if not (type(thing) is int and -1 <= thing < _MOST_COMMITS):
+        raise ValueError("not a count")
+    return thing

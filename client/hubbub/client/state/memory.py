@@ -1,0 +1,220 @@
+"""MemoryState: a device's state that ends with the process."""
+
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+
+from hubbub.client.state.consent import turned
+from hubbub.client.state.contract import (
+    DISABLED,
+    HISTORY,
+    SENT,
+    Bounds,
+    Drawn,
+    Dropped,
+    Entry,
+    Kept,
+    Waiting,
+    admit,
+    excess,
+    fitting,
+)
+from hubbub.client.state.device_state import Standing
+from hubbub.client.state.secret import SECRET_BYTES
+from hubbub.client.state.shared import Shared
+from hubbub.client.state.witness import Witnesses
+from hubbub.errors import StateUnusable
+
+__all__ = ["MemoryState"]
+
+
+class MemoryState:
+    """Forgets with the process.
+
+    witnesses: of the folder that cannot be used. What is spent and what the person says is written
+        down there all the same, and shared by all processes that cannot use the folder either.
+    """
+
+    def __init__(
+        self,
+        secret: bytes | None = None,
+        witnesses: Witnesses | None = None,
+        bounds: Bounds | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._standing = Standing(secret or secrets.token_bytes(SECRET_BYTES))
+        self._bounds = bounds or Bounds()
+        self._noted = self._done = self._last = 0
+        self._reports: dict[int, tuple[Entry, str]] = {}
+        self._lock = threading.RLock()
+        self._shared = Shared(witnesses, self._standing, clock)
+
+    def standing(self) -> Standing:
+        """Where the device stands now; the caller's own copy."""
+        with self._lock:
+            self._heed()
+            now = self._standing
+            now.may_send = self._shared.usable()
+            return replace(now, accounts=deepcopy(now.accounts), counts=Counter(now.counts))
+
+    def has_room(self, size_bytes: int) -> bool:  # noqa: ARG002 counted, not measured
+        """Whether another payload can be noted."""
+        return self._noted - self._done < self._bounds.reports
+
+    def note(self, drawn: Drawn) -> int:  # noqa: ARG002 the caller holds it, and that is all
+        """Number a payload that only this process's memory holds."""
+        self._noted += 1
+        return self._noted
+
+    def enter(
+        self,
+        entries: Sequence[Entry],
+        lost: Sequence[Dropped],
+        upto: int,
+        owner: str = "",  # noqa: ARG002 there are no orphans
+    ) -> list[Dropped]:
+        """Charge and keep payloads; says which were given up.
+
+        PRIVACY: what is spent is written down, alone among all processes, before this returns.
+        """
+        with self._lock, self._shared.alone():
+            self._heed()
+            fresh = [entry for entry in entries if entry.number > self._done]
+            charged = replace(self._standing, accounts=deepcopy(self._standing.accounts))
+            kept, refused = admit(fresh, charged)
+            if kept:
+                self._shared.tell(charged)
+                self._standing.accounts = charged.accounts
+            for entry in kept:
+                self._last += 1
+                self._reports[self._last] = entry, ""
+            self._done = max(self._done, upto)
+            for id_ in [id_ for id_, (_, fate) in self._reports.items() if fate][:-HISTORY]:
+                del self._reports[id_]
+            dropped = [*lost, *refused, *self._overflow()]
+            self._standing.counts.update(one.reason for one in dropped)
+            return dropped
+
+    def orphans(self) -> Iterator[tuple[str, list[tuple[int, Drawn]]]]:
+        """None: what a process notes here ends with it."""
+        return iter(())
+
+    def take(self, most: int, most_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
+        """Reports to send now, in random order; and those now too late."""
+        with self._lock, self._shared.alone():
+            self._heed()
+            late = [id_ for id_, entry in self._left().items() if entry.late <= now]
+            self.settle(dict.fromkeys(late, "expired"))
+            dropped = [Dropped(self._reports[id_][0].drawn.stream, "expired") for id_ in late]
+            left = self._left()
+            if left:
+                self._shared.confirm(self._standing)
+            drawn = secrets.SystemRandom().sample(sorted(left), min(most, len(left)))
+            return fitting([_waiting(id_, left[id_]) for id_ in drawn], most_bytes), dropped
+
+    def settle(self, fates: Mapping[int, str]) -> None:
+        """Reports that were taken have met their fate."""
+        with self._lock:
+            for id_, fate in fates.items():
+                entry, before = self._reports.get(id_, (None, SENT))
+                if entry and (not before or (before == DISABLED and fate == SENT)):
+                    self._reports[id_] = entry, fate
+                    self._standing.counts.update([fate] if fate != SENT else [])
+                    self._standing.counts.subtract([before] if before else [])
+
+    def release(self, ids: Iterable[int]) -> None:
+        """Nobody else would try."""
+
+    def leaving(self, now: float) -> int:  # noqa: ARG002 the sender has ended its submission
+        """None: there is no other process."""
+        return 0
+
+    def waiting(self) -> int:
+        """How many reports wait to be sent."""
+        with self._lock:
+            return len(self._left())
+
+    def kept(self) -> list[Kept]:
+        """Every payload of this process, oldest first."""
+        with self._lock:
+            return [
+                Kept(e.drawn.stream, e.drawn.epoch, e.drawn.payload, e.drawn.made, fate)
+                for e, fate in self._reports.values()
+            ]
+
+    def consent(self, *, on: bool, forget: bool, now: float) -> None:
+        """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""
+        with self._lock:
+            try:
+                with self._shared.alone():
+                    self._heed()
+                    said = self._said(on=on, forget=forget, now=now)
+                    self._shared.tell(said)
+                    if forget:
+                        self._shared.forget()
+            except StateUnusable:
+                if not on:  # it holds for this process all the same
+                    self._take_over(self._said(on=on, forget=forget, now=now))
+                raise
+            self._take_over(said)
+
+    def prefer(self, epsilon: float) -> None:
+        """Keep the most epsilon that the person allows a report."""
+        with self._lock:
+            try:
+                with self._shared.alone():
+                    self._heed()
+                    self._shared.tell(replace(self._standing, preference=epsilon))
+            except StateUnusable:
+                self._standing.preference = min(self._standing.preference, epsilon)
+                raise
+            self._standing.preference = epsilon
+
+    def abandon(self) -> None:
+        """In a forked child: what waits is the parent's to send."""
+        self._lock = threading.RLock()
+        self._reports = {}
+        self._noted = self._done = 0
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+    def _said(self, *, on: bool, forget: bool, now: float) -> Standing:
+        generation = turned(self._standing.generation, on=on)
+        if not forget:
+            return replace(self._standing, generation=generation)
+        fresh = Standing(secrets.token_bytes(SECRET_BYTES), generation, since=now)
+        return replace(fresh, preference=self._standing.preference)
+
+    def _take_over(self, said: Standing) -> None:
+        """Stand where another process, or the person, says."""
+        before, self._standing = self._standing, said
+        if said.secret != before.secret:
+            self._reports.clear()
+        if said.generation != before.generation:
+            self.settle(dict.fromkeys(self._left(), DISABLED))
+
+    def _heed(self) -> None:
+        heard = self._shared.heed(self._standing)
+        if heard:
+            self._take_over(heard)
+
+    def _left(self) -> dict[int, Entry]:
+        return {id_: entry for id_, (entry, fate) in self._reports.items() if not fate}
+
+    def _overflow(self) -> list[Dropped]:
+        left = self._left()
+        sizes = [len(entry.sealed) for entry in left.values()]
+        over = excess(sizes, self._bounds)
+        gone = list(left)[:over]
+        for id_ in gone:
+            self._reports[id_] = left[id_], "outbox_full"
+        return [Dropped(left[id_].drawn.stream, "outbox_full") for id_ in gone]
+
+
+def _waiting(id_: int, entry: Entry) -> Waiting:
+    return Waiting(id_, entry.drawn.stream, entry.drawn.epoch, entry.key_id, entry.sealed)

@@ -1,0 +1,224 @@
+"""What the state's tables say of payloads, inside a transaction that the caller holds.
+
+A row that cannot be what hubbub wrote is left out, and what waited in it is given up: the others
+have nothing to do with it.
+"""
+
+import secrets
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from hubbub.client.state.contract import (
+    DAMAGED,
+    DISABLED,
+    HISTORY,
+    SENT,
+    Bounds,
+    Dropped,
+    Entry,
+    Kept,
+    Waiting,
+    excess,
+)
+
+__all__ = [
+    "Rows",
+    "bury",
+    "count",
+    "done",
+    "draw",
+    "give_up_late",
+    "insert",
+    "kept",
+    "leaving",
+    "meta",
+    "overflow",
+    "prune",
+    "purge",
+    "set_meta",
+    "settle",
+    "waiting",
+]
+
+Rows = sqlite3.Connection
+
+_MOST_WHOLE: Final = 1 << 32  # epochs and key ids on the wire
+_MOST_SEALED_BYTES: Final = 64 << 20  # what a whole batch may be
+_MOST_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
+_LONGEST_TEXT: Final = 255
+
+
+def meta(rows: Rows, name: str) -> Any:  # noqa: ANN401 each name has its own
+    """One of the single facts; None if it is not there."""
+    found = rows.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+    return found[0] if found else None
+
+
+def set_meta(rows: Rows, **facts: Any) -> None:  # noqa: ANN401 as meta
+    """Keep single facts."""
+    rows.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", facts.items())
+
+
+def done(rows: Rows, journal: str) -> int:
+    """The number of the last payload of a process that was entered."""
+    found = rows.execute("SELECT done FROM journals WHERE name = ?", (journal,)).fetchone()
+    return found[0] if found and type(found[0]) is int else 0
+
+
+def bury(rows: Rows, journal: str) -> None:
+    """A process that ended has no more to enter, and sends nothing of what it took."""
+    rows.execute("DELETE FROM journals WHERE name = ?", (journal,))
+    rows.execute("UPDATE reports SET claimed = NULL WHERE claimer = ?", (journal,))
+
+
+def count(rows: Rows, names: Iterable[str]) -> None:
+    """Count what was given up, or what befell the state."""
+    _change(rows, Counter(names))
+
+
+def insert(rows: Rows, entries: Iterable[Entry]) -> None:
+    """Let reports wait to be sent."""
+    rows.executemany(
+        "INSERT INTO reports (stream, epoch, key_id, payload, sealed, late, made)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (d.stream, d.epoch, e.key_id, d.payload, e.sealed, e.late, d.made)
+            for e in entries
+            for d in (e.drawn,)
+        ],
+    )
+
+
+def leaving(rows: Rows, now: float, claim_seconds: float) -> int:
+    """How many reports were purged while a process had them in its hands, and may have still."""
+    found = rows.execute(
+        "SELECT count(*) FROM reports WHERE fate = ? AND abs(? - claimed) < ?",
+        (DISABLED, now, claim_seconds),
+    ).fetchone()
+    return int(found[0])
+
+
+def settle(rows: Rows, fates: Mapping[int, str]) -> None:
+    """Give reports that wait their fate.
+
+    Those that have one keep it; but what was purged while it was on its way, and arrived, is told
+    as sent.
+    """
+    changes: Counter[str] = Counter()
+    for id_, fate in fates.items():
+        found = rows.execute("SELECT fate FROM reports WHERE id = ?", (id_,)).fetchone()
+        if found and (found[0] is None or (found[0] == DISABLED and fate == SENT)):
+            rows.execute("UPDATE reports SET fate = ?, sealed = NULL WHERE id = ?", (fate, id_))
+            changes[fate] += 1
+            changes[found[0] or fate] -= bool(found[0])
+    del changes[SENT]
+    _change(rows, changes)
+
+
+def waiting(rows: Rows) -> int:
+    """How many reports wait to be sent."""
+    found = rows.execute("SELECT count(*) FROM reports WHERE fate IS NULL").fetchone()
+    return int(found[0])
+
+
+def purge(rows: Rows, fate: str) -> list[Dropped]:
+    """Give up everything that waits."""
+    found = rows.execute("SELECT id, stream FROM reports WHERE fate IS NULL").fetchall()
+    settle(rows, dict.fromkeys((id_ for id_, _ in found), fate))
+    return [Dropped(_text(stream), fate) for _, stream in found]
+
+
+def give_up_late(rows: Rows, now: float) -> list[Dropped]:
+    """Give up what the shuffler takes no more."""
+    late = rows.execute(
+        "SELECT id, stream FROM reports WHERE fate IS NULL AND late <= ?", (now,)
+    ).fetchall()
+    settle(rows, dict.fromkeys((id_ for id_, _ in late), "expired"))
+    return [Dropped(_text(stream), "expired") for _, stream in late]
+
+
+def draw(
+    rows: Rows, most: int, now: float, claim_seconds: float
+) -> tuple[list[Waiting], list[Dropped]]:
+    """Reports that wait and nobody has claimed, in random order; and those that never can go."""
+    # A claim of the future is one of a clock that has been set back since.
+    free = rows.execute(
+        "SELECT id FROM reports WHERE fate IS NULL AND (claimed IS NULL OR abs(? - claimed) > ?)",
+        (now, claim_seconds),
+    ).fetchall()
+    drawn = secrets.SystemRandom().sample(free, min(most, len(free)))
+    found = [_waiting(rows, id_) for (id_,) in drawn]
+    return (
+        [one for one in found if isinstance(one, Waiting)],
+        [one for one in found if isinstance(one, Dropped)],
+    )
+
+
+def overflow(rows: Rows, bounds: Bounds) -> list[Dropped]:
+    """Give up the oldest of too many that wait; but not what is on its way at this moment."""
+    found = rows.execute(
+        "SELECT id, stream, length(sealed) FROM reports"
+        " WHERE fate IS NULL AND claimed IS NULL ORDER BY id"
+    ).fetchall()
+    gone = found[: excess([size or 0 for _, _, size in found], bounds)]
+    rows.executemany(
+        "UPDATE reports SET fate = 'outbox_full', sealed = NULL WHERE id = ?",
+        [(id_,) for id_, _, _ in gone],
+    )
+    return [Dropped(_text(stream), "outbox_full") for _, stream, _ in gone]
+
+
+def kept(rows: Rows) -> list[Kept]:
+    """The payloads of the past that are still remembered, oldest first."""
+    found = rows.execute("SELECT stream, epoch, payload, made, fate FROM reports ORDER BY id")
+    return [
+        Kept(stream, epoch, payload, made, fate or "")
+        for stream, epoch, payload, made, fate in found
+        if _text(stream) == stream
+        and type(epoch) is int
+        and isinstance(payload, bytes)
+        and isinstance(made, float)
+        and 0 <= made < _MOST_SECONDS
+        and (fate is None or _text(fate) == fate)
+    ]
+
+
+def prune(rows: Rows) -> None:
+    """Of payloads that have met their fate, remember the last."""
+    rows.execute(
+        "DELETE FROM reports WHERE fate IS NOT NULL AND id <= (SELECT id FROM reports"
+        " WHERE fate IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?)",
+        (HISTORY,),
+    )
+
+
+def _change(rows: Rows, counts: Mapping[str, int]) -> None:
+    rows.executemany(
+        "INSERT INTO counts VALUES (?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET number = number + excluded.number",
+        list(counts.items()),
+    )
+
+
+def _waiting(rows: Rows, id_: int) -> Waiting | Dropped:
+    stream, epoch, key_id, sealed, late = rows.execute(
+        "SELECT stream, epoch, key_id, sealed, late FROM reports WHERE id = ?", (id_,)
+    ).fetchone()
+    if (
+        _text(stream) == stream
+        and all(type(one) is int and 0 <= one < _MOST_WHOLE for one in (epoch, key_id))
+        and isinstance(sealed, bytes)
+        and 0 < len(sealed) <= _MOST_SEALED_BYTES
+        and isinstance(late, float)
+    ):
+        return Waiting(id_, stream, epoch, key_id, sealed)
+    settle(rows, {id_: DAMAGED})
+    return Dropped(_text(stream), DAMAGED)
+
+
+def _text(thing: Any) -> str:  # noqa: ANN401 what a damaged row may hold
+    """A stream or a fate; "?" for what is none."""
+    good = isinstance(thing, str) and thing.isprintable() and 0 < len(thing) <= _LONGEST_TEXT
+    return thing if good else "?"

@@ -1,0 +1,224 @@
+"""The witness: a second place that knows what a state must not forget.
+
+A state that was deleted, damaged, or put back from an older copy would let a person's answers be
+drawn twice, and a person's no be forgotten. The witness is written before anything leaves, and
+with every yes and no; so it never knows less than what left.
+"""
+
+import contextlib
+import hashlib
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from hubbub.client.ledger import FOREIGN
+from hubbub.client.paths import elsewhere, is_own, settled
+from hubbub.client.state.known import Known
+from hubbub.errors import StateUnusable
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ["LOCK_NAME", "Witness", "Witnesses"]
+
+LOCK_NAME: Final = "lock"
+"""A file of the state folder; not empty once a state was there."""
+
+_OWNER_ONLY: Final = 0o600
+_MOST_BYTES: Final = 16 << 20
+_BUSY_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.002
+
+
+class Witness:
+    """One file that says what is known. Unreadable is as good as absent, but noticed.
+
+    shared: it lies where others may write too, and is used only in a folder of our own.
+    """
+
+    def __init__(self, path: Path, *, shared: bool = False) -> None:
+        self._path = path
+        self._shared = shared
+        self._seen: tuple[int, ...] | None = None
+        self._known: Known | None = None
+        self.is_damaged = False
+
+    def read(self) -> Known | None:
+        """What it says now; None if there is none, or `is_damaged`."""
+        try:
+            found = os.lstat(self._path) if self._is_ours() else None
+        except (OSError, ValueError):
+            found = None
+        if found is None:
+            self._seen, self._known, self.is_damaged = None, None, False
+            return None
+        seen = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        if seen != self._seen:
+            self._known = self._load() if stat.S_ISREG(found.st_mode) else None
+            self.is_damaged = self._known is None
+            self._seen = seen
+        return self._known
+
+    def usable(self) -> bool:
+        """Whether it can be written, and by one process at a time; makes its folder if need be."""
+        folder = self._path.parent
+        if sys.platform == "win32" and self._shared:
+            return False  # nobody could say which of two processes may spend what is left
+        if self._shared:
+            with contextlib.suppress(OSError):
+                folder.mkdir(mode=0o700, exist_ok=True)
+        return self._is_writable()
+
+    def write(self, known: Known) -> None:
+        """Replace the file, whole or not at all. Raises StateUnusable if that cannot be."""
+        draft = self._path.with_name(f"{self._path.name}.{os.getpid()}.draft")
+        with self._errors():
+            if not self.usable():
+                raise PermissionError(0, "its folder is missing, or is not ours alone to write")
+            with os.fdopen(
+                os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY), "wb"
+            ) as file:
+                file.write(known.document())
+                file.flush()
+                os.fsync(file.fileno())
+            if self.is_damaged:
+                self._path.replace(self._path.with_name(f"damaged.{self._path.name}"))
+            draft.replace(self._path)
+
+    def remove(self) -> None:
+        """Delete the file, and what was set aside of it. Raises OSError."""
+        self._path.unlink(missing_ok=True)
+        self.forget_damaged()
+
+    def forget_damaged(self) -> None:
+        """Delete what was set aside. Raises OSError."""
+        self._path.with_name(f"damaged.{self._path.name}").unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def alone(self, *, always: bool = True) -> Iterator[None]:
+        """Keep other processes, and other clients of this one, from writing in between.
+
+        always: False does nothing where no process ever was alone here.
+
+        Raises:
+            StateUnusable: that cannot be.
+        """
+        path = self._path.with_suffix(".lock")
+        if sys.platform == "win32" or not (always or (self._is_writable() and path.exists())):
+            yield
+            return
+        deadline = time.monotonic() + _BUSY_SECONDS
+        with self._errors():
+            if not self.usable():
+                raise PermissionError(0, "its folder is missing, or is not ours alone to write")
+            while True:
+                file = os.open(path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
+                _lock(file, deadline)
+                # Who tidies up temporary files may have taken the name from under us.
+                with contextlib.suppress(FileNotFoundError):
+                    if path.stat().st_ino == os.fstat(file).st_ino:
+                        break
+                os.close(file)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)  # to close is not enough where a fork has copied it
+            os.close(file)
+
+    def _load(self) -> Known | None:
+        try:
+            file = os.open(self._path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            with os.fdopen(file, "rb") as opened:
+                return Known.load(opened.read(_MOST_BYTES))
+        except (OSError, *FOREIGN):
+            return None
+
+    def _is_writable(self) -> bool:
+        # Only asked: to write what was read a moment ago could undo what another process wrote.
+        return self._is_ours() and os.access(self._path.parent, os.W_OK | os.X_OK)
+
+    def _is_ours(self) -> bool:
+        if self._shared:
+            return is_own(self._path.parent)
+        try:
+            self._path.parent.lstat()
+        except (OSError, ValueError):
+            return False
+        return True
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StateUnusable(
+                f"{self._path}: {error.strerror}; free space there, or give a new state_dir"
+            ) from error
+
+
+class Witnesses:
+    """The places where a folder's witness may be.
+
+    beside: next to the folder, which deleting the folder spares; and in it, for where the parent
+        cannot be written.
+    elsewhere: among temporary files, for as long as the folder cannot be used.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder = settled(folder)
+        self.beside = (
+            Witness(folder.with_name(folder.name + ".witness")),
+            Witness(folder / "witness"),
+        )
+        name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+        self.elsewhere = Witness(elsewhere() / f"{name}.witness", shared=True)
+
+    @property
+    def chosen(self) -> Witness:
+        """The one beside the folder that can be written."""
+        outside, inside = self.beside
+        return outside if outside.usable() else inside
+
+    def told(self) -> list[Known]:
+        """What all of them say now, the newest last."""
+        read = [witness.read() for witness in (*self.beside, self.elsewhere)]
+        return sorted(filter(None, read), key=lambda known: known.commits)
+
+    def has_beside(self) -> bool:
+        """Whether there is one beside the folder."""
+        return any(witness.read() or witness.is_damaged for witness in self.beside)
+
+    def damaged(self) -> int:
+        """How many of them were there and could not be read, when they were last read."""
+        return sum(witness.is_damaged for witness in (*self.beside, self.elsewhere))
+
+    def traces(self) -> bool:
+        """Whether there was a state in the folder once, or nobody can tell."""
+        try:
+            with os.scandir(self.folder) as found:
+                return any(
+                    entry.name.startswith("damaged.")
+                    or (entry.name == LOCK_NAME and entry.stat().st_size > 0)
+                    for entry in found
+                )
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
+
+
+def _lock(file: int, deadline: float) -> None:
+    """Take a lock that another process may hold for a moment. Raises OSError, and closes."""
+    while sys.platform != "win32":
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError as error:
+            if not isinstance(error, BlockingIOError) or time.monotonic() > deadline:
+                os.close(file)
+                raise
+            time.sleep(_LOOK_SECONDS)

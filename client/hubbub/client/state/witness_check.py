@@ -1,0 +1,176 @@
+"""The watch: compares a folder's file with its witnesses, before anything in it is believed."""
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from hubbub.client.paths import refuse_other_than_file
+from hubbub.client.state import facts, queries
+from hubbub.client.state.consent import Consent, agreed, turned
+from hubbub.client.state.contract import PUT_BACK, Dropped
+from hubbub.client.state.journal import orphans
+from hubbub.client.state.known import Known, agree, is_continued
+from hubbub.client.state.queries import Rows
+from hubbub.client.state.witness import LOCK_NAME, Witnesses
+
+__all__ = ["CONSENT_UNKNOWN", "Watch", "unknown"]
+
+_log: Final = logging.getLogger("hubbub.client")
+
+CONSENT_UNKNOWN: Final = "consent_unknown"
+"""The mishap that a state was lost, and nothing is left that knows what the person said."""
+
+
+class Watch:
+    """One process's watch over a state folder."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
+        self._witnesses = Witnesses(folder)
+        self._clock = clock
+        self._salvaged: Consent | None = None
+        self._first = True
+        self._heard: Known | None = None
+        self._purged: list[Dropped] = []
+        self._given_up: list[Dropped] = []
+
+    def salvage(self, consent: Consent | None) -> None:
+        """Remember what a damaged file still said, for the next."""
+        self._salvaged = consent or self._salvaged
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep all other processes out, also those that cannot use the folder. StateUnusable.
+
+        SQLite's own locks are gone where its files were put back under a process that runs.
+        """
+        elsewhere = self._witnesses.elsewhere
+        with self._witnesses.chosen.alone(), elsewhere.alone(always=False):
+            yield
+            # Committed: the folder knows now what was known elsewhere.
+            self._given_up += self._purged
+            if self._first:
+                self._mark()
+            self._salvaged, self._first = None, False
+            if self._heard and elsewhere.read() is self._heard:
+                with contextlib.suppress(OSError):
+                    elsewhere.remove()
+
+    def look(self, rows: Rows, *, damaged: int) -> None:
+        """Believe the file, or take over what it does not know. Raises Damaged, StateUnusable.
+
+        damaged: how often a file was set aside since the last look.
+        """
+        self._purged, self._heard = [], self._witnesses.elsewhere.read()
+        queries.count(rows, ["state_damaged"] * damaged)
+        chosen = self._witnesses.chosen
+        chosen.read()
+        queries.count(rows, ["witness_damaged"] * chosen.is_damaged)
+        if facts.is_new(rows):
+            changed = self._begin(rows, damaged=damaged)
+        else:
+            facts.check(rows)
+            changed = facts.bring_up(rows)
+            changed = self._compare(rows) or changed
+        told = chosen.read()
+        if changed or self._first or told is None:
+            self.bear(rows)
+        elif told.head and told.head != queries.meta(rows, "witnessed"):
+            queries.set_meta(rows, witnessed=told.head)
+
+    def bear(self, rows: Rows) -> None:
+        """Let the witness know what the file says now. Raises StateUnusable."""
+        mine, witness = facts.known(rows), self._witnesses.chosen
+        told = witness.read()
+        if told is None or replace(told, accounts={}, heard=()) != replace(mine, accounts={}):
+            witness.write(mine)
+            queries.set_meta(rows, witnessed=mine.head)
+
+    def given_up(self) -> list[Dropped]:
+        """What waited in a file that was put back, to be told once."""
+        given_up, self._given_up = self._given_up, []
+        return given_up
+
+    def forget(self) -> None:
+        """Delete what other places than the file and its witness know. Raises OSError."""
+        for witness in (*self._witnesses.beside, self._witnesses.elsewhere):
+            if witness is self._witnesses.chosen:
+                witness.forget_damaged()
+            else:
+                witness.remove()
+        for path in self._witnesses.folder.glob("damaged.*"):
+            path.unlink(missing_ok=True)
+        for path, _ in orphans(self._witnesses.folder):
+            path.unlink(missing_ok=True)
+
+    def _begin(self, rows: Rows, *, damaged: int) -> bool:
+        """Start a file as its witnesses say, and with a no if a state was lost and none knows."""
+        told = self._witnesses.told()
+        facts.start(rows)
+        mine = facts.known(rows)
+        if told:
+            mine = replace(mine, state=told[-1].state)
+        for known in told:
+            mine = agree(mine, known)
+        if self._salvaged:
+            mine = replace(mine, consent=agreed(_said(mine), self._salvaged, ordered=False))
+        lost = damaged or self._witnesses.damaged() or self._witnesses.traces()
+        names = ["state_lost"] * bool(told)
+        if (told or lost) and not any(known.consent for known in told):
+            mine = replace(mine, consent=unknown(_said(mine), self._clock()))
+            names.append(CONSENT_UNKNOWN)
+            _log.warning(
+                "%s: a state was lost, and with it what the person said of reporting: it is off "
+                "until enable()",
+                self._witnesses.folder,
+            )
+        if names:
+            facts.heed(rows, mine)
+            queries.count(rows, names)
+        return True
+
+    def _compare(self, rows: Rows) -> bool:
+        """Take over what the file does not know: whether it was anything."""
+        mine = now = facts.known(rows)
+        names = []
+        put_back = False
+        beside = [known for witness in self._witnesses.beside if (known := witness.read())]
+        newest = max(beside, key=lambda known: known.commits, default=None)
+        if newest and not is_continued(newest, mine, str(queries.meta(rows, "witnessed"))):
+            put_back = True
+            names = ["state_rolled_back" if newest.state == mine.state else "state_lost"]
+            now = agree(now, newest)
+        if self._heard:
+            names.append("state_lost")
+            now = agree(now, self._heard)
+        if self._salvaged:
+            now = replace(now, consent=agreed(_said(now), self._salvaged, ordered=False))
+        if now != mine:
+            facts.heed(rows, now)
+            queries.count(rows, names)
+        if put_back:
+            self._purged = queries.purge(rows, PUT_BACK)
+        return now != mine
+
+    def _mark(self) -> None:
+        """Leave a trace in the folder that there was a state."""
+        path = self._witnesses.folder / LOCK_NAME
+        with contextlib.suppress(OSError):
+            refuse_other_than_file(path)
+            if not path.stat().st_size:
+                path.write_bytes(b"There was a state here.\n")
+
+
+def unknown(consent: Consent, now: float) -> Consent:
+    """A no, where a state was lost and nothing is known of consent.
+
+    Nor does anybody know all that was spent: the epochs that run now are over.
+    """
+    generation = turned(consent.generation, on=False)
+    return replace(consent, generation=generation, since=max(consent.since, now))
+
+
+def _said(known: Known) -> Consent:
+    return known.consent or Consent()

@@ -1,0 +1,1 @@
+"""The way to the shuffler: a contract of plain types, and gRPC."""

@@ -1,0 +1,1 @@
+"""Whose bundles an app takes, and what was promised under their names."""

@@ -1,0 +1,249 @@
+"""Trust: whose bundles an app takes, and what was promised under their names.
+
+The first operator is trusted, and who it hands over to. Another one needs the app's explicit word,
+never the bundle's own.
+"""
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from hubbub.catalog import Bundle, Promise
+from hubbub.catalog.encoding import from_text, to_text
+from hubbub.errors import BundleRefused
+
+__all__ = ["Pin", "Trust", "Vouched", "folder_of", "is_newer", "is_one"]
+
+_VERSION: Final = 1
+_FOLDER: Final = re.compile("[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """Whose bundles one app takes.
+
+    operator: the key that signed the last one. folder: the name of its state's folder.
+    before: keys that have handed over, directly or not, and sign for nobody any more.
+    serials: per folder the newest bundle that this app has had.
+    """
+
+    operator: bytes
+    folder: str
+    before: tuple[bytes, ...] = ()
+    serials: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Vouched:
+    """What a state folder itself says of who used it.
+
+    operator: b"" where that is lost; the folder's name still tells whether it was one's own.
+    names: of metrics that it knows.
+    """
+
+    folder: str
+    operator: bytes
+    names: frozenset[str]
+    promises: Mapping[str, Promise]
+
+
+@dataclass(slots=True)
+class Trust:
+    """All that is known on one device for one user: a pin per app, promises per folder."""
+
+    pins: dict[str, Pin] = field(default_factory=dict)
+    promises: dict[str, dict[str, Promise]] = field(default_factory=dict)
+
+    def data(self) -> dict[str, Any]:
+        """All of it, JSON-ready."""
+        return {
+            "version": _VERSION,
+            "apps": {
+                app: {
+                    "operator": to_text(pin.operator),
+                    "folder": pin.folder,
+                    "before": [to_text(key) for key in pin.before],
+                    "serials": dict(pin.serials),
+                }
+                for app, pin in self.pins.items()
+            },
+            "promises": {
+                folder: {name: promise.data() for name, promise in names.items()}
+                for folder, names in self.promises.items()
+            },
+        }
+
+    @classmethod
+    def load(cls, data: Any) -> Self:  # noqa: ANN401 parsed JSON
+        """The trust that `data()` told. Raises one of MALFORMED for another."""
+        if data["version"] != _VERSION:
+            raise ValueError("another version")
+        pins = {
+            app: Pin(
+                from_text(pin["operator"]),
+                _folder(pin["folder"]),
+                tuple(from_text(key) for key in pin["before"]),
+                {_folder(folder): int(serial) for folder, serial in pin["serials"].items()},
+            )
+            for app, pin in data["apps"].items()
+        }
+        promises = {
+            folder: {name: Promise.load(promise) for name, promise in names.items()}
+            for folder, names in data["promises"].items()
+        }
+        return cls(pins, promises)
+
+    def absorb(self, other: Self) -> None:
+        """Learn what another place knows besides: pins, handovers, newer bundles, promises."""
+        for app, pin in other.pins.items():
+            self.pins[app] = _both(self.pins[app], pin) if app in self.pins else pin
+        for folder, promises in other.promises.items():
+            known = self.promises.setdefault(folder, {})
+            for name, promise in promises.items():
+                known[name] = known[name].and_then(promise) if name in known else promise
+
+    def admit(
+        self, app: str, bundle: Bundle, word: bytes | None, vouched: Collection[Vouched]
+    ) -> tuple[Pin, list[str]]:
+        """Take a bundle for an app, and remember it: the app's pin, and folders to inherit from.
+
+        word: the operator that the app itself names, of whose line the bundle is.
+        vouched: folders that no app is known to use: of version 0.1, or the app's pin was lost.
+
+        Raises:
+            BundleRefused: another operator's, older than one before, or it takes more than one.
+        """
+        pin, former = self._pin(app, bundle, word, vouched)
+        newest = pin.serials.get(pin.folder, 0)
+        if bundle.serial < newest:
+            raise BundleRefused(
+                f"the bundle is older than one that {_who(app)} has had (serial {bundle.serial}, "
+                f"not from {newest} on); ship the newer one, or build this one anew: hubbub "
+                "catalog build"
+            )
+        known = dict(self.promises.get(pin.folder, {}))
+        if not known:
+            known = {n: p for v in vouched if v.folder == pin.folder for n, p in v.promises.items()}
+        self.promises[pin.folder] = _kept(known, bundle.promises())
+        self.pins[app] = Pin(
+            pin.operator, pin.folder, pin.before, {**pin.serials, pin.folder: bundle.serial}
+        )
+        return self.pins[app], former
+
+    def _pin(
+        self, app: str, bundle: Bundle, word: bytes | None, vouched: Collection[Vouched]
+    ) -> tuple[Pin, list[str]]:
+        pin, signer = self.pins.get(app), bundle.operator
+        if pin and pin.operator == signer:
+            return pin, []
+        follows = pin is not None and pin.operator in bundle.line
+        if self._has_moved_on(bundle, follows=follows):
+            raise BundleRefused(
+                f"signed by {to_text(signer)}, and its operator has handed over to another key on "
+                "this device; ship a bundle that the new key signed"
+            )
+        if pin and follows:
+            # What it handed over itself, and what had handed over to it.
+            before = [key for key in (*pin.before, *bundle.line) if key != signer]
+            return Pin(signer, pin.folder, tuple(dict.fromkeys(before)), pin.serials), []
+        folder, mine = self._folder(bundle, vouched)
+        names = bundle.promises().keys()
+        others = [v.folder for v in vouched if v.names & names and not mine]
+        if word is None and (pin or others):
+            known = {v.operator for v in vouched if v.folder in others and v.operator}
+            raise BundleRefused(_stranger(app, signer, {pin.operator} if pin else known))
+        new = Pin(signer, folder, bundle.line[:-1], pin.serials if pin else {})
+        former = [pin.folder] if pin else others
+        return new, [name for name in former if name != folder]
+
+    def _has_moved_on(self, bundle: Bundle, *, follows: bool) -> bool:
+        """Whether a key of the bundle's line has handed over here, and not to its signer.
+
+        follows: it leads on from the app's own pin, which may be behind those of other apps.
+        """
+        line, signer = set(bundle.line), bundle.operator
+        return any(
+            pin.operator not in line
+            and not line.isdisjoint(pin.before)
+            and not (follows and signer in pin.before)
+            for pin in self.pins.values()
+        )
+
+    def _folder(self, bundle: Bundle, vouched: Iterable[Vouched]) -> tuple[str, bool]:
+        """Where this operator's state is, and whether a folder that nobody claims says so."""
+        for key in reversed(bundle.line):
+            for found in vouched:
+                if key == found.operator or folder_of(key) == found.folder:
+                    return found.folder, True
+            for pin in self.pins.values():
+                if pin.operator == key:
+                    return pin.folder, False
+        return folder_of(bundle.line[0]), False
+
+
+def _both(one: Pin, other: Pin) -> Pin:
+    """A pin of which two places know: further down the operator's line, and with all serials."""
+    pin = other if one.operator in other.before else one
+    before = (*one.before, *other.before) if one.operator == other.operator else pin.before
+    serials = {
+        folder: max(one.serials.get(folder, 0), other.serials.get(folder, 0))
+        for folder in one.serials.keys() | other.serials.keys()
+    }
+    return Pin(pin.operator, pin.folder, tuple(dict.fromkeys(before)), serials)
+
+
+def is_newer(data: Any) -> bool:  # noqa: ANN401 parsed JSON
+    """Whether a later version of hubbub told this trust."""
+    version = data.get("version") if isinstance(data, dict) else None
+    return isinstance(version, int) and version > _VERSION
+
+
+def folder_of(operator: bytes) -> str:
+    """The name of an operator's folder: apps of two operators do not meet."""
+    return hashlib.sha256(operator).hexdigest()[:16]
+
+
+def is_one(folder: str) -> bool:
+    """Whether `folder_of` gives such names; a copy that somebody made beside it has another."""
+    return bool(_FOLDER.fullmatch(folder))
+
+
+def _kept(known: Mapping[str, Promise], told: Mapping[str, Promise]) -> dict[str, Promise]:
+    """All promises, old and new. Raises BundleRefused if a new one says more than an old one."""
+    kept, problems = dict(known), []
+    for name, promise in told.items():
+        if name not in known:
+            kept[name] = promise
+        elif broken := known[name].broken_by(promise):
+            problems.append(f'metric "{name}": {broken}')
+        else:
+            kept[name] = known[name].and_then(promise)
+    if problems:
+        raise BundleRefused(
+            f"the bundle takes more than this device was promised: {'; '.join(problems)}; keep "
+            "what was promised, or give the metric a new name"
+        )
+    return kept
+
+
+def _stranger(app: str, signer: bytes, trusted: Iterable[bytes]) -> str:
+    keys = " or ".join(map(to_text, trusted)) or "who used the state there is"
+    return (
+        f"signed by {to_text(signer)}, not by {keys}, the operator "
+        f"that {_who(app)} trusts, nor by a key that it handed over to; ship a bundle of the "
+        "operator you started with; if it is another one on purpose, let the app say so: "
+        "operator=KEY" + ("; if another program has this name: app=NAME" if app else "")
+    )
+
+
+def _who(app: str) -> str:
+    return f'the app "{app}"' if app else "the state folder"
+
+
+def _folder(name: Any) -> str:  # noqa: ANN401 parsed JSON
+    """A name that leads nowhere else."""
+    if not (isinstance(name, str) and name.isalnum()):
+        raise ValueError("no folder's name")
+    return name

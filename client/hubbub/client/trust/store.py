@@ -1,0 +1,194 @@
+"""Where trust is written down: one file beside the states, whole or not at all, under a lock."""
+
+import contextlib
+import errno
+import hashlib
+import json
+import logging
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from hubbub.catalog.encoding import MALFORMED
+from hubbub.client.paths import elsewhere, is_own
+from hubbub.client.trust.bundles import Trust, is_newer
+from hubbub.errors import StateUnusable
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ["TrustFile", "beside", "held", "look"]
+
+_log: Final = logging.getLogger("hubbub.client")
+_NAME: Final = "trust.json"
+_OWNER_ONLY: Final = 0o600
+# Another start of the app holds the lock for a moment; one that was stopped must not stop us.
+_LOCK_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 0.01
+
+
+def beside(home: Path, state_dir: Path | None) -> list[Path]:
+    """Where the file may be, its own place first.
+
+    It is among this user's states; or next to a folder that the app chose for itself. Where that
+    folder's parent cannot be written, in it: that spares the loss of the state alone.
+    """
+    if state_dir is None:
+        return [home / _NAME]
+    with contextlib.suppress(OSError):
+        state_dir.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    places = [state_dir.with_name(f"{state_dir.name}.{_NAME}"), state_dir / _NAME]
+    return places if os.access(state_dir.parent, os.W_OK | os.X_OK) else places[::-1]
+
+
+@contextlib.contextmanager
+def held(path: Path, *others: Path) -> Iterator["TrustFile"]:
+    """The file, while no other start changes it.
+
+    Where it cannot be written, what is new goes into a file among temporary ones, as the witness
+    of a state that cannot be kept does; what the file itself says still holds.
+
+    others: where it may have been, while its place could not be written.
+    """
+    own = _elsewhere(path)
+    place, lock = _first_lock(path, own)
+    try:
+        yield TrustFile(path, [*others, *([own] if is_own(own.parent) else [])], place)
+    finally:
+        if lock is not None:
+            _unlock(lock)
+
+
+class TrustFile:
+    """What the file says, and those in other places.
+
+    place: which of them is written, if any. is_behind: another one knew what its own did not.
+    """
+
+    def __init__(self, path: Path, others: Sequence[Path], place: Path | None) -> None:
+        self._path = path
+        self._others = others
+        self._place = place
+        self.is_behind = False
+
+    def read(self) -> Trust:
+        """All that is known. A damaged file is set aside: then the folders vouch.
+
+        Raises:
+            StateUnusable: there is something that cannot be read.
+        """
+        found = self._read(self._path)
+        own = found.data()
+        for other in self._others:
+            found.absorb(self._read(other))
+        self.is_behind = self._place == self._path and found.data() != own
+        return found
+
+    def write(self, trust: Trust) -> None:
+        """Replace the file, whole or not at all. Raises StateUnusable if that cannot be."""
+        if self._place is None:
+            raise StateUnusable(f"{self._path}: cannot be written; give a writable state_dir")
+        draft = self._place.with_name(f"{self._place.name}.{os.getpid()}.draft")
+        try:
+            file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY)
+            with os.fdopen(file, "wb") as stream:
+                stream.write(json.dumps(trust.data()).encode())
+                stream.flush()
+                os.fsync(stream.fileno())
+            draft.replace(self._place)
+        except OSError as error:
+            raise StateUnusable(
+                f"{self._place}: {error.strerror}; free space there, or give a new state_dir"
+            ) from error
+        for other in self._others if self._place == self._path else ():
+            with contextlib.suppress(OSError):
+                other.unlink(missing_ok=True)
+
+    def _read(self, path: Path) -> Trust:
+        try:
+            raw = _content(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return Trust()
+        except OSError as error:
+            self._place = None  # nobody writes over what he has not read
+            raise StateUnusable(f"{path}: {error.strerror}; let this user read it") from error
+        try:
+            document = json.loads(raw)
+            if is_newer(document):
+                self._place = None
+                raise StateUnusable(f"{path} was written by a newer hubbub; upgrade")
+            return Trust.load(document)
+        except MALFORMED:
+            aside = path.with_name(f"damaged.{path.name}")
+            _log.warning("%s is damaged, and set aside; the state folders say who is trusted", path)
+            with contextlib.suppress(OSError):
+                path.replace(aside)
+            return Trust()
+
+
+def look(places: Iterable[Path]) -> Trust:
+    """What the file says, wherever it is, changing nothing; nothing where it says nothing."""
+    found = Trust()
+    for path in places:
+        with contextlib.suppress(OSError, *MALFORMED):
+            found.absorb(Trust.load(json.loads(_content(path))))
+    return found
+
+
+def _first_lock(path: Path, own: Path) -> tuple[Path | None, int | None]:
+    """Which file this start may write, and the lock that keeps others from it; None where neither.
+
+    own: the one among temporary files.
+    """
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if os.access(path.parent, os.W_OK | os.X_OK):
+            return path, _lock(path)
+    with contextlib.suppress(OSError):
+        own.parent.mkdir(mode=0o700, exist_ok=True)
+        if is_own(own.parent):
+            return own, _lock(own)
+    return None, None
+
+
+def _lock(path: Path) -> int:
+    """A file beside `path` that this start alone has locked. Raises OSError if that cannot be."""
+    lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
+    try:
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while sys.platform != "win32":
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_LOOK_SECONDS)
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _unlock(lock: int) -> None:
+    if sys.platform != "win32":
+        fcntl.flock(lock, fcntl.LOCK_UN)  # to close is not enough where a fork has copied it
+    os.close(lock)
+
+
+def _elsewhere(path: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    return elsewhere() / f"{name}.trust"
+
+
+def _content(path: Path) -> bytes:
+    """What a file holds; anything else that has its name must not keep us waiting. OSError."""
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "is no file")
+        return opened.read()

@@ -1,0 +1,245 @@
+"""A connection to an aggregator's HTTP face."""
+
+import json
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping, Sequence
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.errors import HubbubError, ServiceUnavailable
+from hubbub.notebook.answer import Answer, Question
+from hubbub.notebook.authority import authority_in
+
+__all__ = ["Connection", "connect"]
+
+_PAGE: Final = 10_000
+_LOCAL: Final = ("127.0.0.1", "localhost", "::1")
+Document = dict[str, Any]
+# What JSON of another shape than an answer's makes of whoever reads it.
+_MISSHAPEN: Final = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+
+
+def connect(
+    url: str,
+    *,
+    token: str | None = None,
+    authority: str | Path | None = None,
+    timeout_seconds: float = 60,
+) -> "Connection":
+    """A connection; nothing is asked yet.
+
+    url: the address that `hubbub up` prints, or of your aggregator's --http-listen.
+    token: of `hubbub keys token`, where the service asks for one.
+    authority: the file ca.pem, where the certificate is of an authority of one's own; of those in
+        it, the aggregator's is trusted.
+
+    Raises:
+        ServiceUnavailable: no http or https address, a token that would travel in the clear, or a
+            file that has no authority.
+    """
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ServiceUnavailable(f"{url!r} is no address of a service: write http://HOST:PORT/")
+    if token and parts.scheme == "http" and parts.hostname not in _LOCAL:
+        raise ServiceUnavailable(
+            f"a token would go to {parts.hostname} in the clear: write https://"
+        )
+    handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+    if parts.hostname in _LOCAL:
+        handlers.append(urllib.request.ProxyHandler({}))
+    if parts.scheme == "https":
+        context = ssl.create_default_context(
+            cadata=None if authority is None else authority_in(Path(authority))
+        )
+        handlers.append(urllib.request.HTTPSHandler(context=context))
+    opener = urllib.request.build_opener(*handlers)
+    return Connection(url.rstrip("/"), token, opener, timeout_seconds)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows none: a token goes where it was meant to go."""
+
+    def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 as its base has it
+        return None
+
+
+class Connection:
+    """Asks questions. Every method raises ServiceUnavailable if nothing answers.
+
+    And HubbubError with the service's own words if the question cannot be answered: a metric that
+    is not there, a range that is none, too few reports.
+
+    last: "7" (epochs), "12h", "7d", "4w", counted back from now. epochs: "newest" (which is meant
+    without either), "closed", "all", a number, a day, "2026-11-01..2026-11-07". candidates: for
+    metrics over strings, which to look for.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        opener: urllib.request.OpenerDirector,
+        timeout_seconds: float,
+    ) -> None:
+        self._url = url
+        self._headers = {"Accept": "application/json", "User-Agent": "hubbub"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._opener = opener
+        self._timeout = timeout_seconds
+
+    def __repr__(self) -> str:
+        return f"<connection to {self._url}>"
+
+    def metrics(self) -> Answer:
+        """The metrics there are, and what is held of each."""
+        found = self._pages("/v1/metrics", {}, None, "metrics", 1000)
+        return self._answer("metrics", found)
+
+    def estimates(
+        self,
+        metric: str,
+        *,
+        last: str = "",
+        epochs: str = "",
+        confidence: float = 0.95,
+        candidates: Sequence[str] = (),
+    ) -> Answer:
+        """Estimates with their intervals, as listed in the catalog."""
+        given = {"last": last, "epochs": epochs, "confidence": confidence, "order": "listed"}
+        return self._ask(metric, "estimates", given, candidates)
+
+    def top(
+        self,
+        metric: str,
+        number: int = 10,
+        *,
+        last: str = "",
+        epochs: str = "",
+        confidence: float = 0.95,
+        candidates: Sequence[str] = (),
+    ) -> Answer:
+        """The most frequent values; `ahead`: how sure that one is ahead of the next."""
+        given = {"last": last, "epochs": epochs, "confidence": confidence, "number": number}
+        return self._ask(metric, "top", given, candidates)
+
+    def compare(
+        self,
+        metric: str,
+        before: str,
+        after: str,
+        *,
+        confidence: float = 0.95,
+        candidates: Sequence[str] = (),
+    ) -> Answer:
+        """What differs between two ranges, both as `epochs`; the surest difference first."""
+        given = {"epochs": before, "to_epochs": after, "confidence": confidence}
+        return self._ask(metric, "compare", given, candidates)
+
+    def trend(
+        self,
+        metric: str,
+        values: Sequence[str] = (),
+        *,
+        number: int = 5,
+        last: str = "",
+        epochs: str = "",
+        confidence: float = 0.95,
+        candidates: Sequence[str] = (),
+    ) -> Answer:
+        """These values epoch by epoch, or the `number` most frequent."""
+        given = {
+            "last": last,
+            "epochs": epochs or ("" if last else "all"),
+            "confidence": confidence,
+            "number": number,
+            "value": list(values),
+        }
+        return self._ask(metric, "trend", given, candidates)
+
+    def _ask(
+        self,
+        metric: str,
+        question: Question,
+        given: Mapping[str, Any],
+        candidates: Sequence[str],
+    ) -> Answer:
+        name, _, tier = metric.partition("/")
+        path = f"/v1/metrics/{urllib.parse.quote(name, safe='')}/{question}"
+        parameters = {**given, "tier": tier}
+        body = {"candidates": list(candidates)} if candidates else None
+        if question in {"estimates", "compare"}:
+            return self._answer(question, self._pages(path, parameters, body, "values", _PAGE))
+        return self._answer(question, self._get(path, parameters, body))
+
+    def _answer(self, question: Question, found: Any) -> Answer:  # noqa: ANN401 any JSON
+        """What was answered, if it is of the shape of such an answer."""
+        try:
+            return Answer(question, found)
+        except _MISSHAPEN as error:
+            raise self._alien(error) from error
+
+    def _pages(
+        self, path: str, given: Mapping[str, Any], body: Document | None, rows: str, number: int
+    ) -> Document:
+        """All pages of an answer as one."""
+        whole = self._get(path, {**given, "first": 0, "number": number}, body)
+        try:
+            found, total = list(whole[rows]), int(whole["total"])
+            while len(found) < total:
+                asked = {**given, "first": len(found), "number": number}
+                more = self._get(path, asked, body)[rows]
+                found += more
+                if len(more) < number:  # the last page; or one cut short, and there is no end
+                    break
+        except _MISSHAPEN as error:
+            raise self._alien(error) from error
+        return {**whole, rows: found}
+
+    def _get(self, path: str, given: Mapping[str, Any], body: Document | None) -> Document:
+        asked = {name: value for name, value in given.items() if value not in ("", [], None)}
+        url = f"{self._url}{path}?{urllib.parse.urlencode(asked, doseq=True)}"
+        headers, data = dict(self._headers), None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            data = json.dumps(body).encode()
+        request = urllib.request.Request(url, data, headers)  # noqa: S310 http or https, as checked
+        try:
+            with self._opener.open(request, timeout=self._timeout) as answer:
+                found: Document = json.load(answer)
+                return found
+        except urllib.error.HTTPError as error:
+            raise HubbubError(_said(error)) from error
+        except (OSError, ValueError, RecursionError, HTTPException) as error:
+            raise self._alien(error) from error
+
+    def _alien(self, error: Exception) -> ServiceUnavailable:
+        """What to say where something else answers."""
+        return ServiceUnavailable(
+            f"{self._url} does not answer as hubbub does: {_told(error)}; is the address right?"
+        )
+
+
+def _said(error: urllib.error.HTTPError) -> str:
+    """What the service said is wrong."""
+    with error:
+        try:
+            return str(json.load(error)["detail"])
+        except (*_MISSHAPEN, OSError, HTTPException):
+            return f"the service answered {error.code} {error.reason}"
+
+
+def _told(error: Exception) -> str:
+    """Of what the system says, its words; of JSON that is not as it should be, that alone."""
+    return str(error) if isinstance(error, OSError) else "not an answer to this question"

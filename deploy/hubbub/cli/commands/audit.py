@@ -1,0 +1,143 @@
+"""`hubbub audit`: the proofs on what is installed here, and a catalog under attack."""
+
+import argparse
+import json
+import secrets
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from hubbub.catalog import Metric, read_catalog
+from hubbub.cli.terminal.document import Document, Table
+from hubbub.cli.terminal.output import progress, say
+from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import SystemBits
+from hubbub.privacy.proofs.audit import (
+    ALARM,
+    NOT_WALKED,
+    Check,
+    audit_coins,
+    audit_metric,
+    audit_proofs,
+    steps_of,
+)
+from hubbub.privacy.proofs.every import PROOFS, SMALL
+
+__all__ = ["add"]
+
+_DEFAULT: Final = Path("metrics.toml")
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `audit` to the command line."""
+    audit = commands.add_parser(
+        "audit",
+        help="prove the installed mechanisms, attack a catalog's metrics",
+        description="Proves the coin source and every installed mechanism by exact enumeration, "
+        "then attacks every metric of the catalog on real coins. Exit code 1 if anything failed.",
+    )
+    audit.add_argument("catalog", type=Path, nargs="?", help="(metrics.toml, if there is one)")
+    audit.add_argument("--metric", action="append", default=[], help="this one alone (repeat)")
+    audit.add_argument(
+        "--samples",
+        type=int,
+        default=20_000,
+        help="people whose reports are drawn, of each of two values (%(default)s)",
+    )
+    audit.add_argument("--no-proofs", action="store_true", help="attack the catalog alone")
+    audit.add_argument("--format", choices=("table", "json", "html"), default="table")
+    audit.set_defaults(run=_audit)
+
+
+def _audit(given: argparse.Namespace) -> int:
+    if not 1000 <= given.samples <= 100_000_000:  # noqa: PLR2004 days
+        raise BadParameter(f"--samples {given.samples} is outside [1000, 100000000]")
+    path = given.catalog or (_DEFAULT if _DEFAULT.exists() else None)
+    metrics = _metrics(path, given.metric)
+    if given.no_proofs and not metrics:
+        raise BadParameter("--no-proofs without a catalog leaves nothing to do; give a catalog")
+    checks = []
+    if not given.no_proofs:
+        checks += _tracked([audit_coins(SystemBits())], 1, "coins")
+        checks += _tracked(audit_proofs(SMALL), len(SMALL) * len(PROOFS), "proofs")
+    for metric in metrics:
+        checks += _tracked(
+            audit_metric(metric, SystemBits(), _device, given.samples, ALARM / len(metrics)),
+            steps_of(metric, given.samples),
+            metric.name,
+        )
+    _tell(checks, given, path)
+    return 0 if all(check.held for check in checks) else 1
+
+
+def _metrics(path: Path | None, names: list[str]) -> list[Metric]:
+    """The metrics to attack, every tier of each as one of its own."""
+    if path is None:
+        if names:
+            raise BadParameter("--metric names a metric of a catalog: give the catalog")
+        return []
+    catalog = read_catalog(path)
+    for name in names:
+        if name not in catalog.metrics:
+            raise BadParameter(f'{path}: no metric "{name}"; look at: hubbub catalog check')
+    chosen = [m for m in catalog.metrics.values() if not names or m.name in names]
+    return [one for m in chosen for one in (m, *(m.at(tier) for tier in m.tiers))]
+
+
+def _device(metric: str) -> DeviceMemo:
+    """A device that has never reported: its memory as the client has it, under a new secret."""
+    return DeviceMemo(secrets.token_bytes(SECRET_BYTES), metric)
+
+
+def _tracked(steps: Iterable[Check | None], many: int, name: str) -> list[Check]:
+    with progress() as bars:
+        return [step for step in bars.track(steps, total=many, description=name) if step]
+
+
+def _tell(checks: list[Check], given: argparse.Namespace, path: Path | None) -> None:
+    failed = [check for check in checks if not check.held]
+    if given.format == "json":
+        data = {
+            "held": not failed,
+            "alarm": ALARM,
+            "samples": given.samples,
+            "checks": [asdict(check) for check in checks],
+        }
+        say(json.dumps(data, indent=1))
+        return
+    document = Document("hubbub audit: " + ("FAILED" if failed else "everything held"))
+    proofs = [check for check in checks if check.claim is None]
+    attacks = [check for check in checks if check.claim is not None]
+    tried = [check for check in proofs if check.kind != NOT_WALKED]
+    sound = sum(check.held for check in tried)
+    document.blocks.append(f"{sound} of {len(tried)} proofs held.")
+    names = {check.what for check in attacks}
+    shown = [check for check in proofs if not check.held or check.what in names]
+    if shown:
+        document.blocks.append(_table("Of the metrics themselves, and what failed", shown))
+    if attacks:
+        document.blocks += [
+            _table(f"Attacks on {path}, nats", attacks),
+            (
+                f"An attack shows a lower bound on epsilon, right with a chance of 1 - {ALARM:g} "
+                f"over all of them; {given.samples:,} people of each of two values, on real coins. "
+                "Below its claim a metric is not disproven; the proofs are what proves it."
+            ),
+        ]
+    if given.format == "html":
+        say(document.html().rstrip())
+    else:
+        document.show()
+
+
+def _table(title: str, checks: list[Check]) -> Table:
+    rows = [(check.what, check.kind, _found(check), check.said) for check in checks]
+    return Table(title, ("what", "checked", "", "found"), rows, text_columns=4)
+
+
+def _found(check: Check) -> str:
+    if check.kind == NOT_WALKED:
+        return "not tried"
+    return "held" if check.held else "FAILED"

@@ -1,0 +1,65 @@
+"""`hubbub export`: a metric as a file, estimates or a trend, for spreadsheets and notebooks."""
+
+import argparse
+from pathlib import Path
+
+from hubbub.cli.terminal.query_options import (
+    add_question,
+    asked_range,
+    checked,
+    details,
+    document,
+    where,
+    write,
+)
+from hubbub.cli.terminal.service_client import ask
+from hubbub.errors import BadParameter
+from hubbub.wire.v1.services_pb2 import EstimateRequest, TrendRequest
+
+__all__ = ["add"]
+
+_MOST_SERIES = 50
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `export` to the command line."""
+    export = commands.add_parser(
+        "export",
+        help="a metric as a file: CSV, Parquet or JSON",
+        description="The format follows from the file's name, unless --format says it.",
+    )
+    add_question(export)
+    export.add_argument("--by-epoch", action="store_true", help="a row per epoch and value")
+    export.set_defaults(run=_export)
+
+
+def _export(given: argparse.Namespace) -> int:
+    if given.format == "table":
+        given.format = _by_name(given.out)
+    if given.by_epoch:
+        request = TrendRequest(
+            metric=given.metric,
+            range=asked_range(given, "all"),
+            number=_MOST_SERIES,
+            **details(given),
+        )
+        found = checked("trend", document(ask(where(given), "Trend", request)))
+        write(given, "trend", found)
+        return 0
+    asked = EstimateRequest(metric=given.metric, range=asked_range(given), **details(given))
+    found = checked("estimates", document(ask(where(given), "Estimate", asked)))
+    write(given, "estimates", found)
+    return 0
+
+
+def _by_name(out: Path | None) -> str:
+    """The format that a file's name says; CSV where there is no file."""
+    if out is None:
+        return "csv"
+    known = {".csv": "csv", ".parquet": "parquet", ".json": "json"}
+    try:
+        return known[out.suffix]
+    except KeyError:
+        raise BadParameter(
+            f"--out {out}: name it .csv, .parquet or .json, or give --format"
+        ) from None

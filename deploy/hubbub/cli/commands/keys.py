@@ -1,0 +1,142 @@
+"""`hubbub keys new`, `rotate`, `handover`, `tls` and `token`."""
+
+import argparse
+import time
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from hubbub.catalog import EPOCH_SECONDS
+from hubbub.catalog.encoding import to_text
+from hubbub.catalog.keys.operator import hand_over_to_new
+from hubbub.catalog.keys.rotation import rotate_keys
+from hubbub.cli.commands.tokens import add_action
+from hubbub.cli.installation import (
+    DEFAULT_DAYS,
+    DEFAULT_PERIODS,
+    MAX_DAYS,
+    check_lifetimes,
+    make_keys,
+)
+from hubbub.cli.local.certificates import names_by_role, write_certificates
+from hubbub.cli.terminal.output import say
+from hubbub.errors import BadParameter
+
+__all__ = ["add"]
+
+_DAY = EPOCH_SECONDS["day"]
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `keys` to the command line."""
+    keys = commands.add_parser("keys", help="make keys and certificates")
+    actions = keys.add_subparsers(required=True, metavar="ACTION")
+    new = actions.add_parser("new", help="a signing key, and opening keys for the epochs to come")
+    new.add_argument("folder", type=Path)
+    new.add_argument("--days", type=int, default=DEFAULT_DAYS, help="of one key (%(default)s)")
+    new.add_argument("--periods", type=int, default=DEFAULT_PERIODS, help="keys (%(default)s)")
+    new.set_defaults(run=_new)
+    rotate = actions.add_parser(
+        "rotate", help="add keys for epochs to come; with --today delete those of epochs closed"
+    )
+    rotate.add_argument("folder", type=Path)
+    rotate.add_argument("--days", type=int, default=DEFAULT_DAYS, help="of one key (%(default)s)")
+    rotate.add_argument("--periods", type=int, default=DEFAULT_PERIODS, help="keys (%(default)s)")
+    rotate.add_argument(
+        "--anew-from",
+        type=date.fromisoformat,
+        metavar="YYYY-MM-DD",
+        help="a key leaked: make those of epochs from this day on (today or later, UTC) anew; "
+        "reports sealed to the old ones are refused from then on",
+    )
+    rotate.add_argument(
+        "--today",
+        type=date.fromisoformat,
+        metavar="YYYY-MM-DD",
+        help="what day it is (UTC), by another clock than this machine's: deletes the keys that no "
+        "epoch needs any more; without it they are kept",
+    )
+    rotate.set_defaults(run=_rotate)
+    handover = actions.add_parser(
+        "handover", help="another signing key, which the old one hands over to"
+    )
+    handover.add_argument("folder", type=Path)
+    handover.set_defaults(run=_hand_over)
+    tls = actions.add_parser("tls", help="an authority and a certificate for each role")
+    tls.add_argument("folder", type=Path)
+    tls.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="ROLE=NAME",
+        help="name or address that a role is dialled by, beside localhost: shuffler, aggregator or "
+        "redis; NAME alone for all of them, on one machine (repeat)",
+    )
+    tls.set_defaults(run=_tls)
+    add_action(actions)
+
+
+def _rotate(given: argparse.Namespace) -> int:
+    check_lifetimes(given.days, given.periods)
+    now = time.time()
+    anew = None if given.anew_from is None else _first_second(given.anew_from)
+    if anew is not None and anew < now // _DAY * _DAY:
+        raise BadParameter(
+            f"--anew-from {given.anew_from} is past: what is counted stays counted; name a day "
+            "from today (UTC) on"
+        )
+    if given.today is not None and abs(_first_second(given.today) + _DAY / 2 - now) > _DAY:
+        raise BadParameter(
+            f"--today {given.today} is not what this machine's clock says, {_day(int(now))}; set "
+            "the one that is wrong right"
+        )
+    if anew is not None and anew > now + MAX_DAYS * _DAY:
+        raise BadParameter(f"--anew-from {given.anew_from} is more than {MAX_DAYS} days ahead")
+    added, deleted = rotate_keys(
+        given.folder,
+        now=now,
+        period_seconds=given.days * _DAY,
+        periods=given.periods,
+        anew_from=anew,
+        sure=given.today is not None,
+    )
+    for word, keys in (("added", added), ("deleted", deleted)):
+        for key in keys:
+            say(f"{word} key {key.id}: epochs from {_day(key.start)} to before {_day(key.end)}")
+    say("now: hubbub catalog build; start aggregators, then shufflers with it; ship the bundle")
+    return 0
+
+
+def _hand_over(given: argparse.Namespace) -> int:
+    kept, public = hand_over_to_new(given.folder)
+    say(f"{given.folder}/operator.key: signs bundles from now on; its public half is")
+    say(f"  {to_text(public)}")
+    say(f"{given.folder}/handovers.json: the old key's word for it; goes into bundles")
+    say(f"{kept}: the old key; destroy it once apps with the new bundle are out")
+    say("now: hubbub catalog build; ship the bundle. Devices that took it refuse the old key")
+    return 0
+
+
+def _first_second(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
+
+
+def _day(seconds: int) -> date:
+    return datetime.fromtimestamp(seconds, UTC).date()
+
+
+def _new(given: argparse.Namespace) -> int:
+    make_keys(given.folder, given.days, given.periods)
+    say(f"{given.folder}/operator.key: signs bundles; keep it offline")
+    say(f"{given.folder}/operator.pub: its public half; apps pin it")
+    say(f"{given.folder}/opening.keys.json: opens reports; for the aggregator alone")
+    say(f"{given.folder}/opening.pub.json: goes into bundles")
+    return 0
+
+
+def _tls(given: argparse.Namespace) -> int:
+    write_certificates(given.folder, names_by_role(given.host))
+    say(
+        f"{given.folder}: ca.pem with an authority for each role, and certificates for shuffler, "
+        "aggregator, redis and analyst"
+    )
+    return 0

@@ -1,0 +1,168 @@
+"""`hubbub ledger`: what left this device, in plain words, for the person whose device it is."""
+
+import argparse
+import json
+import math
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.catalog.encoding import to_text
+from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.query_options import read_candidates
+from hubbub.client.inspection import peek
+from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
+from hubbub.client.paths import settled
+from hubbub.client.startup import state_home
+from hubbub.client.state.database import FILE_NAME
+from hubbub.client.trust.bundles import Trust
+from hubbub.client.trust.store import beside, look
+from hubbub.errors import StateUnusable
+
+__all__ = ["add"]
+
+_MEANINGS: Final = 3
+# More rows than this are for a file, not for eyes; the rest is in json.
+_ROWS: Final = 50
+_ON: Final = "This device reports what the table below says, and nothing else, through hubbub."
+_OFF: Final = "Reporting is switched off: nothing leaves this device through hubbub."
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `ledger` to the command line."""
+    ledger = commands.add_parser("ledger", help="what left this device, and what it could mean")
+    ledger.add_argument(
+        "--state-dir", type=Path, help="an app's state folder (all of this user's, if not given)"
+    )
+    ledger.add_argument(
+        "--candidates", type=Path, help="strings to weigh where an answer is a string, one a line"
+    )
+    ledger.add_argument("--format", choices=("table", "json"), default="table")
+    ledger.set_defaults(run=_ledger)
+
+
+def _ledger(given: argparse.Namespace) -> int:
+    candidates = read_candidates(given.candidates) if given.candidates else []
+    folders = [given.state_dir] if given.state_dir else _own_folders()
+    views = {str(folder): peek(folder) for folder in folders}
+    if given.format == "json":
+        documents = {folder: _json(shown, candidates) for folder, shown in views.items()}
+        say(json.dumps(documents, indent=1, ensure_ascii=False))
+        return 0
+    trust = look(beside(state_home(), given.state_dir and settled(given.state_dir)))
+    for folder, shown in views.items():
+        _show(folder, shown, candidates)
+        for line in _trusted(trust, Path(folder).name if given.state_dir is None else ""):
+            say(line)
+    return 0
+
+
+def _trusted(trust: Trust, folder: str) -> Iterator[str]:
+    """Whose bundles are taken here, and how that came."""
+    for app, pin in trust.pins.items():
+        if folder in {"", pin.folder}:
+            who = f'the app "{app}"' if app else "this folder"
+            over = f"; handed over so often: {len(pin.before)}" if pin.before else ""
+            yield f"{who} trusts the operator {to_text(pin.operator)}{over}"
+
+
+def _own_folders() -> list[Path]:
+    home = state_home()
+    folders = sorted(path.parent for path in home.glob(f"*/{FILE_NAME}"))
+    if not folders:
+        raise StateUnusable(f"{home}: no app has reported for this user; give --state-dir")
+    return folders
+
+
+def _show(folder: str, shown: LedgerView, candidates: Sequence[str]) -> None:
+    say(f"{folder}\n{_ON if shown.on else _OFF}\n")
+    table(
+        "What may be asked, and what has been spent of each budget (in nats)",
+        ("metric", "question", "a report", "this epoch", "spent now", "in all", "for life", "left"),
+        [
+            (
+                metric.name,
+                metric.description,
+                f"{metric.epsilon:.3f}" if metric.epsilon else "declined",
+                f"{metric.reports} of {metric.reports_per_epoch}",
+                f"{metric.spent_in_epoch:.3f}",
+                f"{metric.spent:.3f}",
+                f"{metric.lifetime_epsilon:g}",
+                f"{max(0.0, metric.lifetime_epsilon - metric.spent):.3f}",
+            )
+            for metric in shown.metrics
+        ],
+        text_columns=2,
+    )
+    say(f"{_odds(shown.metrics)}\n")
+    table(
+        f"What was made of your answers ({len(shown.payloads):,} remembered; times are UTC)",
+        ("when", "metric", "sent, in hex", "what became of it", "what it could have meant"),
+        [_row(payload, candidates) for payload in shown.payloads[-_ROWS:]],
+        text_columns=5,
+    )
+    if len(shown.payloads) > _ROWS:
+        say(f"... and {len(shown.payloads) - _ROWS:,} before: --format json shows them all")
+    for reason, number in sorted(shown.counts.items()):
+        if number:
+            say(f"{number:,} {reason.replace('_', ' ')}")
+
+
+def _odds(metrics: Sequence[MetricView]) -> str:
+    most = max((metric.epsilon for metric in metrics), default=0.0)
+    return (
+        f"No single report changes the odds between two answers by more than {math.exp(most):.2f} "
+        "to 1; the percentages say what one report alone tells who knew nothing before."
+    )
+
+
+def _row(payload: PayloadView, candidates: Sequence[str]) -> tuple[str, ...]:
+    made = _when(payload.made)
+    sent = payload.payload.hex()
+    return (
+        made.strftime("%Y-%m-%d %H:%M") if made else "",
+        payload.metric,
+        sent if len(sent) <= 16 else f"{sent[:14]}..",  # noqa: PLR2004 a column's width
+        payload.fate.replace("_", " "),
+        _meant(payload, candidates),
+    )
+
+
+def _when(seconds: float) -> datetime | None:
+    """The time, if calendars have it: a clock may have been anywhere."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError, TypeError):
+        return None
+
+
+def _meant(payload: PayloadView, candidates: Sequence[str]) -> str:
+    meanings = payload.meanings(candidates)
+    if not meanings:
+        return "any string" if payload.stream else "no longer asked"
+    told = [f"{value} {chance:.1%}" for value, chance in meanings[:_MEANINGS]]
+    more = len(meanings) - len(told)
+    return ", ".join(told) + (f", or {more:,} others" if more else "")
+
+
+def _json(shown: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
+    return {
+        "on": shown.on,
+        "metrics": [
+            {name: getattr(metric, name) for name in MetricView.__slots__}
+            for metric in shown.metrics
+        ],
+        "payloads": [
+            {
+                "metric": one.metric,
+                "epoch": one.epoch,
+                "made": made.isoformat(timespec="seconds") if (made := _when(one.made)) else None,
+                "payload": one.payload.hex(),
+                "fate": one.fate,
+                "meanings": dict(one.meanings(candidates)),
+            }
+            for one in shown.payloads
+        ],
+        "counts": dict(shown.counts),
+    }

@@ -1,0 +1,219 @@
+"""`hubbub plan`: before launch, which mechanism, how many reports, which epsilon, what machines."""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.analysis import POPULATION, REPORTERS
+from hubbub.catalog import Metric
+from hubbub.cli.planning.attack import attack, chosen_metrics
+from hubbub.cli.planning.capacity import add_capacity, capacity
+from hubbub.cli.planning.plot import plot
+from hubbub.cli.planning.simulate import simulate
+from hubbub.cli.planning.tables import row_json, show, show_simulated
+from hubbub.cli.terminal.output import say
+from hubbub.errors import BadParameter
+from hubbub.errors.visible import visible
+from hubbub.mechanisms.probability import MIN_EPSILON
+from hubbub.privacy.planner import Row, Target, epsilon_for, plan, ranked, reports_for, row
+from hubbub.privacy.question import Question
+
+__all__ = ["add"]
+
+_EPILOG: Final = """
+examples:
+  hubbub plan --values 128 --epsilon 1 --reports 100000
+  hubbub plan --values 128 --epsilon 1 --detect 0.01        how many reports do I need?
+  hubbub plan --values 128 --reports 1e6 --error 0.001      which epsilon do I need?
+  hubbub plan metrics.toml --metric theme --reports 50000 --simulate
+  hubbub plan metrics.toml --attack                         what could fake reports do?
+  hubbub plan --capacity --devices 1e8 --per-day 1          how many machines?
+"""
+_MOST_VALUES: Final = 1 << 20
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `plan` to the command line."""
+    parser = commands.add_parser(
+        "plan",
+        help="which mechanism, how many reports, which epsilon; fake reports; how many machines",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_EPILOG,
+    )
+    parser.add_argument("catalog", type=Path, nargs="?", default=Path("metrics.toml"))
+    parser.add_argument(
+        "--metric", action="append", default=[], help="of the catalog (repeat, for --attack)"
+    )
+    asked = parser.add_argument_group("the question, instead of --metric")
+    asked.add_argument("--values", type=_whole, metavar="N", help="one of N listed values")
+    asked.add_argument("--strings", type=_whole, metavar="N", help="any string; N are looked for")
+    asked.add_argument("--mean", type=float, nargs=2, metavar=("LOW", "HIGH"))
+    asked.add_argument(
+        "--ranges", type=float, nargs=3, metavar=("N", "LOW", "HIGH"), help="N parts of a range"
+    )
+    figures = parser.add_argument_group("two of these three; the third is worked out")
+    figures.add_argument("--reports", type=_whole, metavar="N")
+    figures.add_argument("--epsilon", type=float, help="of one report, nats")
+    target = figures.add_mutually_exclusive_group()
+    target.add_argument("--error", type=float, metavar="SHARE", help="standard error aimed at")
+    parser.add_argument(
+        "--whose",
+        choices=(POPULATION, REPORTERS),
+        help="share --error is of: of the population that reports are from, or of those who report "
+        f"({POPULATION})",
+    )
+    target.add_argument("--detect", type=float, metavar="SHARE", help="share to be noticed")
+    parser.add_argument(
+        "--permanent-epsilon", type=float, help="for life, of values that are reported repeatedly"
+    )
+    parser.add_argument(
+        "--simulate",
+        type=_whole,
+        nargs="?",
+        const=0,
+        metavar="REPORTS",
+        help="draw totals of the first mechanism and show true beside estimated shares; "
+        "with --attack: draw so many honest reports, add fake ones, measure",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of --simulate (%(default)s)")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw to FILE (.png or .svg)")
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    fake = parser.add_argument_group("fake reports")
+    fake.add_argument(
+        "--attack", action="store_true", help="the maximal gain attack (Cao, Jia, Gong 2021)"
+    )
+    fake.add_argument(
+        "--fake", type=float, default=0.01, help="share of all reports that are fake (%(default)s)"
+    )
+    fake.add_argument(
+        "--targets", type=int, default=1, help="values promoted at once (%(default)s)"
+    )
+    add_capacity(parser)
+    parser.set_defaults(run=_run)
+
+
+def _whole(text: str) -> int:
+    """A whole number, also written as 1e6."""
+    number = float(text)
+    if not (isfinite(number) and number == int(number)):
+        raise ValueError(text)
+    return int(number)
+
+
+_whole.__name__ = "whole number"  # what argparse calls it in its message
+
+
+def _run(given: argparse.Namespace) -> int:
+    if given.attack:
+        return attack(given)
+    if given.capacity:
+        return capacity(given)
+    question, metric = _question(given)
+    rows = _rows(given, question, metric)
+    own = None
+    if metric is not None and given.reports is not None:
+        own = row(question, metric.mechanism, metric.arguments, given.reports)
+    simulated = own or rows[0]
+    if given.format == "json":
+        document: dict[str, Any] = {
+            "question": asdict(question),
+            "recommended": rows[0].mechanism,
+            "rows": [row_json(one) for one in rows],
+            "metric": None if own is None else row_json(own),
+        }
+        if given.simulate is not None:
+            document["simulated"] = simulate(question, simulated, given.seed)
+        say(json.dumps(document, indent=1))
+    else:
+        show(question, rows, own, metric)
+        if given.simulate is not None:
+            show_simulated(simulate(question, simulated, given.seed))
+    if given.plot:
+        plot(question, [*rows, *([own] if own else [])], given.plot)
+        print(visible(f"drawn to {given.plot}"), file=sys.stderr)  # noqa: T201 beside the answer
+    return 0
+
+
+def _rows(given: argparse.Namespace, question: Question, metric: Metric | None) -> list[Row]:
+    """The recommended mechanism and the others, with the figure worked out that was not given."""
+    goal = given.detect if given.error is None else given.error
+    epsilon = given.epsilon
+    if metric is not None and epsilon is None and (goal is None or given.reports is None):
+        epsilon = metric.epsilon
+    if sum(figure is not None for figure in (given.reports, epsilon, goal)) != 2:  # noqa: PLR2004 of three
+        raise BadParameter(
+            "give two of --reports, --epsilon and --error or --detect: the third is worked out"
+        )
+    if given.whose and given.error is None:
+        raise BadParameter(f"--whose {given.whose} says whose share --error is of: give --error")
+    target: Target = (
+        (lambda one: one.detectable) if given.error is None else (lambda one: _error(one, given))
+    )
+    if goal is None:
+        return plan(question, epsilon, given.reports)
+    if given.reports is None:
+        needed = [
+            reports_for(question, name, parameters, target, goal)
+            for name, parameters in question.suitable(epsilon).items()
+        ]
+        return ranked(needed, lambda one: one.reports)
+    tried = [
+        epsilon_for(question, name, given.reports, target, goal)
+        for name in question.suitable(MIN_EPSILON)
+    ]
+    found = [one for one in tried if one is not None]
+    if not found:
+        raise BadParameter(
+            f"{given.reports:,} reports are too few for that at any epsilon up to 16; "
+            "ask for less, or gather more"
+        )
+    return ranked(found, lambda one: one.epsilon)
+
+
+def _error(one: Row, given: argparse.Namespace) -> float:
+    return one.stderr if given.whose == REPORTERS else one.population
+
+
+def _question(given: argparse.Namespace) -> tuple[Question, Metric | None]:
+    """What is asked, and the metric that it is from."""
+    permanent = given.permanent_epsilon
+    kinds = [given.values, given.strings, given.mean, given.ranges]
+    if given.metric and len(given.metric) == 1 and sum(k is not None for k in kinds) <= 1:
+        [metric] = chosen_metrics(given)
+        return _question_of(metric, given.strings or 100), metric
+    if given.metric or sum(kind is not None for kind in kinds) != 1:
+        raise BadParameter(
+            "say what is asked: one --metric of a catalog; or one of --values, --strings, --mean, "
+            "--ranges"
+        )
+    if given.values is not None:
+        return Question("values", _size(given.values, 2), permanent_epsilon=permanent), None
+    if given.strings is not None:
+        return Question("strings", _size(given.strings, 1), permanent_epsilon=permanent), None
+    if given.mean is not None:
+        return Question("mean", 1, *given.mean), None
+    size, low, high = given.ranges
+    return Question("ranges", _size(_whole(str(size)), 2), low, high), None
+
+
+def _size(number: int, least: int) -> int:
+    if not least <= number <= _MOST_VALUES:  # as many as a bundle may list
+        raise BadParameter(f"{number} values are outside [{least}, {_MOST_VALUES}]")
+    return number
+
+
+def _question_of(metric: Metric, strings: int) -> Question:
+    mechanism: Any = metric.randomizer
+    permanent = metric.lifetime_loss if metric.memoized else None
+    if metric.values is not None:
+        return Question("values", len(metric.values), permanent_epsilon=permanent)
+    if mechanism.VALUES == "strings":
+        return Question("strings", strings, permanent_epsilon=permanent)
+    low, high = mechanism.low, mechanism.high
+    if mechanism.FAMILY == "mean":
+        return Question("mean", 1, low, high)
+    return Question("ranges", mechanism.buckets, low, high)

@@ -1,0 +1,191 @@
+"""`hubbub privacy`: the card of a catalog; what a crowd adds; what many events say together."""
+
+import argparse
+import json
+from dataclasses import asdict
+from math import exp, isfinite
+from pathlib import Path
+from typing import Any
+
+from hubbub.catalog import SPANS, read_catalog
+from hubbub.catalog.encoding import MALFORMED, read_json
+from hubbub.cli.terminal.document import Document, Table
+from hubbub.cli.terminal.output import say, table
+from hubbub.errors import BadParameter
+from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
+from hubbub.privacy.card import Card, card, meaning
+from hubbub.privacy.composition import Event, compose
+
+__all__ = ["add"]
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `privacy` to the command line."""
+    privacy = commands.add_parser("privacy", help="what a catalog reveals; amplify; compose")
+    actions = privacy.add_subparsers(required=True, metavar="ACTION")
+    shown = actions.add_parser("card", help="the privacy card of a catalog (also without `card`)")
+    shown.add_argument("catalog", type=Path, nargs="?", default=Path("metrics.toml"))
+    shown.add_argument(
+        "--delta", type=float, default=DELTA, help="of central figures (%(default)s)"
+    )
+    shown.add_argument("--format", choices=("table", "markdown", "html", "json"), default="table")
+    shown.set_defaults(run=_card)
+    crowd = actions.add_parser("amplify", help="the central epsilon of a shuffled report")
+    crowd.add_argument("--epsilon", type=float, required=True, help="of one report, nats")
+    crowd.add_argument("--reports", type=int, required=True, help="in the batch")
+    crowd.add_argument("--delta", type=float, default=DELTA, help="(%(default)s)")
+    crowd.add_argument(
+        "--total-variation",
+        type=float,
+        metavar="V",
+        help="between the payloads of two values, if the mechanism's is known to be smaller than "
+        "epsilon allows",
+    )
+    crowd.add_argument("--json", action="store_true")
+    crowd.set_defaults(run=_amplify)
+    many = actions.add_parser("compose", help="what many reports or releases say together")
+    many.add_argument("--epsilon", type=float, action="append", default=[], help="(repeat)")
+    many.add_argument("--sigma", type=float, action="append", default=[], help="Gaussian (repeat)")
+    many.add_argument("--times", type=int, default=1, help="of each (%(default)s)")
+    many.add_argument(
+        "--sampling", type=float, default=1.0, help="chance to be in it (%(default)s)"
+    )
+    many.add_argument("--history", type=Path, help="JSON list of events, instead or besides")
+    many.add_argument("--delta", type=float, required=True)
+    many.add_argument("--json", action="store_true")
+    many.set_defaults(run=_compose)
+
+
+def _card(given: argparse.Namespace) -> int:
+    if not 0 < given.delta < 1:
+        raise BadParameter(f"--delta {given.delta} is outside (0, 1)")
+    made = card(read_catalog(given.catalog), given.delta)
+    if given.format == "json":
+        data = asdict(made)
+        for metric, one in zip(data["metrics"], made.metrics, strict=True):
+            metric["shuffled"] = amplified_json(one.shuffled)
+        say(json.dumps(data, indent=1))
+        return 0
+    document = _document(made, given.catalog.name)
+    if given.format == "table":
+        document.show()
+    else:
+        say((document.markdown() if given.format == "markdown" else document.html()).rstrip())
+    return 0
+
+
+def _document(made: Card, name: str) -> Document:
+    document = Document(f"Privacy card of {name}")
+    rows = [
+        (
+            one.name,
+            one.mechanism,
+            f"{one.per_report:.3f}",
+            f"{one.per_epoch:.3f} a {one.epoch}",
+            "" if one.unchanged is None else f"{one.unchanged:.3f}",
+            f"{one.for_life:g}",
+            ", ".join(f"{tier:g}" for tier in one.tiers),
+            "all" if one.sampling == 1 else f"{one.sampling:.4g}",
+            f"{one.shuffled.epsilon:.3f}",
+            f"{one.min_batch:,}",
+        )
+        for one in made.metrics
+    ]
+    header = (
+        *("metric", "mechanism", "per report", "per epoch", "one value for life"),
+        *("at most for life", "tiers", "sampled", "shuffled", "min batch"),
+    )
+    document.blocks += [
+        "Epsilons in nats, all upper bounds, of a person who takes part.",
+        Table("What each metric can say about one person", header, rows, text_columns=2),
+        (
+            "shuffled: one report, as who sees shuffled batches alone can tell, as epsilon at "
+            f"delta {made.delta:g}, in the smallest batch that is forwarded; {made.assumption}."
+        ),
+        Table(
+            "What all metrics together can say about one person",
+            ("in a", "at most", "if no answer changes", "cap"),
+            [
+                (
+                    span,
+                    f"{made.together[span]:.4g}",
+                    f"{made.unchanged[span]:.4g}",
+                    "none" if (cap := made.caps[span]) is None else f"{cap:g}",
+                )
+                for span in SPANS
+            ],
+        ),
+        *made.sentences,
+        *(f"{one.name}: {one.description}. {one.sentence}" for one in made.metrics),
+    ]
+    return document
+
+
+def amplified_json(found: Amplified) -> dict[str, Any]:
+    """A central guarantee as JSON-ready data."""
+    return {
+        "epsilon_central": found.epsilon,
+        "delta": found.delta,
+        "reports": found.reports,
+        "epsilon_local": found.epsilon_local,
+        "total_variation": found.total_variation,
+        "method": found.method,
+        "closed_form": found.closed_form if isfinite(found.closed_form) else None,
+        "assumption": ASSUMPTION,
+    }
+
+
+def _amplify(given: argparse.Namespace) -> int:
+    found = amplified(given.epsilon, given.reports, given.delta, given.total_variation)
+    if given.json:
+        say(json.dumps(amplified_json(found), indent=1))
+        return 0
+    say(
+        f"One report of epsilon {given.epsilon:g} among {given.reports:,} shuffled ones: "
+        f"epsilon {found.epsilon:.6g} at delta {given.delta:g}"
+    )
+    say(f"{ASSUMPTION}.")
+    say(f"For a person: {meaning(found.epsilon)}")
+    if isfinite(found.closed_form):
+        say(f"The published closed form gives {found.closed_form:.6g}.")
+    return 0
+
+
+def _compose(given: argparse.Namespace) -> int:
+    events = [Event(e, sampling=given.sampling, times=given.times) for e in given.epsilon]
+    events += [Event(sigma=s, sampling=given.sampling, times=given.times) for s in given.sigma]
+    events += _history(given.history) if given.history else []
+    found = compose(events, given.delta)
+    if given.json:
+        say(json.dumps({**asdict(found), "best": found.best}, indent=1))
+        return 0
+    lines = [
+        ("basic: epsilons add up", found.basic),
+        ("advanced (Dwork, Rothblum, Vadhan 2010)", found.advanced),
+        ("Renyi divergences", found.rdp),
+        ("privacy loss distributions", found.pld),
+    ]
+    table(
+        f"{sum(event.times for event in events):,} events together, at delta {given.delta:g}",
+        ("bound", "epsilon", "odds change by"),
+        [
+            (
+                name,
+                "says nothing" if bound is None else f"{bound:.4f}",
+                "" if bound is None else f"{exp(min(bound, 700)):.4g}",
+            )
+            for name, bound in lines
+        ],
+    )
+    say(f"the best of them: {found.best:.4f}")
+    return 0
+
+
+def _history(path: Path) -> list[Event]:
+    """Events of a JSON list, such as [{"epsilon": 0.5, "delta": 0, "times": 12}]."""
+    try:
+        return [Event(**entry) for entry in read_json(path.read_bytes())]
+    except (OSError, *MALFORMED) as error:
+        raise BadParameter(
+            f'--history {path}: not a JSON list of events such as {{"epsilon": 0.5}}: {error}'
+        ) from error

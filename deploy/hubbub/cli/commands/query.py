@@ -1,0 +1,105 @@
+"""`hubbub query`, `top`, `compare` and `trend`: answers, each with its interval and its picture."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from google.protobuf.message import Message
+
+from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
+from hubbub.cli.terminal.query_options import (
+    add_question,
+    asked_range,
+    checked,
+    details,
+    document,
+    where,
+    write,
+)
+from hubbub.cli.terminal.service_client import ask
+from hubbub.errors import BadParameter
+from hubbub.wire.v1.services_pb2 import (
+    CompareRequest,
+    EstimateRequest,
+    Range,
+    TopRequest,
+    TrendRequest,
+)
+
+__all__ = ["add"]
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the four questions to the command line."""
+    query = commands.add_parser("query", help="estimates of one metric, with their intervals")
+    add_question(query)
+    query.set_defaults(run=_query)
+    top = commands.add_parser("top", help="the most frequent values, and how sure their order is")
+    add_question(top)
+    top.add_argument("--number", "-n", type=int, default=10, help="how many (%(default)s)")
+    top.set_defaults(run=_top)
+    compare = commands.add_parser(
+        "compare",
+        help="what differs between two ranges of epochs",
+        description="--last or --epochs say what was before; --to or --to-last what came after.",
+    )
+    add_question(compare)
+    after = compare.add_mutually_exclusive_group()
+    after.add_argument("--to", default="", metavar="EPOCHS", help="as --epochs (newest)")
+    after.add_argument("--to-last", default="", help="as --last")
+    compare.set_defaults(run=_compare)
+    trend = commands.add_parser("trend", help="the most frequent values, epoch by epoch")
+    add_question(trend)
+    trend.add_argument("--value", action="append", default=[], help="one to follow (repeat)")
+    trend.add_argument("--number", "-n", type=int, default=5, help="or so many (%(default)s)")
+    trend.set_defaults(run=_trend)
+
+
+def _query(given: argparse.Namespace) -> int:
+    request = EstimateRequest(metric=given.metric, range=asked_range(given), **details(given))
+    return _tell(given, ("Estimate", "estimates"), request, show_estimates)
+
+
+def _top(given: argparse.Namespace) -> int:
+    number = max(given.number, 0)  # what is too few the service says
+    request = TopRequest(
+        metric=given.metric, range=asked_range(given), number=number, **details(given)
+    )
+    return _tell(given, ("Top", "top"), request, show_top)
+
+
+def _compare(given: argparse.Namespace) -> int:
+    if not (given.last or given.epochs):
+        raise BadParameter(
+            "say what is compared: --epochs or --last for before, --to or --to-last for after "
+            "(newest), as in --epochs 2026-11-01 --to 2026-11-08"
+        )
+    after = Range(last=given.to_last, epochs=given.to)
+    request = CompareRequest(
+        metric=given.metric, before=asked_range(given), after=after, **details(given)
+    )
+    return _tell(given, ("Compare", "compare"), request, show_changes)
+
+
+def _trend(given: argparse.Namespace) -> int:
+    request = TrendRequest(
+        metric=given.metric,
+        range=asked_range(given, "all"),
+        values=given.value,
+        number=max(given.number, 0),
+        **details(given),
+    )
+    return _tell(given, ("Trend", "trend"), request, show_trend)
+
+
+def _tell(
+    given: argparse.Namespace,
+    names: tuple[str, str],
+    request: Message,
+    show: Callable[[dict[str, Any]], None],
+) -> int:
+    """Ask, and write or show the answer. names: of the call, and of what its rows are."""
+    found = checked(names[1], document(ask(where(given), names[0], request)))
+    if not write(given, names[1], found):
+        show(found)
+    return 0

@@ -1,0 +1,128 @@
+"""`hubbub rappor decode`: decodes a collection made with the original RAPPOR tools."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from hubbub.analysis.decode import Decoded, decode_counts
+from hubbub.cli.rappor_files import COLUMNS, read_collection, read_map, result_rows, write_results
+from hubbub.errors import BadParameter
+from hubbub.errors.visible import visible
+
+__all__ = ["add"]
+
+# More rows than this are for a file, not for eyes.
+_ROWS = 50
+_TWINS = 10
+_CONFIDENCE = 0.95  # the columns are named after it
+_UNLIKELY = 1e-3
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `rappor` to the command line."""
+    rappor = commands.add_parser("rappor", help="decode collections of the original RAPPOR tools")
+    actions = rappor.add_subparsers(title="actions", required=True, metavar="ACTION")
+    decode = actions.add_parser(
+        "decode",
+        help="which candidate strings were reported, and how often",
+        description="Reads the original tools' files and says which candidates were reported, how "
+        "often, and how sure that is. Without --out: a table on a terminal, CSV in a pipe.",
+    )
+    for name, what in (
+        ("params", "header k,h,m,p,q,f and a line of numbers"),
+        ("counts", "a line per cohort: reports, then each bit's count"),
+        ("map", "a line per candidate: name, then its positions; plain or .gz"),
+    ):
+        decode.add_argument(f"--{name}", type=Path, required=True, metavar="FILE", help=what)
+    decode.add_argument(
+        "--fdr",
+        type=float,
+        default=0.05,
+        metavar="RATE",
+        help="expected share of false strings among the detected (%(default)s)",
+    )
+    decode.add_argument("--out", type=Path, metavar="FILE", help="write the results here, as CSV")
+    decode.set_defaults(run=_decode)
+
+
+def _decode(given: argparse.Namespace) -> int:
+    if not 0 < given.fdr < 1:
+        raise BadParameter(f"--fdr {given.fdr} is outside (0, 1)")
+    _progress("reading ...")
+    collection = read_collection(given.params, given.counts)
+    names, places = read_map(given.map, collection)
+    _progress(f"decoding {len(names):,} candidates ...")
+    decoded = decode_counts(collection, places, given.fdr, _CONFIDENCE)
+    _progress("")
+    rows = result_rows(names, decoded, collection.reports)
+    if given.out:
+        try:
+            with given.out.open("w", encoding="utf-8", newline="") as file:
+                write_results(file, rows)
+        except OSError as error:
+            raise BadParameter(f"--out {given.out}: cannot be written: {error.strerror}") from error
+    elif sys.stdout.isatty():
+        _show(list(rows))
+    else:
+        write_results(sys.stdout, rows)
+    _summary(names, decoded, collection.reports, given.fdr)
+    return 0
+
+
+def _show(rows: list[tuple[str | int, ...]]) -> None:
+    from hubbub.cli.terminal.output import say, table  # noqa: PLC0415 drawing costs as long as decoding
+
+    detected = [dict(zip(COLUMNS, row, strict=True)) for row in rows if row[-1] == "true"]
+    table(
+        "detected",
+        ("string", "estimate", "std. error", "share", "95% interval", "p-value"),
+        [
+            (
+                str(row["string"]),
+                f"{row['estimate']:,}",
+                f"{row['std_error']:,}",
+                f"{float(row['proportion']):.2%}",
+                f"{float(row['prop_low_95']):.2%} to {float(row['prop_high_95']):.2%}",
+                f"{float(row['p_value']):.2g}",
+            )
+            for row in detected[:_ROWS]
+        ],
+    )
+    more = len(detected) - _ROWS
+    rest = f"{more:,} more were detected, " if more > 0 else ""
+    say(f"{rest}{len(rows) - len(detected):,} were not: --out FILE writes them all")
+
+
+def _summary(names: list[str], decoded: Decoded, reports: int, rate: float) -> None:
+    """What the whole decode says, on standard error: results in a pipe stay results."""
+    detected = int(decoded.detected.sum())
+    first = (
+        f"{reports:,} reports, {len(names):,} candidates, {detected:,} detected at a false "
+        f"discovery rate of {rate:.0%}; not explained by any candidate: "
+    )
+    if decoded.others and decoded.misfit:
+        others, error = (amount / reports for amount in decoded.others)
+        misfit, chance = decoded.misfit
+        first += (
+            f"{others:.1%} of the reports (standard error {error:.1%}); misfit {misfit:.2f}, "
+            f"where 1 is expected (p {chance:.2g})"
+        )
+        if chance < _UNLIKELY:
+            first += ": something that is no candidate shares bits with them"
+    else:
+        first += "unknown, since candidates are too many for these bits to tell"
+    lines = [first] + [
+        "set the same bits in every cohort, so each has the figures of all together: "
+        + ", ".join(f'"{names[index]}"' for index in group)
+        for group in decoded.twins[:_TWINS]
+    ]
+    if len(decoded.twins) > _TWINS:
+        lines.append(f"... and {len(decoded.twins) - _TWINS} more groups of such candidates")
+    for line in lines:
+        print(visible(line), file=sys.stderr)  # noqa: T201 to whoever typed the command
+
+
+def _progress(doing: str) -> None:
+    """What is being done, on a terminal; nothing in a pipe."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{doing}", end="", file=sys.stderr, flush=True)  # noqa: T201

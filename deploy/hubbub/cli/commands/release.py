@@ -1,0 +1,188 @@
+"""`hubbub release`: numbers for outside, with noise of their own, paid from a budget."""
+
+import argparse
+import getpass
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.query_options import add_where, document, where
+from hubbub.cli.terminal.service_client import release, releases
+from hubbub.errors import BadParameter
+from hubbub.privacy.composition import Event, compose
+from hubbub.privacy.releases import CONFIDENCE, QUERIES
+from hubbub.wire.v1.services_pb2 import (
+    RecordResponse,
+    ReleasedValue,
+    ReleaseRecord,
+    ReleaseRequest,
+    ReleaseResponse,
+)
+
+__all__ = ["add"]
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `release` to the command line."""
+    parser = commands.add_parser(
+        "release",
+        help="numbers for outside, with central noise, paid from a yearly budget",
+        description="Without a metric: what was released, by whom, and what is left.",
+    )
+    parser.add_argument("metric", nargs="?")
+    parser.add_argument("what", nargs="?", choices=QUERIES, default="histogram")
+    parser.add_argument("--value", default="", help="the value to count, of: count")
+    parser.add_argument(
+        "--epoch", type=int, action="append", default=[], help="closed ones (repeat); the newest"
+    )
+    parser.add_argument("--purpose", default="", help="of the catalog's budget")
+    parser.add_argument("--by", default="", help="who asks, for the record (you)")
+    parser.add_argument(
+        "--delta", type=float, default=1e-6, help="of the sum of what was released (%(default)s)"
+    )
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    add_where(parser)
+    parser.set_defaults(run=_release)
+
+
+def _release(given: argparse.Namespace) -> int:
+    if given.metric is None:
+        _show_record(releases(where(given)), given)
+        return 0
+    if not given.purpose:
+        raise BadParameter("--purpose is missing: name the purpose that pays, of the [budget]")
+    if not all(0 <= epoch < 1 << 32 for epoch in given.epoch):
+        raise BadParameter("--epoch is outside [0, 2**32)")
+    made = release(
+        where(given),
+        ReleaseRequest(
+            metric=given.metric,
+            query=given.what,
+            value=given.value,
+            epochs=given.epoch,
+            purpose=given.purpose,
+            by=given.by or getpass.getuser(),
+        ),
+    )
+    if given.format == "json":
+        say(json.dumps(_made_json(made), indent=1, ensure_ascii=False))
+    else:
+        _show(made)
+    return 0
+
+
+def _show(made: ReleaseResponse) -> None:
+    record = made.record
+    cost = f"epsilon {record.epsilon:g}" + (f", delta {record.delta:g}" if record.delta else "")
+    title = f"{record.metric}: {record.query} by {record.mechanism}, {cost}, epochs " + ", ".join(
+        map(str, record.epochs)
+    )
+    if record.query == "mode":
+        say(title)
+        say(f"the most common value: {made.values[0].value}")
+    else:
+        digits = ",.5g" if record.query == "mean" else ",.0f"
+        table(
+            title,
+            ("value", "estimate", "std. error", "of it released", f"{CONFIDENCE:.0%} interval"),
+            [
+                (
+                    value.value,
+                    f"{value.estimate:{digits}}",
+                    f"{value.stderr:{digits}}",
+                    f"{value.noise:{digits}}",
+                    f"{value.low:{digits}} to {value.high:{digits}}",
+                )
+                for value in made.values
+            ],
+        )
+    again = "released before, on " if made.again else "released and paid for, on "
+    say(
+        f"{again}{_day(record)}; {record.purpose} has epsilon {made.epsilon_left:g} and delta "
+        f"{made.delta_left:g} left this year"
+    )
+
+
+def _show_record(found: RecordResponse, given: argparse.Namespace) -> None:
+    together = _together(found.records, given.delta) if found.records else None
+    if given.format == "json":
+        told = {
+            "records": [document(record) for record in found.records],
+            "purposes": [document(purpose) for purpose in found.purposes],
+            "together": together,
+            "unreadable": found.unreadable,
+        }
+        say(json.dumps(told, indent=1, ensure_ascii=False))
+        return
+    table(
+        "What was released",
+        ("on", "purpose", "by", "metric", "query", "value", "mechanism", "epsilon", "delta"),
+        [
+            (
+                _day(record),
+                record.purpose,
+                record.by,
+                record.metric,
+                record.query,
+                record.value,
+                record.mechanism,
+                f"{record.epsilon:g}",
+                f"{record.delta:g}",
+            )
+            for record in found.records
+        ],
+        text_columns=7,
+    )
+    table(
+        "What each purpose may spend this year",
+        ("purpose", "epsilon", "left", "delta", "left"),
+        [
+            (
+                one.purpose,
+                f"{one.epsilon:g}",
+                f"{one.epsilon_left:g}",
+                f"{one.delta:g}",
+                f"{one.delta_left:g}",
+            )
+            for one in found.purposes
+        ],
+    )
+    if found.unreadable:
+        say(
+            f"{found.unreadable} entries of the record cannot be read as they stand; what they may "
+            "have spent is counted"
+        )
+    if together is not None:
+        say(
+            f"All of it together says epsilon {together['best']:.4g} at most about one person, at "
+            f"delta {given.delta:g}; the epsilons add up to "
+            f"{sum(record.epsilon for record in found.records):g}"
+        )
+
+
+def _together(records: Sequence[ReleaseRecord], delta: float) -> dict[str, Any]:
+    """All that was released about one person who is in all of it."""
+    found = compose([Event(record.epsilon, delta=record.delta) for record in records], delta)
+    return {"delta": delta, "basic": found.basic, "best": found.best}
+
+
+def _day(record: ReleaseRecord) -> str:
+    return f"{datetime.fromtimestamp(record.at, UTC):%Y-%m-%d}"
+
+
+def _value_json(value: ReleasedValue) -> dict[str, Any]:
+    if not value.HasField("estimate"):
+        return {"value": value.value}
+    return document(value)
+
+
+def _made_json(made: ReleaseResponse) -> dict[str, Any]:
+    return {
+        **document(made.record),
+        "values": [_value_json(value) for value in made.values],
+        "again": made.again,
+        "epsilon_left": made.epsilon_left,
+        "delta_left": made.delta_left,
+    }

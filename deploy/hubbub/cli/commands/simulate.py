@@ -1,0 +1,200 @@
+"""`hubbub simulate`: a metric rehearsed before its launch, on a file of values that are known."""
+
+import argparse
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.catalog import Bundle, read_catalog
+from hubbub.cli.rehearsals.rehearsal import Plan, Run, rehearse
+from hubbub.cli.rehearsals.tally import Summary, Tally
+from hubbub.cli.rehearsals.truth import read_truth
+from hubbub.cli.terminal.output import progress, say, table
+from hubbub.cli.terminal.query_options import read_candidates
+from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
+
+__all__ = ["add"]
+
+_RUNS: Final = 200
+_MOST_RUNS: Final = 100_000
+_MOST_EPOCHS: Final = 1000
+_MOST_REPORTS: Final = 10**12
+_ROWS: Final = 20
+_EPILOG: Final = """
+examples:
+  hubbub simulate theme --values people.csv             one value a line, or value,count
+  hubbub simulate theme --values people.csv --reports 50000 --epochs 7 --seed 1
+"""
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `simulate` to the command line."""
+    parser = commands.add_parser(
+        "simulate",
+        help="a rehearsal: what would be answered of values that you know",
+        description="Draws the reports of people whose values are known, answers as every face "
+        "does, and sets the answers beside the truth. All report at the metric's own epsilon. "
+        "Nothing is sent and nothing is kept.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_EPILOG,
+    )
+    parser.add_argument("metric", help="its name in the catalog")
+    parser.add_argument("--catalog", type=Path, default=Path("metrics.toml"), help="(%(default)s)")
+    parser.add_argument(
+        "--values",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="CSV, plain or .gz: a person's value a line, or value,count",
+    )
+    parser.add_argument(
+        "--reports", type=int, metavar="N", help="draw N people as from a population like the file"
+    )
+    parser.add_argument(
+        "--epochs", type=int, default=1, help="in which the same people report (%(default)s)"
+    )
+    parser.add_argument("--runs", type=int, default=_RUNS, help="(%(default)s)")
+    parser.add_argument("--seed", type=int, help="of the coins; without it the system's")
+    parser.add_argument(
+        "--candidates", type=Path, help="file of strings to look for beside those of --values"
+    )
+    parser.add_argument("--confidence", type=float, default=0.95, help="(%(default)s)")
+    parser.add_argument("--json", action="store_true", help="every run, whole")
+    parser.set_defaults(run=_simulate)
+
+
+def _simulate(given: argparse.Namespace) -> int:
+    for option, most in (
+        ("runs", _MOST_RUNS),
+        ("epochs", _MOST_EPOCHS),
+        ("reports", _MOST_REPORTS),
+    ):
+        number = getattr(given, option)
+        if number is not None and not 1 <= number <= most:
+            raise BadParameter(f"--{option} {number} is outside [1, {most}]")
+    if given.seed is not None and given.seed < 0:
+        raise BadParameter(f"--seed {given.seed} is below 0")
+    bundle = _bundle(given.catalog, given.metric)
+    plan = Plan(
+        bundle,
+        metric := bundle.metric(given.metric),
+        read_truth(given.values, metric),
+        given.epochs,
+        given.reports,
+        given.confidence,
+        tuple(read_candidates(given.candidates)) if given.candidates else (),
+    )
+    started = time.monotonic()
+    tally = Tally()
+    runs: list[Run] = []
+    for run in _watched(rehearse(plan, given.runs, given.seed), given.runs):
+        tally.add(run)
+        if not given.json and run.values:
+            runs.clear()  # the last one that was answered is shown
+        runs.append(run)
+    if tally.refused == given.runs:
+        most = max(run.reports for run in runs)
+        raise BatchTooSmall(
+            f'metric "{metric.name}": no run has more reports than {most:,}, '
+            f"below its minimum batch of {metric.min_batch:,}; draw more people (--reports), more "
+            "--epochs, or lower min_batch"
+        )
+    found, seconds = tally.summary(), time.monotonic() - started
+    if given.json:
+        say(json.dumps(_document(plan, given, runs, found, seconds), ensure_ascii=False))
+    else:
+        _show(plan, next(run for run in runs if run.values), found)
+        say(f"{given.runs:,} runs in {seconds:.1f} s")
+    return 0
+
+
+def _bundle(path: Path, name: str) -> Bundle:
+    """What would be built of a catalog, as far as one of its metrics is asked about."""
+    catalog = read_catalog(path)
+    if name not in catalog.metrics:
+        raise UnknownMetric(
+            f'metric "{name[:60]}" is not in {path}; it has {", ".join(sorted(catalog.metrics))}'
+        )
+    return Bundle({name: catalog.metrics[name]}, (), catalog.shuffler, None, {})
+
+
+def _watched(runs: Iterable[Run], total: int) -> Iterator[Run]:
+    with progress() as bars:
+        bar = bars.add_task("rehearsing", total=total)
+        for run in runs:
+            bars.advance(bar)
+            yield run
+
+
+def _document(
+    plan: Plan, given: argparse.Namespace, runs: Sequence[Run], found: Summary, seconds: float
+) -> dict[str, Any]:
+    return {
+        "metric": plan.metric.name,
+        "mechanism": plan.metric.mechanism,
+        "epsilon": plan.metric.report_loss,
+        "people": plan.reports or plan.truth.people,
+        "epochs": plan.epochs,
+        "confidence": plan.confidence,
+        "seed": given.seed,
+        "seconds": seconds,
+        "summary": asdict(found),
+        "runs": [asdict(run) for run in runs],
+    }
+
+
+def _show(plan: Plan, last: Run, found: Summary) -> None:
+    """The last run as a table, and what all of them say."""
+    metric = plan.metric
+    mean = last.values[0].detected is None
+    digits = ",.5g" if mean else ",.0f"
+    rows = sorted(last.values, key=lambda row: -row.estimate)
+    table(
+        f"{metric.name}: {last.reports:,} reports by {metric.mechanism}, "
+        f"epsilon {metric.report_loss:.3f} per report; the last run",
+        (
+            *("value", "true", "estimate", f"{100 * plan.confidence:g}% interval"),
+            *("" if mean else "detected", ""),
+        ),
+        [
+            (
+                row.value,
+                f"{row.true:{digits}}",
+                f"{row.estimate:{digits}}",
+                f"{row.low:{digits}} to {row.high:{digits}}",
+                "yes" if row.detected else "",
+                "" if row.low <= row.true <= row.high else "misses",
+            )
+            for row in rows[:_ROWS]
+        ],
+    )
+    if len(rows) > _ROWS:
+        say(f"and {len(rows) - _ROWS:,} more: --json has them all")
+    if metric.sampling < 1:
+        people = plan.reports or plan.truth.people
+        say(f"of {people:,} people {metric.sampling:.1%} report in an epoch")
+    if found.refused:
+        say(
+            f"{found.refused:,} runs were not answered: fewer reports than the minimum batch of "
+            f"{metric.min_batch:,}"
+        )
+    if mean:
+        say(f"intervals that hold the truth: {_percent(found.coverage)}")
+    else:
+        say(
+            f"intervals that hold the truth: {_percent(found.coverage)} of all, "
+            f"{_percent(found.coverage_shown)} of those that a top list shows"
+        )
+        say(
+            f"flagged though nobody holds it: {found.false_flags:.2g} values a run, "
+            f"{found.false_share:.1%} of the flags"
+        )
+    unit = "" if mean else " reports"
+    say(f"error of an estimate (root of the mean square): {found.rms_error:,.4g}{unit}")
+
+
+def _percent(share: float | None) -> str:
+    return "none" if share is None else f"{share:.1%}"

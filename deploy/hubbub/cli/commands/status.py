@@ -1,0 +1,173 @@
+"""`hubbub metrics`, `status` and `watch`: what there is, where every report is, and as it comes."""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from hubbub.accounting import LAW
+from hubbub.cli.terminal.answer_tables import show_estimates
+from hubbub.cli.terminal.output import live, say, table
+from hubbub.cli.terminal.query_options import add_format, add_where, checked, document, where, write
+from hubbub.cli.terminal.service_client import Endpoints, ask
+from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
+from hubbub.wire.v1.services_pb2 import EstimateRequest, LawRequest, MetricsRequest
+
+__all__ = ["add"]
+
+_BALANCED: Final = {True: "yes", False: "NO", None: "?"}
+_SPARKS: Final = "▁▂▃▄▅▆▇█"
+_SHOWN_EPOCHS: Final = 30
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the three to the command line."""
+    metrics = commands.add_parser("metrics", help="the metrics there are, and what is held of each")
+    add_format(metrics)
+    add_where(metrics)
+    metrics.set_defaults(run=_metrics)
+    status = commands.add_parser("status", help="the conservation law: where every report is")
+    status.add_argument("--format", choices=("table", "json"), default="table")
+    status.add_argument("--watch", action="store_true", help="as it changes, until Ctrl-C")
+    _add_every(status)
+    add_where(status)
+    status.set_defaults(run=_status)
+    watch = commands.add_parser(
+        "watch",
+        help="the same as it changes, until Ctrl-C: the law, or a metric's estimates",
+        description="On a terminal the picture is renewed; in a pipe there is a line whenever "
+        "something changed.",
+    )
+    watch.add_argument("metric", nargs="?", help="its estimates; without, the law")
+    _add_every(watch)
+    add_where(watch)
+    watch.set_defaults(run=_watch)
+
+
+def _add_every(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--every", type=float, default=2.0, help="seconds between two looks (%(default)s)"
+    )
+
+
+def _metrics(given: argparse.Namespace) -> int:
+    found = document(ask(where(given), "Metrics", MetricsRequest()))
+    if write(given, "metrics", found):
+        return 0
+    table(
+        f"{len(found['metrics'])} metrics",
+        ("metric", "asks for", "mechanism", "", "epsilon", "reports", "waiting", "last counted"),
+        [
+            (
+                metric["name"],
+                metric["kind"],
+                metric["mechanism"],
+                _spark([epoch["reports"] for epoch in metric["epochs"][-_SHOWN_EPOCHS:]]),
+                f"{metric['epsilon']:.3f}",
+                f"{metric['reports']:,}",
+                "?" if metric["waiting"] is None else f"{metric['waiting']:,}",
+                (metric["updated"] or "never").removesuffix("Z").replace("T", " "),
+            )
+            for metric in found["metrics"]
+        ],
+        text_columns=4,
+    )
+    return 0
+
+
+def _spark(numbers: list[int]) -> str:
+    """A line of blocks, the highest for the largest."""
+    most = max(numbers, default=0) or 1
+    return "".join(_SPARKS[(len(_SPARKS) - 1) * number // most] for number in numbers)
+
+
+def _status(given: argparse.Namespace) -> int:
+    _check_every(given.every)
+    asked = where(given)
+    if given.watch:
+        return _watch_law(asked, given.every)
+    found = _law(asked)
+    if given.format == "json":
+        told = {**found["total"], "windows": found["windows"], "balanced": found["balanced"]}
+        say(json.dumps({name: told[name] for name in ("windows", *LAW, "balanced")}, indent=1))
+    else:
+        _show_law(found)
+    return 0 if found["balanced"] else 1
+
+
+def _law(asked: Endpoints) -> dict[str, Any]:
+    return document(ask(asked, "Law", LawRequest()))
+
+
+def _show_law(found: dict[str, Any]) -> None:
+    """Every window's terms and their sum; what the shuffler did not tell is a question mark."""
+    rows = [(line["stream"], str(line["epoch"]), line) for line in found["windows"]]
+    rows.append(("all", "", found["total"]))
+    table(
+        "acknowledged = pooled + in flight + counted + duplicate + rejected + withheld",
+        ("stream", "epoch", *(term.replace("_", " ") for term in LAW), "balanced"),
+        [
+            (
+                stream,
+                epoch,
+                *("?" if line[term] is None else f"{line[term]:,}" for term in LAW),
+                _BALANCED[line["balanced"]],
+            )
+            for stream, epoch, line in rows
+        ],
+        text_columns=2,
+    )
+    if not found["complete"]:
+        say(
+            "the shuffler's terms are not known, so the law cannot be checked: start the "
+            "aggregator with --shuffler-status, and the shuffler"
+        )
+
+
+def _watch_law(asked: Endpoints, every_seconds: float) -> int:
+    """The law, with what was counted a second since the last look."""
+    before: list[tuple[float, int]] = []
+
+    def look() -> tuple[object, Callable[[], None]]:
+        try:
+            found = _law(asked)
+        except ServiceUnavailable as error:  # it comes back, or whoever watches ends this
+            said = str(error)
+            return said, lambda: say(said)
+        now = time.monotonic(), int(found["total"]["counted"])
+        rate = (now[1] - before[0][1]) / (now[0] - before[0][0]) if before else 0.0
+        before[:] = [now]
+
+        def show() -> None:
+            _show_law(found)
+            say(f"{rate:,.0f} reports counted a second")
+
+        return found, show
+
+    live(look, every_seconds)
+    return 0
+
+
+def _check_every(seconds: float) -> None:
+    if not 0.1 <= seconds <= 3600:  # noqa: PLR2004 from ten a second to one an hour
+        raise BadParameter(f"--every {seconds:g} is outside [0.1, 3600] seconds")
+
+
+def _watch(given: argparse.Namespace) -> int:
+    _check_every(given.every)
+    asked = where(given)
+    if not given.metric:
+        return _watch_law(asked, given.every)
+
+    def look() -> tuple[object, Callable[[], None]]:
+        request = EstimateRequest(metric=given.metric)
+        try:
+            found = checked("estimates", document(ask(asked, "Estimate", request)))
+        except HubbubError as error:  # too few yet, or a service that is coming back
+            said = str(error)
+            return said, lambda: say(said)
+        return found, lambda: show_estimates(found)
+
+    live(look, given.every)
+    return 0

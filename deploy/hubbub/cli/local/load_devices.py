@@ -1,0 +1,218 @@
+"""The devices of `hubbub load`: the SDK's own client each, woken at the times of a schedule."""
+
+import itertools
+import math
+import multiprocessing
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.catalog import Metric, read_bundle
+from hubbub.cli.local.worker_processes import Tell, run_processes
+from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
+
+__all__ = ["Load", "Seen", "Times", "drive"]
+
+_THREADS: Final = 24  # a process: while one device waits for its answer, others work
+_TOLD_SECONDS: Final = 0.2
+_START_SECONDS: Final = 2.0  # for processes to be there before the first device wakes
+_FLUSH_SECONDS: Final = 10.0
+# Durations are counted in steps of 2%: fine enough for percentiles, and nothing grows.
+_STEP: Final = math.log(1.02)
+_random: Final = secrets.SystemRandom()
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is asked for. wakes_a_second: how often any device reports all of these metrics."""
+
+    bundle: Path
+    metrics: tuple[str, ...]
+    devices: int
+    wakes_a_second: float
+    seconds: float
+    dial: bool
+    processes: int
+
+
+class Times:
+    """Durations, counted by size."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[int] = Counter()
+
+    def add(self, seconds: float) -> None:
+        """One more."""
+        self.counts[math.ceil(math.log(max(seconds, 1e-7)) / _STEP)] += 1
+
+    def percentile(self, share: float) -> float:
+        """The duration that this share is within, in seconds, at most 2% too long; 0 of none."""
+        left = share * self.counts.total()
+        for step in sorted(self.counts):
+            left -= self.counts[step]
+            if left <= 0:
+                return math.exp(step * _STEP)
+        return 0.0
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the devices saw.
+
+    seconds: from the first wake until all was over. acknowledged: reports that the shuffler took.
+    calls: durations of `report()`. answers: from when a device was due to wake until its reports
+    were acknowledged, whatever held it up. behind: wakes that began later than due by more than a
+    tenth of a second: it is this machine that lacks time.
+    """
+
+    seconds: float = 0.0
+    wakes: int = 0
+    behind: int = 0
+    acknowledged: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    calls: Times = field(default_factory=Times)
+    answers: Times = field(default_factory=Times)
+
+    def add(self, other: "Seen") -> None:
+        """Add what others saw."""
+        self.wakes += other.wakes
+        self.behind += other.behind
+        self.acknowledged += other.acknowledged
+        self.outcomes += other.outcomes
+        self.calls.counts += other.calls.counts
+        self.answers.counts += other.answers.counts
+
+
+def drive(load: Load, hear: Callable[[Seen], None]) -> Seen:
+    """Run it to its end, or until Ctrl-C: what was seen. `hear` is told of it so far.
+
+    Raises:
+        HubbubError: a process of devices failed.
+    """
+    stop = multiprocessing.get_context("spawn").Event()
+    begin = time.time() + _START_SECONDS
+    total = Seen()
+
+    def add(some: Seen) -> None:
+        total.add(some)
+        hear(total)
+
+    shares = [(load, number, begin, stop) for number in range(load.processes)]
+    run_processes(_run, shares, add, interrupted=stop.set)
+    total.seconds = time.time() - begin
+    return total
+
+
+def _run(share: "tuple[Load, int, float, Event]", tell: Tell) -> None:
+    """One process: every so-maniest device and wake."""
+    _Devices(*share).run(tell)
+
+
+@dataclass(slots=True)
+class _Device:
+    """It does one thing at a time. waiting: reports that its last flush left."""
+
+    client: Client
+    waiting: int = 0
+    busy: threading.Lock = field(default_factory=threading.Lock)
+
+
+class _Devices:
+    def __init__(self, load: Load, number: int, begin: float, stop: Event) -> None:
+        self._load = load
+        self._bundle = read_bundle(load.bundle)
+        self._metrics = [self._bundle.metric(name) for name in load.metrics]
+        self._shared = self._transport()
+        self._devices: dict[int, _Device] = {}
+        self._wakes: Iterator[int] = itertools.count(number, load.processes)
+        self._begin, self._stop = begin, stop
+        self._lock = threading.Lock()
+        self._seen = Seen()
+
+    def run(self, tell: Callable[[Seen], None]) -> None:
+        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(_THREADS)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            time.sleep(_TOLD_SECONDS)
+            tell(self._taken())
+        until = time.monotonic() + _FLUSH_SECONDS  # for all of them together
+        for device in self._devices.values():
+            self._flush(device, 0, until)
+            self._seen.outcomes["waiting"] += device.waiting
+        tell(self._taken())
+
+    def _taken(self) -> Seen:
+        with self._lock:
+            seen, self._seen = self._seen, Seen()
+        return seen
+
+    def _work(self) -> None:
+        while not self._stop.is_set():
+            with self._lock:
+                wake = next(self._wakes)
+            if wake >= self._load.wakes_a_second * self._load.seconds:
+                return
+            due = self._begin + wake / self._load.wakes_a_second
+            if self._stop.wait(max(0.0, due - time.time())):
+                return
+            self._wake(wake % self._load.devices, due)
+
+    def _wake(self, device: int, due: float) -> None:
+        """One device says what it has to say, and sends it."""
+        late = time.time() - due
+        with self._lock:
+            found = self._devices.get(device) or self._devices.setdefault(device, self._device())
+        with found.busy:
+            outcomes: Counter[str] = Counter()
+            durations = []
+            for metric in self._metrics:
+                value = _value(metric)
+                start = time.perf_counter()
+                outcomes[found.client.report(metric.name, value).value] += 1
+                durations.append(time.perf_counter() - start)
+            queued = outcomes.pop(Outcome.QUEUED.value, 0)
+            self._flush(found, queued, time.monotonic() + _FLUSH_SECONDS)
+            answered = time.time() - due
+            all_sent = queued and not found.waiting
+        with self._lock:
+            seen = self._seen
+            seen.wakes += 1
+            seen.behind += late > 0.1  # noqa: PLR2004 as Seen says
+            seen.outcomes += outcomes
+            for seconds in durations:
+                seen.calls.add(seconds)
+            if all_sent:
+                seen.answers.add(answered)
+
+    def _flush(self, device: _Device, queued: int, until: float) -> None:
+        """Send what was queued, and what an earlier wake could not."""
+        before, dropped = device.waiting + queued, sum(device.client.dropped.values())
+        if before:
+            device.client.flush(max(0.0, until - time.monotonic()))
+        device.waiting = device.client.waiting
+        dropped = sum(device.client.dropped.values()) - dropped
+        with self._lock:
+            self._seen.acknowledged += before - device.waiting - dropped
+            self._seen.outcomes += Counter(dropped=dropped)
+
+    def _device(self) -> _Device:
+        transport = self._transport() if self._load.dial else self._shared
+        return _Device(Client(self._bundle, MemoryState(), transport, hold_seconds=None))
+
+    def _transport(self) -> GrpcTransport:
+        return GrpcTransport(self._bundle.shuffler, roots=self._bundle.roots)
+
+
+def _value(metric: Metric) -> Any:  # noqa: ANN401 whatever the metric asks for
+    if metric.values is not None:
+        return _random.choice(metric.values)
+    if "low" in metric.parameters:
+        return _random.uniform(metric.parameters["low"], metric.parameters["high"])
+    return f"load {_random.randrange(1000)}"

@@ -1,0 +1,220 @@
+"""Everything on this machine: two embedded Redis servers, aggregator and shuffler.
+
+Each role is a process of its own, with TLS between them. All state is in one folder, so the next
+start goes on where the last one was.
+"""
+
+import fcntl
+import os
+import socket
+import sys
+import time
+from dataclasses import astuple, dataclass, fields, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from hubbub.catalog import Bundle, Catalog
+from hubbub.cli.installation import build_bundle, make_keys
+from hubbub.cli.local.certificates import write_certificates
+from hubbub.cli.local.child_process import Child
+from hubbub.cli.local.embedded_redis import EmbeddedRedis
+from hubbub.cli.local.ports import free_port
+from hubbub.cli.terminal.service_client import Endpoints
+from hubbub.errors import ServiceUnavailable, StateUnusable
+from hubbub.runtime import TlsFolder
+
+__all__ = ["LocalRun", "Ports"]
+
+# Some three where nothing else runs; who gives up earlier gives up on a machine that is busy.
+_START_SECONDS: Final = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Ports of 127.0.0.1, by who listens there."""
+
+    shuffler: int
+    ingest: int
+    query: int
+    operator: int
+    shuffler_metrics: int
+    aggregator_metrics: int
+    page: int
+
+    @classmethod
+    def from_base(cls, base: int) -> Self:
+        """Seven in a row, the first for devices."""
+        return cls(*range(base, base + len(fields(cls))))
+
+    @classmethod
+    def free(cls) -> Self:
+        """Seven that nothing listens on now."""
+        return cls(*(free_port() for _ in fields(cls)))
+
+
+class LocalRun:
+    """A whole hubbub in a folder; a context manager that starts it and ends it.
+
+    home: keys, certificates, bundle, both Redis servers' files, logs.
+
+    Raises:
+        ServiceUnavailable: a port is taken, no Redis server program, or a service does not start.
+        StateUnusable: the folder cannot be written.
+        BundleRefused: the catalog changed a metric under an old name.
+    """
+
+    def __init__(self, home: Path, catalog: Catalog, ports: Ports) -> None:
+        self.home = home
+        self.bundle_path = home / "app.hubbub"
+        self.endpoints = Endpoints(
+            query=f"127.0.0.1:{ports.query}",
+            tls=str(home / "tls"),
+            page=f"http://127.0.0.1:{ports.page}/",
+        )
+        self.shuffler_status = f"127.0.0.1:{ports.operator}"
+        self._catalog = replace(catalog, shuffler=f"127.0.0.1:{ports.shuffler}")
+        self._ports = ports
+        self._redis: list[EmbeddedRedis] = []
+        self._children: list[Child] = []
+
+    def __enter__(self) -> Self:
+        try:
+            self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (self.home / "log").mkdir(exist_ok=True)
+            self._lock = (self.home / "lock").open("w")
+        except OSError as error:
+            raise StateUnusable(f"{self.home}: {error.strerror}; give a writable folder") from error
+        try:
+            self._claim()
+            self.bundle: Bundle = self._prepare()
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        self.endpoints.write(self.home)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def shuffler_redis(self) -> str:
+        """The URL of the shuffler's Redis."""
+        return self._redis[0].url
+
+    @property
+    def aggregator_redis(self) -> str:
+        """The URL of the aggregator's Redis."""
+        return self._redis[1].url
+
+    def check(self) -> None:
+        """Raises ServiceUnavailable if any process has ended."""
+        for child in (*self._children, *(redis.child for redis in self._redis)):
+            child.check()
+
+    def stop(self) -> None:
+        """End everything: the shuffler first, so that nothing is taken that could not be kept."""
+        for child in reversed(self._children):
+            child.stop()
+        for redis in self._redis:
+            redis.stop()
+        self._children, self._redis = [], []
+        self._lock.close()
+
+    def _claim(self) -> None:
+        """Folder and ports are ours alone: two Redis servers on one folder would ruin it."""
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StateUnusable(
+                f"{self.home} is in use by another hubbub; end it, or give another --home"
+            ) from None
+        for port in astuple(self._ports):
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    probe.bind(("127.0.0.1", port))
+                except OSError as error:
+                    raise ServiceUnavailable(
+                        f"port {port} of 127.0.0.1 is in use; stop what listens there, "
+                        "or choose others with --port"
+                    ) from error
+
+    def _prepare(self) -> Bundle:
+        keys, tls = self.home / "keys", self.home / "tls"
+        if not (keys / "operator.key").exists():
+            make_keys(keys)
+        if not (tls / "ca.pem").exists():
+            write_certificates(tls, {})
+        return build_bundle(
+            self._catalog,
+            keys,
+            out=self.bundle_path,
+            streams=self.home / "streams.json",
+            previous=self.bundle_path,
+            roots=(tls / "ca.pem").read_text(),
+        )
+
+    def _start(self) -> None:
+        for role in ("shuffler", "aggregator"):
+            self._redis.append(EmbeddedRedis((self.home / f"redis-{role}").absolute()))
+        tls = ["--tls", str(self.home / "tls")]
+        local = "127.0.0.1:{}".format
+        self._service(
+            "aggregator",
+            *("--bundle", str(self.bundle_path)),
+            *("--keys", str(self.home / "keys" / "opening.keys.json")),
+            *("--listen", local(self._ports.ingest)),
+            *("--query-listen", self.endpoints.query),
+            *("--metrics-listen", local(self._ports.aggregator_metrics)),
+            *("--http-listen", local(self._ports.page)),
+            *("--shuffler-status", self.shuffler_status),
+            *tls,
+            redis_url=self.aggregator_redis,
+        )
+        self._service(
+            "shuffler",
+            *("--streams", str(self.home / "streams.json")),
+            *("--listen", local(self._ports.shuffler)),
+            *("--operator-listen", self.shuffler_status),
+            *("--aggregator", local(self._ports.ingest)),
+            *("--metrics-listen", local(self._ports.shuffler_metrics)),
+            *("--peer-rate", "0"),  # every device is this machine
+            *tls,
+            redis_url=self.shuffler_redis,
+        )
+        self._wait(self.endpoints.query, "aggregator", self._children[0])
+        self._wait(self.shuffler_status, "shuffler", self._children[1])
+
+    def _service(self, role: str, *arguments: str, redis_url: str) -> None:
+        environment = {**os.environ, "HUBBUB_REDIS_URL": redis_url}
+        command = [sys.executable, "-m", f"hubbub.{role}", *arguments]
+        self._children.append(Child(role, command, environment, self.home / "log" / f"{role}.log"))
+
+    def _wait(self, address: str, role: str, child: Child) -> None:
+        """Until the service says that it serves."""
+        deadline = time.monotonic() + _START_SECONDS
+        credentials = TlsFolder(self.home / "tls", "analyst").channel_credentials(role)
+        with grpc.secure_channel(address, credentials) as channel:
+            while True:
+                child.check()
+                try:
+                    health_pb2_grpc.HealthStub(channel).Check(
+                        health_pb2.HealthCheckRequest(), timeout=1, wait_for_ready=True
+                    )
+                except grpc.RpcError as error:
+                    if time.monotonic() > deadline:
+                        raise ServiceUnavailable(
+                            f"{child.name} does not answer at {address}: {error.details()}"
+                        ) from error
+                else:
+                    return

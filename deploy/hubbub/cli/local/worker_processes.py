@@ -1,0 +1,75 @@
+"""Work in a few processes at once, each of which tells what it did until it has ended."""
+
+import multiprocessing
+import queue
+import signal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from hubbub.errors import HubbubError
+from hubbub.runtime import end_with_parent
+
+if TYPE_CHECKING:
+    from multiprocessing.queues import Queue
+
+__all__ = ["Tell", "run_processes"]
+
+Tell = Callable[[Any], None]
+"""What a process tells its parent by: anything that can be sent, but None and text."""
+
+_LISTEN_SECONDS: Final = 1.0
+
+
+def run_processes(
+    work: Callable[[Any, Tell], None],
+    shares: Sequence[Any],
+    hear: Tell,
+    interrupted: Callable[[], None] | None = None,
+) -> None:
+    """Run `work(share, tell)` in a process for each share; `hear` what they tell, until all ended.
+
+    interrupted: called at Ctrl-C, and they go on to their end; without it, KeyboardInterrupt.
+
+    Raises:
+        HubbubError: a process failed, or was killed.
+    """
+    context = multiprocessing.get_context("spawn")
+    told: Queue[Any] = context.Queue()
+    processes = [
+        context.Process(target=_run, args=(work, share, told), daemon=True) for share in shares
+    ]
+    for process in processes:
+        process.start()
+    running = len(processes)
+    while running:
+        try:
+            some = told.get(timeout=_LISTEN_SECONDS)
+        except queue.Empty:
+            # What a process told before it ended has arrived by now.
+            if any(process.exitcode for process in processes):
+                raise HubbubError("a process of simulated devices was killed") from None
+            continue
+        except KeyboardInterrupt:
+            if interrupted is None:
+                raise
+            interrupted()
+            continue
+        if isinstance(some, str):
+            raise HubbubError(f"a process of simulated devices failed: {some}")
+        if some is None:
+            running -= 1
+        else:
+            hear(some)
+    for process in processes:
+        process.join()
+
+
+def _run(work: Callable[[Any, Tell], None], share: Any, told: "Queue[Any]") -> None:  # noqa: ANN401 the work's own
+    end_with_parent()
+    # The terminal's Ctrl-C reaches every process; it is the parent that decides when to stop.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        work(share, told.put)
+        told.put(None)
+    except Exception as error:  # noqa: BLE001 whatever it was, the parent must hear of it
+        told.put(f"{type(error).__name__}: {error}")

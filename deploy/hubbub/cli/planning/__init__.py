@@ -1,0 +1,1 @@
+"""What `hubbub plan` reckons and draws."""

@@ -1,0 +1,151 @@
+"""`hubbub plan --attack`: what fake reports could do to a metric, before it is launched."""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from hubbub.analysis import Attack, answer, maximal_gain
+from hubbub.catalog import Metric, read_catalog
+from hubbub.cli.terminal.output import progress, say, table
+from hubbub.errors import BadParameter, UnknownMetric
+from hubbub.mechanisms import SystemBits, Totals
+
+__all__ = ["attack", "chosen_metrics"]
+
+
+def attack(given: argparse.Namespace) -> int:
+    """Show what fake reports can do to the metrics asked for."""
+    if not 0 < given.fake < 1:
+        raise BadParameter(f"--fake {given.fake} is outside (0, 1)")
+    if not 1 <= given.targets <= 1000:  # noqa: PLR2004 more than anyone promotes at once
+        raise BadParameter(f"--targets {given.targets} is outside [1, 1000]")
+    if given.simulate is not None and not 100 <= given.simulate <= 10_000_000:  # noqa: PLR2004 hours
+        raise BadParameter(f"--simulate {given.simulate} is outside [100, 10000000]")
+    rows = [_row(metric, given) for metric in chosen_metrics(given)]
+    if given.format == "json":
+        say(json.dumps(rows, indent=1))
+    else:
+        _show(rows, given)
+    return 0
+
+
+def chosen_metrics(given: argparse.Namespace) -> list[Metric]:
+    """The metrics named on the command line, or all of the catalog."""
+    catalog = read_catalog(given.catalog)
+    for name in given.metric:
+        if name not in catalog.metrics:
+            raise UnknownMetric(
+                f'{given.catalog}: no metric "{name}"; look at: hubbub catalog check'
+            )
+    return [m for m in catalog.metrics.values() if not given.metric or m.name in given.metric]
+
+
+def _row(metric: Metric, given: argparse.Namespace) -> dict[str, Any]:
+    targets = _targets(metric, given.targets)
+    attack = maximal_gain(metric.randomizer, targets)
+    held = _held(metric, targets) if given.simulate else 0.0
+    row: dict[str, Any] = {
+        "metric": metric.name,
+        "mechanism": metric.mechanism,
+        "targets": len(targets),
+        "worth": attack.worth,
+        "fake": given.fake,
+        "true_share": held,
+        "gain": attack.gain(given.fake, held),
+        "fake_for_1_percent": attack.fake_share(0.01, held),
+    }
+    if given.simulate:
+        row["measured"] = _measured(metric, attack, targets, given)
+    return row
+
+
+def _targets(metric: Metric, number: int) -> list[Any]:
+    mechanism = metric.randomizer
+    if mechanism.VALUES == "strings":
+        return [f"target {place}" for place in range(number)]
+    if mechanism.FAMILY == "mean":
+        return [0]
+    # All values together have all reports, whoever sends them.
+    most = len(mechanism.row(_some(metric)[0])) - 1
+    return list(range(min(number, most)))
+
+
+def _some(metric: Metric) -> Sequence[Any]:
+    """Values to report honestly, spread evenly."""
+    mechanism: Any = metric.randomizer
+    if mechanism.VALUES == "strings":
+        return [f"string {place}" for place in range(20)]
+    if mechanism.VALUES == "categories":
+        return range(len(metric.values or ()))
+    low, high = mechanism.low, mechanism.high
+    return [low + (high - low) * place / 100 for place in range(101)]
+
+
+def _held(metric: Metric, targets: Sequence[Any]) -> float:
+    """The targets' share among simulated honest reports, which are spread evenly."""
+    match metric.randomizer.VALUES:
+        case "strings":
+            return 0.0
+        case "numbers" if metric.randomizer.FAMILY == "mean":
+            return 0.5
+        case _:
+            return len(targets) / len(metric.randomizer.row(_some(metric)[0]))
+
+
+def _measured(
+    metric: Metric, attack: Attack, targets: Sequence[Any], given: argparse.Namespace
+) -> float:
+    """By how much the targets' share of all reports grew, in one drawing."""
+    mechanism, values, source = metric.randomizer, _some(metric), SystemBits()
+    honest = given.simulate
+    fake = round(honest * given.fake / (1 - given.fake))
+    sums: Counter[int] = Counter()
+    with progress() as bars:
+        for number in bars.track(range(honest), description=metric.name):
+            sums.update(
+                mechanism.layout.cells(mechanism.randomize(values[number % len(values)], source))
+            )
+    before = _share(metric, sums, honest, targets)
+    for cell, amount in attack.cells.items():
+        sums[cell] += amount * fake
+    return _share(metric, sums, honest + fake, targets) - before
+
+
+def _share(metric: Metric, sums: Counter[int], reports: int, targets: Sequence[Any]) -> float:
+    mechanism = metric.randomizer
+    totals = Totals([sums[cell] for cell in range(mechanism.layout.size)], reports)
+    strings = [*targets, *_some(metric)] if mechanism.VALUES == "strings" else []
+    found = answer(mechanism, totals, metric.values, strings).places
+    return float(found[range(len(targets)) if strings else list(targets)].sum())
+
+
+def _show(rows: list[dict[str, Any]], given: argparse.Namespace) -> None:
+    header = ["metric", "mechanism", "targets", "worth", f"gain of {given.fake:.2%}", "1% takes"]
+    if given.simulate:
+        header.append("measured")
+    table(
+        f"What fake reports can do at most, if {given.fake:.2%} of all reports are fake"
+        + ("; values are spread evenly" if given.simulate else "; targets that nobody holds"),
+        header,
+        [
+            (
+                row["metric"],
+                row["mechanism"],
+                str(row["targets"]),
+                f"{row['worth']:.2f}",
+                f"{row['gain']:+.2%}",
+                f"{row['fake_for_1_percent']:.3%}",
+                *([f"{row['measured']:+.2%}"] if given.simulate else []),
+            )
+            for row in rows
+        ],
+        text_columns=2,
+    )
+    if sys.stdout.isatty():
+        say("worth: how many reports of its targets one fake report counts as")
+        say(
+            "gain: what is added to the targets' share; 1% takes: fake reports that add one percent"
+        )

@@ -1,0 +1,95 @@
+"""What `hubbub plan` shows: its rows as a table or as JSON, and a drawing beside the truth."""
+
+import sys
+from dataclasses import asdict, replace
+from math import isfinite
+from typing import Any, Final
+
+from hubbub.catalog import Metric
+from hubbub.cli.terminal.output import say, table
+from hubbub.privacy.planner import Row
+from hubbub.privacy.question import Question
+
+__all__ = ["row_json", "show", "show_simulated"]
+
+_BAR: Final = 20
+
+
+def row_json(one: Row) -> dict[str, Any]:
+    """A row with None for what does not exist: JSON has no infinity."""
+    fields = asdict(one)
+    return {
+        name: None if isinstance(cell, float) and not isfinite(cell) else cell
+        for name, cell in fields.items()
+    }
+
+
+def show(question: Question, rows: list[Row], own: Row | None, metric: Metric | None) -> None:
+    """The rows as a table, the catalog's own last, and what its columns mean."""
+    lines = [*rows, *([replace(own, mechanism=f"{own.mechanism} *")] if own else [])]
+    worst = max(one.stderr for one in lines)
+    mean = question.kind == "mean"
+    what = {
+        "values": f"{question.size:,} listed values",
+        "strings": f"any string, {question.size:,} of them looked for",
+        "mean": f"the mean of a number in [{question.low:g}, {question.high:g}]",
+        "ranges": f"{question.size:,} parts of [{question.low:g}, {question.high:g}]",
+    }[question.kind]
+    header = ["mechanism", "reports", "epsilon", "for life", "std. error", "of population"]
+    header += ["95% interval" if mean else "detects", "bytes", "cells"]
+    table(
+        what if not metric else f"{metric.name}: {what}",
+        [*header, ""] if sys.stdout.isatty() else header,
+        [
+            (
+                one.mechanism,
+                "never" if one.reports == float("inf") else f"{one.reports:,.0f}",
+                f"{one.epsilon:.3f}",
+                "" if one.permanent_epsilon is None else f"{one.permanent_epsilon:.3f}",
+                f"{one.stderr:.3%}",
+                f"{one.population:.3%}",
+                f"{'+-' if mean else ''}{one.detectable:.3%}" if isfinite(one.detectable) else "no",
+                f"{one.payload_bytes:,}",
+                f"{one.cells:,}",
+                *(["█" * max(1, round(_BAR * one.stderr / worst))] if sys.stdout.isatty() else []),
+            )
+            for one in lines
+        ],
+    )
+    say(
+        f"recommended: {rows[0].mechanism}, the shortest payload within 5% of the least "
+        "variance, reports or epsilon"
+    )
+    unit = "of the range" if mean else "of all reports"
+    say(f"std. error: of one estimate, as a share {unit}")
+    say("of population: with who happens to report, for the population that reports are from")
+    if mean:
+        say("95% interval: of the population's mean, as a share of the range")
+    else:
+        say(
+            "detects: the smallest share that stands out from zero with a chance of 95%, at "
+            "2.5% corrected for the number of values"
+        )
+    say("for life: what all reports of one unchanged value say, where that is bounded")
+    if own:
+        say("*: as the catalog has it")
+
+
+def show_simulated(shown: dict[str, Any]) -> None:
+    """What was drawn: true beside estimated, the most frequent first."""
+    table(
+        f"one drawing of {shown['reports']:,} reports by {shown['mechanism']}, "
+        f"seed {shown['seed']}: "
+        f"root mean square error {shown['rms']:.3%}, predicted {shown['predicted']:.3%}",
+        ("value", "true", "estimated", "std. error", "off by"),
+        [
+            (
+                str(value["value"]),
+                f"{value['true']:.3%}",
+                f"{value['estimated']:.3%}",
+                f"{value['stderr']:.3%}",
+                f"{(value['estimated'] - value['true']) / value['stderr']:+.1f} s.e.",
+            )
+            for value in shown["values"][:20]
+        ],
+    )

@@ -1,0 +1,1 @@
+"""What `hubbub simulate` does: known values, reports drawn, and how the answers did."""

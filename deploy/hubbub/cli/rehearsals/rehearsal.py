@@ -1,0 +1,186 @@
+"""A rehearsal: people whose values are known report to nobody; what is answered is set beside them.
+
+Totals come from the exact law of the shipping randomizers, and the query core answers them as it
+answers those in Redis. Nothing is sent, and nothing is kept.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from hubbub.accounting import Window
+from hubbub.aggregator.query import Asked, Query, Range
+from hubbub.aggregator.query.answers import Estimated
+from hubbub.aggregator.store.contract import Held
+from hubbub.analysis import ValueAnswer
+from hubbub.catalog import Bundle, Metric
+from hubbub.cli.rehearsals.truth import Truth
+from hubbub.errors import BadParameter
+from hubbub.privacy.repeats import draw_epochs
+
+__all__ = ["Plan", "Row", "Run", "rehearse"]
+
+_SHOWN: Final = 10  # as many as `hubbub top` shows
+_EVERY: Final = Range(epochs="all")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is rehearsed: who reports in how many epochs, and what is asked.
+
+    bundle: one that has the metric.
+    reports: how many people, drawn from the truth as from a population; None for those of the file.
+    candidates: strings to look for beside those of the file.
+    """
+
+    bundle: Bundle
+    metric: Metric
+    truth: Truth
+    epochs: int = 1
+    reports: int | None = None
+    confidence: float = 0.95
+    candidates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One value: what is true and what was answered, in reports; of a mean, in its own unit.
+
+    detected: None of a mean. shown: it is in the top list, or the only answer.
+    """
+
+    value: str
+    true: float
+    estimate: float
+    low: float
+    high: float
+    detected: bool | None
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One rehearsal. reports: how many were made in all.
+
+    values: none where those were fewer than the minimum batch.
+    """
+
+    reports: int
+    values: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """Totals of no store: those that were drawn."""
+
+    windows: Mapping[Window, Held]
+
+    async def read(self, windows: Sequence[Window]) -> list[Held]:
+        return [self.windows[window] for window in windows]
+
+    async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
+        return {w: held.counted for w, held in self.windows.items() if w.stream in streams}
+
+    async def law(self) -> Mapping[Window, Mapping[str, int]]:
+        return {window: {"counted": held.counted} for window, held in self.windows.items()}
+
+
+def rehearse(plan: Plan, runs: int, seed: int | None) -> Iterator[Run]:
+    """So many runs, one after the other, every one with coins and people of its own.
+
+    seed: of the coins; None for the system's.
+
+    Raises:
+        BadParameter: what cannot be drawn; a confidence outside (0, 1).
+    """
+    if plan.metric.memoized and plan.metric.sampling < 1 and plan.epochs > 1:
+        raise BadParameter(
+            "a metric with sampling and a permanent response is rehearsed over one epoch: leave "
+            "--epochs out"
+        )
+    chance = np.random.default_rng(seed)
+    for _ in range(runs):
+        yield _run(plan, chance)
+
+
+def _run(plan: Plan, chance: np.random.Generator) -> Run:
+    metric, codes = plan.metric, plan.truth.codes
+    held = np.array(plan.truth.counts, dtype=np.int64)
+    if plan.reports is not None:
+        held = chance.multinomial(plan.reports, held / held.sum())
+    reported = np.zeros_like(held)
+    windows = {}
+    # Who takes part is drawn anew in every epoch.
+    parts = 1 if metric.sampling == 1 else plan.epochs
+    epoch = 0
+    for _ in range(parts):
+        part = held if metric.sampling == 1 else chance.binomial(held, metric.sampling)
+        drawn = draw_epochs(metric.randomizer, codes, part.tolist(), plan.epochs // parts, chance)
+        for totals in drawn:
+            reported += part
+            if totals.reports:
+                cells = np.array(totals.cells, dtype=np.int64)
+                windows[Window(metric.name, epoch)] = Held(cells, totals.reports, 0, 0)
+            epoch += 1
+    if reported.sum() < metric.min_batch:
+        return Run(int(reported.sum()), ())
+    found, shown = asyncio.run(_answered(plan, _Drawn(windows)))
+    rows = _beside(metric, codes, reported, found, shown)
+    return Run(int(reported.sum()), tuple(rows))
+
+
+async def _answered(plan: Plan, drawn: _Drawn) -> tuple[Estimated, set[str]]:
+    """What every face would say, and which values its top list would show."""
+    metric = plan.metric
+    query = Query(plan.bundle, drawn, clock=lambda: 0.0)
+    strings: tuple[str, ...] = ()
+    if metric.randomizer.VALUES == "strings":
+        strings = tuple(dict.fromkeys((*plan.truth.codes, *plan.candidates)))
+    asked = Asked(_EVERY, plan.confidence, strings)
+    found = await query.estimate(metric.name, asked)
+    if found.kind == "mean":
+        return found, {value.value for value in found.values}
+    top = await query.top(metric.name, asked, _SHOWN)
+    return found, {one.value.value for one in top.values}
+
+
+def _beside(
+    metric: Metric,
+    codes: Sequence[Any],
+    reported: "np.typing.NDArray[np.int64]",
+    found: Estimated,
+    shown: Collection[str],
+) -> Iterator[Row]:
+    """Every value's answer beside its truth."""
+    true: dict[str, float] = {}
+    numbers = reported.tolist()
+    if found.kind == "mean":
+        total = sum(code * number for code, number in zip(codes, numbers, strict=True))
+        true = {"mean": total / max(sum(numbers), 1)}
+    else:
+        for code, number in zip(codes, numbers, strict=True):
+            name = _name(metric, code, found.values)
+            true[name] = true.get(name, 0.0) + number
+    for value in found.values:
+        yield Row(
+            value=value.value,
+            true=true.get(value.value, 0.0),
+            estimate=value.estimate,
+            low=value.low,
+            high=value.high,
+            detected=value.detected,
+            shown=value.value in shown,
+        )
+
+
+def _name(metric: Metric, code: Any, values: Sequence[ValueAnswer]) -> str:  # noqa: ANN401 its own
+    """What an answer calls the value that a mechanism takes."""
+    if metric.values is not None:
+        return str(metric.values[code])
+    if isinstance(code, str):
+        return code
+    mechanism: Any = metric.randomizer
+    return str(values[mechanism.range.bucket(code, mechanism.buckets)].value)

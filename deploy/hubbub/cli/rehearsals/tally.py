@@ -1,0 +1,70 @@
+"""A tally: what many rehearsals say together."""
+
+from dataclasses import dataclass
+from math import sqrt
+
+from hubbub.cli.rehearsals.rehearsal import Run
+
+__all__ = ["Summary", "Tally"]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Over all runs. coverage: shares of intervals that hold the truth; None where there is none.
+
+    false_flags: how many values that nobody holds are flagged in a run; false_share: of a run's
+    flags, how many are false, on average. rms_error: of estimates, in reports, or a mean's unit.
+    refused: runs without an answer, for having had fewer reports than the minimum batch.
+    """
+
+    coverage: float | None
+    coverage_shown: float | None
+    false_flags: float
+    false_share: float
+    rms_error: float
+    refused: int
+
+
+@dataclass(slots=True)
+class Tally:
+    """Adds up what a summary needs, run by run."""
+
+    runs: int = 0
+    refused: int = 0
+    rows: int = 0
+    held: int = 0
+    shown: int = 0
+    shown_held: int = 0
+    false: int = 0
+    false_shares: float = 0.0
+    squares: float = 0.0
+
+    def add(self, run: Run) -> None:
+        """One more run."""
+        if not run.values:
+            self.refused += 1
+            return
+        flags = false = 0
+        for row in run.values:
+            holds = row.low <= row.true <= row.high
+            self.held += holds
+            self.shown += row.shown
+            self.shown_held += row.shown and holds
+            flags += bool(row.detected)
+            false += bool(row.detected) and row.true == 0
+            self.squares += (row.estimate - row.true) ** 2
+        self.runs += 1
+        self.rows += len(run.values)
+        self.false += false
+        self.false_shares += false / max(flags, 1)
+
+    def summary(self) -> Summary:
+        """Of all runs."""
+        return Summary(
+            self.held / self.rows if self.rows else None,
+            self.shown_held / self.shown if self.shown else None,
+            self.false / max(self.runs, 1),
+            self.false_shares / max(self.runs, 1),
+            sqrt(self.squares / max(self.rows, 1)),
+            self.refused,
+        )

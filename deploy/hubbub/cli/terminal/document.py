@@ -1,0 +1,97 @@
+"""A short document of paragraphs and tables: shown in a terminal, as Markdown, or as a web page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Final
+
+from hubbub.cli.terminal.output import say, table
+
+__all__ = ["Document", "Table"]
+
+_STYLE: Final = """
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; margin: 1rem 0; }
+th, td { padding: .3rem .8rem; border-bottom: 1px solid #8884; text-align: left; }
+td.figure, th.figure { text-align: right; font-variant-numeric: tabular-nums; }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table; its first columns are text, the others figures."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    text_columns: int = 1
+
+
+@dataclass(slots=True)
+class Document:
+    """A title, then paragraphs and tables in order."""
+
+    title: str
+    blocks: list[str | Table] = field(default_factory=list)
+
+    def show(self) -> None:
+        """To standard output."""
+        say(self.title)
+        for block in self.blocks:
+            if isinstance(block, Table):
+                table(block.title, block.header, block.rows, text_columns=block.text_columns)
+            else:
+                say(block)
+
+    def markdown(self) -> str:
+        """As Markdown."""
+        parts = [f"# {self.title}"]
+        for block in self.blocks:
+            if isinstance(block, str):
+                parts.append(_plain(block))
+                continue
+            right = len(block.header) - block.text_columns
+            lines = [
+                "| " + " | ".join(map(_plain, block.header)) + " |",
+                "|" + "---|" * block.text_columns + "---:|" * right,
+                *("| " + " | ".join(map(_plain, row)) + " |" for row in block.rows),
+            ]
+            parts.append(f"**{_plain(block.title)}**\n\n" + "\n".join(lines))
+        return "\n\n".join(parts) + "\n"
+
+    def html(self) -> str:
+        """As a web page that needs nothing else."""
+        parts = [f"<h1>{escape(self.title)}</h1>"]
+        for block in self.blocks:
+            if isinstance(block, str):
+                parts.append(f"<p>{escape(block)}</p>")
+                continue
+            head = _cells("th", block.header, block.text_columns)
+            body = "\n".join(_cells("td", row, block.text_columns) for row in block.rows)
+            parts.append(
+                f'<h2>{escape(block.title)}</h2>\n<div class="wide"><table>\n'
+                f"<thead>{head}</thead>\n<tbody>{body}</tbody>\n</table></div>"
+            )
+        return (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{escape(self.title)}</title><style>{_STYLE}</style></head>\n<body>\n"
+            + "\n".join(parts)
+            + "\n</body></html>\n"
+        )
+
+
+def _cells(kind: str, row: Sequence[str], text_columns: int) -> str:
+    marked = (
+        f"<{kind}{'' if place < text_columns else ' class=figure'}>{escape(cell)}</{kind}>"
+        for place, cell in enumerate(row)
+    )
+    return f"<tr>{''.join(marked)}</tr>"
+
+
+def _plain(text: str) -> str:
+    """Nothing in it is markup, and no line ends in it."""
+    shown = "".join(f"\\{c}" if c in "\\`*_{}[]<>#|" else c for c in text)
+    return " ".join(shown.split())

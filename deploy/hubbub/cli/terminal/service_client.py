@@ -1,0 +1,132 @@
+"""Asking running services: one call each, with errors that say what to do."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from hubbub.accounting import LAW
+from hubbub.errors import HubbubError, ServiceUnavailable
+from hubbub.runtime import TlsFolder
+from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES
+from hubbub.runtime.tls import check_plain
+from hubbub.wire.v1.services_pb2 import (
+    LawRequest,
+    RecordRequest,
+    RecordResponse,
+    ReleaseRequest,
+    ReleaseResponse,
+)
+from hubbub.wire.v1.services_pb2_grpc import QueryStub, ReleasesStub
+
+__all__ = [
+    "Endpoints",
+    "ask",
+    "law",
+    "read_endpoints",
+    "release",
+    "releases",
+]
+
+_CALL_SECONDS: Final = 60.0
+_FILE: Final = "endpoints.json"
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where questions are answered; `tls`: folder, or None for plain.
+
+    page: the address of the web page and of HTTP/JSON.
+    """
+
+    query: str
+    tls: str | None = None
+    page: str = ""
+
+    def write(self, home: Path) -> None:
+        """Keep them where `read_endpoints` looks."""
+        (home / _FILE).write_text(json.dumps(asdict(self)))
+
+
+def read_endpoints(home: Path) -> Endpoints:
+    """The endpoints of what `hubbub up` runs in this folder.
+
+    Raises:
+        ServiceUnavailable: nothing was started there.
+    """
+    try:
+        kept = json.loads((home / _FILE).read_bytes())
+        return Endpoints(**{field.name: kept[field.name] for field in fields(Endpoints)})
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
+        raise ServiceUnavailable(
+            f"nothing runs in {home}: start it with: hubbub up --home {home}; "
+            "or give --query and --tls"
+        ) from error
+
+
+def ask(where: Endpoints, question: str, request: Message) -> Any:  # noqa: ANN401 each question's own
+    """The answer to one question of the Query service."""
+    return _ask(
+        where,
+        lambda c: getattr(QueryStub(c), question)(request, timeout=_CALL_SECONDS),
+    )
+
+
+def release(where: Endpoints, request: ReleaseRequest) -> ReleaseResponse:
+    """Make a release."""
+    return _ask(
+        where,
+        lambda c: ReleasesStub(c).Release(request, timeout=_CALL_SECONDS),
+    )
+
+
+def releases(where: Endpoints) -> RecordResponse:
+    """What was released, and what is left."""
+    return _ask(
+        where,
+        lambda c: ReleasesStub(c).Record(RecordRequest(), timeout=_CALL_SECONDS),
+    )
+
+
+def law(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:
+    """Per stream and epoch, the terms of the conservation law.
+
+    Raises:
+        ServiceUnavailable: the shuffler did not tell its terms.
+    """
+    found = ask(where, "Law", LawRequest())
+    if not found.complete:
+        raise ServiceUnavailable(
+            f"{where.query} does not know the shuffler's terms: start it with --shuffler-status, "
+            "and the shuffler too"
+        )
+    return {
+        (line.stream, line.epoch): {term: getattr(line, term) for term in LAW}
+        for line in found.windows
+    }
+
+
+def _ask(where: Endpoints, call: Callable[[grpc.Channel], _Answer]) -> _Answer:
+    address = where.query
+    options = [("grpc.max_receive_message_length", LARGEST_MESSAGE_BYTES)]
+    if where.tls is None:
+        check_plain(address)
+        channel = grpc.insecure_channel(address, options=options)
+    else:
+        credentials = TlsFolder(Path(where.tls), "analyst").channel_credentials("aggregator")
+        channel = grpc.secure_channel(address, credentials, options=options)
+    try:
+        return call(channel)
+    except grpc.RpcError as error:
+        if error.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}:
+            raise ServiceUnavailable(
+                f"{address} does not answer: {error.details()}; is it running, and at this address?"
+            ) from error
+        raise HubbubError(error.details()) from error
+    finally:
+        channel.close()

@@ -1,0 +1,54 @@
+"""Floor 2. What every service needs to run, and none calls its own: TLS, a gRPC server, Redis.
+
+It knows no metric and no mechanism, so the blind shuffler may stand on it.
+"""
+
+from hubbub.runtime.clocks import BELIEVED_SECONDS, Clocks
+from hubbub.runtime.files import replace_file
+from hubbub.runtime.monitoring.metrics import Metrics
+from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.tracing import continued, headers
+from hubbub.runtime.process import (
+    Common,
+    add_common,
+    check_range,
+    common,
+    end_with_parent,
+    run_service,
+    serve_until_signal,
+)
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.memory import Memory
+from hubbub.runtime.redis.server import RedisServer, script
+from hubbub.runtime.rpc.limiter import Limiter, network
+from hubbub.runtime.rpc.refusal import come_back, refuse
+from hubbub.runtime.rpc.server import Server, channel
+from hubbub.runtime.tls import TlsFolder
+
+__all__ = [
+    "BELIEVED_SECONDS",
+    "Clocks",
+    "Common",
+    "Limiter",
+    "Memory",
+    "Metrics",
+    "RedisServer",
+    "Server",
+    "Stages",
+    "TlsFolder",
+    "add_common",
+    "channel",
+    "check_range",
+    "come_back",
+    "common",
+    "connect_redis",
+    "continued",
+    "end_with_parent",
+    "headers",
+    "network",
+    "refuse",
+    "replace_file",
+    "run_service",
+    "script",
+    "serve_until_signal",
+]

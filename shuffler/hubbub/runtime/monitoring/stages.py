@@ -1,0 +1,59 @@
+"""Stages: how long each step of a service takes, told at `/metrics`, and as traces if asked for.
+
+PRIVACY: what is traced are batches and questions. There is no trace of a submission, nor of the
+write to the pool that follows it at once: its time, kept anywhere, is an arrival time, and the
+network's watcher knows whose.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from prometheus_client import Histogram
+
+from hubbub.runtime.monitoring.tracing import span
+
+__all__ = ["Stages"]
+
+_SECONDS: Final = (
+    *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25),
+    *(0.5, 1, 2.5, 5, 10, 30, 60),
+)
+_REPORTS: Final = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 200_000)
+
+
+class Stages:
+    """A service's histograms: `hubbub_stage_seconds{stage}` and `hubbub_batch_reports`."""
+
+    def __init__(self) -> None:
+        self._seconds = Histogram(
+            "hubbub_stage_seconds",
+            "How long a stage took",
+            ["stage"],
+            registry=None,
+            buckets=_SECONDS,
+        )
+        self._reports = Histogram(
+            "hubbub_batch_reports", "Reports in a batch", registry=None, buckets=_REPORTS
+        )
+
+    @property
+    def histograms(self) -> tuple[Histogram, ...]:
+        """For whoever serves them."""
+        return self._seconds, self._reports
+
+    @contextmanager
+    def of(self, stage: str, reports: int = 0) -> Iterator[None]:
+        """Time a stage, and trace it, whether it ends well or not."""
+        with self.timed(stage), span(stage, reports):
+            yield
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Time a stage that follows a submission at once."""
+        with self._seconds.labels(stage).time():
+            yield
+
+    def batch(self, reports: int) -> None:
+        """A batch of so many reports passed."""
+        self._reports.observe(reports)

@@ -1,0 +1,57 @@
+"""Asks one service whether it serves: `python -m hubbub.runtime.probe HOST:PORT --tls FOLDER ROLE`.
+
+For the health checks of containers and orchestrators, most of which cannot show a certificate.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from hubbub.errors import HubbubError
+from hubbub.runtime.tls import TlsFolder, check_plain
+
+
+def main() -> int:
+    """0 if it serves; 1, with the reason, if it does not."""
+    parser = argparse.ArgumentParser(prog="python -m hubbub.runtime.probe", description=__doc__)
+    parser.add_argument("address", help="HOST:PORT of any of its gRPC listeners")
+    parser.add_argument(
+        "--tls",
+        nargs=2,
+        metavar=("FOLDER", "ROLE"),
+        help="certificates, and the role whose one is shown; without: plain text",
+    )
+    parser.add_argument("--of", help="role that must answer (the same as is shown)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="to wait (%(default)s)")
+    given = parser.parse_args()
+    try:
+        if given.tls:
+            folder, role = given.tls
+            credentials = TlsFolder(Path(folder), role).channel_credentials(given.of or role)
+            channel = grpc.secure_channel(given.address, credentials)
+        else:
+            check_plain(given.address)
+            channel = grpc.insecure_channel(given.address)
+        with channel:
+            answer = health_pb2_grpc.HealthStub(channel).Check(
+                health_pb2.HealthCheckRequest(), timeout=given.seconds
+            )
+    except grpc.RpcError as error:
+        return _no(f"{given.address}: {error.code().name}: {error.details()}")
+    except HubbubError as error:
+        return _no(str(error))
+    if answer.status != health_pb2.HealthCheckResponse.SERVING:
+        return _no(f"{given.address} says that it does not serve")
+    return 0
+
+
+def _no(why: str) -> int:
+    print(why, file=sys.stderr)  # noqa: T201 for whoever reads the log of the check
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+"""A service's process: its common settings, its servers and loops until a signal, its exit code."""
+
+import argparse
+import asyncio
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+
+from hubbub.errors import BadParameter, HubbubError
+from hubbub.errors.visible import visible_lines
+from hubbub.runtime.monitoring.logs import FORMATS, write_logs
+from hubbub.runtime.monitoring.tracing import start_tracing
+from hubbub.runtime.rpc.server import Server
+from hubbub.runtime.tls import TlsFolder
+
+__all__ = [
+    "Common",
+    "add_common",
+    "check_range",
+    "common",
+    "end_tasks",
+    "end_with_parent",
+    "run_service",
+    "serve_until_signal",
+]
+
+_GRACE_SECONDS: Final = 5.0
+_AGAIN_SECONDS: Final = 0.2
+# A connection is a file. Many systems allow 1024 unless a process asks for more.
+_MOST_FILES: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What every service is told. tls: its certificates, or None for plain text."""
+
+    tls: TlsFolder | None
+    redis_url: str
+    redis_replicas: int
+    metrics_listen: str
+    log_format: str
+
+
+class Settings(Protocol):
+    """What a service is told, of its own and in common."""
+
+    @property
+    def common(self) -> Common:
+        """What every service is told."""
+        ...
+
+
+Chosen = TypeVar("Chosen", bound=Settings)
+
+
+def add_common(parser: argparse.ArgumentParser, *, metrics_listen: str) -> None:
+    """The settings that every service has."""
+    security = parser.add_mutually_exclusive_group(required=True)
+    security.add_argument("--tls", type=Path, help="folder of certificates: hubbub keys tls")
+    security.add_argument("--insecure", action="store_true", help="no TLS, on loopback alone")
+    parser.add_argument(
+        "--redis-replicas",
+        type=int,
+        default=0,
+        help="a write counts once so many replicas of Redis have it (%(default)s)",
+    )
+    parser.add_argument(
+        "--metrics-listen", default=metrics_listen, help="for Prometheus (%(default)s)"
+    )
+    parser.add_argument(
+        "--log-format", choices=FORMATS, default=FORMATS[0], help="of the log (%(default)s)"
+    )
+
+
+def common(given: argparse.Namespace, role: str) -> Common:
+    """What was chosen for them.
+
+    Raises:
+        BadParameter: HUBBUB_REDIS_URL is not set, or a number is out of range.
+    """
+    # From the environment, since it may hold a password.
+    url = os.environ.get("HUBBUB_REDIS_URL")
+    if not url:
+        raise BadParameter("HUBBUB_REDIS_URL is not set; set it to redis://HOST:PORT/0")
+    check_range(given, "redis_replicas", 0, 10)
+    tls = TlsFolder(given.tls, role) if given.tls else None
+    return Common(tls, url, given.redis_replicas, given.metrics_listen, given.log_format)
+
+
+def check_range(given: argparse.Namespace, name: str, low: float, high: float) -> None:
+    """Raises BadParameter unless a setting is in [low, high]; nan is not."""
+    number = getattr(given, name)
+    if not low <= number <= high:
+        option = "--" + name.replace("_", "-")
+        raise BadParameter(f"{option} {number} is outside [{low:.15g}, {high:.15g}]")
+
+
+def end_with_parent() -> None:
+    """End this worker process when the process that started it is gone, killed included."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        raise AssertionError("only a process of multiprocessing has a parent to end with")
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="hubbub-parent", daemon=True).start()
+
+
+async def serve_until_signal(
+    servers: Sequence[Server], loops: Sequence[Coroutine[Any, Any, None]]
+) -> None:
+    """Serve and run the loops until SIGTERM or SIGINT, then finish the calls under way.
+
+    A loop that ends has failed: then everything stops, and its error is raised.
+    """
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    tasks = [asyncio.create_task(loop) for loop in loops]
+    stopped = asyncio.create_task(stop.wait())
+    for server in servers:
+        await server.start()
+    await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    for server in servers:
+        await server.stop(_GRACE_SECONDS)
+    for task in (stopped, *tasks):
+        if task.done():
+            task.result()
+    await end_tasks(asyncio.all_tasks() - {asyncio.current_task()})
+
+
+async def end_tasks(tasks: Iterable["asyncio.Task[Any] | None"]) -> None:
+    """Cancel tasks until they have ended.
+
+    Once is not enough: before Python 3.12 `asyncio.wait_for`, which redis-py sends with, may
+    swallow a cancellation that comes as it is done.
+    """
+    left = {task for task in tasks if task}
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=_AGAIN_SECONDS)
+
+
+def run_service(
+    role: str, parse: Callable[[], Chosen], serve: Callable[[Chosen], Coroutine[Any, Any, None]]
+) -> int:
+    """Run a service to its end: 0 after a signal, 2 with a message if it could not start."""
+    try:
+        settings = parse()
+        write_logs(settings.common.log_format)
+        if settings.common.tls:
+            settings.common.tls.warn_if_old()
+        start_tracing(role, os.environ)
+        _allow_files()
+        asyncio.run(serve(settings))
+    except HubbubError as error:
+        print(f"hubbub {role}: {visible_lines(str(error))}", file=sys.stderr)  # noqa: T201 to whoever started it
+        return 2
+    return 0
+
+
+def _allow_files() -> None:
+    """Have as many files open as this process may, within reason."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(ValueError, OSError):  # the system has a lower bound of its own
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -1,0 +1,1 @@
+"""Redis, one server or a Cluster: connected to, checked, asked, watched."""

@@ -1,0 +1,194 @@
+"""Connecting to Redis: one server or a Cluster, checked for what it must keep."""
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+import redis.asyncio
+from redis.asyncio.cluster import ClusterNode, RedisCluster
+from redis.asyncio.connection import ConnectionPool, SSLConnection, parse_url
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisClusterException, RedisError
+
+from hubbub.errors import StoreUnavailable
+from hubbub.runtime.redis.server import RedisServer, shown
+from hubbub.runtime.redis.tls import RoleConnection, as_role, trusting_redis
+
+__all__ = ["connect_redis"]
+
+_REMEDY: Final = "write redis://HOST:PORT/0, or rediss://HOST:PORT/0?ssl_ca_certs=FILE"
+_DATABASE: Final = re.compile(r"/?[0-9]{0,5}")
+_PATH: Final = re.compile(r"[^\x00-\x1f]+")
+_OPTIONS: Final = {
+    "db": re.compile(r"[0-9]{1,5}"),
+    "ssl_ca_certs": _PATH,
+    "ssl_ca_path": _PATH,
+    "ssl_certfile": _PATH,
+    "ssl_keyfile": _PATH,
+    "ssl_cert_reqs": re.compile("none|optional|required"),
+    "ssl_check_hostname": re.compile("(?i:true|false|yes|no|1|0)"),
+    "socket_keepalive": re.compile("(?i:true|false|yes|no|1|0)"),
+    "health_check_interval": re.compile(r"[0-9]{1,5}"),
+}
+"""What a URL may say besides: the rest is ours to say, or nonsense that fails much later."""
+_SCHEMES: Final = {"ssl_": ("rediss",), "socket_": ("redis", "rediss")}
+"""Options that begin so belong to these schemes alone; without TLS nobody would hear of theirs."""
+
+_log: Final = logging.getLogger("hubbub.redis")
+
+_OLDEST: Final = (6, 2)  # of those that the tests run on
+_TIMEOUT_SECONDS: Final = 10.0
+# Started together with us, it may be a moment later.
+_START_SECONDS: Final = 3.0
+_PAUSE_SECONDS: Final = 0.1
+
+
+async def connect_redis(url: str, replicas: int = 0) -> RedisServer:
+    """What is at `url`, which answered within seconds, is new enough and does not evict.
+
+    url: redis://HOST:PORT/0, or rediss:// for TLS. If that is a node of a Cluster, the whole
+    Cluster; several nodes, as HOST:PORT,HOST:PORT, let us begin while one is down.
+
+    Raises:
+        StoreUnavailable: it cannot be reached, refuses us, is older than 6.2, or would evict keys.
+    """
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            return await _connect_now(url, replicas)
+        except StoreUnavailable as error:
+            if time.monotonic() > deadline or not isinstance(
+                error.__cause__, (RedisError, RedisClusterException, OSError)
+            ):
+                raise
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def _connect_now(url: str, replicas: int) -> RedisServer:
+    """By the first of the named addresses that lets us in."""
+    addresses = _addresses(url)
+    for address in addresses:
+        try:
+            return await _connect_by(address, addresses, url, replicas)
+        except StoreUnavailable:
+            if address == addresses[-1]:
+                raise
+    raise AssertionError("there is one address at least")
+
+
+async def _connect_by(
+    address: str, addresses: Sequence[str], url: str, replicas: int
+) -> RedisServer:
+    server = RedisServer(_client(address), url, replicas)
+    try:
+        async with server.errors():
+            told = await server.told()
+            if int(told[0].get("cluster_enabled", 0)):
+                await server.close()
+                server = RedisServer(_cluster(addresses), url, replicas)
+                told = await server.told()
+        if len(addresses) > 1 and not isinstance(server.client, RedisCluster):
+            raise StoreUnavailable(  # noqa: TRY301 closed below
+                f"Redis at {shown(url)} is no Cluster; name the one server that is meant"
+            )
+        for node in told:
+            _check(node, shown(url))
+    except StoreUnavailable:
+        await server.close()
+        raise
+    return server
+
+
+def _client(url: str) -> redis.asyncio.Redis:
+    options = _options(url)
+    if options.get("connection_class") is SSLConnection:
+        options["connection_class"] = RoleConnection
+    pool = ConnectionPool(
+        **options,
+        # Once more at once, for a connection that went stale. Whoever calls us goes on trying.
+        retry=Retry(NoBackoff(), 1),
+    )
+    return redis.asyncio.Redis.from_pool(pool)
+
+
+def _cluster(urls: Sequence[str]) -> RedisCluster:
+    nodes = [urlsplit(url) for url in urls]
+    options = _options(urls[0])
+    secured = options.pop("connection_class", None) is SSLConnection
+    cluster = RedisCluster(
+        **options,
+        ssl=secured,
+        startup_nodes=[ClusterNode(str(node.hostname), node.port or 6379) for node in nodes],
+        # We begin again ourselves: a second try of its own would forget whom it was to ask.
+        retry=Retry(NoBackoff(), 0),
+        # Half a Cluster serves its half.
+        require_full_coverage=False,
+    )
+    return as_role(cluster) if secured else cluster
+
+
+def _options(url: str) -> dict[str, Any]:
+    """What a URL tells, over our own defaults."""
+    ours = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
+    return trusting_redis({**ours, **parse_url(url)})
+
+
+def _addresses(url: str) -> list[str]:
+    """The URL, once for every host that it names."""
+    try:
+        parts = urlsplit(url)
+        user, at, hosts = parts.netloc.rpartition("@")
+        urls = [parts._replace(netloc=user + at + host).geturl() for host in hosts.split(",")]
+        for one in urls:
+            _check_url(one)
+    except (ValueError, TypeError):
+        # The parser's own words could quote a password.
+        raise StoreUnavailable(f"the Redis URL is not one; {_REMEDY}") from None
+    return urls
+
+
+def _check_url(url: str) -> None:
+    """Raises ValueError for what is none; StoreUnavailable for an option that is not known here."""
+    redis.asyncio.connection.parse_url(url)
+    parts = urlsplit(url)
+    if parts.port == 0 or not (parts.hostname or parts.scheme == "unix"):
+        raise ValueError("no host")
+    if parts.scheme != "unix" and not _DATABASE.fullmatch(parts.path):
+        raise ValueError("no database")
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if name not in _OPTIONS:
+            raise StoreUnavailable(
+                f"the Redis URL has an option that is not known here; there are "
+                f"{', '.join(_OPTIONS)}; {_REMEDY}"
+            )
+        if any(name.startswith(how) and parts.scheme not in of for how, of in _SCHEMES.items()):
+            raise StoreUnavailable(
+                f"the Redis URL's option {name} says nothing for {parts.scheme}://; {_REMEDY}"
+            )
+        if not _OPTIONS[name].fullmatch(value):
+            raise StoreUnavailable(f"the Redis URL's option {name} is not understood; {_REMEDY}")
+
+
+def _check(told: Mapping[str, Any], shown: str) -> None:
+    version = str(told["redis_version"])
+    if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST:
+        raise StoreUnavailable(f"Redis at {shown} is {version}; 6.2 or newer is needed")
+    policy = told.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        raise StoreUnavailable(
+            f"Redis at {shown} has maxmemory-policy {policy}: it would forget reports, or that "
+            "they were counted; set maxmemory-policy noeviction"
+        )
+    if not int(told.get("aof_enabled", 0)):
+        _log.warning(
+            "Redis at %s keeps no append-only file: what it holds is lost when it ends, though it "
+            "was acknowledged; set appendonly yes, and appendfsync always or everysec",
+            shown,
+        )
+    elif told.get("aof_last_write_status", "ok") != "ok":
+        _log.warning("Redis at %s cannot write its append-only file: see its log", shown)

@@ -1,0 +1,133 @@
+"""A gRPC server with health, and a channel: opened, served and closed the same way everywhere."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health
+
+from hubbub.errors import ServiceUnavailable
+from hubbub.runtime.rpc.calls import Calls
+from hubbub.runtime.rpc.strict import Admit, Spoiled, Strict
+from hubbub.runtime.tls import TlsFolder, check_plain
+
+__all__ = ["Server", "channel"]
+
+# Several batches of the largest payloads; what a device may send is limited far below, in Submit.
+LARGEST_MESSAGE_BYTES: Final = 64 << 20
+# Unless told otherwise; a device gives up its call after as much.
+_ARRIVE_SECONDS: Final = 10.0
+_CALLS_OF_CONNECTION: Final = 100
+_HANDSHAKE_SECONDS: Final = 10.0
+# A connection without a call is ended after so long.
+_IDLE_SECONDS: Final = 60.0
+# A connection that is to end ends with its calls, and their calls end after so long.
+_LEAVE_SECONDS: Final = 90.0
+
+
+class Server:
+    """One listening address with its services and gRPC's health service.
+
+    tls: the server's certificates; None for plain text, on loopback alone.
+    callers: the roles whose certificate, of the same authority, lets in; None: anyone.
+    admit: who may call now; asked before a call is read.
+    connection_seconds: callers are asked to connect anew after so long, when their calls are done,
+        and so find servers that were added behind the same name; and who reads no answer is rid of.
+    arrive_seconds: from a call's headers to the end of its message.
+    calls_of_peer: so many may arrive at once, and be open, of one address; 0 for no limit.
+    turned_away: counts, by reason, the calls that were refused.
+    spoiled: told of calls that were read and are no message of ours.
+
+    Raises:
+        ServiceUnavailable: the address is taken, or is plain text away from this machine.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        add_services: Sequence[Callable[[grpc.aio.Server], None]],
+        *,
+        tls: TlsFolder | None,
+        callers: Collection[str] | None,
+        largest_message_bytes: int = LARGEST_MESSAGE_BYTES,
+        admit: Admit | None = None,
+        connection_seconds: float | None = None,
+        arrive_seconds: float | None = None,
+        calls_of_peer: int = 0,
+        turned_away: Counter[str] | None = None,
+        spoiled: Spoiled | None = None,
+    ) -> None:
+        self._calls = Calls(
+            arrive_seconds=arrive_seconds or _ARRIVE_SECONDS,
+            of_peer=calls_of_peer,
+            turned_away=Counter() if turned_away is None else turned_away,
+        )
+        self._server = grpc.aio.server(
+            interceptors=[Strict(self._calls, admit, callers if tls else None, spoiled)],
+            options=[
+                # A second service on a taken port must fail, not share its callers.
+                ("grpc.so_reuseport", 0),
+                ("grpc.max_receive_message_length", largest_message_bytes),
+                ("grpc.max_concurrent_streams", _CALLS_OF_CONNECTION),
+                ("grpc.server_handshake_timeout_ms", round(1000 * _HANDSHAKE_SECONDS)),
+                ("grpc.max_connection_idle_ms", round(1000 * _IDLE_SECONDS)),
+                *(_ending(connection_seconds) if connection_seconds else ()),
+            ],
+        )
+        for add in add_services:
+            add(self._server)
+        self._health = health.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        if tls is None:
+            check_plain(address)
+        try:
+            if tls is None:
+                self._server.add_insecure_port(address)
+            else:
+                credentials = tls.server_credentials(mutual=callers is not None)
+                self._server.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            raise ServiceUnavailable(
+                f"cannot listen on {address}: it is in use or not ours; "
+                "stop what listens there, or choose another address"
+            ) from error
+
+    async def start(self) -> None:
+        """Listen, and say so to health checks."""
+        await self._server.start()
+        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Tell health checks, finish the calls under way, take no new ones."""
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(grace_seconds)
+
+
+def _ending(connection_seconds: float) -> tuple[tuple[str, int], ...]:
+    return (
+        ("grpc.max_connection_age_ms", round(1000 * connection_seconds)),
+        ("grpc.max_connection_age_grace_ms", round(1000 * _LEAVE_SECONDS)),
+    )
+
+
+def channel(address: str, role: str, *, tls: TlsFolder | None) -> grpc.aio.Channel:
+    """A channel to a service of this role, which it must prove; without TLS on this machine alone.
+
+    Raises:
+        ServiceUnavailable: plain text away from this machine.
+    """
+    options = [
+        ("grpc.max_send_message_length", LARGEST_MESSAGE_BYTES),
+        ("grpc.max_receive_message_length", LARGEST_MESSAGE_BYTES),
+        # A peer that restarts is back within a second; waiting longer only delays.
+        ("grpc.max_reconnect_backoff_ms", 1000),
+        # A name may be of several: each is called in turn.
+        ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}'),
+    ]
+    if tls is None:
+        check_plain(address)
+        return grpc.aio.insecure_channel(address, options=options)
+    return grpc.aio.secure_channel(address, tls.channel_credentials(role), options=options)

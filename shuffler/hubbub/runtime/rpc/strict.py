@@ -1,0 +1,151 @@
+"""Strict: what a call must be before a service sees it, and what its failing may leave behind."""
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from hubbub.runtime.rpc.calls import Calls
+from hubbub.runtime.rpc.limiter import network
+from hubbub.runtime.rpc.refusal import come_back, refuse
+from hubbub.runtime.tls import common_name
+
+__all__ = ["Admit", "Spoiled", "Strict", "log_fault"]
+
+_log: Final = logging.getLogger("hubbub.runtime")
+_HEALTH: Final = "/grpc.health."
+# Unknown fields take a microsecond each to look at, and two bytes to send.
+_MOST_UNKNOWN_BYTES: Final = 16 << 10
+
+Context = grpc.aio.ServicerContext[Any, Any]
+Admit = Callable[[Context], float]
+"""How long a caller must wait before its call is read; 0 to let it in."""
+Spoiled = Callable[[Context, int], None]
+"""Told of a call that was read and refused, and of how many bytes its message was."""
+
+
+class Strict(grpc.aio.ServerInterceptor):
+    """Between the wire and every method of a server.
+
+    calls: those that are open, and how long they may take. callers: roles; who shows no certificate
+    of one of them is denied, but for health. spoiled: hears of what is refused here, once read. A
+    call that is not admitted is refused unread, before its message is here: so every method is
+    served as one that takes a stream of requests, and reads the first; on the wire that is the
+    same. What is not the message it should be, or holds fields that we do not know, is refused as
+    INVALID_ARGUMENT. A fault of our own becomes INTERNAL and a log line that names its kind and
+    place, never its text, which could hold what was sent.
+    """
+
+    def __init__(
+        self,
+        calls: Calls,
+        admit: Admit | None = None,
+        callers: Collection[str] | None = None,
+        spoiled: Spoiled | None = None,
+    ) -> None:
+        self._spoiled = spoiled
+        self._calls = calls
+        self._admit = admit
+        self._names = None if callers is None else {common_name(role).encode() for role in callers}
+
+    async def intercept_service(
+        self,
+        continuation: Callable[
+            [grpc.HandlerCallDetails], Awaitable["grpc.RpcMethodHandler[Any, Any] | None"]
+        ],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> "grpc.RpcMethodHandler[Any, Any] | None":
+        """The method's handler, behind our checks.
+
+        A stream of answers is none of our own methods, but health's Watch, which would never end;
+        without it a caller takes us for healthy.
+        """
+        handler = await continuation(handler_call_details)
+        if handler is None or handler.unary_unary is None or handler.request_deserializer is None:
+            self._calls.turned_away["watch"] += handler is not None
+            return None
+        behave: Callable[..., Any] = handler.unary_unary
+        parse = handler.request_deserializer
+        # A service without room is not a sick one.
+        health = handler_call_details.method.startswith(_HEALTH)
+
+        async def call(_requests: object, context: Context) -> Any:  # noqa: ANN401 the method's own answer
+            peer = network(context.peer())
+            if not health:
+                await self._let_in(context)
+            raw = await self._calls.message(context, peer)
+            await self._calls.count(context, peer)
+            if health:
+                return await answer(raw, context)
+            await self._calls.begin(context)
+            try:
+                return await answer(raw, context)
+            finally:
+                self._calls.end()
+
+        async def answer(raw: bytes, context: Context) -> Any:  # noqa: ANN401 the method's own answer
+            request = _read(parse, raw)
+            if isinstance(request, str):
+                if self._spoiled:
+                    self._spoiled(context, len(raw))
+                await refuse(context, request)
+            try:
+                return await behave(request, context)
+            except grpc.aio.AbortError:
+                raise
+            except Exception as error:  # noqa: BLE001 the boundary to whoever calls us
+                log_fault(_log, handler_call_details.method, error)
+                await context.abort(grpc.StatusCode.INTERNAL, "a fault of ours; see our log")
+
+        return grpc.stream_unary_rpc_method_handler(
+            call,
+            request_deserializer=None,
+            response_serializer=handler.response_serializer,
+        )
+
+    async def _let_in(self, context: Context) -> None:
+        """Ends the call of who may not call, or not now."""
+        if self._names is not None and self._names.isdisjoint(_common_names(context)):
+            self._calls.turned_away["role"] += 1
+            await context.abort(
+                grpc.StatusCode.PERMISSION_DENIED, "not for the role of this certificate"
+            )
+        wait_seconds = self._admit(context) if self._admit else 0.0
+        if wait_seconds:
+            await come_back(context, wait_seconds, "no room for you now; send again later")
+
+
+def _read(parse: Callable[[bytes], Message], raw: bytes) -> Message | str:
+    """The message of these bytes, or why they are none of ours."""
+    try:
+        request = parse(raw)
+    except DecodeError:
+        return "not the message expected"
+    # PRIVACY: what we do not know could carry an identifier, so nobody gets to see it.
+    size = request.ByteSize()
+    request.DiscardUnknownFields()
+    unknown = size - request.ByteSize()
+    if unknown:
+        # In parts of it they may be an answer's to tell, if they are few.
+        request = parse(raw)
+        if unknown > _MOST_UNKNOWN_BYTES or len(UnknownFieldSet(request)):
+            return "fields that this version does not know"
+    return request
+
+
+def _common_names(context: Context) -> Iterable[bytes]:
+    return context.auth_context().get("x509_common_name", ())
+
+
+def log_fault(log: logging.Logger, what: str, error: BaseException) -> None:
+    """Tell a fault by its kind and place, without its text, which could hold what was sent."""
+    frames = []
+    trace = error.__traceback__
+    while trace:
+        frames.append(f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    log.error("%s failed: %s at %s", what, type(error).__name__, " > ".join(frames[1:]))

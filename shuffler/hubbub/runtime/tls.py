@@ -1,0 +1,179 @@
+"""TLS: a folder with the authorities of the roles, and a certificate and key for each role.
+
+Who dials a role trusts the authority of this role alone; who is called lets in whom any of the
+authorities signed, and then looks at the role (docs/decisions/0030).
+"""
+
+import ipaddress
+import logging
+import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+
+from hubbub.errors import KeysUnusable, ServiceUnavailable
+
+__all__ = [
+    "SERVERS",
+    "TlsFolder",
+    "authorities_of",
+    "authority_name",
+    "check_plain",
+    "common_name",
+    "common_names",
+    "is_loopback",
+    "made_by_0_1",
+]
+
+_log: Final = logging.getLogger("hubbub.runtime")
+
+SERVERS: Final = ("shuffler", "aggregator", "redis")
+"""The roles that are dialled."""
+
+_ROLE_AUTHORITY: Final = re.compile(r"hubbub [a-z]+ authority")
+# Of `hubbub keys tls` of version 0.1: one for all roles, whose certificates had all names.
+_OLD_AUTHORITY: Final = "hubbub authority"
+_BLOCK: Final = re.compile(
+    r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL | re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFolder:
+    """`ca.pem`, and `ROLE.pem` with `ROLE.key` for the role that uses it."""
+
+    folder: Path
+    role: str
+
+    @property
+    def authorities(self) -> bytes:
+        """The certificates of all authorities, in PEM."""
+        return self._read("ca.pem")
+
+    def server_credentials(self, *, mutual: bool) -> grpc.ServerCredentials:
+        """For a server; `mutual`: callers must show a certificate of one of the authorities."""
+        pair = (self._read(f"{self.role}.key"), self._read(f"{self.role}.pem"))
+        return grpc.ssl_server_credentials(
+            [pair], self.authorities if mutual else None, require_client_auth=mutual
+        )
+
+    def channel_credentials(self, dialled: str) -> grpc.ChannelCredentials:
+        """For a caller that shows its own certificate. dialled: the role that must answer."""
+        return grpc.ssl_channel_credentials(
+            authorities_of(dialled, self._text()).encode(),
+            self._read(f"{self.role}.key"),
+            self._read(f"{self.role}.pem"),
+        )
+
+    def server_context(self, *, mutual: bool) -> ssl.SSLContext:
+        """The same as `server_credentials`, for a server of Python's own `ssl`."""
+        for name in ("ca.pem", f"{self.role}.pem", f"{self.role}.key"):
+            self._read(name)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(*self.pair)
+            if mutual:
+                context.verify_mode = ssl.CERT_REQUIRED
+                context.load_verify_locations(cadata=self._text())
+        except ssl.SSLError as error:
+            raise KeysUnusable(
+                f"{self.folder}: not certificates with their keys: {error.reason}; "
+                "make them with: hubbub keys tls FOLDER"
+            ) from error
+        return context
+
+    @property
+    def pair(self) -> tuple[Path, Path]:
+        """The files of the role's certificate and of its key."""
+        return self.folder / f"{self.role}.pem", self.folder / f"{self.role}.key"
+
+    def warn_if_old(self) -> None:
+        """Say in the log if the authorities cannot tell the roles apart."""
+        if made_by_0_1(self._text()):
+            _log.warning(
+                "%s: one authority for all roles, as version 0.1 made it: with any certificate of "
+                "it, an analyst's too, one can pose as the shuffler or the aggregator; make all "
+                "anew with: hubbub keys tls NEW-FOLDER (docs/operate/rotate-keys.md)",
+                self.folder / "ca.pem",
+            )
+
+    def _text(self) -> str:
+        return self.authorities.decode("ascii", "replace")
+
+    def _read(self, name: str) -> bytes:
+        try:
+            return (self.folder / name).read_bytes()
+        except OSError as error:
+            raise KeysUnusable(
+                f"{self.folder / name}: cannot be read: {error.strerror}; "
+                "make certificates with: hubbub keys tls FOLDER"
+            ) from error
+
+
+def common_name(role: str) -> str:
+    """What a role's certificate calls it; a server tells callers apart by it."""
+    return f"hubbub {role}"
+
+
+def authority_name(role: str) -> str:
+    """What the authority of one role is called; who dials the role tells it by this name."""
+    return f"hubbub {role} authority"
+
+
+def authorities_of(role: str, pem: str) -> str:
+    """Of the authorities in a PEM, those to trust when dialling a role.
+
+    All but those of other roles: an authority of one's own house, or one that version 0.1 made,
+    speaks for every role.
+    """
+    blocks = [(_subject(block), block) for block in _BLOCK.findall(pem)]
+    wanted = [
+        block
+        for subject, block in blocks
+        if subject == authority_name(role) or not _ROLE_AUTHORITY.fullmatch(subject)
+    ]
+    return "".join(f"{block}\n" for block in wanted)
+
+
+def made_by_0_1(pem: str) -> bool:
+    """Whether one of the authorities in a PEM is that of version 0.1, which is of every role."""
+    return any(_subject(block) == _OLD_AUTHORITY for block in _BLOCK.findall(pem))
+
+
+def _subject(block: str) -> str:
+    """The common name of an authority; empty if it is none."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(cadata=block)
+    except (ssl.SSLError, ValueError):
+        return ""
+    found: list[Any] = context.get_ca_certs()
+    return next((name for told in found for name in common_names(told)), "")
+
+
+def common_names(told: Mapping[str, Any]) -> list[str]:
+    """The common names of a certificate, as Python's own `ssl` tells it."""
+    parts = [pair for part in told.get("subject", ()) for pair in part]
+    return [value for name, value in parts if name == "commonName"]
+
+
+def check_plain(address: str) -> None:
+    """Raises ServiceUnavailable unless plain text to or at this address stays on this machine."""
+    if not is_loopback(address):
+        raise ServiceUnavailable(
+            f"{address} is not on this machine: --insecure is for loopback alone; "
+            "give certificates with --tls FOLDER"
+        )
+
+
+def is_loopback(address: str) -> bool:
+    """Whether HOST:PORT is on this machine and nowhere else."""
+    host = address.rsplit(":", 1)[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,76 @@
+"""Told: what Redis says of the pool, checked; what is not as it should be is left out, and said."""
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from hubbub.accounting import Window
+from hubbub.errors import StoreUnavailable
+
+__all__ = ["TERMS", "Told"]
+
+_log: Final = logging.getLogger("hubbub.shuffler")
+
+TERMS: Final = ("acknowledged", "pooled", "in_flight", "withheld")
+_MOST: Final = 1 << 53
+
+
+class Told:
+    """Reads answers of Redis. What nobody can read is said once each."""
+
+    def __init__(self) -> None:
+        self._strange: set[str] = set()
+
+    def windows(self, index: str, names: Sequence[bytes]) -> list[Window]:
+        """The windows that an index names."""
+        found = []
+        for name in names:
+            try:
+                found.append(Window.parse(name))
+            except ValueError:
+                self._leave(f"shuffler:{index} has {name!r}, which is no window")
+        return sorted(found)
+
+    def batch_id(self, window: Window, name: bytes) -> bytes | None:
+        """The id of a batch in flight."""
+        try:
+            return bytes.fromhex(name.decode("ascii"))
+        except ValueError:
+            self._leave(f"{window.name} has a batch {name!r}, which is no id")
+            return None
+
+    def terms(self, window: Window, numbers: Sequence[bytes | int]) -> dict[str, int]:
+        """A window's terms of the law; all 0 if they cannot be told."""
+        try:
+            return dict(zip(TERMS, map(_count, numbers), strict=True))
+        except (ValueError, TypeError):
+            self._leave(f"what {window.name} holds cannot be told")
+            return dict.fromkeys(TERMS, 0)
+
+    def level(self, window: Window, numbers: Sequence[bytes | int]) -> tuple[int, int]:
+        """How many reports its pool holds, and how often any were taken."""
+        try:
+            reports, takes = map(int, numbers)
+        except ValueError as error:
+            raise StoreUnavailable(f"{window.name}: its number of takes is none") from error
+        return reports, takes
+
+    def since(self, moment: bytes | None, now: float) -> float:
+        """A moment up to now; now, if it is none."""
+        try:
+            found = float(moment or now)
+        except ValueError:
+            return now
+        return found if 0 <= found <= now else now
+
+    def _leave(self, what: str) -> None:
+        if what not in self._strange:
+            self._strange.add(what)
+            _log.warning("in Redis %s; all else goes on", what)
+
+
+def _count(told: bytes | int) -> int:
+    number = int(told)
+    if not 0 <= number < _MOST:
+        raise ValueError("no count")
+    return number
