@@ -33,7 +33,9 @@ SOURCES = [
     for path in TRACKED
     if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in ROOTS and "_pb2" not in path.name
 ]
-LONGEST_MODULE = 260
+# A screen; and what a module of one purpose stays below.
+LONGEST_FUNCTION = 60
+LONGEST_MODULE = 400
 
 
 def test_hubbub_is_a_namespace_over_the_source_roots() -> None:
@@ -48,10 +50,15 @@ def test_hubbub_is_a_namespace_over_the_source_roots() -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_module_has_one_purpose_told_first_and_fits(path: Path) -> None:
     text = path.read_text()
-    docstring = ast.get_docstring(ast.parse(text))
+    tree = ast.parse(text)
+    docstring = ast.get_docstring(tree)
     assert docstring
     assert docstring.splitlines()[0].strip()
     assert len(text.splitlines()) <= LONGEST_MODULE
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert lines <= LONGEST_FUNCTION, node.name
     assert path.stem not in {"utils", "common", "helpers", "core", "manager", "data", "info"}
 
 
@@ -65,10 +72,12 @@ def test_a_mechanisms_docstring_lets_a_reviewer_check_it_alone() -> None:
 
 
 def test_every_package_names_what_is_public() -> None:
-    for package in ("mechanisms", "catalog", "client", "runtime", "accounting", "analysis", "errors"):
+    packages = sorted({path.parent.name for path in ROOT.glob("*/hubbub/*/__init__.py")})
+    assert len(packages) >= 12
+    for package in packages:
         module = importlib.import_module(f"hubbub.{package}")
-        for name in module.__all__:
-            assert hasattr(module, name)
+        for name in getattr(module, "__all__", ()):
+            assert hasattr(module, name), f"{package}.{name}"
 
 
 def test_the_error_tree_is_drawn_as_it_is() -> None:

@@ -67,26 +67,10 @@ async def _serve(settings: Settings) -> None:
     keeping = Housekeeping(
         settings.keys, bundle, opener, store=store, clocks=clocks, served=intake.served
     )
-    shufflers = Server(
-        settings.listen,
-        [lambda server: add_IngestServicer_to_server(IngestService(intake), server)],
-        tls=tls,
-        callers=("shuffler",),
-        connection_seconds=_CONNECTION_SECONDS,
-        arrive_seconds=_BATCH_SECONDS,
-        turned_away=turned_away,
-    )
-    people = Server(
-        settings.query_listen,
-        [
-            lambda server: add_QueryServicer_to_server(QueryService(query), server),
-            lambda server: add_OperatorServicer_to_server(OperatorService(store), server),
-            lambda server: add_ReleasesServicer_to_server(ReleasesService(releases), server),
-        ],
-        tls=tls,
-        callers=("analyst",),
-        turned_away=turned_away,
-    )
+    servers = [
+        _for_shufflers(settings, intake, turned_away),
+        _for_people(settings, query, store, releases, turned_away),
+    ]
     metrics = Metrics(
         store.law,
         counters={
@@ -104,11 +88,43 @@ async def _serve(settings: Settings) -> None:
     metrics.serve(settings.common.metrics_listen, tls)
     try:
         watching = [clocks.run(), memory.run(), keeping.run()]
-        await serve_until_signal([shufflers, people], [*watching, *loops])
+        await serve_until_signal(servers, [*watching, *loops])
     finally:
         opener.close()
         if beyond:
             await beyond.close()
+
+
+def _for_shufflers(settings: Settings, intake: Intake, turned_away: Counter[str]) -> Server:
+    return Server(
+        settings.listen,
+        [lambda server: add_IngestServicer_to_server(IngestService(intake), server)],
+        tls=settings.common.tls,
+        callers=("shuffler",),
+        connection_seconds=_CONNECTION_SECONDS,
+        arrive_seconds=_BATCH_SECONDS,
+        turned_away=turned_away,
+    )
+
+
+def _for_people(
+    settings: Settings,
+    query: Query,
+    store: RedisStore,
+    releases: Releases,
+    turned_away: Counter[str],
+) -> Server:
+    return Server(
+        settings.query_listen,
+        [
+            lambda server: add_QueryServicer_to_server(QueryService(query), server),
+            lambda server: add_OperatorServicer_to_server(OperatorService(store), server),
+            lambda server: add_ReleasesServicer_to_server(ReleasesService(releases), server),
+        ],
+        tls=settings.common.tls,
+        callers=("analyst",),
+        turned_away=turned_away,
+    )
 
 
 def _loops(

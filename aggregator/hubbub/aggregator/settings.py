@@ -50,6 +50,34 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     Raises:
         BadParameter: HUBBUB_REDIS_URL is not set, or a number is out of range.
     """
+    given = _parser().parse_args(arguments)
+    check_range(given, "http_rate", 0, 1e6)
+    check_range(given, "processes", 1, 256)  # beyond any machine this runs on
+    check_range(given, "max_window", 0, 10**12)
+    check_range(given, "shards", 1, 256)  # a tag's first byte chooses
+    return Settings(
+        bundle=given.bundle,
+        keys=given.keys,
+        listen=given.listen,
+        query_listen=given.query_listen,
+        http_listen=given.http_listen,
+        http_tokens=given.http_tokens,
+        http_tls=TlsFolder(given.http_tls, "aggregator") if given.http_tls else None,
+        http_rate=given.http_rate,
+        http_origins=tuple(given.http_origin),
+        http_proxies=tuple(map(_proxy, given.http_proxy)),
+        shuffler_status=given.shuffler_status,
+        drop=given.drop,
+        webhook=given.webhook,
+        webhook_secret=_secret(given.webhook_secret),
+        common=common(given, "aggregator"),
+        processes=given.processes,
+        shards=given.shards,
+        max_window=given.max_window,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hubbub aggregator",
         description="Open shuffled batches, add them up exactly once, answer queries.",
@@ -61,6 +89,39 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     parser.add_argument(
         "--query-listen", default="127.0.0.1:7072", help="for queries and status (%(default)s)"
     )
+    parser.add_argument(
+        "--shuffler-status",
+        default="",
+        help="HOST:PORT of the shuffler's status, for counts of what still waits there; without "
+        "it, the conservation law cannot be told",
+    )
+    _add_http(parser)
+    _add_outlets(parser)
+    add_common(parser, metrics_listen="127.0.0.1:7075")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=_processors(),
+        help="processes that open reports (as many as the processors it may use: %(default)s)",
+    )
+    parser.add_argument(
+        "--shards",
+        type=int,
+        default=1,
+        help="parts that the totals of a stream's epoch are kept in, to spread a hot stream over "
+        "the nodes of a Redis Cluster; decided when an epoch begins (%(default)s)",
+    )
+    parser.add_argument(
+        "--max-window",
+        type=int,
+        default=0,
+        help="most reports that a stream's epoch may count; 0: what its epochs hold may be twice "
+        "what the maxmemory of Redis leaves to others, 100 bytes a report (%(default)s)",
+    )
+    return parser
+
+
+def _add_http(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--http-listen",
         default="",
@@ -96,12 +157,9 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         help="of a proxy, or a network of several, that is believed when it says for whom it asks "
         "(X-Forwarded-For; repeat); none without it",
     )
-    parser.add_argument(
-        "--shuffler-status",
-        default="",
-        help="HOST:PORT of the shuffler's status, for counts of what still waits there; without "
-        "it, the conservation law cannot be told",
-    )
+
+
+def _add_outlets(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drop", type=Path, help="folder for a JSON and a CSV file of every epoch that has closed"
     )
@@ -110,52 +168,6 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     )
     parser.add_argument(
         "--webhook-secret", type=Path, help="file of the secret that such a request is signed with"
-    )
-    add_common(parser, metrics_listen="127.0.0.1:7075")
-    parser.add_argument(
-        "--processes",
-        type=int,
-        default=_processors(),
-        help="processes that open reports (as many as the processors it may use: %(default)s)",
-    )
-    parser.add_argument(
-        "--shards",
-        type=int,
-        default=1,
-        help="parts that the totals of a stream's epoch are kept in, to spread a hot stream over "
-        "the nodes of a Redis Cluster; decided when an epoch begins (%(default)s)",
-    )
-    parser.add_argument(
-        "--max-window",
-        type=int,
-        default=0,
-        help="most reports that a stream's epoch may count; 0: what its epochs hold may be twice "
-        "what the maxmemory of Redis leaves to others, 100 bytes a report (%(default)s)",
-    )
-    given = parser.parse_args(arguments)
-    check_range(given, "http_rate", 0, 1e6)
-    check_range(given, "processes", 1, 256)  # beyond any machine this runs on
-    check_range(given, "max_window", 0, 10**12)
-    check_range(given, "shards", 1, 256)  # a tag's first byte chooses
-    return Settings(
-        bundle=given.bundle,
-        keys=given.keys,
-        listen=given.listen,
-        query_listen=given.query_listen,
-        http_listen=given.http_listen,
-        http_tokens=given.http_tokens,
-        http_tls=TlsFolder(given.http_tls, "aggregator") if given.http_tls else None,
-        http_rate=given.http_rate,
-        http_origins=tuple(given.http_origin),
-        http_proxies=tuple(map(_proxy, given.http_proxy)),
-        shuffler_status=given.shuffler_status,
-        drop=given.drop,
-        webhook=given.webhook,
-        webhook_secret=_secret(given.webhook_secret),
-        common=common(given, "aggregator"),
-        processes=given.processes,
-        shards=given.shards,
-        max_window=given.max_window,
     )
 
 

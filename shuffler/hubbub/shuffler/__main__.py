@@ -57,25 +57,7 @@ async def _serve(settings: Settings) -> None:
     service = ShufflerService(
         table, intake, mixer, limiter=limiter, pressure=pressure, clocks=clocks
     )
-    devices = Server(
-        settings.listen,
-        [lambda server: add_ShufflerServicer_to_server(service, server)],
-        tls=tls,
-        callers=None,
-        largest_message_bytes=LARGEST_SUBMIT_BYTES,
-        admit=service.admit,
-        connection_seconds=_CONNECTION_SECONDS,
-        calls_of_peer=settings.peer_calls,
-        turned_away=service.turned_away,
-        spoiled=service.spoiled,
-    )
-    operators = Server(
-        settings.operator_listen,
-        [lambda server: add_OperatorServicer_to_server(OperatorService(pool), server)],
-        tls=tls,
-        callers=("analyst", "aggregator"),
-        turned_away=service.turned_away,
-    )
+    servers = [_for_devices(settings, service), _for_operators(settings, service, pool)]
     metrics = Metrics(
         pool.law,
         counters={
@@ -97,12 +79,37 @@ async def _serve(settings: Settings) -> None:
     metrics.serve(settings.common.metrics_listen, tls)
     try:
         await serve_until_signal(
-            [devices, operators],
+            servers,
             [clocks.run(), intake.run(), mixer.run(), mixer.live(), pressure.run()],
         )
     finally:
         for one in onward:
             await one.close()
+
+
+def _for_devices(settings: Settings, service: ShufflerService) -> Server:
+    return Server(
+        settings.listen,
+        [lambda server: add_ShufflerServicer_to_server(service, server)],
+        tls=settings.common.tls,
+        callers=None,
+        largest_message_bytes=LARGEST_SUBMIT_BYTES,
+        admit=service.admit,
+        connection_seconds=_CONNECTION_SECONDS,
+        calls_of_peer=settings.peer_calls,
+        turned_away=service.turned_away,
+        spoiled=service.spoiled,
+    )
+
+
+def _for_operators(settings: Settings, service: ShufflerService, pool: Pool) -> Server:
+    return Server(
+        settings.operator_listen,
+        [lambda server: add_OperatorServicer_to_server(OperatorService(pool), server)],
+        tls=settings.common.tls,
+        callers=("analyst", "aggregator"),
+        turned_away=service.turned_away,
+    )
 
 
 if __name__ == "__main__":
