@@ -23,7 +23,7 @@ from hubbub.cli.local.certificates import write_certificates
 from hubbub.cli.local.ports import free_port
 from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.mechanisms import Totals
-from hubbub.runtime import RedisServer, connect_redis
+from hubbub.runtime import RedisServer, connect_redis, lua
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool import Pool
 from tests.cluster import Cluster, redis_cluster
@@ -43,6 +43,17 @@ def _reports(number: int) -> list[bytes]:
 def _commit(tags: list[bytes], batch_id: bytes | None = None) -> Commit:
     cells = np.array([len(tags), 0], dtype=np.int64)
     return Commit(batch_id or secrets.token_bytes(16), tags, cells, 0, {}, 4 * 10**9)
+
+
+def test_redis_compiles_every_script(redis_url: str) -> None:
+    scripts = sorted(ROOT.glob("*/hubbub/**/*.lua"))
+    assert len(scripts) >= 9
+    with redis.Redis.from_url(redis_url) as client:
+        for path in scripts:
+            package = ".".join(path.relative_to(ROOT).parent.parts[1:])
+            assert client.script_load(lua(package, path.stem)), path
+        with pytest.raises(redis.ResponseError, match="Error compiling script"):
+            client.script_load("return (")
 
 
 def _run(body: Coroutine[Any, Any, None]) -> None:

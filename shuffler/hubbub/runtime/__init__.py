@@ -19,7 +19,8 @@ from hubbub.runtime.process import (
 )
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.memory import Memory
-from hubbub.runtime.redis.server import RedisServer, script
+from hubbub.runtime.redis.scripts import lua, script
+from hubbub.runtime.redis.server import RedisServer
 from hubbub.runtime.rpc.limiter import Limiter, network
 from hubbub.runtime.rpc.refusal import come_back, refuse
 from hubbub.runtime.rpc.server import Server, channel
@@ -45,6 +46,7 @@ __all__ = [
     "continued",
     "end_with_parent",
     "headers",
+    "lua",
     "network",
     "refuse",
     "replace_file",

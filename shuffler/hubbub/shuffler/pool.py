@@ -1,8 +1,8 @@
 """The pool: reports that wait to be mixed, and batches on their way, in Redis.
 
-Every step is one Lua script on the keys of one window, so it happens whole or not at all, and may
-be repeated where nobody knows whether it happened. Keys, for a window W = STREAM:EPOCH, behind
-the prefix "shuffler:":
+Every step is one Lua script of scripts/ on the keys of one window, so it happens whole or not at
+all, and may be repeated where nobody knows whether it happened. Keys, for a window W =
+STREAM:EPOCH, behind the prefix "shuffler:":
 
     pool:{W}       set of sealed reports: a resent one is the same member
     batches:{W}    hash of the batches in flight: id -> the process that sends it
@@ -21,13 +21,18 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from hubbub.accounting import Window
-from hubbub.runtime import RedisServer, script
-from hubbub.shuffler import scripts
+from hubbub.runtime import RedisServer, lua, script
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool_replies import Told
 
 __all__ = ["Level", "Pool"]
 
+# A Redis that is full lets a script go on that has begun to write, if it began by taking away: so
+# those that make room begin by deleting, if only a field that nobody has.
+_ADD, _TAKE, _HOLD, _DELIVERED, _WITHHOLD, _POOLED, _COUNTS = (
+    lua(__package__, f"scripts/{name}")
+    for name in ("add", "take", "hold", "delivered", "withhold", "pooled", "counts")
+)
 # Lua's unpack fails past some thousands of arguments.
 _CHUNK: Final = 4000
 # The counters of a window that is over stay readable for so long.
@@ -55,7 +60,7 @@ class Pool:
         """Put reports into their pools; once this returns they are acknowledged."""
         listed = ("SADD", "shuffler:windows", *(window.name for window in reports))
         added = [
-            script(scripts.ADD, _keys(window, "pool", "law"), sealed[first : first + _CHUNK])
+            script(_ADD, _keys(window, "pool", "law"), sealed[first : first + _CHUNK])
             for window, sealed in reports.items()
             for first in range(0, len(sealed), _CHUNK)
         ]
@@ -70,7 +75,7 @@ class Pool:
         batch_id = secrets.token_bytes(16)
         pool, batches, law = _keys(window, "pool", "batches", "law")
         step = script(
-            scripts.TAKE,
+            _TAKE,
             [pool, batches, _batch_key(window, batch_id), law],
             [batch_id.hex(), take.number, take.needs, self._owner, level.takes],
         )
@@ -99,7 +104,7 @@ class Pool:
         """
         keys = [*_keys(window, "batches"), _batch_key(window, batch_id)]
         owners = [self._owner, owner or self._owner]
-        step = script(scripts.HOLD, keys, [batch_id.hex(), *owners])
+        step = script(_HOLD, keys, [batch_id.hex(), *owners])
         [sealed] = await self._server.durable([step])
         return list(sealed)
 
@@ -117,17 +122,17 @@ class Pool:
     async def delivered(self, window: Window, batch_id: bytes) -> None:
         """Forget a batch that the aggregator has counted."""
         keys = [*_keys(window, "batches"), _batch_key(window, batch_id)]
-        await self._server.execute([script(scripts.DELIVERED, keys, [batch_id.hex()])])
+        await self._server.execute([script(_DELIVERED, keys, [batch_id.hex()])])
 
     async def withhold(self, window: Window, min_batch: float) -> int:
         """Delete and count a pool that holds fewer than the minimum batch: how many those were."""
-        step = script(scripts.WITHHOLD, _keys(window, "pool", "law"), [min_batch])
+        step = script(_WITHHOLD, _keys(window, "pool", "law"), [min_batch])
         [few] = await self._server.execute([step])
         return int(few)
 
     async def level(self, window: Window) -> Level:
         """How many reports the window's pool holds, and how often any were taken."""
-        [level] = await self._server.execute([script(scripts.POOLED, _keys(window, "pool", "law"))])
+        [level] = await self._server.execute([script(_POOLED, _keys(window, "pool", "law"))])
         return Level(*self._told.level(window, level))
 
     async def is_empty(self, window: Window) -> bool:
@@ -214,7 +219,7 @@ class Pool:
             return {}
         parts = ("pool", "batches", "law")
         answers = await self._server.each(
-            [script(scripts.COUNTS, _keys(w, *parts), [_batch_key(w, b"")]) for w in windows]
+            [script(_COUNTS, _keys(w, *parts), [_batch_key(w, b"")]) for w in windows]
         )
         return {
             window: self._told.terms(window, numbers)

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from hubbub.aggregator.releases.entry import Entry, Unreadable, read_entry
 from hubbub.errors import BudgetExhausted
-from hubbub.runtime import RedisServer, script
+from hubbub.runtime import RedisServer, lua, script
 
 __all__ = ["Entries", "Entry", "MemoryRecord", "Record", "RedisRecord"]
 
@@ -23,12 +23,7 @@ _KEY: Final = "aggregator:releases"
 # Sums of many floats may end so far above what they should.
 _ROUNDING: Final = 1e-9
 
-# KEYS: the list. ARGV: how many entries its reader knows, the entry. Answers those that are new.
-_APPEND: Final = """
-local more = redis.call('LRANGE', KEYS[1], ARGV[1], -1)
-if #more == 0 then redis.call('RPUSH', KEYS[1], ARGV[2]) end
-return more
-"""
+_APPEND: Final = lua(__package__, "append")
 
 
 @dataclass(frozen=True, slots=True)

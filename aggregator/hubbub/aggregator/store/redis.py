@@ -8,7 +8,7 @@ Keys, for a window W = STREAM:EPOCH, behind the prefix "aggregator:":
     batches:{W}   set: the same of all batches before those
     seen:{W}      hash: tag -> the batch that it was counted in, and "+"
     windows       hash: every W -> its number of shards
-    remembered    hash: every W whose tags and batch ids are held -> until when, for forgetting.py
+    remembered    hash: every W whose tags and batch ids are held -> until when, for housekeeping.py
 
 A window of several shards has {W#1}, {W#2}, ... beside {W}; on a Redis Cluster they spread over the
 nodes. A report's tag says which one is its own, so it can be counted in no other.
@@ -24,15 +24,20 @@ import numpy as np
 from redis.exceptions import NoPermissionError
 
 from hubbub.accounting import Window
-from hubbub.aggregator.store.commit_script import COMMIT, ID_BYTES
 from hubbub.aggregator.store.contract import Commit, Held, Outcome
+from hubbub.catalog import TAG_BYTES
 from hubbub.errors import StoreUnavailable, TotalsUnreadable
-from hubbub.runtime import RedisServer, script
+from hubbub.runtime import RedisServer, lua, script
 
 __all__ = ["RedisStore"]
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 
+_COMMIT: Final = lua(__package__, "commit")
+if TAG_BYTES != 16:  # noqa: PLR2004 what the script cuts by
+    raise AssertionError("commit.lua cuts tags of 16 bytes")
+# Of a batch id, which is random, so many bytes are kept.
+_ID_BYTES: Final = 8
 # What is forgotten once a window takes no more.
 _MEMORY: Final = ("seen", "batches")
 # Beyond any batch, and beyond any window.
@@ -86,10 +91,10 @@ class RedisStore:
         terms: dict[str, int] = {"counted": len(commit.tags), "duplicate": commit.duplicates}
         terms |= {f"rejected:{reason}": number for reason, number in commit.rejected.items()}
         step = script(
-            COMMIT,
+            _COMMIT,
             [_key(what, window, commit.shard) for what in ("totals", *_MEMORY)],
             [
-                commit.batch_id[:ID_BYTES],
+                commit.batch_id[:_ID_BYTES],
                 b"".join(commit.tags),
                 commit.cells.astype("<i8").tobytes() if len(commit.tags) else b"",
                 _NOBODY if commit.most is None else commit.most,

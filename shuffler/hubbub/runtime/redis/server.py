@@ -6,10 +6,10 @@ bears being executed again, so that it may be.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from math import inf
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
@@ -27,11 +27,9 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as Disconnected
 
 from hubbub.errors import StoreFull, StoreUnavailable
+from hubbub.runtime.redis.scripts import Command
 
-__all__ = ["Command", "RedisServer", "script", "shown"]
-
-Command: TypeAlias = tuple[Any, ...]
-"""A command's name and arguments; the first of them is its key, unless it is a script."""
+__all__ = ["RedisServer", "shown"]
 
 _REPLICA_MS: Final = 5000
 # A Cluster that moves a slot, or loses a node, is asked again for so long.
@@ -41,14 +39,6 @@ _MOVING: Final = (
     *(AskError, TryAgainError, ClusterDownError, Disconnected),  # AskError: MOVED, too
     *(ReadOnlyError, RedisClusterException),
 )
-
-
-def script(text: str, keys: Sequence[str], arguments: Iterable[Any] = ()) -> Command:
-    """A Lua script on keys of one slot.
-
-    Its text, not its hash: asking first whether Redis knows the hash would cost a second trip.
-    """
-    return ("EVAL", text, len(keys), *keys, *arguments)
 
 
 class RedisServer:

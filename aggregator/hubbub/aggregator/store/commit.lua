@@ -1,29 +1,19 @@
-"""The commit of a batch: one Lua script on the keys of a window's shard, that redis.py names.
+-- The commit of a batch: whole or not at all, on the keys of a window's shard.
+--
+-- What a batch changes is one HSET of all fields, absolute; tags come before it, each with its
+-- batch. A Redis that is killed while it writes may, one restart later, bring back the first commands
+-- of a script and not the others (decision 0019): tags of a batch that was not counted are then no
+-- obstacle to it, since they are its own; and into the set go only ids of batches that were counted
+-- before, whatever becomes of the script (decision 0032). So a commit costs the same after a million
+-- batches as after one. Version 0.1 kept all ids in the field: its ids move on with the next batch. It
+-- takes tags of a batch without the "+" for no obstacle, and these for duplicates: after a step back
+-- to it nothing is counted twice.
+--
+-- KEYS: totals, seen, batches. ARGV: batch id, tags end to end, cells, the most tags to hold, crowd,
+-- at, then name and amount of every term of the law. `unpack` fails past some thousands of
+-- arguments, so tags, ids and cells go in chunks. Lua's numbers are doubles: a cell is exact only
+-- below 2**53, so a sum past it is refused before any write. A full Redis refuses the first write.
 
-What a batch changes is one HSET of all fields, absolute; tags come before it, each with its
-batch. A Redis that is killed while it writes may, one restart later, bring back the first commands
-of a script and not the others (decision 0019): tags of a batch that was not counted are then no
-obstacle to it, since they are its own; and into the set go only ids of batches that were counted
-before, whatever becomes of the script (decision 0032). So a commit costs the same after a million
-batches as after one. Version 0.1 kept all ids in the field: its ids move on with the next batch. It
-takes tags of a batch without the "+" for no obstacle, and these for duplicates: after a step back
-to it nothing is counted twice.
-"""
-
-from typing import Final
-
-from hubbub.catalog import TAG_BYTES
-
-__all__ = ["COMMIT", "ID_BYTES"]
-
-# Of a batch id, which is random, so many bytes are kept.
-ID_BYTES: Final = 8
-
-# KEYS: totals, seen, batches. ARGV: batch id, tags end to end, cells, the most tags to hold, crowd,
-# at, then name and amount of every term of the law. `unpack` fails past some thousands of
-# arguments, so tags, ids and cells go in chunks. Lua's numbers are doubles: a cell is exact only
-# below 2**53, so a sum past it is refused before any write. A full Redis refuses the first write.
-COMMIT: Final = """
 local id, own = ARGV[1], ARGV[1] .. '+'
 local old = redis.call('HMGET', KEYS[1], 'cells', 'batches', 'law', 'crowd', 'at')
 local newest, at = old[2] or '', 0
@@ -92,7 +82,3 @@ if #tags > 0 then redis.call('PERSIST', KEYS[2]) end
 redis.call('HSET', KEYS[1], 'cells', cells, 'batches', newest .. id, 'law', cjson.encode(law),
            'crowd', string.format('%d', crowd), 'at', at)
 return {'applied'}
-"""
-
-if TAG_BYTES != 16:  # noqa: PLR2004 what the script cuts by
-    raise AssertionError("the commit script cuts tags of 16 bytes")

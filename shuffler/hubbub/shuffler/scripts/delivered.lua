@@ -1,0 +1,7 @@
+-- Forgets a batch that was delivered.
+-- KEYS: batches, the batch. ARGV: batch id.
+--
+-- Not MULTI: a Redis that is full takes nothing into one, not even what would make room.
+
+redis.call('DEL', KEYS[2])
+return redis.call('HDEL', KEYS[1], ARGV[1])
