@@ -15,11 +15,12 @@ from hubbub.catalog import Bundle, OpeningKey, read_opening_keys, stream_table
 from hubbub.client import Client
 from hubbub.client.testing import memory_client
 from tests.moment import now
-from tests.surroundings import forget_the_caller
+from tests.surroundings import forget_the_caller, hear_interrupts
 from tests.unit.bundles import DAY, Signed, make_signed
 from tests.unit.devices import Device
 
 forget_the_caller(os.environ)
+hear_interrupts()
 
 # A device that is not told otherwise has the clock of the test.
 for makes_one in (Client.__init__, memory_client):

@@ -1,10 +1,11 @@
 """What tests must not hear of whoever runs them: settings, proxies, terminals, languages."""
 
 import os
+import signal
 from collections.abc import Mapping, MutableMapping
 from typing import Final
 
-__all__ = ["CALLER", "forget_the_caller"]
+__all__ = ["CALLER", "forget_the_caller", "hear_interrupts"]
 
 # As it was, for what must find its way out of here as its caller does: pip to its index.
 CALLER: Final[Mapping[str, str]] = dict(os.environ)
@@ -45,3 +46,9 @@ def forget_the_caller(environment: MutableMapping[str, str]) -> None:
         if of_python or name.startswith(_BEGINNINGS) or name.upper() in _NAMES:
             del environment[name]
     environment["LC_ALL"] = "C.UTF-8"  # file names and pipes are UTF-8, and months are in English
+
+
+def hear_interrupts() -> None:
+    """Let Ctrl-C be heard: who is started behind a shell ignores it, and all whom it starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -156,6 +158,20 @@ def test_what_the_caller_has_set_is_forgotten() -> None:
     }
     forget_the_caller(caller)
     assert caller == {**kept, "LC_ALL": "C.UTF-8"}
+
+
+def test_ctrl_c_is_heard_by_what_is_started_though_a_shell_has_it_ignored() -> None:
+    """As behind `make test &` in a script."""
+    code = (
+        "import signal, subprocess, sys; signal.signal(signal.SIGINT, signal.SIG_IGN);"
+        "from tests.surroundings import hear_interrupts; hear_interrupts();"
+        "asked = 'import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)';"
+        "subprocess.run([sys.executable, '-c', asked], check=True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
 
 
 @pytest.mark.parametrize(
