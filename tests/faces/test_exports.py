@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 from hubbub.aggregator.publishing.publisher import (
-    Drops,
+    DeliveryLog,
+    EpochPublisher,
     Folder,
-    MemoryTold,
-    RedisTold,
-    Told,
+    MemoryDeliveryLog,
+    RedisDeliveryLog,
     Webhook,
 )
-from hubbub.aggregator.query import Query
+from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.errors import BadParameter
 from hubbub.runtime import connect_redis
@@ -69,8 +69,8 @@ def _hook() -> Iterator[str]:
 def test_every_closed_epoch_is_dropped_once_and_whole(home: House, tmp_path: Path) -> None:
     async def body() -> None:
         server = await connect_redis(home.redis_url)
-        query = Query(home.signed.bundle, RedisStore(server))
-        drops = Drops(query, [Folder(tmp_path / "dropped")])
+        query = QueryEngine(home.signed.bundle, RedisStore(server))
+        drops = EpochPublisher(query, [Folder(tmp_path / "dropped")])
         assert await drops.once() == 5 * CLOSED
         assert await drops.once() == 0
         await server.close()
@@ -97,13 +97,17 @@ def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, kept: str)
     async def body(url: str) -> None:
         server = await connect_redis(home.redis_url)
         clock = [1e9]
-        told: Told = MemoryTold() if kept == "memory" else RedisTold(server, lambda: clock[0])
-        query = Query(home.signed.bundle, RedisStore(server))
-        drops = Drops(query, [Webhook(url, b"secret", told)])
+        told: DeliveryLog = (
+            MemoryDeliveryLog() if kept == "memory" else RedisDeliveryLog(server, lambda: clock[0])
+        )
+        query = QueryEngine(home.signed.bundle, RedisStore(server))
+        drops = EpochPublisher(query, [Webhook(url, b"secret", told)])
         Hook.refusals = 2
         assert await drops.once() == 5 * CLOSED - 2
         if kept == "redis":
-            others = Drops(query, [Webhook(url, b"secret", RedisTold(server, lambda: clock[0]))])
+            others = EpochPublisher(
+                query, [Webhook(url, b"secret", RedisDeliveryLog(server, lambda: clock[0]))]
+            )
             assert await others.once() == 0, "another aggregator holds the claim for a while"
             clock[0] += 601
         assert await drops.once() == 2
@@ -122,7 +126,7 @@ def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, kept: str)
 
 def test_a_webhook_has_an_address() -> None:
     with pytest.raises(BadParameter, match="--webhook takes an address"):
-        Webhook("file:///etc/passwd", b"", MemoryTold())
+        Webhook("file:///etc/passwd", b"", MemoryDeliveryLog())
 
 
 def asked_by(dashboard: dict[str, Any]) -> set[str]:

@@ -10,7 +10,7 @@ import matplotlib as mpl
 import pytest
 
 import hubbub.notebook
-from hubbub.errors import HubbubError, PartMissing, ServiceUnavailable
+from hubbub.errors import HubbubError, MissingDependency, ServiceUnavailable
 from tests.faces.house import DAYS, STRINGS, THEMES, House
 
 mpl.use("Agg")
@@ -104,7 +104,7 @@ def test_what_is_missing_or_wrong_is_said(
         (answer.to_arrow, "pyarrow"),
         (answer.plot, "matplotlib"),
     ):
-        with pytest.raises(PartMissing, match=f"pip install {library}"):
+        with pytest.raises(MissingDependency, match=f"pip install {library}"):
             make()
 
 

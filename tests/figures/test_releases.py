@@ -12,7 +12,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals, build, tally
 from hubbub.privacy.draws import draw
 from hubbub.privacy.proofs.every import SMALL, rows
-from hubbub.privacy.releases import Query, release
+from hubbub.privacy.releases import ReleaseKind, release
 
 RELEASED = [m for m in SMALL if m.VALUES != "strings"]
 LAPLACE, GAUSSIAN = Release("laplace", 1.0), Release("gaussian", 1.0, 1e-6)
@@ -49,7 +49,7 @@ def _totals(mechanism: AnyMechanism, counts: list[int]) -> Totals:
 
 
 def _release(
-    mechanism: AnyMechanism, totals: Totals, query: Query, policy: Release, **more: Any
+    mechanism: AnyMechanism, totals: Totals, query: ReleaseKind, policy: Release, **more: Any
 ) -> Any:
     labels = [f"value {place}" for place in range(len(mechanism.probes()))]
     value = more.pop("value", "")
@@ -173,7 +173,7 @@ def test_people_of_several_tiers_are_released_together() -> None:
     ],
 )
 def test_a_query_without_an_answer_is_named(
-    name: str, query: Query, value: str, policy: Release, said: str
+    name: str, query: ReleaseKind, value: str, policy: Release, said: str
 ) -> None:
     [mechanism] = [m for m in SMALL if name == m.NAME][:1]
     totals = Totals([50] * mechanism.layout.size, 50 * mechanism.layout.size)

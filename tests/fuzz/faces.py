@@ -20,12 +20,12 @@ import numpy as np
 from uvicorn.server import ServerState
 
 from hubbub.accounting import Window
-from hubbub.aggregator.query import Query
-from hubbub.aggregator.releases.release_log import Entry, MemoryRecord
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.releases.release_log import Entry, MemoryReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.store.contract import Commit, MemoryStore
 from hubbub.aggregator.web.access import add_token
-from hubbub.aggregator.web.server import HttpFace
+from hubbub.aggregator.web.server import HttpServer
 from tests.conftest import CATALOG
 from tests.fuzz.documents import varied
 from tests.fuzz.mutate import mutated
@@ -88,7 +88,7 @@ class Faults(logging.Handler):
         self.said.append(self.format(record))
 
 
-class Kept(MemoryRecord):
+class Kept(MemoryReleaseLog):
     """A record that takes what Redis can keep and every reader can read: text."""
 
     async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
@@ -109,14 +109,14 @@ class House:
         catalog = CATALOG.replace("[metrics.theme]\n", budget + released)
         signed = make_signed(folder, catalog, start=(EPOCH - 14) * DAY)
         store = MemoryStore()
-        query = Query(signed.bundle, store, clock=lambda: NOW)
+        query = QueryEngine(signed.bundle, store, clock=lambda: NOW)
         self.loop.run_until_complete(_fill(store, signed.bundle))
         releases = Releases(query.collected, Kept(), clock=lambda: NOW)
         tokens = folder / "tokens.json"
         add_token(tokens, "fuzz", "publisher", 365, NOW)
         self._configs = []
         for known in (None, tokens):
-            face = HttpFace("127.0.0.1:1", query, releases, tokens=known)
+            face = HttpServer("127.0.0.1:1", query, releases, tokens=known)
             face._server.config.load()
             self._configs.append(face._server.config)
         self._faults = Faults()

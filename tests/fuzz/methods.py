@@ -23,8 +23,8 @@ from google.protobuf.message import Message
 from hubbub.accounting import Window
 from hubbub.aggregator.ingest.intake import Intake as Counting
 from hubbub.aggregator.ingest.opener import Opener
-from hubbub.aggregator.query import Query
-from hubbub.aggregator.releases.release_log import RedisRecord
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.releases.release_log import RedisReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.releases.service import ReleasesService
 from hubbub.aggregator.service import IngestService, QueryService
@@ -36,7 +36,7 @@ from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
 from hubbub.runtime import Limiter, Server, Stages, channel, connect_redis
 from hubbub.runtime.process import end_tasks
-from hubbub.shuffler.backpressure import Pressure
+from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
@@ -141,8 +141,11 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     addresses = [f"127.0.0.1:{free_port()}" for _ in range(3)]
     opener = Opener(read_opening_keys(signed.keys / "opening.keys.json"), 1)
     store, pool = RedisStore(server), Pool(server)
-    counting, query = Counting(signed.bundle, opener, store, Stages()), Query(signed.bundle, store)
-    releases = Releases(query.collected, RedisRecord(server))
+    counting, query = (
+        Counting(signed.bundle, opener, store, Stages()),
+        QueryEngine(signed.bundle, store),
+    )
+    releases = Releases(query.collected, RedisReleaseLog(server))
     closed = Commit(bytes(16), [bytes(16)], np.array([50, 60, 40]), 0, {}, 4 * 10**9, crowd=100)
     await store.shards(Window("theme", epoch - 9))
     await store.add(Window("theme", epoch - 9), replace(closed, tags=_tags(100)))
@@ -152,7 +155,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
         Mixer(pool, streams, [onward], Policy(), stages=Stages()),
         Intake(pool, Stages()),
     )
-    pressure = Pressure(pool, most_reports=10_000_000, most_memory=1)
+    pressure = Backpressure(pool, most_reports=10_000_000, most_memory=1)
     devices = ShufflerService(streams, intake, mixer, limiter=Limiter(0, 1), pressure=pressure)
     servers = [
         Server(

@@ -29,7 +29,7 @@ from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import law
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
 from hubbub.runtime import Limiter, Metrics, Server, Stages, TlsFolder, channel, connect_redis
-from hubbub.shuffler.backpressure import Pressure
+from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
@@ -64,7 +64,12 @@ class Front:
     """A shuffler's front in this process, with limits of one's own, on the session's Redis."""
 
     def __init__(
-        self, made: Made, pool: Pool, limiter: Limiter, pressure: Pressure, calls_of_peer: int = 0
+        self,
+        made: Made,
+        pool: Pool,
+        limiter: Limiter,
+        pressure: Backpressure,
+        calls_of_peer: int = 0,
     ) -> None:
         self.made, self.pool, self.pressure = made, pool, pressure
         self.address = f"127.0.0.1:{free_port()}"
@@ -119,7 +124,7 @@ async def serving_front(
     server = await connect_redis(redis_url)
     await server.client.flushdb()
     pool = Pool(server)
-    pressure = Pressure(pool, most_reports=most_reports, most_memory=most_memory)
+    pressure = Backpressure(pool, most_reports=most_reports, most_memory=most_memory)
     front = Front(
         made, pool, Limiter(0, 1) if limiter is None else limiter, pressure, calls_of_peer
     )

@@ -15,9 +15,9 @@ import pytest
 from hubbub.accounting import Window
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.opener import Opener
-from hubbub.aggregator.publishing.publisher import Drops
-from hubbub.aggregator.query import Query
-from hubbub.aggregator.releases.release_log import MemoryRecord
+from hubbub.aggregator.publishing.publisher import EpochPublisher
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.releases.release_log import MemoryReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.store.contract import Commit, MemoryStore
 from hubbub.catalog import closing_time, read_opening_keys, seal, seal_info
@@ -305,7 +305,9 @@ def test_no_epoch_is_told_as_closed_by_a_clock_that_jumped(
         house.passed = 2.5 * DAY
         house.start()
         kept = Kept()
-        drops = Drops(Query(house.signed.bundle, house.store, clocks=house.clocks), [kept])
+        drops = EpochPublisher(
+            QueryEngine(house.signed.bundle, house.store, clocks=house.clocks), [kept]
+        )
         await house.live(2 * HOUR)
         house.ahead = 30.0 * DAY if who != "redis" else 0.0
         house.redis_ahead = 30.0 * DAY if who != "machine" else 0.0
@@ -324,8 +326,8 @@ def test_no_year_s_budget_is_spent_before_it_has_surely_begun(
 ) -> None:
     async def body(house: House) -> None:
         await house.live(2 * HOUR)
-        query = Query(house.signed.bundle, house.store, clocks=house.clocks)
-        releases = Releases(query.collected, MemoryRecord())
+        query = QueryEngine(house.signed.bundle, house.store, clocks=house.clocks)
+        releases = Releases(query.collected, MemoryReleaseLog())
         year = datetime.fromtimestamp(START + house.passed, UTC).year
         house.ahead = float(YEAR)
         assert releases._year() == year, "Redis and the past are two against one"

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hubbub.shuffler.mixing_policy import Mix, Policy
+from hubbub.shuffler.mixing_policy import MixRule, Policy
 
 Floats = npt.NDArray[np.float64]
 DOCS = Path(__file__).parents[2] / "docs" / "operate.md"
@@ -92,7 +92,7 @@ def _simulated(policy: Policy, low: int, floods: int, honest: int, chance: rando
         if number == floods:
             pool.append("target")
         while True:
-            mix: Mix = policy.mix("pool", low, 10**6)
+            mix: MixRule = policy.mix("pool", low, 10**6)
             take = mix.next_take(len(pool), over=False)
             if take:
                 break

@@ -21,7 +21,7 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import law
 from hubbub.client import Client, GrpcTransport, MemoryState
-from hubbub.errors import PartMissing
+from hubbub.errors import MissingDependency
 from hubbub.runtime.monitoring.tracing import start_tracing
 from tests.conftest import Made
 from tests.faces.test_exports import asked_by
@@ -166,7 +166,7 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
 def test_tracing_without_its_part_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     start_tracing("shuffler", {})  # nothing said: nothing done
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    with pytest.raises(PartMissing, match=r"pip install 'hubbub\[tracing\]'"):
+    with pytest.raises(MissingDependency, match=r"pip install 'hubbub\[tracing\]'"):
         start_tracing("shuffler", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
 
 

@@ -16,7 +16,7 @@ import redis
 from redis.exceptions import NoPermissionError
 
 from hubbub.accounting import Window
-from hubbub.aggregator.releases.release_log import Entry, RedisRecord
+from hubbub.aggregator.releases.release_log import Entry, RedisReleaseLog
 from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.cli.local.certificates import write_certificates
@@ -229,7 +229,7 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         assert await totals(store, WINDOW) == Totals([3, 0], 3)
         assert (await store.law())[WINDOW] == {"counted": 3}
         assert await crowd(store, WINDOW) == 0
-        record = RedisRecord(adding)
+        record = RedisReleaseLog(adding)
         entry = Entry("i", 1, 2026, "p", "me", "m", "mode", "", (1,), "laplace", 1.0, 0.0, ())
         assert await record.spend(entry, (1.0, 0.0)) == (entry, False)
         assert list(await record.entries()) == [entry]

@@ -24,10 +24,15 @@ import numpy as np
 import pytest
 
 from hubbub.accounting import Window
-from hubbub.aggregator.query.totals import Collected
+from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.releases.entry import Entry, Unreadable, read_entry
-from hubbub.aggregator.releases.release_log import Entries, MemoryRecord, Record, RedisRecord
-from hubbub.aggregator.releases.releasing import Ask, Releases
+from hubbub.aggregator.releases.release_log import (
+    Entries,
+    MemoryReleaseLog,
+    RedisReleaseLog,
+    ReleaseLog,
+)
+from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.aggregator.store.contract import Commit, MemoryStore
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.cli.local.ports import free_port
@@ -122,14 +127,14 @@ def _entry(name: str, **changes: Any) -> Entry:
 @pytest.fixture(params=["memory", "redis"])
 def check(
     request: pytest.FixtureRequest, tmp_path: Path
-) -> Callable[[Callable[[Record], Awaitable[None]]], None]:
-    def run(body: Callable[[Record], Awaitable[None]]) -> None:
+) -> Callable[[Callable[[ReleaseLog], Awaitable[None]]], None]:
+    def run(body: Callable[[ReleaseLog], Awaitable[None]]) -> None:
         async def everything(url: str) -> None:
             if not url:
-                await body(MemoryRecord())
+                await body(MemoryReleaseLog())
                 return
             server = await connect_redis(url)
-            await body(RedisRecord(server))
+            await body(RedisReleaseLog(server))
             await server.close()
 
         if request.param == "memory":
@@ -142,7 +147,7 @@ def check(
 
 
 def test_a_release_is_entered_once_and_told_again(check: Callable[..., None]) -> None:
-    async def body(record: Record) -> None:
+    async def body(record: ReleaseLog) -> None:
         first = _entry("a")
         assert await record.spend(first, (3.0, 0.0)) == (first, False)
         other = _entry("a", at=9999, by="you", answer=())
@@ -153,7 +158,7 @@ def test_a_release_is_entered_once_and_told_again(check: Callable[..., None]) ->
 
 
 def test_a_purpose_spends_no_more_than_its_share_of_a_year(check: Callable[..., None]) -> None:
-    async def body(record: Record) -> None:
+    async def body(record: ReleaseLog) -> None:
         for number in range(3):
             await record.spend(_entry(f"a{number}", epsilon=0.1), (0.3, 0.0))  # sums like .1 + .2
         with pytest.raises(BudgetExhausted, match="has epsilon 0 and delta 0 left in 2026"):
@@ -193,7 +198,7 @@ def test_a_bad_entry_is_read_round_said_and_its_cost_counted(
     async def body(port: int) -> None:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         client: Any = server.client
-        record, first = RedisRecord(server), _entry("first", epsilon=0.5)
+        record, first = RedisReleaseLog(server), _entry("first", epsilon=0.5)
         await record.spend(first, (1.0, 1e-6))
         await client.rpush("aggregator:releases", spoil(text))
         found = await record.entries()
@@ -207,7 +212,7 @@ def test_a_bad_entry_is_read_round_said_and_its_cost_counted(
         assert await record.spend(first, (1.0, 1e-6)) == (first, True)
         last = _entry("last", epsilon=0.25)
         assert await record.spend(last, (1.0, 1e-6)) == (last, False)
-        assert [one.id for one in await RedisRecord(server).entries()][-1] == "last"
+        assert [one.id for one in await RedisReleaseLog(server).entries()][-1] == "last"
         for one in found:
             (one.by + one.text()).encode()
             assert one.by.isprintable()
@@ -244,7 +249,7 @@ def test_what_a_lost_entry_may_have_spent_counts_where_it_can_be_told(
 def test_entries_by_several_at_once_keep_within_the_budget(tmp_path: Path) -> None:
     async def body(port: int) -> None:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
-        records = [RedisRecord(server) for _ in range(5)]
+        records = [RedisReleaseLog(server) for _ in range(5)]
         spending = [
             record.spend(_entry(f"{number % 15}", epsilon=0.1), (1.0, 0.0))
             for number, record in enumerate(records * 6)
@@ -280,7 +285,7 @@ def test_no_text_that_cannot_be_kept_becomes_a_question(name: str, text: str) ->
     if (name, len(text)) == ("value", 201):
         text *= 400
     with pytest.raises(BadParameter, match=f"^{name} has") as caught:
-        Ask(**{**fields, name: text}, epochs=())
+        ReleaseQuery(**{**fields, name: text}, epochs=())
     assert text not in str(caught.value)
     str(caught.value).encode()
     with pytest.raises(BadParameter):
@@ -304,10 +309,10 @@ def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None
 
     async def body() -> None:
         store = MemoryStore()
-        collected = Collected(signed.bundle, store, lambda: now)
-        releases = Releases(collected, MemoryRecord(), lambda: now)
+        collected = TotalsByEpoch(signed.bundle, store, lambda: now)
+        releases = Releases(collected, MemoryReleaseLog(), lambda: now)
         metric = signed.bundle.metric("education_1")
-        ask = Ask("education_1", "histogram", "", (), "report", "me")
+        ask = ReleaseQuery("education_1", "histogram", "", (), "report", "me")
         for epoch, people in ((today - 40, 200), (today - 30, 50), (today, 300)):
             commit = _fill(metric, ["Masters"] * people)
             await store.add(Window("education_1", epoch), commit)

@@ -13,8 +13,8 @@ import pytest
 import redis.asyncio
 
 from hubbub.accounting import Window
-from hubbub.aggregator.publishing.publisher import Drops, Folder, RedisTold
-from hubbub.aggregator.query import Asked, Query
+from hubbub.aggregator.publishing.publisher import EpochPublisher, Folder, RedisDeliveryLog
+from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.aggregator.store.contract import Commit, MemoryStore, Outcome, TotalsStore
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.web.gauges import exposition
@@ -403,16 +403,16 @@ def test_totals_that_cannot_be_read_end_no_overview_and_hold_up_no_drop(
             await store.add(window, _commit(_tags(50), cells, crowd=50))
         await client.hset(Window("theme", 5).key("aggregator:totals"), field, garbage)
         await client.hset("aggregator:told", "crashed:5", "nonsense")
-        query = Query(made.bundle, store)
+        query = QueryEngine(made.bundle, store)
         lines = {line.name: line for line in await query.metrics()}
         assert [lines[name].reports for name in names] == [50, 50]
         with pytest.raises(TotalsUnreadable):
-            await query.estimate("theme", Asked())
+            await query.estimate("theme", EstimateQuery())
         told = (await exposition(query, {})).decode()
         assert 'metric="crashed"' in told
         assert 'hubbub_estimate{metric="theme"' not in told
-        folder, claims = tmp_path / "dropped", RedisTold(server)
-        assert await Drops(query, [Folder(folder)]).once() == 1
+        folder, claims = tmp_path / "dropped", RedisDeliveryLog(server)
+        assert await EpochPublisher(query, [Folder(folder)]).once() == 1
         assert [path.parent.name for path in folder.rglob("*.json")] == ["crashed"]
         assert await claims.claim("crashed:5"), "nobody is at it who would say so"
         await server.close()

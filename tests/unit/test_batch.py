@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.errors import BadParameter
-from hubbub.shuffler.mixing_policy import Mix, Policy, shuffled
+from hubbub.shuffler.mixing_policy import MixRule, Policy, shuffled
 
 mixes = st.builds(
-    lambda low, reserve, more: Mix(low, reserve, low + more),
+    lambda low, reserve, more: MixRule(low, reserve, low + more),
     st.integers(1, 300),
     st.integers(0, 500),
     st.integers(0, 1000),
@@ -19,7 +19,7 @@ mixes = st.builds(
 
 @given(mixes, st.integers(0, 10_000), st.booleans())
 def test_no_batch_is_smaller_than_the_minimum_and_no_reserve_is_touched(
-    mix: Mix, pooled: int, over: bool
+    mix: MixRule, pooled: int, over: bool
 ) -> None:
     take = mix.next_take(pooled, over=over)
     if take is None:
@@ -31,7 +31,7 @@ def test_no_batch_is_smaller_than_the_minimum_and_no_reserve_is_touched(
 
 
 @given(mixes, st.integers(0, 10_000))
-def test_a_window_that_is_over_goes_out_whole(mix: Mix, pooled: int) -> None:
+def test_a_window_that_is_over_goes_out_whole(mix: MixRule, pooled: int) -> None:
     """What holds the minimum leaves nothing behind: no remainder is too small to send."""
     held = pooled
     while take := mix.next_take(pooled, over=True):
@@ -44,7 +44,7 @@ def test_a_window_that_is_over_goes_out_whole(mix: Mix, pooled: int) -> None:
     st.lists(st.integers(1, 700), min_size=1, max_size=40),
 )
 def test_with_a_reserve_of_one_minimum_nothing_is_withheld(low: int, arrivals: list[int]) -> None:
-    mix = Mix(low, reserve=low, max_batch=5 * low)
+    mix = MixRule(low, reserve=low, max_batch=5 * low)
     pooled = 0
     for arrived in arrivals:
         pooled += arrived
@@ -64,9 +64,9 @@ def test_the_order_is_fresh_and_nothing_is_lost() -> None:
 
 def test_an_impossible_rule_is_refused() -> None:
     with pytest.raises(BadParameter, match="max_batch 5 is below min_batch 10"):
-        Mix(10, 0, 5)
+        MixRule(10, 0, 5)
     with pytest.raises(BadParameter, match="reserve -1 is below 0"):
-        Mix(10, -1, 50)
+        MixRule(10, -1, 50)
 
 
 def test_a_random_reserve_is_drawn_anew_when_a_batch_has_left() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hubbub.aggregator.query.epoch_range import chosen
+from hubbub.aggregator.query.epoch_range import select_epochs
 from hubbub.errors import BadParameter
 
 NOW = datetime(2026, 11, 22, 14, 30, tzinfo=UTC).timestamp()
@@ -15,7 +15,7 @@ DAYS = [TODAY - 40, TODAY - 7, TODAY - 6, TODAY - 2, TODAY - 1, TODAY]
 
 
 def _days(last: str = "", epochs: str = "") -> list[int]:
-    found = chosen(last, epochs, held=DAYS, length="day", now=NOW)
+    found = select_epochs(last, epochs, held=DAYS, length="day", now=NOW)
     return [TODAY - epoch for epoch in found]
 
 
@@ -53,14 +53,14 @@ def test_a_day_of_an_hourly_metric_is_all_its_hours() -> None:
         ("2026-11-22T13:00", [hours[2]]),
         ("2026-11-21T23:00..2026-11-22T00:30", hours[:2]),
     ):
-        assert chosen("", epochs, held=hours, length="hour", now=NOW) == held
-    assert chosen("2h", "", held=hours, length="hour", now=NOW) == hours[2:]
-    assert chosen("1d", "", held=hours, length="hour", now=NOW) == hours
+        assert select_epochs("", epochs, held=hours, length="hour", now=NOW) == held
+    assert select_epochs("2h", "", held=hours, length="hour", now=NOW) == hours[2:]
+    assert select_epochs("1d", "", held=hours, length="hour", now=NOW) == hours
 
 
 def test_nothing_held_is_nothing_meant() -> None:
     for last, epochs in (("", ""), ("7d", ""), ("", "all"), ("", "closed")):
-        assert chosen(last, epochs, held=[], length="week", now=NOW) == []
+        assert select_epochs(last, epochs, held=[], length="week", now=NOW) == []
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_what_is_no_range_is_refused_with_what_is_one(last: str, epochs: str, sa
 def test_any_words_name_epochs_or_are_refused(last: str, epochs: str) -> None:
     found, said = [], ""
     try:
-        found = chosen(last, epochs, held=DAYS, length="day", now=NOW)
+        found = select_epochs(last, epochs, held=DAYS, length="day", now=NOW)
     except BadParameter as error:
         said = str(error)
     assert len(said) < 400

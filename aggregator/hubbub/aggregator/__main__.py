@@ -9,10 +9,16 @@ from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
-from hubbub.aggregator.publishing.publisher import Drops, Folder, RedisTold, Taker, Webhook
-from hubbub.aggregator.query import Query
+from hubbub.aggregator.publishing.publisher import (
+    EpochPublisher,
+    Folder,
+    RedisDeliveryLog,
+    Sink,
+    Webhook,
+)
+from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.report_counts import Shuffler
-from hubbub.aggregator.releases.release_log import RedisRecord
+from hubbub.aggregator.releases.release_log import RedisReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.releases.service import ReleasesService
 from hubbub.aggregator.service import IngestService, OperatorService, QueryService
@@ -60,8 +66,8 @@ async def _serve(settings: Settings) -> None:
         bundle, opener, store, stages, clocks=clocks, room=Room(store, settings.max_window)
     )
     beyond = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
-    query = Query(bundle, store, beyond, stages=stages, clocks=clocks)
-    releases = Releases(query.collected, RedisRecord(server))
+    query = QueryEngine(bundle, store, beyond, stages=stages, clocks=clocks)
+    releases = Releases(query.collected, RedisReleaseLog(server))
     turned_away: Counter[str] = Counter()
     loops = _loops(settings, query, releases, server, turned_away)
     keeping = Housekeeping(
@@ -109,7 +115,7 @@ def _for_shufflers(settings: Settings, intake: Intake, turned_away: Counter[str]
 
 def _for_people(
     settings: Settings,
-    query: Query,
+    query: QueryEngine,
     store: RedisStore,
     releases: Releases,
     turned_away: Counter[str],
@@ -129,7 +135,7 @@ def _for_people(
 
 def _loops(
     settings: Settings,
-    query: Query,
+    query: QueryEngine,
     releases: Releases,
     server: RedisServer,
     turned_away: Counter[str],
@@ -137,9 +143,9 @@ def _loops(
     """What runs beside the gRPC servers, if it is asked for."""
     loops: list[Coroutine[Any, Any, None]] = []
     if settings.http_listen:
-        from hubbub.aggregator.web.server import HttpFace  # noqa: PLC0415 a web framework
+        from hubbub.aggregator.web.server import HttpServer  # noqa: PLC0415 a web framework
 
-        face = HttpFace(
+        face = HttpServer(
             settings.http_listen,
             query,
             releases,
@@ -151,13 +157,13 @@ def _loops(
             turned_away=turned_away,
         )
         loops.append(face.run())
-    takers: list[Taker] = []
+    takers: list[Sink] = []
     if settings.drop:
         takers.append(Folder(settings.drop))
     if settings.webhook:
-        takers.append(Webhook(settings.webhook, settings.webhook_secret, RedisTold(server)))
+        takers.append(Webhook(settings.webhook, settings.webhook_secret, RedisDeliveryLog(server)))
     if takers:
-        loops.append(Drops(query, takers).run())
+        loops.append(EpochPublisher(query, takers).run())
     return loops
 
 

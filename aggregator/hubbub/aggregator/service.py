@@ -10,9 +10,9 @@ import grpc.aio
 import hubbub.wire.v1.services_pb2 as wire
 from hubbub.accounting import Window
 from hubbub.aggregator.ingest.intake import Intake
-from hubbub.aggregator.query import Asked, Query
+from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.aggregator.query.messages import message
-from hubbub.aggregator.query.totals import Range
+from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.store.contract import Outcome, TotalsStore
 from hubbub.analysis import CONFIDENCE
 from hubbub.errors import BadParameter, HubbubError
@@ -81,7 +81,7 @@ class OperatorService(OperatorServicer):
 class QueryService(QueryServicer):
     """Answers analysts' questions."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: QueryEngine) -> None:
         self._query = query
 
     async def Metrics(self, request: wire.MetricsRequest, context: Context) -> wire.MetricsResponse:  # noqa: N802 named by the proto
@@ -136,12 +136,12 @@ def _texts(context: Context) -> dict[str, str]:
     return {name: value for name, value in given if isinstance(value, str)}
 
 
-def _range(given: wire.Range) -> Range:
-    return Range(given.last, given.epochs)
+def _range(given: wire.Range) -> EpochRange:
+    return EpochRange(given.last, given.epochs)
 
 
-def _asked(given: wire.Range, confidence: float, candidates: Sequence[str]) -> Asked:
-    return Asked(_range(given), confidence or CONFIDENCE, tuple(candidates))
+def _asked(given: wire.Range, confidence: float, candidates: Sequence[str]) -> EstimateQuery:
+    return EstimateQuery(_range(given), confidence or CONFIDENCE, tuple(candidates))
 
 
 async def _answered(context: Context, question: Awaitable[Answer]) -> Answer:

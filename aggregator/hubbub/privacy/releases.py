@@ -34,12 +34,12 @@ from hubbub.catalog import Release
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 
-__all__ = ["CONFIDENCE", "QUERIES", "Query", "Released", "release"]
+__all__ = ["CONFIDENCE", "QUERIES", "ReleaseKind", "Released", "release"]
 
 dp.enable_features("contrib")  # discrete noise and noisy max are in it
 
-Query = Literal["count", "histogram", "mean", "mode"]
-QUERIES: Final[tuple[Query, ...]] = get_args(Query)
+ReleaseKind = Literal["count", "histogram", "mean", "mode"]
+QUERIES: Final[tuple[ReleaseKind, ...]] = get_args(ReleaseKind)
 CONFIDENCE: Final = 0.95
 # A record of it is kept for ever.
 _MOST_VALUES: Final = 4096
@@ -64,7 +64,7 @@ class Released:
 def release(
     parts: Sequence[tuple[AnyMechanism, Totals]],
     values: Sequence[str] | None,
-    query: Query,
+    query: ReleaseKind,
     value: str,
     *,
     policy: Release,
@@ -114,7 +114,9 @@ def _reports(parts: Sequence[tuple[AnyMechanism, Totals]]) -> int:
     return sum(totals.reports for _, totals in parts)
 
 
-def _labels(mechanism: AnyMechanism, values: Sequence[str] | None, query: Query) -> Sequence[str]:
+def _labels(
+    mechanism: AnyMechanism, values: Sequence[str] | None, query: ReleaseKind
+) -> Sequence[str]:
     """What the query is about; refuses what it is not for."""
     own = family_for(mechanism)
     labels = own.labels(mechanism, values)

@@ -31,7 +31,7 @@ __all__ = [
     "CatalogInvalid",
     "HubbubError",
     "KeysUnusable",
-    "PartMissing",
+    "MissingDependency",
     "ProofFailed",
     "ServiceUnavailable",
     "ShapeMismatch",
@@ -112,5 +112,5 @@ class ProofFailed(HubbubError):
     """A mechanism does not keep what it promises. The message says which promise."""
 
 
-class PartMissing(HubbubError):
+class MissingDependency(HubbubError):
     """A library that is optional is not installed, and this cannot be done without."""

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any, Final, Literal
 
-from hubbub.errors import PartMissing
+from hubbub.errors import MissingDependency
 
 __all__ = ["Answer", "Question"]
 
@@ -178,6 +178,6 @@ def _library(name: str, package: str = "") -> Any:  # noqa: ANN401 whatever libr
         return importlib.import_module(name)
     except ImportError as error:
         missing = package or name
-        raise PartMissing(
+        raise MissingDependency(
             f"{missing} is not installed here: pip install {missing}, or 'hubbub[notebook]'"
         ) from error

@@ -14,7 +14,7 @@ from hubbub.runtime import (
     run_service,
     serve_until_signal,
 )
-from hubbub.shuffler.backpressure import Pressure
+from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
@@ -48,7 +48,7 @@ async def _serve(settings: Settings) -> None:
     mixer = Mixer(pool, table, onward, policy, stages=stages, clocks=clocks)
     intake = Intake(pool, stages)
     limiter = Limiter(settings.peer_rate, settings.peer_burst)
-    pressure = Pressure(
+    pressure = Backpressure(
         pool,
         most_reports=settings.max_pool,
         most_memory=settings.max_memory,

@@ -16,7 +16,7 @@ from typing import Final
 from hubbub.errors import StoreUnavailable
 from hubbub.shuffler.pool import Pool
 
-__all__ = ["Pressure"]
+__all__ = ["Backpressure"]
 
 _log: Final = logging.getLogger("hubbub.shuffler")
 
@@ -30,7 +30,7 @@ _REPORT_COST: Final = 71
 _REPORT_BYTES: Final = 49
 
 
-class Pressure:
+class Backpressure:
     """Looks at the pool a few times a second.
 
     most_reports: that Redis may hold for us, pooled and in flight, before more are refused.

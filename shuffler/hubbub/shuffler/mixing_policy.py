@@ -14,7 +14,7 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 
-__all__ = ["Mix", "Policy", "Take", "shuffled"]
+__all__ = ["MixRule", "Policy", "Take", "shuffled"]
 
 _random: Final = secrets.SystemRandom()
 
@@ -28,7 +28,7 @@ class Take:
 
 
 @dataclass(frozen=True, slots=True)
-class Mix:
+class MixRule:
     """One stream's rule.
 
     min_batch: the fewest reports that ever leave together.
@@ -82,10 +82,10 @@ class Policy:
         self._max_batch = max_batch
         self._drawn: dict[object, float] = {}
 
-    def mix(self, pool: object, min_batch: int, fitting: int) -> Mix:
+    def mix(self, pool: object, min_batch: int, fitting: int) -> MixRule:
         """The rule for a pool until a batch leaves it. fitting: reports that fit in a message."""
         drawn = self._drawn.setdefault(pool, _random.random())
-        return Mix(
+        return MixRule(
             min_batch,
             reserve=round(min_batch * (self._reserve + self._spread * drawn)),
             max_batch=max(min_batch, min(self._max_batch, fitting)),

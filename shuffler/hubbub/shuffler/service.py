@@ -10,7 +10,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hubbub.accounting import Window
 from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.runtime import Clocks, Limiter, come_back, network, refuse
-from hubbub.shuffler.backpressure import Pressure
+from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.pool import Pool
@@ -52,7 +52,7 @@ class ShufflerService(ShufflerServicer):
         mixer: Mixer,
         *,
         limiter: Limiter,
-        pressure: Pressure,
+        pressure: Backpressure,
         clocks: Clocks | None = None,
     ) -> None:
         self._table = table

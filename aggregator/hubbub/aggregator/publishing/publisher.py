@@ -20,13 +20,21 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from hubbub.aggregator.publishing.tables import rows, to_csv
-from hubbub.aggregator.query import Query
-from hubbub.aggregator.query.estimating import Asked
-from hubbub.aggregator.query.totals import Holding, Range
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.totals import EpochRange, EpochSelection
 from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable, TotalsUnreadable
 from hubbub.runtime import RedisServer, replace_file
 
-__all__ = ["Drops", "Folder", "MemoryTold", "RedisTold", "Taker", "Told", "Webhook"]
+__all__ = [
+    "DeliveryLog",
+    "EpochPublisher",
+    "Folder",
+    "MemoryDeliveryLog",
+    "RedisDeliveryLog",
+    "Sink",
+    "Webhook",
+]
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 _LOOK_SECONDS: Final = 30.0
@@ -49,7 +57,7 @@ class Closed:
         return json.dumps(self.document, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
-class Taker(Protocol):
+class Sink(Protocol):
     """Where closed epochs go."""
 
     async def wants(self, metric: str, epoch: int) -> bool:
@@ -88,7 +96,7 @@ class Folder:
         replace_file(own / f"{closed.epoch}.json", closed.json())
 
 
-class Told(Protocol):
+class DeliveryLog(Protocol):
     """Which epochs a webhook has heard of, shared by all aggregators."""
 
     async def claim(self, name: str) -> bool:
@@ -100,7 +108,7 @@ class Told(Protocol):
         ...
 
 
-class MemoryTold:
+class MemoryDeliveryLog:
     """In this process's memory."""
 
     def __init__(self) -> None:
@@ -115,7 +123,7 @@ class MemoryTold:
         self._told.add(name)
 
 
-class RedisTold:
+class RedisDeliveryLog:
     """In the hash `aggregator:told`: name -> "told", or when it was claimed."""
 
     def __init__(self, server: RedisServer, clock: Callable[[], float] = time.time) -> None:
@@ -154,7 +162,7 @@ class Webhook:
         BadParameter: no http or https address.
     """
 
-    def __init__(self, url: str, secret: bytes, told: Told) -> None:
+    def __init__(self, url: str, secret: bytes, told: DeliveryLog) -> None:
         if urlsplit(url).scheme not in {"http", "https"}:
             raise BadParameter("--webhook takes an address: https://HOST/PATH")
         self._url = url
@@ -182,10 +190,10 @@ class Webhook:
             pass
 
 
-class Drops:
+class EpochPublisher:
     """Looks for epochs that have closed, and gives them to every taker."""
 
-    def __init__(self, query: Query, takers: list[Taker]) -> None:
+    def __init__(self, query: QueryEngine, takers: list[Sink]) -> None:
         self._query = query
         self._takers = takers
 
@@ -214,13 +222,13 @@ class Drops:
                         )
         return taken
 
-    async def _closed(self) -> AsyncIterator[tuple[Holding, int]]:
+    async def _closed(self) -> AsyncIterator[tuple[EpochSelection, int]]:
         for holding in await self._query.collected.all():
             for epoch in holding.epochs:
                 if self._query.collected.is_closed(holding.metric, epoch):
                     yield holding, epoch
 
-    async def _told(self, holding: Holding, epoch: int) -> Closed:
+    async def _told(self, holding: EpochSelection, epoch: int) -> Closed:
         name, reports = holding.metric.name, holding.by_epoch()[epoch]
         head: dict[str, Any] = {"id": f"{name}:{epoch}", "metric": name, "epoch": epoch}
         if holding.metric.randomizer.VALUES == "strings":
@@ -228,7 +236,9 @@ class Drops:
             document = {**head, "reports": reports, "kind": "strings"}
         else:
             try:
-                found = await self._query.estimate(name, Asked(Range(epochs=str(epoch))))
+                found = await self._query.estimate(
+                    name, EstimateQuery(EpochRange(epochs=str(epoch)))
+                )
                 document = {**head, **asdict(found)}
             except BatchTooSmall as error:
                 document = {**head, "reports": reports, "refused": str(error)}

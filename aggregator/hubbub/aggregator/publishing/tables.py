@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from hubbub.errors import PartMissing
+from hubbub.errors import MissingDependency
 from hubbub.errors.visible import UNSEEN
 
 __all__ = ["FORMATS", "Row", "inert", "rows", "to_csv", "to_parquet"]
@@ -62,7 +62,7 @@ def to_parquet(table: Sequence[Row]) -> bytes:
         import pyarrow as pa  # noqa: PLC0415 40 MB that few need
         from pyarrow import parquet  # noqa: PLC0415
     except ImportError as error:
-        raise PartMissing(
+        raise MissingDependency(
             "Parquet needs pyarrow, which is not installed here: pip install 'hubbub[tables]'"
         ) from error
     out = io.BytesIO()

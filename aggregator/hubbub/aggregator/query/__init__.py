@@ -4,8 +4,8 @@ span says which epochs are meant; collected and shelf read their totals; working
 what follows; answers has the shape of it all; query puts it together.
 """
 
-from hubbub.aggregator.query.engine import WHOLE, Page, Query
-from hubbub.aggregator.query.estimating import Asked
-from hubbub.aggregator.query.totals import NEWEST, Collected, Range
+from hubbub.aggregator.query.engine import WHOLE, Page, QueryEngine
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.totals import NEWEST, EpochRange, TotalsByEpoch
 
-__all__ = ["NEWEST", "WHOLE", "Asked", "Collected", "Page", "Query", "Range"]
+__all__ = ["NEWEST", "WHOLE", "EpochRange", "EstimateQuery", "Page", "QueryEngine", "TotalsByEpoch"]

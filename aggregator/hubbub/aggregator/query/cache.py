@@ -20,11 +20,11 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 
 from hubbub.accounting import Window
-from hubbub.aggregator.store.contract import Held, Integers, TotalsReader
+from hubbub.aggregator.store.contract import Integers, TotalsReader, WindowTotals
 from hubbub.errors import BadParameter, TotalsUnreadable
 from hubbub.mechanisms import Totals
 
-__all__ = ["Fresh", "Once", "Recent", "Shelf", "added"]
+__all__ = ["CoalescedRead", "LruCache", "SingleFlightCache", "TotalsCache", "sum_totals"]
 
 # 365 epochs of 100,000 values, or a few thousand of small metrics.
 _MOST_BYTES: Final = 256 << 20
@@ -33,25 +33,25 @@ _SMALLEST_BYTES: Final = 512
 _LARGEST_SUM: Final = 1 << 62
 
 Key = TypeVar("Key")
-Kept = TypeVar("Kept")
+Value = TypeVar("Value")
 
 
-class Recent(Generic[Key, Kept]):
+class LruCache(Generic[Key, Value]):
     """What was used last, up to so much in all; each entry says how much it is."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: OrderedDict[Key, tuple[Kept, int]] = OrderedDict()
+        self._kept: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
         self.size = 0
 
-    def get(self, key: Key) -> Kept | None:
+    def get(self, key: Key) -> Value | None:
         """What is kept under a key; it is the most recent now."""
         if key not in self._kept:
             return None
         self._kept.move_to_end(key)
         return self._kept[key][0]
 
-    def keep(self, key: Key, one: Kept, size: int) -> None:
+    def keep(self, key: Key, one: Value, size: int) -> None:
         """Keep it, in place of what was used longest ago; not at all if it is too much."""
         _, old = self._kept.pop(key, (None, 0))
         self.size -= old
@@ -64,17 +64,17 @@ class Recent(Generic[Key, Kept]):
             self.size -= gone
 
 
-class Once(Generic[Kept]):
+class SingleFlightCache(Generic[Value]):
     """Answers under what they were made from, made once.
 
     Who asks for one that is being made waits for it; who leaves does not take it from the others.
     """
 
     def __init__(self, most: int) -> None:
-        self._recent: Recent[Hashable, Kept] = Recent(most)
-        self._working: dict[Hashable, asyncio.Task[Kept]] = {}
+        self._recent: LruCache[Hashable, Value] = LruCache(most)
+        self._working: dict[Hashable, asyncio.Task[Value]] = {}
 
-    async def get(self, key: Hashable, make: Callable[[], Awaitable[tuple[Kept, int]]]) -> Kept:
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[tuple[Value, int]]]) -> Value:
         """What was made under this key, or what `make` gives, which says how much it is."""
         kept = self._recent.get(key)
         if kept is not None:
@@ -83,7 +83,7 @@ class Once(Generic[Kept]):
             self._working[key] = _begun(self._make(key, make))
         return await asyncio.shield(self._working[key])
 
-    async def _make(self, key: Hashable, make: Callable[[], Awaitable[tuple[Kept, int]]]) -> Kept:
+    async def _make(self, key: Hashable, make: Callable[[], Awaitable[tuple[Value, int]]]) -> Value:
         try:
             made, size = await make()
             self._recent.keep(key, made, size)
@@ -92,52 +92,54 @@ class Once(Generic[Kept]):
             del self._working[key]
 
 
-class Fresh(Generic[Kept]):
+class CoalescedRead(Generic[Value]):
     """One reading for all who ask meanwhile, begun after each of them asked: never out of date."""
 
-    def __init__(self, read: Callable[[], Awaitable[Kept]]) -> None:
+    def __init__(self, read: Callable[[], Awaitable[Value]]) -> None:
         self._read = read
-        self._under_way: asyncio.Task[Kept] | None = None
-        self._next: asyncio.Task[Kept] | None = None
+        self._under_way: asyncio.Task[Value] | None = None
+        self._next: asyncio.Task[Value] | None = None
 
-    async def get(self) -> Kept:
+    async def get(self) -> Value:
         """What is read once the reading that is under way is done."""
         if self._next is None:
             self._next = _begun(self._after(self._under_way))
         return await asyncio.shield(self._next)
 
-    async def _after(self, before: "asyncio.Task[Kept] | None") -> Kept:
+    async def _after(self, before: "asyncio.Task[Value] | None") -> Value:
         if before:
             await asyncio.wait([before])
         self._under_way, self._next = self._next, None
         return await self._read()
 
 
-def _begun(work: Coroutine[Any, Any, Kept]) -> "asyncio.Task[Kept]":
+def _begun(work: Coroutine[Any, Any, Value]) -> "asyncio.Task[Value]":
     """A task whose failure is for who waits, and for nobody's log if all of them have left."""
     task = asyncio.create_task(work)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task
 
 
-class Shelf:
+class TotalsCache:
     """Reads windows of a store. Every method raises StoreUnavailable without Redis."""
 
     def __init__(self, store: TotalsReader, most_bytes: int = _MOST_BYTES) -> None:
         self._store = store
-        self._recent: Recent[Window, Held] = Recent(most_bytes)
-        self._counting: dict[frozenset[str], Fresh[Mapping[Window, int]]] = {}
+        self._recent: LruCache[Window, WindowTotals] = LruCache(most_bytes)
+        self._counting: dict[frozenset[str], CoalescedRead[Mapping[Window, int]]] = {}
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
         """How many reports every window of these streams holds, where it holds any."""
         key = frozenset(streams)
         if key not in self._counting:
-            self._counting[key] = Fresh(lambda: self._store.counted(key))
+            self._counting[key] = CoalescedRead(lambda: self._store.counted(key))
         return await self._counting[key].get()
 
-    async def read(self, windows: Sequence[Window], counted: Mapping[Window, int]) -> list[Held]:
+    async def read(
+        self, windows: Sequence[Window], counted: Mapping[Window, int]
+    ) -> list[WindowTotals]:
         """What these windows hold; `counted`: how many reports, as just told."""
-        found: dict[Window, Held] = {}
+        found: dict[Window, WindowTotals] = {}
         for window in windows:
             held = self._recent.get(window)
             if held and held.counted == counted.get(window):
@@ -149,7 +151,7 @@ class Shelf:
         return [found[window] for window in windows]
 
 
-def added(parts: Sequence[Held], size: int) -> Totals:
+def sum_totals(parts: Sequence[WindowTotals], size: int) -> Totals:
     """The totals of several windows of one definition, which simply add.
 
     Raises:

@@ -21,11 +21,11 @@ from hubbub.aggregator.query.answers import (
     TopList,
     Trended,
 )
-from hubbub.aggregator.query.cache import Fresh, Once
-from hubbub.aggregator.query.estimating import Asked, Worked, work
+from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache
+from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, estimate_range
 from hubbub.aggregator.query.overview import detail, iso_time, line, shown_epochs, shuffled
-from hubbub.aggregator.query.report_counts import Beyond, Terms, status, still
-from hubbub.aggregator.query.totals import Collected, Holding, Range
+from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
+from hubbub.aggregator.query.totals import EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.query.trends import series
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import Top, changes, top
@@ -33,7 +33,7 @@ from hubbub.catalog import EPOCH_SECONDS, Bundle, epoch_start
 from hubbub.errors import BadParameter
 from hubbub.runtime import Clocks, Stages
 
-__all__ = ["WHOLE", "Asked", "Page", "Query"]
+__all__ = ["WHOLE", "EstimateQuery", "Page", "QueryEngine"]
 
 Row = TypeVar("Row")
 
@@ -59,7 +59,7 @@ class Page:
 WHOLE: Final = Page()
 
 
-class Query:
+class QueryEngine:
     """Answers questions from the totals. Every method raises StoreUnavailable without Redis.
 
     Each that takes a metric's name, with all its tiers or of one alone ("theme/0.5"), raises
@@ -75,19 +75,19 @@ class Query:
         self,
         bundle: Bundle,
         store: TotalsReader,
-        beyond: Beyond | None = None,
+        beyond: UpstreamCounts | None = None,
         clock: Callable[[], float] = time.time,
         stages: Stages | None = None,
         *,
         clocks: Clocks | None = None,
     ) -> None:
         self._stages = stages or Stages()
-        self.collected = Collected(bundle, store, clock, clocks)
+        self.collected = TotalsByEpoch(bundle, store, clock, clocks)
         self._beyond = beyond
-        self._answers: Once[Worked] = Once(_MOST_VALUES)
-        self._trends: Once[list[Series]] = Once(_MOST_VALUES)
-        self._tops: Once[Top] = Once(_MOST_VALUES)
-        self._law = Fresh(lambda: status(store, beyond))
+        self._answers: SingleFlightCache[RangeEstimate] = SingleFlightCache(_MOST_VALUES)
+        self._trends: SingleFlightCache[list[Series]] = SingleFlightCache(_MOST_VALUES)
+        self._tops: SingleFlightCache[Top] = SingleFlightCache(_MOST_VALUES)
+        self._law = CoalescedRead(lambda: status(store, beyond))
 
     async def metrics(self) -> list[MetricLine]:
         """Every metric, with what is held of it."""
@@ -96,15 +96,15 @@ class Query:
 
     async def metric(self, name: str) -> MetricDetail:
         """One metric, and what one person's report reveals."""
-        holding = await self.collected.find(name, Range(epochs="all"))
+        holding = await self.collected.find(name, EpochRange(epochs="all"))
         return await detail(self.collected, holding, await self._terms())
 
-    async def estimate(self, name: str, asked: Asked, page: Page = WHOLE) -> Estimated:
+    async def estimate(self, name: str, asked: EstimateQuery, page: Page = WHOLE) -> Estimated:
         """Estimates over the epochs that are meant, added up."""
         holding = await self.collected.find(name, asked.range)
         worked = await self._work(holding, asked)
         metric, found = holding.metric, worked.answer
-        waiting, withheld = still(holding, await self._terms())
+        waiting, withheld = upstream_reports(holding, await self._terms())
         first, last = (epoch_start(holding.epochs[i], metric.epoch) for i in (0, -1))
         return Estimated(
             metric=metric.name,
@@ -132,7 +132,7 @@ class Query:
             values=page.of(found.values, lambda value: value.rank or 0),
         )
 
-    async def top(self, name: str, asked: Asked, number: int) -> TopList:
+    async def top(self, name: str, asked: EstimateQuery, number: int) -> TopList:
         """The most frequent values, and how sure their order is."""
         holding = await self.collected.find(name, asked.range)
         found = (await self._work(holding, asked)).answer
@@ -140,7 +140,7 @@ class Query:
         async def make() -> tuple[Top, int]:
             return await asyncio.to_thread(top, found, number), number
 
-        best = await self._tops.get((holding.metric.name, asked, number, holding.stamp), make)
+        best = await self._tops.get((holding.metric.name, asked, number, holding.version), make)
         return TopList(
             metric=holding.metric.name,
             epochs=list(holding.epochs),
@@ -151,7 +151,9 @@ class Query:
             values=list(best.values),
         )
 
-    async def compare(self, name: str, asked: Asked, after: Range, page: Page = WHOLE) -> Compared:
+    async def compare(
+        self, name: str, asked: EstimateQuery, after: EpochRange, page: Page = WHOLE
+    ) -> Compared:
         """What differs between two ranges: the one of `asked`, before, and another, after."""
         holdings = [await self.collected.find(name, one) for one in (asked.range, after)]
         if shared := set(holdings[0].epochs) & set(holdings[1].epochs):
@@ -173,7 +175,7 @@ class Query:
         )
 
     async def trend(
-        self, name: str, asked: Asked, values: Sequence[str] = (), number: int = 5
+        self, name: str, asked: EstimateQuery, values: Sequence[str] = (), number: int = 5
     ) -> Trended:
         """Epoch by epoch: these values, or the `number` most frequent ones of the whole range."""
         holding = await self.collected.find(name, asked.range)
@@ -190,7 +192,7 @@ class Query:
             )
             return found, sum(len(one.points) for one in found)
 
-        key = (holding.metric.name, asked, tuple(values), number, holding.stamp)
+        key = (holding.metric.name, asked, tuple(values), number, holding.version)
         return Trended(
             metric=holding.metric.name,
             kind=answer.kind,
@@ -207,14 +209,16 @@ class Query:
     async def _terms(self) -> Terms | None:
         return await self._beyond.terms() if self._beyond else None
 
-    async def _work(self, holding: Holding, asked: Asked) -> Worked:
+    async def _work(self, holding: EpochSelection, asked: EstimateQuery) -> RangeEstimate:
         """What the totals of these epochs say."""
 
-        async def make() -> tuple[Worked, int]:
+        async def make() -> tuple[RangeEstimate, int]:
             with self._stages.of("answer"):
                 held = await self.collected.read(holding)
-                worked = await asyncio.to_thread(work, self.collected, holding, held, asked)
+                worked = await asyncio.to_thread(
+                    estimate_range, self.collected, holding, held, asked
+                )
             return worked, len(worked.answer.values)
 
-        key = (holding.metric.name, asked.confidence, asked.candidates, holding.stamp)
+        key = (holding.metric.name, asked.confidence, asked.candidates, holding.version)
         return await self._answers.get(key, make)

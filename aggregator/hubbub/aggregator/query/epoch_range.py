@@ -20,7 +20,7 @@ from typing import Final
 from hubbub.catalog import closing_time, epoch_at
 from hubbub.errors import BadParameter
 
-__all__ = ["chosen"]
+__all__ = ["select_epochs"]
 
 _HOURS: Final = {"h": 1, "d": 24, "w": 168}
 _LAST: Final = re.compile(r"([0-9]{1,6})([hdw]?)")
@@ -29,7 +29,9 @@ _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DAY_SECONDS: Final = 86_400
 
 
-def chosen(last: str, epochs: str, *, held: Sequence[int], length: str, now: float) -> list[int]:
+def select_epochs(
+    last: str, epochs: str, *, held: Sequence[int], length: str, now: float
+) -> list[int]:
     """Those of the epochs that hold reports which are meant, ascending.
 
     held: ascending. length: of an epoch, "hour", "day" or "week". now: seconds since 1970.

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hubbub.accounting import Window
-from hubbub.aggregator.query.totals import NEWEST, Collected, Holding, Range
-from hubbub.aggregator.store.contract import Held
+from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
+from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import CONFIDENCE, Answer, Plausibility, answer_tiers, plausibility, together
 from hubbub.catalog import Bundle
 from hubbub.errors import BadParameter
@@ -13,18 +13,18 @@ from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.crowd import amplified_of
 
-__all__ = ["Asked", "Worked", "work"]
+__all__ = ["EstimateQuery", "RangeEstimate", "estimate_range"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EstimateQuery:
     """Which epochs, how sure the intervals, and for strings which to look for.
 
     Raises:
         BadParameter: a candidate that no device could have reported.
     """
 
-    range: Range = NEWEST
+    range: EpochRange = NEWEST
     confidence: float = CONFIDENCE
     candidates: tuple[str, ...] = ()
 
@@ -38,7 +38,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Worked:
+class RangeEstimate:
     """What totals say. updated: when the last report was counted, 0 if that is not known."""
 
     answer: Answer
@@ -47,14 +47,17 @@ class Worked:
     updated: int
 
 
-def work(
-    collected: Collected, holding: Holding, held: Mapping[Window, Held], asked: Asked
-) -> Worked:
+def estimate_range(
+    collected: TotalsByEpoch,
+    holding: EpochSelection,
+    held: Mapping[Window, WindowTotals],
+    asked: EstimateQuery,
+) -> RangeEstimate:
     """All of it, from what the windows of some epochs hold."""
     metric = holding.metric
     tiers = collected.tiers(metric, held, holding.epochs)
     repeats = metric.limits.reports_per_epoch * len(holding.epochs)
-    return Worked(
+    return RangeEstimate(
         answer_tiers(tiers, metric.values, asked.candidates, asked.confidence, repeats),
         _judged(tiers, repeats),
         _weakest(collected.bundle, held),
@@ -66,7 +69,7 @@ def _judged(tiers: Sequence[tuple[AnyMechanism, Totals]], repeats: int) -> Plaus
     return together([plausibility(*tier, repeats) for tier in tiers if tier[1].reports])
 
 
-def _weakest(bundle: Bundle, held: Mapping[Window, Held]) -> Amplified | None:
+def _weakest(bundle: Bundle, held: Mapping[Window, WindowTotals]) -> Amplified | None:
     """The central guarantee of a report in the smallest batch, at the tier that hides least."""
     crowds: dict[str, int] = {}
     for window, one in held.items():

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hubbub.aggregator.query.answers import Epoch, MetricDetail, MetricLine, Shuffled
-from hubbub.aggregator.query.report_counts import Terms, still
-from hubbub.aggregator.query.totals import Collected, Holding
+from hubbub.aggregator.query.report_counts import Terms, upstream_reports
+from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.analysis.families import family_for
 from hubbub.catalog import epoch_start, family_of
 from hubbub.privacy.amplification import ASSUMPTION, Amplified
@@ -19,13 +19,15 @@ _SHOWN_EPOCHS: Final = 60
 _LATEST: Final = 253_402_300_799
 
 
-async def line(collected: Collected, holding: Holding, terms: Terms | None) -> MetricLine:
+async def line(
+    collected: TotalsByEpoch, holding: EpochSelection, terms: Terms | None
+) -> MetricLine:
     """A metric with all that is held of it; of the epochs the newest 60."""
     metric = holding.metric
     # All that waits, in epochs of which nothing is counted yet too.
     everything = {w.epoch for w in terms or {} if family_of(w.stream) == metric.family}
-    waiting, withheld = still(
-        Holding(metric, tuple(everything.union(holding.epochs)), holding.counted), terms
+    waiting, withheld = upstream_reports(
+        EpochSelection(metric, tuple(everything.union(holding.epochs)), holding.counted), terms
     )
     updated = await collected.updated(holding.only(holding.epochs[-2:]))
     return MetricLine(
@@ -48,7 +50,9 @@ async def line(collected: Collected, holding: Holding, terms: Terms | None) -> M
     )
 
 
-async def detail(collected: Collected, holding: Holding, terms: Terms | None) -> MetricDetail:
+async def detail(
+    collected: TotalsByEpoch, holding: EpochSelection, terms: Terms | None
+) -> MetricDetail:
     """The same with the privacy card's line."""
     card = await asyncio.to_thread(metric_card, holding.metric)
     return MetricDetail(
@@ -64,7 +68,9 @@ async def detail(collected: Collected, holding: Holding, terms: Terms | None) ->
     )
 
 
-def shown_epochs(collected: Collected, holding: Holding, epochs: Sequence[int]) -> list[Epoch]:
+def shown_epochs(
+    collected: TotalsByEpoch, holding: EpochSelection, epochs: Sequence[int]
+) -> list[Epoch]:
     """Epochs with what they hold."""
     metric, reports = holding.metric, holding.by_epoch()
     return [

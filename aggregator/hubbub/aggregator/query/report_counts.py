@@ -9,13 +9,13 @@ import grpc.aio
 
 from hubbub.accounting import Window, balances, whole
 from hubbub.aggregator.query.answers import LawLine, Status
-from hubbub.aggregator.query.totals import Holding
+from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.runtime import TlsFolder, channel
 from hubbub.wire.v1.services_pb2 import StatusRequest
 from hubbub.wire.v1.services_pb2_grpc import OperatorStub
 
-__all__ = ["Beyond", "Shuffler", "Terms", "status", "still"]
+__all__ = ["Shuffler", "Terms", "UpstreamCounts", "status", "upstream_reports"]
 
 Terms = Mapping[Window, Mapping[str, int]]
 
@@ -28,7 +28,7 @@ _FRESH_SECONDS: Final = 1.0
 _BEYOND: Final = ("acknowledged", "pooled", "in_flight", "withheld")
 
 
-class Beyond(Protocol):
+class UpstreamCounts(Protocol):
     """What lies before the aggregator: the shuffler's terms of the law, None if it cannot tell."""
 
     async def terms(self, *, fresh: bool = False) -> Terms | None:
@@ -71,7 +71,7 @@ class Shuffler:
         await self._channel.close()
 
 
-async def status(store: TotalsReader, beyond: Beyond | None) -> Status:
+async def status(store: TotalsReader, beyond: UpstreamCounts | None) -> Status:
     """The law over every window, looked at again for a second if it seems not to balance."""
     for _ in range(_TRIES):
         # The aggregator first: what is counted in between shows as still in flight, not twice.
@@ -94,7 +94,7 @@ async def status(store: TotalsReader, beyond: Beyond | None) -> Status:
     )
 
 
-def still(holding: Holding, terms: Terms | None) -> tuple[int | None, int | None]:
+def upstream_reports(holding: EpochSelection, terms: Terms | None) -> tuple[int | None, int | None]:
     """Of a metric's epochs: reports that wait at the shuffler, and reports that it withholds."""
     if terms is None:
         return None, None

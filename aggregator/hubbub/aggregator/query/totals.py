@@ -8,30 +8,30 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hubbub.accounting import Window
-from hubbub.aggregator.query.cache import Shelf, added
-from hubbub.aggregator.query.epoch_range import chosen
-from hubbub.aggregator.store.contract import Held, TotalsReader
+from hubbub.aggregator.query.cache import TotalsCache, sum_totals
+from hubbub.aggregator.query.epoch_range import select_epochs
+from hubbub.aggregator.store.contract import TotalsReader, WindowTotals
 from hubbub.catalog import Bundle, Metric, closing_time
 from hubbub.errors import BadParameter, BatchTooSmall, TotalsUnreadable
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.runtime import Clocks
 
-__all__ = ["NEWEST", "Collected", "Holding", "Range"]
+__all__ = ["NEWEST", "EpochRange", "EpochSelection", "TotalsByEpoch"]
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class EpochRange:
     """Which epochs are meant, as epoch_range.py reads it; neither: the newest with a report."""
 
     last: str = ""
     epochs: str = ""
 
 
-NEWEST: Final = Range()
+NEWEST: Final = EpochRange()
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class EpochSelection:
     """A metric, some of its epochs, and how many reports each of their windows has counted."""
 
     metric: Metric
@@ -50,19 +50,19 @@ class Holding:
             reports[window.epoch] += number
         return reports
 
-    def only(self, epochs: Sequence[int]) -> "Holding":
+    def only(self, epochs: Sequence[int]) -> "EpochSelection":
         """The part of it in some epochs."""
         wanted = set(epochs)
         own = {window: number for window, number in self.counted.items() if window.epoch in wanted}
-        return Holding(self.metric, tuple(epochs), own)
+        return EpochSelection(self.metric, tuple(epochs), own)
 
     @property
-    def stamp(self) -> tuple[tuple[Window, int], ...]:
+    def version(self) -> tuple[tuple[Window, int], ...]:
         """The same as long as the totals are."""
         return tuple(sorted(self.counted.items()))
 
 
-class Collected:
+class TotalsByEpoch:
     """Every method raises StoreUnavailable without Redis.
 
     clock: for ranges that are counted back from now. clocks: for what is final; of `clock` alone,
@@ -78,7 +78,7 @@ class Collected:
     ) -> None:
         self.bundle = bundle
         self.clocks = clocks or Clocks(clock)
-        self._shelf = Shelf(store)
+        self._shelf = TotalsCache(store)
         self._clock = clock
 
     def now(self) -> float:
@@ -93,12 +93,12 @@ class Collected:
         """Ask Redis, and nothing of it."""
         await self._shelf.counted(())
 
-    async def all(self) -> list[Holding]:
+    async def all(self) -> list[EpochSelection]:
         """Every metric with every epoch that holds a report."""
         counted = await self._shelf.counted(self.bundle.streams.keys())
         return [_holding(metric, counted) for metric in self.bundle.metrics.values()]
 
-    async def find(self, name: str, asked: Range) -> Holding:
+    async def find(self, name: str, asked: EpochRange) -> EpochSelection:
         """A metric with the epochs that are meant.
 
         name: of a metric, with all its tiers; or of one tier alone, such as "theme/0.5".
@@ -109,12 +109,12 @@ class Collected:
         """
         metric = self.bundle.metric(name)
         every = _holding(metric, await self._shelf.counted(metric.streams))
-        epochs = chosen(
+        epochs = select_epochs(
             asked.last, asked.epochs, held=every.epochs, length=metric.epoch, now=self._clock()
         )
         return every.only(epochs)
 
-    async def closed(self, metric: Metric, epochs: Sequence[int]) -> Holding:
+    async def closed(self, metric: Metric, epochs: Sequence[int]) -> EpochSelection:
         """These epochs, if none of them takes reports any more; or the newest of those.
 
         Raises:
@@ -133,7 +133,7 @@ class Collected:
                 )
         return every.only(wanted)
 
-    async def read(self, holding: Holding) -> dict[Window, Held]:
+    async def read(self, holding: EpochSelection) -> dict[Window, WindowTotals]:
         """What all its windows hold.
 
         Raises:
@@ -148,7 +148,7 @@ class Collected:
         windows = list(holding.counted)
         return dict(zip(windows, await self._shelf.read(windows, holding.counted), strict=True))
 
-    async def updated(self, holding: Holding) -> int:
+    async def updated(self, holding: EpochSelection) -> int:
         """When the last report of these epochs was counted; 0 if it is not known."""
         windows = list(holding.counted)
         try:
@@ -158,7 +158,7 @@ class Collected:
         return max((one.at for one in held), default=0)
 
     def tiers(
-        self, metric: Metric, held: Mapping[Window, Held], epochs: Sequence[int]
+        self, metric: Metric, held: Mapping[Window, WindowTotals], epochs: Sequence[int]
     ) -> list[tuple[AnyMechanism, Totals]]:
         """Of every tier its mechanism, and its totals over these epochs added up."""
         wanted = set(epochs)
@@ -166,12 +166,12 @@ class Collected:
         for stream in metric.streams:
             mechanism = self.bundle.metric(stream).randomizer
             parts = [one for w, one in held.items() if w.stream == stream and w.epoch in wanted]
-            tiers.append((mechanism, added(parts, mechanism.layout.size)))
+            tiers.append((mechanism, sum_totals(parts, mechanism.layout.size)))
         return tiers
 
 
-def _holding(metric: Metric, counted: Mapping[Window, int]) -> Holding:
+def _holding(metric: Metric, counted: Mapping[Window, int]) -> EpochSelection:
     """All that is held of a metric."""
     streams = set(metric.streams)
     own = {window: number for window, number in counted.items() if window.stream in streams}
-    return Holding(metric, tuple(sorted({window.epoch for window in own})), own)
+    return EpochSelection(metric, tuple(sorted({window.epoch for window in own})), own)

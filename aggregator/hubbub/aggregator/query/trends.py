@@ -5,8 +5,8 @@ from typing import Final
 
 from hubbub.accounting import Window
 from hubbub.aggregator.query.answers import Point, Series
-from hubbub.aggregator.query.totals import Collected, Holding
-from hubbub.aggregator.store.contract import Held
+from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
+from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import Answer, shares
 from hubbub.errors import BadParameter
 
@@ -20,9 +20,9 @@ _MOST_EPOCHS: Final = 1000
 
 
 def series(
-    collected: Collected,
-    holding: Holding,
-    held: Mapping[Window, Held],
+    collected: TotalsByEpoch,
+    holding: EpochSelection,
+    held: Mapping[Window, WindowTotals],
     answer: Answer,
     *,
     values: Sequence[str],

@@ -15,7 +15,7 @@ from hubbub.aggregator.releases.entry import Entry, Unreadable, read_entry
 from hubbub.errors import BudgetExhausted
 from hubbub.runtime import RedisServer, lua, script
 
-__all__ = ["Entries", "Entry", "MemoryRecord", "Record", "RedisRecord"]
+__all__ = ["Entries", "Entry", "MemoryReleaseLog", "RedisReleaseLog", "ReleaseLog"]
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 
@@ -60,7 +60,7 @@ class Entries:
                 raise BudgetExhausted(_exhausted(used, entry, allowance))
 
 
-class Record(Protocol):
+class ReleaseLog(Protocol):
     """Releases, each entered once, within what its purpose may spend in a year."""
 
     async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
@@ -86,7 +86,7 @@ def _exhausted(used: tuple[float, float], entry: Entry, allowance: tuple[float, 
 
 
 @dataclass(slots=True)
-class MemoryRecord:
+class MemoryReleaseLog:
     """A record in this process's memory. Passes the same tests."""
 
     _entries: dict[str, Entry] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class MemoryRecord:
         return Entries(list(self._entries.values()))
 
 
-class RedisRecord:
+class RedisReleaseLog:
     """The record in the aggregator's Redis. Raises StoreUnavailable if it cannot be asked."""
 
     def __init__(self, server: RedisServer) -> None:

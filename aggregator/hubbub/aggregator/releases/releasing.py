@@ -9,20 +9,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
 
-from hubbub.aggregator.query.totals import Collected
+from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.releases.entry import LONGEST_NAME, LONGEST_VALUE, Entry
-from hubbub.aggregator.releases.release_log import Entries, Record
+from hubbub.aggregator.releases.release_log import Entries, ReleaseLog
 from hubbub.aggregator.words import check_words
 from hubbub.catalog import Budget, Metric
 from hubbub.errors import BadParameter, ServiceUnavailable
-from hubbub.privacy.releases import QUERIES, release
-from hubbub.privacy.releases import Query as Asked
+from hubbub.privacy.releases import QUERIES, ReleaseKind, release
 
-__all__ = ["Answered", "Ask", "Left", "Releases"]
+__all__ = ["Left", "ReleaseQuery", "ReleaseResult", "Releases"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ReleaseQuery:
     """What is asked: of which metric, which query, of which closed epochs; for what, by whom.
 
     Raises:
@@ -57,7 +56,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ReleaseResult:
     """A release. again: it was made before, and nothing was spent now."""
 
     entry: Entry
@@ -70,8 +69,8 @@ class Releases:
 
     def __init__(
         self,
-        collected: Collected,
-        record: Record,
+        collected: TotalsByEpoch,
+        record: ReleaseLog,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._bundle = collected.bundle
@@ -79,7 +78,7 @@ class Releases:
         self._record = record
         self._clock = clock
 
-    async def release(self, ask: Ask) -> Answered:
+    async def release(self, ask: ReleaseQuery) -> ReleaseResult:
         """Answer from the record, or draw, enter and answer.
 
         Raises:
@@ -103,7 +102,7 @@ class Releases:
             release,
             parts,
             metric.values,
-            cast("Asked", ask.query),
+            cast("ReleaseKind", ask.query),
             ask.value,
             policy=policy,
             reports_each=metric.limits.reports_per_epoch * len(epochs),
@@ -125,7 +124,9 @@ class Releases:
         )
         # What was drawn is told only once it is entered; what was entered before is told again.
         kept, again = await self._record.spend(entry, budget.allowance(ask.purpose))
-        return Answered(kept, again, self._left(await self._record.entries(), budget, ask.purpose))
+        return ReleaseResult(
+            kept, again, self._left(await self._record.entries(), budget, ask.purpose)
+        )
 
     async def record(self) -> tuple[Entries, list[Left]]:
         """All releases, and what every purpose has left this year."""
@@ -134,7 +135,7 @@ class Releases:
         purposes = budget.purposes if budget else ()
         return entries, [self._left(entries, budget, p) for p in purposes if budget]
 
-    def _budget(self, metric: Metric, ask: Ask) -> Budget:
+    def _budget(self, metric: Metric, ask: ReleaseQuery) -> Budget:
         """The budget, if the question is one that can be put."""
         budget = self._bundle.budget
         if budget is None:
@@ -176,7 +177,7 @@ class Releases:
         return years.pop()
 
 
-def _digest(metric: Metric, ask: Ask, epochs: Sequence[int]) -> str:
+def _digest(metric: Metric, ask: ReleaseQuery, epochs: Sequence[int]) -> str:
     """The same for the same question of the same totals at the same cost, whoever asks."""
     release = metric.release
     cost = [release.mechanism, release.epsilon, release.delta] if release else []

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from hubbub.aggregator.releases.releasing import Ask, Releases
+from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.aggregator.service import Context, abort
 from hubbub.errors import HubbubError
 from hubbub.wire.v1.services_pb2 import (
@@ -28,7 +28,7 @@ class ReleasesService(ReleasesServicer):
     async def Release(self, request: ReleaseRequest, context: Context) -> ReleaseResponse:  # noqa: N802 named by the proto
         """One release; asked twice, the same answer."""
         try:
-            ask = Ask(
+            ask = ReleaseQuery(
                 metric=request.metric,
                 query=request.query,
                 value=request.value,

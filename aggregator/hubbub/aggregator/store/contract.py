@@ -15,12 +15,12 @@ from hubbub.mechanisms import Totals
 
 __all__ = [
     "Commit",
-    "Held",
     "Integers",
     "MemoryStore",
     "Outcome",
     "TotalsReader",
     "TotalsStore",
+    "WindowTotals",
 ]
 
 Integers = npt.NDArray[np.int64]
@@ -70,7 +70,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class WindowTotals:
     """What a window holds.
 
     cells: shape (layout.size,), or empty if nothing was counted. counted: how many reports they sum
@@ -92,7 +92,7 @@ class Held:
 class TotalsReader(Protocol):
     """Totals per window, to be asked about."""
 
-    async def read(self, windows: Sequence[Window]) -> list[Held]:
+    async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
         """What each of these windows holds, in their order."""
         ...
 
@@ -182,16 +182,16 @@ class MemoryStore:
             sums.terms[term] = sums.terms.get(term, 0) + number
         return Outcome.APPLIED, frozenset()
 
-    async def read(self, windows: Sequence[Window]) -> list[Held]:
+    async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
         """What each of these windows holds, in their order."""
         return [self._held(self._windows.get(window, [])) for window in windows]
 
-    def _held(self, shards: Sequence[_Sums]) -> Held:
+    def _held(self, shards: Sequence[_Sums]) -> WindowTotals:
         parts = [sums.cells for sums in shards if sums.cells is not None]
         cells = np.sum(parts, axis=0) if parts else np.zeros(0, dtype=np.int64)
         counted = sum(sums.terms.get("counted", 0) for sums in shards)
         crowd = min((crowd for sums in shards for crowd in sums.crowds), default=0)
-        return Held(cells, counted, crowd, max((sums.at for sums in shards), default=0))
+        return WindowTotals(cells, counted, crowd, max((sums.at for sums in shards), default=0))
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
         """How many reports every window of these streams holds, where it holds any."""

@@ -24,7 +24,7 @@ import numpy as np
 from redis.exceptions import NoPermissionError
 
 from hubbub.accounting import Window
-from hubbub.aggregator.store.contract import Commit, Held, Outcome
+from hubbub.aggregator.store.contract import Commit, Outcome, WindowTotals
 from hubbub.catalog import TAG_BYTES
 from hubbub.errors import StoreUnavailable, TotalsUnreadable
 from hubbub.runtime import RedisServer, lua, script
@@ -135,7 +135,7 @@ class RedisStore:
         """How many bytes more Redis may take; endless without a maxmemory."""
         return await self._server.memory_left()
 
-    async def read(self, windows: Sequence[Window]) -> list[Held]:
+    async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
         """What each of these windows holds, in their order."""
         if not windows:
             return []
@@ -186,7 +186,7 @@ class RedisStore:
                 self._leave_out(window.name)
         return {window: found for window, found in terms.items() if window not in broken}
 
-    def _held(self, window: Window, shards: Sequence[Sequence[bytes | None]]) -> Held:
+    def _held(self, window: Window, shards: Sequence[Sequence[bytes | None]]) -> WindowTotals:
         try:
             return _held(shards)
         except _NOT_READ as error:
@@ -215,7 +215,7 @@ class RedisStore:
             _log.warning("%s cannot be read in Redis and is left out of every answer", what)
 
 
-def _held(shards: Sequence[Sequence[bytes | None]]) -> Held:
+def _held(shards: Sequence[Sequence[bytes | None]]) -> WindowTotals:
     """A window from cells, law, crowd and time of each of its shards."""
     counts = [_law(law).get("counted", 0) for _, law, _, _ in shards]
     cells = [np.frombuffer(packed, dtype="<i8") for packed, _, _, _ in shards if packed]
@@ -227,7 +227,7 @@ def _held(shards: Sequence[Sequence[bytes | None]]) -> Held:
         if counted
     ]
     times = [_number(at or 0, 0, _LATEST) for _, _, _, at in shards]
-    return Held(summed, sum(counts), min(crowds, default=0), max(times, default=0))
+    return WindowTotals(summed, sum(counts), min(crowds, default=0), max(times, default=0))
 
 
 def _law(text: bytes | None) -> dict[str, int]:

@@ -11,7 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 
-from hubbub.aggregator.query import Query
+from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.web.access import Tokens
 from hubbub.aggregator.web.gauges import exposition
@@ -29,7 +29,7 @@ _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def make_app(
-    query: Query,
+    query: QueryEngine,
     releases: Releases,
     tokens: Tokens | None,
     limiter: Limiter,

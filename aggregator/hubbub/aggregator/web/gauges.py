@@ -12,10 +12,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from hubbub.aggregator.query import Page, Query
+from hubbub.aggregator.query import Page, QueryEngine
 from hubbub.aggregator.query.answers import Estimated, MetricLine
-from hubbub.aggregator.query.estimating import Asked
-from hubbub.aggregator.query.totals import Range
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.totals import EpochRange
 from hubbub.errors import BatchTooSmall, TotalsUnreadable
 
 __all__ = ["exposition"]
@@ -24,7 +24,7 @@ _MOST_VALUES: Final = 50
 _LONGEST: Final = 200  # of a label; what is longer would only fill a dashboard
 
 
-async def exposition(query: Query, requests: Mapping[int, int]) -> bytes:
+async def exposition(query: QueryEngine, requests: Mapping[int, int]) -> bytes:
     """The text that Prometheus reads. requests: how many were answered with each status."""
     found = [(line, await _newest(query, line)) for line in await query.metrics()]
     registry = CollectorRegistry()
@@ -32,12 +32,12 @@ async def exposition(query: Query, requests: Mapping[int, int]) -> bytes:
     return generate_latest(registry)
 
 
-async def _newest(query: Query, line: MetricLine) -> Estimated | None:
+async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
     """Of the newest epoch that can be told; strings are not, without candidates."""
     large = [one.epoch for one in line.epochs if one.reports >= line.min_batch]
     if line.kind == "strings" or not large:
         return None
-    asked = Asked(Range(epochs=str(large[-1])))
+    asked = EstimateQuery(EpochRange(epochs=str(large[-1])))
     try:
         return await query.estimate(line.name, asked, Page(0, _MOST_VALUES, by_rank=True))
     except (BatchTooSmall, TotalsUnreadable):  # gone since we looked, or nobody can read it

@@ -8,8 +8,8 @@ from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 
 from hubbub.aggregator.query import Page
-from hubbub.aggregator.query.estimating import Asked
-from hubbub.aggregator.query.totals import Range
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.web.access import Role
 from hubbub.aggregator.web.guard import allowed
 from hubbub.analysis import CONFIDENCE, LEAST_CONFIDENCE, MOST_CONFIDENCE
@@ -21,7 +21,7 @@ __all__ = [
     "Metric",
     "Paged",
     "Paging",
-    "Put",
+    "ParsedQuery",
     "Text",
     "listed",
     "needs",
@@ -58,7 +58,7 @@ class Candidates(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class EstimateParameters:
     """Which tier, which epochs, how sure the intervals."""
 
     last: Last = None
@@ -73,27 +73,29 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class ParsedQuery:
     """A question as the query has it. name: the metric with all its tiers, or one of them."""
 
     name: str
-    asked: Asked
+    asked: EstimateQuery
 
 
-def listed(metric: Metric, question: Annotated[Question, Depends()]) -> Put:
+def listed(metric: Metric, question: Annotated[EstimateParameters, Depends()]) -> ParsedQuery:
     """A question about listed values, or numbers."""
-    return _put(metric, question, ())
+    return _parsed(metric, question, ())
 
 
-def strings(metric: Metric, question: Annotated[Question, Depends()], body: Candidates) -> Put:
+def strings(
+    metric: Metric, question: Annotated[EstimateParameters, Depends()], body: Candidates
+) -> ParsedQuery:
     """A question about strings, decoded against candidates."""
-    return _put(metric, question, tuple(dict.fromkeys(body.candidates)))
+    return _parsed(metric, question, tuple(dict.fromkeys(body.candidates)))
 
 
-def _put(metric: str, question: Question, candidates: tuple[str, ...]) -> Put:
+def _parsed(metric: str, question: EstimateParameters, candidates: tuple[str, ...]) -> ParsedQuery:
     name = f"{metric}/{question.tier}" if question.tier else metric
-    epochs = Range(question.last or "", question.epochs or "")
-    return Put(name, Asked(epochs, question.confidence, candidates))
+    epochs = EpochRange(question.last or "", question.epochs or "")
+    return ParsedQuery(name, EstimateQuery(epochs, question.confidence, candidates))
 
 
 @dataclass(frozen=True, slots=True)

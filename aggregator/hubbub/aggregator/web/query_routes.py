@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from starlette.concurrency import run_in_threadpool
 
 from hubbub.aggregator.publishing.tables import rows, to_csv, to_parquet
-from hubbub.aggregator.query import Query as Asking
+from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import (
     Compared,
     Estimated,
@@ -21,7 +21,7 @@ from hubbub.aggregator.query.answers import (
     TopList,
     Trended,
 )
-from hubbub.aggregator.query.totals import Range
+from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import MOST_SERIES
 from hubbub.aggregator.web.parameters import (
     Epochs,
@@ -29,7 +29,7 @@ from hubbub.aggregator.web.parameters import (
     Metric,
     Paged,
     Paging,
-    Put,
+    ParsedQuery,
     listed,
     needs,
     strings,
@@ -56,7 +56,7 @@ class MetricPage:
     metrics: list[MetricLine]
 
 
-def questions(query: Asking) -> APIRouter:
+def questions(query: QueryEngine) -> APIRouter:
     """The routes."""
     router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[needs("viewer")])
 
@@ -87,12 +87,14 @@ def questions(query: Asking) -> APIRouter:
     return router
 
 
-def _ask(route: Route, query: Asking, put: Callable[..., Put]) -> None:
+def _ask(route: Route, query: QueryEngine, put: Callable[..., ParsedQuery]) -> None:
     """The same four questions, by GET of listed values and numbers, by POST of strings."""
 
     @route("/metrics/{metric}/estimates")
     async def estimates(
-        asked: Annotated[Put, Depends(put)], page: Annotated[Paged, Depends()], paging: Pages
+        asked: Annotated[ParsedQuery, Depends(put)],
+        page: Annotated[Paged, Depends()],
+        paging: Pages,
     ) -> Estimated:
         """Estimates with their intervals."""
         found = await query.estimate(asked.name, asked.asked, page.page)
@@ -100,30 +102,30 @@ def _ask(route: Route, query: Asking, put: Callable[..., Put]) -> None:
         return found
 
     @route("/metrics/{metric}/top")
-    async def top(asked: Annotated[Put, Depends(put)], number: Number = 10) -> TopList:
+    async def top(asked: Annotated[ParsedQuery, Depends(put)], number: Number = 10) -> TopList:
         """The most frequent values, and how sure it is that they are in this order."""
         return await query.top(asked.name, asked.asked, number)
 
     @route("/metrics/{metric}/compare")
     async def compare(
-        asked: Annotated[Put, Depends(put)],
+        asked: Annotated[ParsedQuery, Depends(put)],
         page: Annotated[Paged, Depends()],
         to_last: Last = None,
         to_epochs: Epochs = None,
     ) -> Compared:
         """What differs between the epochs of `last` or `epochs`, before, and those after."""
-        after = Range(to_last or "", to_epochs or "")
+        after = EpochRange(to_last or "", to_epochs or "")
         return await query.compare(asked.name, asked.asked, after, page.page)
 
     @route("/metrics/{metric}/trend")
     async def trend(
-        asked: Annotated[Put, Depends(put)], value: Follow = None, number: FollowNumber = 5
+        asked: Annotated[ParsedQuery, Depends(put)], value: Follow = None, number: FollowNumber = 5
     ) -> Trended:
         """Some values epoch by epoch."""
         return await query.trend(asked.name, asked.asked, value or (), number)
 
 
-def _export(router: APIRouter, query: Asking) -> None:
+def _export(router: APIRouter, query: QueryEngine) -> None:
     content: dict[str, Any] = {
         "text/csv": {"schema": {"type": "string"}},
         _TYPES["parquet"]: {"schema": {"type": "string", "format": "binary"}},
@@ -135,7 +137,7 @@ def _export(router: APIRouter, query: Asking) -> None:
         responses={200: {"description": "The file.", "content": content}},
     )
     async def export(
-        asked: Annotated[Put, Depends(listed)],
+        asked: Annotated[ParsedQuery, Depends(listed)],
         format: Literal["csv", "parquet"] = "csv",  # noqa: A002 its usual name
     ) -> Response:
         """All estimates as a file."""

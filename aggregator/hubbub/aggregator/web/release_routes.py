@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from hubbub.aggregator.releases.releasing import Answered, Ask, Left, Releases
+from hubbub.aggregator.releases.releasing import Left, ReleaseQuery, ReleaseResult, Releases
 from hubbub.aggregator.web.access import Tokens
 from hubbub.aggregator.web.parameters import Text, needs
 from hubbub.aggregator.web.problems import PROBLEMS
@@ -85,7 +85,9 @@ def publishing(releases: Releases, tokens: Tokens | None) -> APIRouter:
     @router.post("/releases", dependencies=[needs("publisher")])
     async def release(ask: AskBody) -> Release:
         """Make a release; asked twice, the same answer, paid once."""
-        asked = Ask(ask.metric, ask.query, ask.value, tuple(ask.epochs), ask.purpose, ask.by)
+        asked = ReleaseQuery(
+            ask.metric, ask.query, ask.value, tuple(ask.epochs), ask.purpose, ask.by
+        )
         return _release(await releases.release(asked))
 
     @router.get("/releases", dependencies=[needs("publisher")])
@@ -104,7 +106,7 @@ def publishing(releases: Releases, tokens: Tokens | None) -> APIRouter:
     return router
 
 
-def _release(made: Answered) -> Release:
+def _release(made: ReleaseResult) -> Release:
     return Release(
         **made.entry.told(),
         values=list(made.entry.answer),

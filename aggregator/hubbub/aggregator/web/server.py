@@ -10,7 +10,7 @@ from pathlib import Path
 import uvicorn
 from uvicorn.config import Config
 
-from hubbub.aggregator.query import Query
+from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.web.access import Tokens
 from hubbub.aggregator.web.app import make_app
@@ -19,10 +19,10 @@ from hubbub.errors import ServiceUnavailable
 from hubbub.runtime import Limiter, TlsFolder
 from hubbub.runtime.tls import is_loopback
 
-__all__ = ["HttpFace"]
+__all__ = ["HttpServer"]
 
 
-class HttpFace:
+class HttpServer:
     """The application on an address: on this machine plain, elsewhere with TLS and tokens.
 
     tls: the folder whose certificate the service shows; browsers need none of their own. tokens:
@@ -39,7 +39,7 @@ class HttpFace:
     def __init__(
         self,
         address: str,
-        query: Query,
+        query: QueryEngine,
         releases: Releases,
         *,
         tls: TlsFolder | None = None,

@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.accounting import Window
-from hubbub.aggregator.query import Asked, Query, Range
+from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answers import Estimated
-from hubbub.aggregator.store.contract import Held
+from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import ValueAnswer
 from hubbub.catalog import Bundle, Metric
 from hubbub.cli.rehearsals.truth import Truth
@@ -24,7 +24,7 @@ from hubbub.privacy.repeats import draw_epochs
 __all__ = ["Plan", "Row", "Run", "rehearse"]
 
 _SHOWN: Final = 10  # as many as `hubbub top` shows
-_EVERY: Final = Range(epochs="all")
+_EVERY: Final = EpochRange(epochs="all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ class Run:
 class _Drawn:
     """Totals of no store: those that were drawn."""
 
-    windows: Mapping[Window, Held]
+    windows: Mapping[Window, WindowTotals]
 
-    async def read(self, windows: Sequence[Window]) -> list[Held]:
+    async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
         return [self.windows[window] for window in windows]
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
@@ -123,7 +123,7 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
             reported += part
             if totals.reports:
                 cells = np.array(totals.cells, dtype=np.int64)
-                windows[Window(metric.name, epoch)] = Held(cells, totals.reports, 0, 0)
+                windows[Window(metric.name, epoch)] = WindowTotals(cells, totals.reports, 0, 0)
             epoch += 1
     if reported.sum() < metric.min_batch:
         return Run(int(reported.sum()), ())
@@ -135,11 +135,11 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
 async def _answered(plan: Plan, drawn: _Drawn) -> tuple[Estimated, set[str]]:
     """What every face would say, and which values its top list would show."""
     metric = plan.metric
-    query = Query(plan.bundle, drawn, clock=lambda: 0.0)
+    query = QueryEngine(plan.bundle, drawn, clock=lambda: 0.0)
     strings: tuple[str, ...] = ()
     if metric.randomizer.VALUES == "strings":
         strings = tuple(dict.fromkeys((*plan.truth.codes, *plan.candidates)))
-    asked = Asked(_EVERY, plan.confidence, strings)
+    asked = EstimateQuery(_EVERY, plan.confidence, strings)
     found = await query.estimate(metric.name, asked)
     if found.kind == "mean":
         return found, {value.value for value in found.values}

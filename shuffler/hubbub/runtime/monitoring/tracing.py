@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from hubbub.errors import PartMissing
+from hubbub.errors import MissingDependency
 
 __all__ = ["continued", "headers", "span", "start_tracing"]
 
@@ -35,7 +35,7 @@ def start_tracing(role: str, environment: Mapping[str, str]) -> None:
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 as above
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 as above
     except ImportError:
-        raise PartMissing(
+        raise MissingDependency(
             f"{_WHERETO[0]} is set, and OpenTelemetry is not installed; "
             "pip install 'hubbub[tracing]', or unset it"
         ) from None

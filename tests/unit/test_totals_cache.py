@@ -7,13 +7,19 @@ import numpy as np
 import pytest
 
 from hubbub.accounting import Window
-from hubbub.aggregator.query.cache import Fresh, Once, Recent, Shelf, added
-from hubbub.aggregator.store.contract import Commit, Held, MemoryStore
+from hubbub.aggregator.query.cache import (
+    CoalescedRead,
+    LruCache,
+    SingleFlightCache,
+    TotalsCache,
+    sum_totals,
+)
+from hubbub.aggregator.store.contract import Commit, MemoryStore, WindowTotals
 from hubbub.errors import BadParameter
 
 
 def test_what_was_used_longest_ago_goes_first_and_what_is_too_much_is_not_kept() -> None:
-    recent: Recent[str, str] = Recent(10)
+    recent: LruCache[str, str] = LruCache(10)
     for key, size in (("a", 4), ("b", 4)):
         recent.keep(key, key, size)
     assert recent.get("a") == "a"
@@ -39,7 +45,7 @@ def test_an_answer_is_made_once_for_all_who_ask_and_again_after_a_failure() -> N
                 raise BadParameter("no")
             return "answer", 1
 
-        once: Once[str] = Once(10)
+        once: SingleFlightCache[str] = SingleFlightCache(10)
         asked = [asyncio.create_task(once.get("key", make)) for _ in range(50)]
         await asyncio.sleep(0)
         asked[0].cancel()  # one who leaves does not take it from the others
@@ -67,7 +73,7 @@ def test_a_reading_begins_after_all_asked_who_get_it() -> None:
                 await asyncio.sleep(0)
             return seen
 
-        fresh = Fresh(look)
+        fresh = CoalescedRead(look)
 
         async def ask() -> None:
             asked = now
@@ -88,13 +94,13 @@ def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> None:
     class Counting(MemoryStore):
         asked = 0
 
-        async def read(self, windows: Sequence[Window]) -> list[Held]:
+        async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
             self.asked += len(windows)
             return await super().read(windows)
 
     async def body() -> None:
         store = Counting()
-        shelf = Shelf(store)
+        shelf = TotalsCache(store)
         window = Window("theme", 7)
 
         async def add(number: int) -> None:
@@ -118,8 +124,8 @@ def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> None:
 
 
 def test_sums_past_64_bits_are_refused() -> None:
-    large = Held(np.array([2**61]), 1, 1, 0)
-    assert added([large], 1).cells == [2**61]
+    large = WindowTotals(np.array([2**61]), 1, 1, 0)
+    assert sum_totals([large], 1).cells == [2**61]
     with pytest.raises(BadParameter, match="pass 64 bits"):
-        added([large, large], 1)
-    assert added([Held(np.zeros(0, dtype=np.int64), 0, 0, 0)], 2).cells == [0, 0]
+        sum_totals([large, large], 1)
+    assert sum_totals([WindowTotals(np.zeros(0, dtype=np.int64), 0, 0, 0)], 2).cells == [0, 0]
