@@ -32,10 +32,10 @@ ABOVE_TRUTH = mistake(
 )
 BELOW_TRUTH = mistake("an estimate is below the truth", 0.5, ABOVE_TRUTH.fields)
 INSIDE = Statement("`consistent` is inside its interval", 1.0, ("ValueAnswer.consistent",))
-AHEAD = mistake("95% sure that it is ahead, and it is not", 0.05, ("TopValue.ahead",))
-MEMBERS = mistake("95% sure of the first three, and wrong", 0.05, ("TopList.members",))
-ORDER = mistake("95% sure of their order, and wrong", 0.05, ("TopList.order",))
-ODD = mistake("honest reports called odd (p <= .05)", 0.05, ("Estimated.plausibility",))
+AHEAD = mistake("95% sure that it is ahead, and it is not", 0.05, ("TopValue.ahead_confidence",))
+MEMBERS = mistake("95% sure of the first three, and wrong", 0.05, ("TopList.set_confidence",))
+ORDER = mistake("95% sure of their order, and wrong", 0.05, ("TopList.order_confidence",))
+ODD = mistake("honest reports called odd (p <= .05)", 0.05, ("Estimated.honest_p_value",))
 FINDING = mistake("a finding against honest reports", 0.0, ("Estimated.findings",))
 
 LISTS: Sequence[tuple[str, float, int, int, Shape, str]] = [
@@ -138,11 +138,11 @@ def _ordered(
     true = [held[int(one.value.value)] for one in found.values]
     best = sorted(held, reverse=True)
     for one, here, there in zip(found.values[:3], true[:3], true[1:], strict=True):
-        yield AHEAD, (one.ahead or 0) >= 0.95 and here < there, 1
+        yield AHEAD, (one.ahead_confidence or 0) >= 0.95 and here < there, 1
     three = top(_answered(mechanism, held, chance)[0], 3)
     true = [held[int(one.value.value)] for one in three.values]
-    yield MEMBERS, three.members >= 0.95 and sorted(true, reverse=True) != best[:3], 1
-    yield ORDER, three.order >= 0.95 and true != best[:3], 1
+    yield MEMBERS, three.set_confidence >= 0.95 and sorted(true, reverse=True) != best[:3], 1
+    yield ORDER, three.order_confidence >= 0.95 and true != best[:3], 1
 
 
 def _peaks(

@@ -22,7 +22,7 @@ CANDIDATE = Statement("95% interval of a candidate", 0.95, ENDS)
 MISFIT = mistake(
     "all is listed, and still the strings do not explain the totals (p <= .05)",
     0.05,
-    ("Estimated.misfit",),
+    ("Estimated.fit_p_value",),
 )
 OTHERS = Statement(
     "95% interval of what was not listed",

@@ -116,12 +116,14 @@ def _messages() -> list[bytes]:
             findings=["odd"],
             mean=mean,
             others=mean,
-            misfit=1e-9,
+            fit_p_value=1e-9,
             total=2,
             values=[value, value],
         ),
         wire.TopList(
-            metric="theme", reports=30, values=[wire.TopValue(value=value, ahead=0.5)] * 2
+            metric="theme",
+            reports=30,
+            values=[wire.TopValue(value=value, ahead_confidence=0.5)] * 2,
         ),
         wire.Compared(metric="theme", kind="values", values=[wire.Change(value="dark")] * 2),
         wire.Trended(
@@ -174,7 +176,7 @@ _ANSWERS: Sequence[dict[str, Any]] = (
         "metrics": [{"name": "theme", "kind": "values", "reports": 30, "updated": None}],
     },
     {"metric": "theme", "reports": 30, "final": False, "total": 2, "values": [_VALUE, _VALUE]},
-    {"metric": "theme", "reports": 30, "values": [{"value": _VALUE, "ahead": 0.5}]},
+    {"metric": "theme", "reports": 30, "values": [{"value": _VALUE, "ahead_confidence": 0.5}]},
     {
         "metric": "theme",
         "before_reports": 30,

@@ -97,7 +97,7 @@ def test_values_become_estimates_near_the_truth(run: LocalRun) -> None:
     _wait(run, counted=240, pooled=0, in_flight=0)
     found = estimate(run.endpoints, "theme")
     assert found.reports == 240
-    assert (found.plausibility, list(found.findings)) == (1, [])
+    assert (found.honest_p_value, list(found.findings)) == (1, [])
     assert found.mechanism == "unary.oue"
     assert 0.999 < found.epsilon <= 1.0
     # Every batch had the minimum at least; what the crowd adds is worked out for the smallest.
@@ -145,7 +145,7 @@ def test_totals_that_honest_reports_cannot_make_are_flagged(
     close_epochs(run.shuffler_redis)
     _wait(run, counted=660)
     found = estimate(run.endpoints, "theme")
-    assert found.plausibility < 1e-6
+    assert found.honest_p_value < 1e-6
     assert any("reports support" in finding for finding in found.findings)
     assert main(["query", "theme", "--home", str(run.home)]) == 0
     assert "NOT FROM HONEST REPORTS ALONE" in capsys.readouterr().out

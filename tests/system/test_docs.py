@@ -129,7 +129,7 @@ def _names() -> dict[str, Any]:
     from hubbub.catalog import Release
     from hubbub.mechanisms import Totals, build
     from hubbub.privacy.amplification import amplified, closed_form
-    from hubbub.privacy.card import most_certain, most_moved
+    from hubbub.privacy.card import max_belief_change, max_posterior
     from hubbub.privacy.composition import Event, compose, sampled
     from hubbub.privacy.planner import plan
     from hubbub.privacy.question import Question
@@ -155,8 +155,8 @@ def _names() -> dict[str, Any]:
         "amplified": amplified,
         "closed_form": closed_form,
         "plan": plan,
-        "most_certain": most_certain,
-        "most_moved": most_moved,
+        "max_posterior": max_posterior,
+        "max_belief_change": max_belief_change,
         "rappor": rappor,
         "Event": Event,
         "compose": compose,

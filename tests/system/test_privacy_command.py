@@ -10,7 +10,7 @@ import pytest
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter
 from hubbub.privacy.amplification import amplified
-from hubbub.privacy.card import meaning, most_certain, most_moved
+from hubbub.privacy.card import max_belief_change, max_posterior, meaning
 from tests.conftest import CATALOG
 
 MORE = """
@@ -68,7 +68,7 @@ def test_the_card_says_what_each_metric_and_all_together_reveal(
     assert card["unchanged"]["month"] - without["unchanged"]["month"] == pytest.approx(2.5)
     for span in ("day", "month", "year"):
         assert card["unchanged"][span] <= card["together"][span]
-    year = sum(metric["for_life"] for metric in card["metrics"])
+    year = sum(metric["lifetime_epsilon"] for metric in card["metrics"])
     assert card["together"]["year"] <= year
 
 
@@ -109,8 +109,8 @@ def test_the_sentences_are_bayes_rule() -> None:
             prior * odds / (prior * odds + 1 - prior) - prior
             for prior in (place / 10_000 for place in range(10_001))
         ]
-        assert max(moves) == pytest.approx(most_moved(epsilon), abs=1e-7)
-        assert most_certain(epsilon) == pytest.approx(odds / (1 + odds))
+        assert max(moves) == pytest.approx(max_belief_change(epsilon), abs=1e-7)
+        assert max_posterior(epsilon) == pytest.approx(odds / (1 + odds))
     assert "factor of 2.72" in meaning(1.0)
     assert "which hides nothing" in meaning(30.0)
 

@@ -63,22 +63,26 @@ def _answer(pairs: list[tuple[float, float]], against: float = 0.0) -> Answer:
 def test_two_far_apart_are_surely_in_order_and_two_alike_are_not() -> None:
     sure = top(_answer([(500, 10), (300, 10), (100, 10)]), 2)
     assert [one.value.value for one in sure.values] == ["v0", "v1"]
-    assert sure.order == pytest.approx(1, abs=1e-12)
+    assert sure.order_confidence == pytest.approx(1, abs=1e-12)
     alike = top(_answer([(300, 10), (300, 10)]), 1)
-    assert alike.values[0].ahead == 0.5
+    assert alike.values[0].ahead_confidence == 0.5
     # 28.28 apart at standard errors of 10: two of the difference's own.
     some = top(_answer([(300, 10), (300 - 20 * math.sqrt(2), 10)]), 1)
-    assert some.values[0].ahead == pytest.approx(0.977250, abs=1e-6)
+    assert some.values[0].ahead_confidence == pytest.approx(0.977250, abs=1e-6)
     worse = top(_answer([(300, 10), (300 - 20 * math.sqrt(2), 10)], 1.0), 1)
-    assert worse.values[0].ahead == pytest.approx(0.921350, abs=1e-6)
+    assert worse.values[0].ahead_confidence == pytest.approx(0.921350, abs=1e-6)
 
 
 def test_members_may_be_sure_where_their_order_is_not() -> None:
     found = top(_answer([(500, 10), (499, 10), (100, 10), (90, 10)]), 2)
-    assert found.members > 0.999
-    assert 0.5 < found.order < 0.6
+    assert found.set_confidence > 0.999
+    assert 0.5 < found.order_confidence < 0.6
     everything = top(_answer([(5, 1), (4, 1)]), 10)
-    assert (len(everything.values), everything.members, everything.values[1].ahead) == (2, 1, None)
+    assert (
+        len(everything.values),
+        everything.set_confidence,
+        everything.values[1].ahead_confidence,
+    ) == (2, 1, None)
 
 
 def test_an_order_holds_as_often_as_is_said() -> None:
@@ -92,11 +96,11 @@ def test_an_order_holds_as_often_as_is_said() -> None:
         found = top(answer(mechanism, draw(mechanism, range(6), counts, chance), names), 3)
         held = [counts[int(one.value.value)] for one in found.values]
         right += held == counts[:3]
-        said.append(found.order)
+        said.append(found.order_confidence)
         first = found.values[0]
         after = found.values[1].value.value
-        assert first.ahead is not None
-        said_ahead.append(first.ahead)
+        assert first.ahead_confidence is not None
+        said_ahead.append(first.ahead_confidence)
         ahead += counts[int(first.value.value)] > counts[int(after)]
     for claimed, times in ((said, right), (said_ahead, ahead)):
         assert times / 2000 >= np.mean(claimed) - 5 * math.sqrt(0.25 / 2000)

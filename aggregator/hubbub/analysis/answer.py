@@ -62,8 +62,8 @@ class Answer:
         are too many to tell those from what was not detected, and of sketches.
     span: of numbers, the ends between which they lie.
     repeats: how many of the reports one device may have made.
-    misfit: of RAPPOR strings, at most the chance that totals lie so far from what was fitted, if it
-        is so; None as `others`.
+    fit_p_value: of RAPPOR strings, at most the chance that totals lie so far from what was fitted,
+        if it is so; None as `others`.
     twins: of RAPPOR strings, those that cannot be told apart.
     figures: what the values are made of, where more can be said of them; for comparisons.
     """
@@ -75,7 +75,7 @@ class Answer:
     correlation: float
     mean: Mean | None = None
     others: Mean | None = None
-    misfit: float | None = None
+    fit_p_value: float | None = None
     span: tuple[float, float] | None = None
     repeats: int = 1
     twins: tuple[Twins, ...] = ()

@@ -39,7 +39,7 @@ def answer_tiers(
     Shares are weighted by inverse variance: the best there is if which epsilon a person chose has
     nothing to do with the value; otherwise the answer leans to those who chose the larger one.
     repeats: how many of the reports one device may have made; see `figures`. A decode of RAPPOR
-        strings reads its noise off what it cannot explain, repeated lies included; `misfit` is
+        strings reads its noise off what it cannot explain, repeated lies included; `fit_p_value` is
         judged by them.
     """
     heard = with_reports(tiers)

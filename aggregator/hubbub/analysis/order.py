@@ -20,26 +20,26 @@ __all__ = ["Top", "TopValue", "top"]
 
 @dataclass(frozen=True, slots=True)
 class TopValue:
-    """One of the most frequent values. ahead: how sure that it is ahead of the next one, or more.
+    """One of the most frequent values.
 
-    None where there is no next one.
+    ahead_confidence: how sure that it is ahead of the next one, at least. None where there is none.
     """
 
     value: ValueAnswer
-    ahead: float | None
+    ahead_confidence: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Top:
     """The most frequent values, in order.
 
-    members: how sure that these and no others are the most frequent; order: that they are so in
-    this order. Both at least so, in [0, 1].
+    set_confidence: how sure that these and no others are the most frequent; order_confidence: that
+    they are so in this order. Both at least so, in [0, 1].
     """
 
     values: tuple[TopValue, ...]
-    members: float
-    order: float
+    set_confidence: float
+    order_confidence: float
 
 
 def top(answer: Answer, number: int) -> Top:

@@ -13,7 +13,15 @@ from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified
 from hubbub.privacy.composition import sampled
 from hubbub.privacy.crowd import amplified_of
 
-__all__ = ["Card", "MetricCard", "card", "meaning", "metric_card", "most_certain", "most_moved"]
+__all__ = [
+    "Card",
+    "MetricCard",
+    "card",
+    "max_belief_change",
+    "max_posterior",
+    "meaning",
+    "metric_card",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +30,8 @@ class MetricCard:
 
     sampling: the chance that a device takes part in an epoch. sampled: one report, to who cannot
     see whether it does. per_epoch: all reports of an epoch. unchanged: all reports ever of one
-    unchanged value, None without a permanent response. for_life: what the ledger stops at. tiers:
-    the smaller epsilons that a person may choose. shuffled: one report, to who sees shuffled
+    unchanged value, None without a permanent response. lifetime_epsilon: what the ledger stops at.
+    tiers: the smaller epsilons that a person may choose. shuffled: one report, to who sees shuffled
     batches alone.
     """
 
@@ -39,7 +47,7 @@ class MetricCard:
     epoch: str
     per_epoch: float
     unchanged: float | None
-    for_life: float
+    lifetime_epsilon: float
     tiers: tuple[float, ...]
     min_batch: int
     shuffled: Amplified
@@ -88,12 +96,12 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
     )
 
 
-def most_certain(epsilon: float) -> float:
+def max_posterior(epsilon: float) -> float:
     """Who thought it even odds is this sure at most afterwards: e / (1 + e)."""
     return 1 / (1 + exp(-epsilon))
 
 
-def most_moved(epsilon: float) -> float:
+def max_belief_change(epsilon: float) -> float:
     """The most that any observer's belief moves, whatever it was before: tanh(epsilon / 4)."""
     return tanh(epsilon / 4)
 
@@ -104,12 +112,12 @@ def meaning(epsilon: float) -> str:
     factor = f"{odds:.3g}" if odds < 1000 else f"{odds:,.0f}"  # noqa: PLR2004 as people write it
     if odds > 1e6:  # noqa: PLR2004 beyond that nobody counts
         factor = "more than a million"
-    if most_certain(epsilon) > 0.9995:  # noqa: PLR2004 what prints as 100.0%
+    if max_posterior(epsilon) > 0.9995:  # noqa: PLR2004 what prints as 100.0%
         return f"the odds about them change by a factor of {factor} at most, which hides nothing."
     return (
         f"the odds about them change by a factor of {factor} at most; who thought it even is "
-        f"{most_certain(epsilon):.1%} sure at most, and nobody's belief moves by more than "
-        f"{most_moved(epsilon):.1%}."
+        f"{max_posterior(epsilon):.1%} sure at most, and nobody's belief moves by more than "
+        f"{max_belief_change(epsilon):.1%}."
     )
 
 
@@ -148,7 +156,7 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
         epoch=metric.epoch,
         per_epoch=per_epoch,
         unchanged=unchanged,
-        for_life=metric.limits.lifetime_epsilon,
+        lifetime_epsilon=metric.limits.lifetime_epsilon,
         tiers=metric.tiers,
         min_batch=metric.min_batch,
         shuffled=shuffled,

@@ -16,7 +16,7 @@ Row = dict[str, Any]
 _SHOWN: Final = 20
 _COLUMNS: Final[Mapping[Question, Sequence[str]]] = {
     "estimates": ("value", "estimate", "stderr", "low", "high", "share", "rank", "detected"),
-    "top": ("value", "rank", "estimate", "low", "high", "share", "ahead"),
+    "top": ("value", "rank", "estimate", "low", "high", "share", "ahead_confidence"),
     "compare": ("value", "before", "after", "difference", "low", "high", "p_value", "changed"),
     "trend": ("value", "epoch", "begins", "reports", "share", "low", "high"),
     "metrics": ("name", "kind", "mechanism", "epsilon", "reports", "waiting", "updated"),
@@ -120,7 +120,10 @@ def _rows(question: Question, found: Mapping[str, Any]) -> list[Row]:
         case "metrics":
             return [dict(metric) for metric in found["metrics"]]
         case "top":
-            return [{**one["value"], "ahead": one["ahead"]} for one in found["values"]]
+            return [
+                {**one["value"], "ahead_confidence": one["ahead_confidence"]}
+                for one in found["values"]
+            ]
         case "trend":
             epochs = {epoch["epoch"]: epoch for epoch in found["epochs"]}
             return [

@@ -130,7 +130,7 @@ class Connection:
         confidence: float = 0.95,
         candidates: Sequence[str] = (),
     ) -> Answer:
-        """The most frequent values; `ahead`: how sure that one is ahead of the next."""
+        """The most frequent values; `ahead_confidence`: how sure that one is ahead of the next."""
         given = {"last": last, "epochs": epochs, "confidence": confidence, "number": number}
         return self._ask(metric, "top", given, candidates)
 

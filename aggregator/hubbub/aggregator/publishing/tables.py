@@ -92,8 +92,14 @@ def _estimates(answer: Document) -> list[Row]:
 
 
 def _top(answer: Document) -> list[Row]:
-    head = {name: answer[name] for name in ("metric", "reports", "confidence", "members", "order")}
-    return [{**head, **one["value"], "ahead": one["ahead"]} for one in answer["values"]]
+    head = {
+        name: answer[name]
+        for name in ("metric", "reports", "confidence", "set_confidence", "order_confidence")
+    }
+    return [
+        {**head, **one["value"], "ahead_confidence": one["ahead_confidence"]}
+        for one in answer["values"]
+    ]
 
 
 def _compare(answer: Document) -> list[Row]:

@@ -84,8 +84,9 @@ class MetricDetail:
     """A metric, and what one person's report reveals; epsilons in nats.
 
     per_report: of one report. per_epoch: of all in an epoch. unchanged: of all ever of one value
-    that does not change, where it has a permanent response. for_life: what the device stops at.
-    most_certain: who thought it even odds is this sure at most after one report. sentence: all of
+    that does not change, where it has a permanent response. lifetime_epsilon: what the device stops
+    at.
+    max_posterior: who thought it even odds is this sure at most after one report. sentence: all of
     that in words. shuffled: of one report at the smallest batch.
     """
 
@@ -94,8 +95,8 @@ class MetricDetail:
     reports_per_epoch: int
     per_epoch: float
     unchanged: float | None
-    for_life: float
-    most_certain: float
+    lifetime_epsilon: float
+    max_posterior: float
     sentence: str
     shuffled: Shuffled
 
@@ -106,9 +107,10 @@ class Estimated:
 
     since, until: when the first of them begins and the last ends. final: all of them are closed.
     updated: when the last report was counted. kind: values, ranges or mean.
-    plausibility: an upper bound on the chance that honest reports alone lie so far from what they
+    honest_p_value: an upper bound on the chance that honest reports alone lie so far from what they
     can be; 1 is unremarkable. findings: what is off, where that is below one in a million.
-    others, misfit: of RAPPOR strings, how many reports hold one that is no candidate; and at most
+    others, fit_p_value: of RAPPOR strings, how many reports hold one that is no candidate; and at
+        most
     the chance that totals lie so far from the fit if that is right: near 0 it is not. None where
     candidates are too many to tell. twins: those of them that nothing can tell apart.
     total: how many values there are; `values` may be a page of them.
@@ -130,11 +132,11 @@ class Estimated:
     shuffled: Shuffled | None
     kind: str
     confidence: float
-    plausibility: float
+    honest_p_value: float
     findings: list[str]
     mean: Mean | None
     others: Mean | None
-    misfit: float | None
+    fit_p_value: float | None
     twins: list[Twins]
     total: int
     values: list[ValueAnswer]
@@ -145,16 +147,16 @@ class Estimated:
 class TopList:
     """The most frequent values.
 
-    members: how sure that it is these and no others; order: that it is these in this order; both
-    at least so.
+    set_confidence: how sure that it is these and no others; order_confidence: that it is these in
+    this order; both at least so.
     """
 
     metric: str
     epochs: list[int]
     reports: int
     confidence: float
-    members: float
-    order: float
+    set_confidence: float
+    order_confidence: float
     values: list[TopValue]
     whose: Whose = REPORTERS
 

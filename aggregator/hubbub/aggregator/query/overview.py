@@ -11,7 +11,7 @@ from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.analysis.families import family_for
 from hubbub.catalog import epoch_start, family_of
 from hubbub.privacy.amplification import ASSUMPTION, Amplified
-from hubbub.privacy.card import metric_card, most_certain
+from hubbub.privacy.card import max_posterior, metric_card
 
 __all__ = ["detail", "iso_time", "line", "shown_epochs", "shuffled"]
 
@@ -61,8 +61,8 @@ async def detail(
         reports_per_epoch=card.reports_per_epoch,
         per_epoch=card.per_epoch,
         unchanged=card.unchanged,
-        for_life=card.for_life,
-        most_certain=most_certain(card.per_report),
+        lifetime_epsilon=card.lifetime_epsilon,
+        max_posterior=max_posterior(card.per_report),
         sentence=card.sentence,
         shuffled=shuffled(card.shuffled),
     )

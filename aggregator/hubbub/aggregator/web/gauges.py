@@ -84,7 +84,7 @@ class _Estimates(Collector):
                 continue
             epoch.add_metric([line.name], found.epochs[-1])
             of.add_metric([line.name], found.reports)
-            odd.add_metric([line.name], found.plausibility)
+            odd.add_metric([line.name], found.honest_p_value)
             for value in found.values:
                 for name, family in columns.items():
                     if (told := getattr(value, name)) is not None:

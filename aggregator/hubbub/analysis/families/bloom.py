@@ -48,7 +48,7 @@ class Bloom(Strings):
         """A row for each candidate, and what is left for strings that are none.
 
         It has no tiers, having no epsilon to scale. A decode's noise holds repeated lies already;
-        `misfit` is judged by them.
+        `fit_p_value` is judged by them.
         """
         mechanism: Any
         [(mechanism, totals)] = tiers
@@ -62,7 +62,7 @@ class Bloom(Strings):
             rows(names, reports, judged, found.fitted),
             correlation=1.0,
             others=found.others and within(*found.others, confidence, (0.0, reports)),
-            misfit=found.misfit and found.misfit[1],
+            fit_p_value=found.misfit and found.misfit[1],
             repeats=repeats,
             twins=tuple(Twins(tuple(names[i] for i in group)) for group in found.twins),
         )

@@ -83,7 +83,7 @@ def _document(made: Card, name: str) -> Document:
             f"{one.per_report:.3f}",
             f"{one.per_epoch:.3f} a {one.epoch}",
             "" if one.unchanged is None else f"{one.unchanged:.3f}",
-            f"{one.for_life:g}",
+            f"{one.lifetime_epsilon:g}",
             ", ".join(f"{tier:g}" for tier in one.tiers),
             "all" if one.sampling == 1 else f"{one.sampling:.4g}",
             f"{one.shuffled.epsilon:.3f}",

@@ -67,8 +67,8 @@ def _say_trust(found: Answer) -> None:
             f"other strings {others['estimate']:,.0f}, {others['low']:,.0f} to "
             f"{others['high']:,.0f} reports"
         )
-    if found["misfit"] is not None and found["misfit"] < _DOUBT:
-        say(f"the strings asked for do not explain the totals (p = {found['misfit']:.0e})")
+    if found["fit_p_value"] is not None and found["fit_p_value"] < _DOUBT:
+        say(f"the strings asked for do not explain the totals (p = {found['fit_p_value']:.0e})")
     for one in found["twins"][:_TWINS]:
         say(f"not to be told apart, each with the figures of all together: {_names(one['values'])}")
     if len(found["twins"]) > _TWINS:
@@ -85,7 +85,7 @@ def _say_trust(found: Answer) -> None:
         more = "" if waiting is None else f"; {waiting:,} reports wait at the shuffler"
         say(f"not final: reports of these epochs are still taken{more}")
     for finding in found["findings"]:
-        say(f"NOT FROM HONEST REPORTS ALONE (p <= {found['plausibility']:.0e}): {finding}")
+        say(f"NOT FROM HONEST REPORTS ALONE (p <= {found['honest_p_value']:.0e}): {finding}")
 
 
 def show_top(found: Answer) -> None:
@@ -99,13 +99,13 @@ def show_top(found: Answer) -> None:
         f"{_level(found)} interval": [
             f"{value['low']:,.0f} to {value['high']:,.0f}" for value in values
         ],
-        "ahead": [_ahead(one["ahead"]) for one in found["values"]],
+        "ahead": [_ahead(one["ahead_confidence"]) for one in found["values"]],
     }
     _draw(columns, [(v["estimate"], v["low"], v["high"]) for v in values])
     _columns(f"{found['metric']}: the most frequent of {found['reports']:,} reports", columns)
     say(
-        f"these are the most frequent with a confidence of {found['members']:.1%} at least, "
-        f"in this order with {found['order']:.1%}"
+        f"these are the most frequent with a confidence of {found['set_confidence']:.1%} at least, "
+        f"in this order with {found['order_confidence']:.1%}"
     )
     _say_whose(found)
 

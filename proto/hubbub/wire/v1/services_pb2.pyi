@@ -701,8 +701,8 @@ class MetricDetail(_message.Message):
     REPORTS_PER_EPOCH_FIELD_NUMBER: _builtins.int
     PER_EPOCH_FIELD_NUMBER: _builtins.int
     UNCHANGED_FIELD_NUMBER: _builtins.int
-    FOR_LIFE_FIELD_NUMBER: _builtins.int
-    MOST_CERTAIN_FIELD_NUMBER: _builtins.int
+    LIFETIME_EPSILON_FIELD_NUMBER: _builtins.int
+    MAX_POSTERIOR_FIELD_NUMBER: _builtins.int
     SENTENCE_FIELD_NUMBER: _builtins.int
     SHUFFLED_FIELD_NUMBER: _builtins.int
     per_report: _builtins.float
@@ -710,8 +710,8 @@ class MetricDetail(_message.Message):
     per_epoch: _builtins.float
     unchanged: _builtins.float
     """Of all reports ever of one value that does not change."""
-    for_life: _builtins.float
-    most_certain: _builtins.float
+    lifetime_epsilon: _builtins.float
+    max_posterior: _builtins.float
     """Who thought it even odds is this sure at most after one report."""
     sentence: _builtins.str
     """All of that in words."""
@@ -729,14 +729,14 @@ class MetricDetail(_message.Message):
         reports_per_epoch: _builtins.int = ...,
         per_epoch: _builtins.float = ...,
         unchanged: _builtins.float | None = ...,
-        for_life: _builtins.float = ...,
-        most_certain: _builtins.float = ...,
+        lifetime_epsilon: _builtins.float = ...,
+        max_posterior: _builtins.float = ...,
         sentence: _builtins.str = ...,
         shuffled: Global___Shuffled | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_unchanged", b"_unchanged", "metric", b"metric", "shuffled", b"shuffled", "unchanged", b"unchanged"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_unchanged", b"_unchanged", "for_life", b"for_life", "metric", b"metric", "most_certain", b"most_certain", "per_epoch", b"per_epoch", "per_report", b"per_report", "reports_per_epoch", b"reports_per_epoch", "sentence", b"sentence", "shuffled", b"shuffled", "unchanged", b"unchanged"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_unchanged", b"_unchanged", "lifetime_epsilon", b"lifetime_epsilon", "max_posterior", b"max_posterior", "metric", b"metric", "per_epoch", b"per_epoch", "per_report", b"per_report", "reports_per_epoch", b"reports_per_epoch", "sentence", b"sentence", "shuffled", b"shuffled", "unchanged", b"unchanged"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__unchanged: _TypeAlias = _typing.Literal["unchanged"]  # noqa: Y015
     _WhichOneofArgType__unchanged: _TypeAlias = _typing.Literal["_unchanged", b"_unchanged"]  # noqa: Y015
@@ -855,11 +855,11 @@ class Estimated(_message.Message):
     SHUFFLED_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
     CONFIDENCE_FIELD_NUMBER: _builtins.int
-    PLAUSIBILITY_FIELD_NUMBER: _builtins.int
+    HONEST_P_VALUE_FIELD_NUMBER: _builtins.int
     FINDINGS_FIELD_NUMBER: _builtins.int
     MEAN_FIELD_NUMBER: _builtins.int
     OTHERS_FIELD_NUMBER: _builtins.int
-    MISFIT_FIELD_NUMBER: _builtins.int
+    FIT_P_VALUE_FIELD_NUMBER: _builtins.int
     TWINS_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
@@ -881,11 +881,11 @@ class Estimated(_message.Message):
     """What is estimated: reports per value ("values") or per range ("ranges"), or a number's "mean"."""
     confidence: _builtins.float
     """The level of `low` and `high`, e.g. 0.95."""
-    plausibility: _builtins.float
+    honest_p_value: _builtins.float
     """An upper bound on the chance that honest reports alone lie so far from what they can be; 1 is
     unremarkable. And what is off, where that is below one in a million.
     """
-    misfit: _builtins.float
+    fit_p_value: _builtins.float
     total: _builtins.int
     whose: _builtins.str
     """Whose shares these are, and how sure: of the "reporters", or of the "population" they are from."""
@@ -931,24 +931,24 @@ class Estimated(_message.Message):
         shuffled: Global___Shuffled | None = ...,
         kind: _builtins.str = ...,
         confidence: _builtins.float = ...,
-        plausibility: _builtins.float = ...,
+        honest_p_value: _builtins.float = ...,
         findings: _abc.Iterable[_builtins.str] | None = ...,
         mean: Global___Mean | None = ...,
         others: Global___Mean | None = ...,
-        misfit: _builtins.float | None = ...,
+        fit_p_value: _builtins.float | None = ...,
         twins: _abc.Iterable[Global___Twins] | None = ...,
         total: _builtins.int = ...,
         values: _abc.Iterable[Global___ValueAnswer] | None = ...,
         whose: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_mean", b"_mean", "_misfit", b"_misfit", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "mean", b"mean", "misfit", b"misfit", "others", b"others", "shuffled", b"shuffled", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value", "_mean", b"_mean", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "fit_p_value", b"fit_p_value", "mean", b"mean", "others", b"others", "shuffled", b"shuffled", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_mean", b"_mean", "_misfit", b"_misfit", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "confidence", b"confidence", "description", b"description", "epochs", b"epochs", "epsilon", b"epsilon", "final", b"final", "findings", b"findings", "kind", b"kind", "mean", b"mean", "mechanism", b"mechanism", "metric", b"metric", "misfit", b"misfit", "others", b"others", "plausibility", b"plausibility", "reports", b"reports", "shuffled", b"shuffled", "since", b"since", "total", b"total", "twins", b"twins", "until", b"until", "updated", b"updated", "values", b"values", "waiting", b"waiting", "whose", b"whose", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value", "_mean", b"_mean", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "confidence", b"confidence", "description", b"description", "epochs", b"epochs", "epsilon", b"epsilon", "final", b"final", "findings", b"findings", "fit_p_value", b"fit_p_value", "honest_p_value", b"honest_p_value", "kind", b"kind", "mean", b"mean", "mechanism", b"mechanism", "metric", b"metric", "others", b"others", "reports", b"reports", "shuffled", b"shuffled", "since", b"since", "total", b"total", "twins", b"twins", "until", b"until", "updated", b"updated", "values", b"values", "waiting", b"waiting", "whose", b"whose", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__fit_p_value: _TypeAlias = _typing.Literal["fit_p_value"]  # noqa: Y015
+    _WhichOneofArgType__fit_p_value: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value"]  # noqa: Y015
     _WhichOneofReturnType__mean: _TypeAlias = _typing.Literal["mean"]  # noqa: Y015
     _WhichOneofArgType__mean: _TypeAlias = _typing.Literal["_mean", b"_mean"]  # noqa: Y015
-    _WhichOneofReturnType__misfit: _TypeAlias = _typing.Literal["misfit"]  # noqa: Y015
-    _WhichOneofArgType__misfit: _TypeAlias = _typing.Literal["_misfit", b"_misfit"]  # noqa: Y015
     _WhichOneofReturnType__others: _TypeAlias = _typing.Literal["others"]  # noqa: Y015
     _WhichOneofArgType__others: _TypeAlias = _typing.Literal["_others", b"_others"]  # noqa: Y015
     _WhichOneofReturnType__shuffled: _TypeAlias = _typing.Literal["shuffled"]  # noqa: Y015
@@ -960,9 +960,9 @@ class Estimated(_message.Message):
     _WhichOneofReturnType__withheld: _TypeAlias = _typing.Literal["withheld"]  # noqa: Y015
     _WhichOneofArgType__withheld: _TypeAlias = _typing.Literal["_withheld", b"_withheld"]  # noqa: Y015
     @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__mean) -> _WhichOneofReturnType__mean | None: ...
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__fit_p_value) -> _WhichOneofReturnType__fit_p_value | None: ...
     @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__misfit) -> _WhichOneofReturnType__misfit | None: ...
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mean) -> _WhichOneofReturnType__mean | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__others) -> _WhichOneofReturnType__others | None: ...
     @_typing.overload
@@ -1134,16 +1134,16 @@ class TopList(_message.Message):
     EPOCHS_FIELD_NUMBER: _builtins.int
     REPORTS_FIELD_NUMBER: _builtins.int
     CONFIDENCE_FIELD_NUMBER: _builtins.int
-    MEMBERS_FIELD_NUMBER: _builtins.int
-    ORDER_FIELD_NUMBER: _builtins.int
+    SET_CONFIDENCE_FIELD_NUMBER: _builtins.int
+    ORDER_CONFIDENCE_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     WHOSE_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     reports: _builtins.int
     confidence: _builtins.float
-    members: _builtins.float
+    set_confidence: _builtins.float
     """How sure that it is these and no others, and that it is these in this order; at least so."""
-    order: _builtins.float
+    order_confidence: _builtins.float
     whose: _builtins.str
     """As Estimated's."""
     @_builtins.property
@@ -1157,14 +1157,14 @@ class TopList(_message.Message):
         epochs: _abc.Iterable[_builtins.int] | None = ...,
         reports: _builtins.int = ...,
         confidence: _builtins.float = ...,
-        members: _builtins.float = ...,
-        order: _builtins.float = ...,
+        set_confidence: _builtins.float = ...,
+        order_confidence: _builtins.float = ...,
         values: _abc.Iterable[Global___TopValue] | None = ...,
         whose: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "members", b"members", "metric", b"metric", "order", b"order", "reports", b"reports", "values", b"values", "whose", b"whose"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "metric", b"metric", "order_confidence", b"order_confidence", "reports", b"reports", "set_confidence", b"set_confidence", "values", b"values", "whose", b"whose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1175,8 +1175,8 @@ class TopValue(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     VALUE_FIELD_NUMBER: _builtins.int
-    AHEAD_FIELD_NUMBER: _builtins.int
-    ahead: _builtins.float
+    AHEAD_CONFIDENCE_FIELD_NUMBER: _builtins.int
+    ahead_confidence: _builtins.float
     """The confidence that it is ahead of the next one; below 0.95 it is too close to call."""
     @_builtins.property
     def value(self) -> Global___ValueAnswer: ...
@@ -1184,15 +1184,15 @@ class TopValue(_message.Message):
         self,
         *,
         value: Global___ValueAnswer | None = ...,
-        ahead: _builtins.float | None = ...,
+        ahead_confidence: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_ahead", b"_ahead", "ahead", b"ahead", "value", b"value"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ahead_confidence", b"_ahead_confidence", "ahead_confidence", b"ahead_confidence", "value", b"value"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ahead", b"_ahead", "ahead", b"ahead", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ahead_confidence", b"_ahead_confidence", "ahead_confidence", b"ahead_confidence", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__ahead: _TypeAlias = _typing.Literal["ahead"]  # noqa: Y015
-    _WhichOneofArgType__ahead: _TypeAlias = _typing.Literal["_ahead", b"_ahead"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__ahead) -> _WhichOneofReturnType__ahead | None: ...
+    _WhichOneofReturnType__ahead_confidence: _TypeAlias = _typing.Literal["ahead_confidence"]  # noqa: Y015
+    _WhichOneofArgType__ahead_confidence: _TypeAlias = _typing.Literal["_ahead_confidence", b"_ahead_confidence"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ahead_confidence) -> _WhichOneofReturnType__ahead_confidence | None: ...
 
 Global___TopValue: _TypeAlias = TopValue  # noqa: Y015
 

@@ -15,7 +15,7 @@ const span = (one) => `${count(one.low)} to ${count(one.high)}`;
 export function showFlags(found, first) {
   const flags = [];
   if (found.findings.length) {
-    const chance = found.plausibility.toExponential(0);
+    const chance = found.honest_p_value.toExponential(0);
     flags.push(
       note(`Not from honest reports alone (p ≤ ${chance}): ${found.findings.join("; ")}`, "bad"),
     );
@@ -35,8 +35,8 @@ export function showFlags(found, first) {
       note(`Strings that you did not list: ${count(estimate)} reports, ${span(found.others)}.`),
     );
   }
-  if (found.misfit !== null && found.misfit < DOUBT) {
-    const chance = found.misfit.toExponential(0);
+  if (found.fit_p_value !== null && found.fit_p_value < DOUBT) {
+    const chance = found.fit_p_value.toExponential(0);
     flags.push(
       note(`The strings asked for do not explain the totals (p = ${chance}): list more.`, "bad"),
     );

@@ -8,8 +8,8 @@ export function privacyCard(place, detail) {
       `All of one person in ${detail.metric.epoch_length === "hour" ? "an hour" : `a ${detail.metric.epoch_length}`}`,
       `ε ${figure(detail.per_epoch, 4)}`,
     ],
-    ["All ever, at most", `ε ${figure(detail.for_life, 4)}`],
-    ["Who thought it even odds is at most this sure", percent(detail.most_certain)],
+    ["All ever, at most", `ε ${figure(detail.lifetime_epsilon, 4)}`],
+    ["Who thought it even odds is at most this sure", percent(detail.max_posterior)],
     [
       `After the shuffler, among ${detail.shuffled.reports.toLocaleString("en")}`,
       `ε ${figure(detail.shuffled.epsilon, 3)}, δ ${detail.shuffled.delta}`,
