@@ -31,7 +31,7 @@ __all__ = ["Bounded", "overload"]
 
 _REPORTS_A_CALL = 500  # as the SDK sends what has waited
 _TIMES = 10
-_MOST_HELD = 30_000
+_MAX_HELD = 30_000
 _UNLOADED_SECONDS = 15.0
 _SUBMIT = "/hubbub.wire.v1.Shuffler/Submit"
 _PUSHBACK = "grpc-retry-pushback-ms"
@@ -42,7 +42,7 @@ class Bounded(LocalRun):
 
     def _service(self, role: str, *arguments: str, redis_url: str) -> None:
         if role == "shuffler":
-            arguments += ("--max-pool", str(_MOST_HELD))
+            arguments += ("--max-pool", str(_MAX_HELD))
         super()._service(role, *arguments, redis_url=redis_url)
 
     def resident_bytes(self) -> dict[str, int]:

@@ -153,7 +153,7 @@ def test_an_answer_that_nobody_reads_is_ended(monkeypatch: pytest.MonkeyPatch) -
     asyncio.run(body())
 
 
-@pytest.mark.parametrize("limit", ["_MOST", "_MOST_OF_ADDRESS"])
+@pytest.mark.parametrize("limit", ["_MAX", "_MAX_OF_ADDRESS"])
 def test_the_line_that_waits_longest_gives_way(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     async def body() -> None:
         turned_away = Counter[str]()
@@ -178,7 +178,7 @@ def test_the_line_that_waits_longest_gives_way(monkeypatch: pytest.MonkeyPatch, 
     asyncio.run(body())
 
 
-@pytest.mark.parametrize("limit", ["_MOST", "_MOST_OF_ADDRESS"])
+@pytest.mark.parametrize("limit", ["_MAX", "_MAX_OF_ADDRESS"])
 def test_answers_that_nobody_reads_give_way_the_longest_unread_first(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
@@ -208,7 +208,7 @@ async def _unread(port: int) -> asyncio.StreamWriter:
 
 def test_lines_of_one_network_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has one address of IPv6 has 2**64."""
-    monkeypatch.setattr("hubbub.aggregator.web.lines._MOST_OF_ADDRESS", 3)
+    monkeypatch.setattr("hubbub.aggregator.web.lines._MAX_OF_ADDRESS", 3)
 
     class Ended(asyncio.Transport):
         def __init__(self, client: tuple[str, int]) -> None:

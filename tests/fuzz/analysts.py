@@ -30,7 +30,7 @@ from tests.fuzz.mutate import mutated, odd
 from tests.fuzz.target import Target
 
 # More pages than what was asked for can have.
-MOST_PAGES = 100
+MAX_PAGES = 100
 # A part of the messages is drawn as tables, which takes a thousand times as long as to read them.
 SHOWN = 8
 
@@ -45,7 +45,7 @@ class Opener:
     def open(self, request: urllib.request.Request, timeout: float) -> Any:
         assert timeout > 0
         self.asked += 1
-        assert self.asked < MOST_PAGES, "asks for ever"
+        assert self.asked < MAX_PAGES, "asks for ever"
         if self._status >= 400:
             raise urllib.error.HTTPError(
                 request.full_url, self._status, "said \x1b[2J", Headers(), io.BytesIO(self._body)

@@ -18,7 +18,7 @@ from tests.fuzz.target import Target
 
 FOUND = Path("build/fuzz")
 # More than the modules and an input take; growth past it is a leak or an input that blows up.
-MOST_GROWTH_MB = 400
+MAX_GROWTH_MB = 400
 HANG_SECONDS = 60
 
 
@@ -52,7 +52,7 @@ def blind(name: str, target: Target, run: Run) -> None:
             _keep(FOUND / name, data)
             raise
     growth = _megabytes() - before
-    assert growth < MOST_GROWTH_MB, f"{name}: memory grew by {growth} MB"
+    assert growth < MAX_GROWTH_MB, f"{name}: memory grew by {growth} MB"
 
 
 def survey(name: str, target: Target, run: Run) -> list[str]:

@@ -33,7 +33,7 @@ NOW = START + 3 * DAY + 4000.0
 VALUES = {"theme": "dark", "crashed": "no", "editor": "vi", "homepage": "a.example"}
 # Parts of the lives that look at the ledger, and that start once more.
 LOOK, AGAIN = 0.3, 0.2
-LEAST = 0.5  # what the person of one of the bases allows a report
+MIN = 0.5  # what the person of one of the bases allows a report
 DISABLED = {Outcome.DISABLED, Outcome.NO_STATE}
 
 
@@ -177,7 +177,7 @@ def _report_and_stop(device: Device) -> None:
 
 
 def _report_less(device: Device) -> None:
-    device.prefer(LEAST)
+    device.prefer(MIN)
     device.report("crashed", VALUES["crashed"])
     assert device.flush()
 

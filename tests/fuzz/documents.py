@@ -39,7 +39,7 @@ _RAW = {
     "\x01overflow": "1e999",
     "\x01bare": "NaN",
 }
-_MOST = 10**300  # what a float still holds, and JSON writes
+_MAX = 10**300  # what a float still holds, and JSON writes
 _NAME = re.compile(rb'"[^"\\]{1,40}":')
 
 
@@ -93,7 +93,7 @@ def _changed(chance: random.Random, document: Any) -> Any:
 
 
 def _nudged(chance: random.Random, value: Any) -> Any:
-    if isinstance(value, bool) or not value or (isinstance(value, int) and abs(value) > _MOST):
+    if isinstance(value, bool) or not value or (isinstance(value, int) and abs(value) > _MAX):
         return chance.choice(_ODD)
     if isinstance(value, (int, float)):
         return chance.choice((value + 1, value - 1, -value, value * 2, value / 2, float(value)))

@@ -155,7 +155,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
         Mixer(pool, streams, [onward], Policy(), stages=Stages()),
         Intake(pool, Stages()),
     )
-    pressure = Backpressure(pool, most_reports=10_000_000, most_memory=1)
+    pressure = Backpressure(pool, max_reports=10_000_000, max_memory=1)
     devices = ShufflerService(streams, intake, mixer, limiter=Limiter(0, 1), pressure=pressure)
     servers = [
         Server(

@@ -110,7 +110,7 @@ def test_a_stream_that_piles_up_leaves_room_for_others(made: Made, redis_url: st
     """Its reports are refused for now, those that come with them are kept."""
 
     async def body() -> None:
-        async with serving_front(made, redis_url, most_reports=1000) as front:
+        async with serving_front(made, redis_url, max_reports=1000) as front:
             await front.send(front.request(900))
             assert await _hint(front.send(front.request(1))) >= 20
             other = _of(made, "crashed", 50)
@@ -131,7 +131,7 @@ def test_a_stream_that_piles_up_leaves_room_for_others(made: Made, redis_url: st
 
 def test_a_stream_that_piles_up_leaves_memory_for_others(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with serving_front(made, redis_url, most_memory=0.9) as front:
+        async with serving_front(made, redis_url, max_memory=0.9) as front:
             client = front.pool._server.client
             used = int((await client.info("memory"))["used_memory"])
             await client.config_set("maxmemory", int((used + 2_000_000) / 0.9))

@@ -117,14 +117,14 @@ async def serving_front(
     redis_url: str,
     *,
     limiter: Limiter | None = None,
-    most_reports: int = 10**9,
-    most_memory: float = 1.0,
+    max_reports: int = 10**9,
+    max_memory: float = 1.0,
     calls_of_peer: int = 0,
 ) -> AsyncIterator[Front]:
     server = await connect_redis(redis_url)
     await server.client.flushdb()
     pool = Pool(server)
-    pressure = Backpressure(pool, most_reports=most_reports, most_memory=most_memory)
+    pressure = Backpressure(pool, max_reports=max_reports, max_memory=max_memory)
     front = Front(
         made, pool, Limiter(0, 1) if limiter is None else limiter, pressure, calls_of_peer
     )
@@ -205,7 +205,7 @@ def test_a_peer_past_its_rate_is_told_when_to_come_back(made: Made, redis_url: s
 
 def test_a_pool_that_is_full_refuses_unread_until_it_drains(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with serving_front(made, redis_url, most_reports=100) as front:
+        async with serving_front(made, redis_url, max_reports=100) as front:
             await front.send(front.request(100))
             await front.pressure.look()
             assert 1 <= await _hint(front.send(front.request(1))) <= 4
@@ -227,7 +227,7 @@ def test_a_pool_that_is_full_refuses_unread_until_it_drains(made: Made, redis_ur
 
 def test_a_redis_near_its_limit_refuses_before_it_is_full(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with serving_front(made, redis_url, most_memory=0.5) as front:
+        async with serving_front(made, redis_url, max_memory=0.5) as front:
             client = front.pool._server.client
             used = int((await client.info("memory"))["used_memory"])
             await client.config_set("maxmemory", int(used * 1.8))
@@ -260,7 +260,7 @@ def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
 def test_reports_that_wait_for_a_slow_redis_are_bounded(
     made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.shuffler.intake._MOST_WAITING", 10)
+    monkeypatch.setattr("hubbub.shuffler.intake._MAX_WAITING", 10)
 
     async def body() -> None:
         async with serving_front(made, redis_url) as front:

@@ -72,7 +72,7 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
 ) -> None:
     """Of one address, and where addresses tell nobody apart, of all."""
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 600.0)
-    monkeypatch.setattr("hubbub.runtime.rpc.calls._MOST_ARRIVING", 100)
+    monkeypatch.setattr("hubbub.runtime.rpc.calls._MAX_ARRIVING", 100)
 
     async def body(calls_of_peer: int, kept: int) -> None:
         async with serving_front(made, redis_url, calls_of_peer=calls_of_peer) as front:
@@ -218,7 +218,7 @@ class Slow(ShufflerServicer):
 def test_calls_past_those_that_are_worked_on_are_refused_counted_and_hinted(
     monkeypatch: pytest.MonkeyPatch, of_peer: int, reason: str
 ) -> None:
-    monkeypatch.setattr("hubbub.runtime.rpc.calls._MOST_WORKED_ON", 50 if of_peer else 20)
+    monkeypatch.setattr("hubbub.runtime.rpc.calls._MAX_WORKED_ON", 50 if of_peer else 20)
 
     async def body() -> None:
         address, turned_away, slow = f"127.0.0.1:{free_port()}", Counter[str](), Slow()

@@ -6,7 +6,7 @@ SECONDS = 20
 
 
 def test_nothing_is_lost_and_nothing_counted_twice_whatever_fails() -> None:
-    found = run(SECONDS, seed=20_261_121, least_kills=SECONDS, least_reports=1000)
+    found = run(SECONDS, seed=20_261_121, min_kills=SECONDS, min_reports=1000)
     assert found["wrong"] == [], found
     assert int(found["kills"]) >= SECONDS, found  # type: ignore[call-overload]
     assert int(found["sent"]) > 500, found  # type: ignore[call-overload]

@@ -258,7 +258,7 @@ def test_a_catalog_is_refused_in_lines_and_never_with_a_traceback(
 def test_a_file_of_values_that_never_ends_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.catalog.encoding._MOST_BYTES", 1 << 16)
+    monkeypatch.setattr("hubbub.catalog.encoding._MAX_BYTES", 1 << 16)
     path = tmp_path / "metrics.toml"
     listed = 'values = ["light", "dark", "system"]'
     path.write_text(CATALOG.replace(listed, 'values_file = "/dev/zero"', 1))

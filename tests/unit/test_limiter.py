@@ -58,7 +58,7 @@ def test_a_peer_is_forgotten_once_it_owes_nothing() -> None:
 def test_new_peers_past_all_numbers_share_the_bucket_of_their_network_alone(
     monkeypatch: pytest.MonkeyPatch, flood: str, near: str, far: str
 ) -> None:
-    monkeypatch.setattr(limiter, "_MOST_CALLERS", 50)
+    monkeypatch.setattr(limiter, "_MAX_CALLERS", 50)
     limit = Limiter(1, 10, Clock())
     callers = [network(flood.format(number)) for number in range(200)]
     if flood.startswith("unix"):
@@ -74,7 +74,7 @@ def test_new_peers_past_all_numbers_share_the_bucket_of_their_network_alone(
 def test_a_flood_from_very_many_networks_fills_no_more_than_it_may(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limiter, "_MOST_CALLERS", 50)
+    monkeypatch.setattr(limiter, "_MAX_CALLERS", 50)
     limit = Limiter(1, 10, Clock())
     for number in range(5000):
         limit.charge(network(f"ipv6:[2001:{number:x}:7::1]:1"), 1)
@@ -88,7 +88,7 @@ def test_peers_who_owe_nothing_make_place_when_there_is_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """100,000 single reports within half a minute from as many networks, say."""
-    monkeypatch.setattr(limiter, "_MOST_CALLERS", 50)
+    monkeypatch.setattr(limiter, "_MAX_CALLERS", 50)
     clock = Clock()
     limit = Limiter(200, 100, clock)
     for number in range(50):

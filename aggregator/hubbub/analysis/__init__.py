@@ -8,7 +8,7 @@ from hubbub.analysis.decode import Decoded, decode, decode_counts
 from hubbub.analysis.design import Collection
 from hubbub.analysis.discoveries import discoveries, p_values
 from hubbub.analysis.estimate import estimate
-from hubbub.analysis.intervals import LEAST_CONFIDENCE, MOST_CONFIDENCE, interval
+from hubbub.analysis.intervals import MAX_CONFIDENCE, MIN_CONFIDENCE, interval
 from hubbub.analysis.numbers import Mean
 from hubbub.analysis.order import Top, TopValue, top
 from hubbub.analysis.plausible import Plausibility, plausibility, together
@@ -18,8 +18,8 @@ from hubbub.analysis.trend import shares
 
 __all__ = [
     "CONFIDENCE",
-    "LEAST_CONFIDENCE",
-    "MOST_CONFIDENCE",
+    "MAX_CONFIDENCE",
+    "MIN_CONFIDENCE",
     "POPULATION",
     "REPORTERS",
     "Answer",

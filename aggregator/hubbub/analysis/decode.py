@@ -38,10 +38,10 @@ __all__ = ["Decoded", "decode", "decode_counts"]
 # Up to this share of the equations, a column for every candidate costs hardly any certainty and is
 # free of bias whatever the truth; up to the next, it may; measured in 0009-string-decoding.md.
 _PLENTY: Final = 1 / 6
-_MOST_JOINT: Final = 3 / 4
+_MAX_JOINT: Final = 3 / 4
 # A fit of what stands out may use at most this share; past it, its residuals say too little.
-_MOST: Final = 1 / 4
-_MOST_COLUMNS: Final = 4000
+_MAX: Final = 1 / 4
+_MAX_COLUMNS: Final = 4000
 _ROUNDS: Final = 30
 _FEWEST: Final = 8  # equations: one column and enough residuals to tell their noise
 
@@ -157,7 +157,7 @@ def _misfit(found: Fit, repeats: int) -> tuple[float, float]:
 
 def _search(design: Design, rate: float) -> Fit:
     """The fit to go by: on all candidates, or on those that stand out, whichever is surer."""
-    if len(design) > min(design.equations * _MOST_JOINT, _MOST_COLUMNS):
+    if len(design) > min(design.equations * _MAX_JOINT, _MAX_COLUMNS):
         return _standing(design, rate)
     try:
         joint = fit(design, np.arange(len(design)))
@@ -171,7 +171,7 @@ def _search(design: Design, rate: float) -> Fit:
 
 def _standing(design: Design, rate: float) -> Fit:
     """The fit on the candidates that stand out in that very fit."""
-    most = int(min(design.equations * _MOST, _MOST_COLUMNS))
+    most = int(min(design.equations * _MAX, _MAX_COLUMNS))
     columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
     seen: set[bytes] = set()
     for _ in range(_ROUNDS):

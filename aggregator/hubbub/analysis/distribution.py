@@ -19,7 +19,7 @@ from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.wave import MAX_WAVE_BUCKETS, SquareWave
 
-__all__ = ["least_stderrs", "placed", "smooth", "spread", "unbiased"]
+__all__ = ["min_stderrs", "placed", "smooth", "spread", "unbiased"]
 
 _ROUNDS: Final = 5000
 # The largest change of a share in a round at which the fixed point is taken as reached.
@@ -41,7 +41,7 @@ def unbiased(mechanism: SquareWave, totals: Totals) -> tuple[Floats, Floats]:
     return estimates, np.sqrt(spread(mechanism, seen, totals.reports))
 
 
-def least_stderrs(mechanism: SquareWave, totals: Totals) -> Floats:
+def min_stderrs(mechanism: SquareWave, totals: Totals) -> Floats:
     """Per bucket the standard error were there no fewer reports at any place than lies make."""
     least = np.maximum(_seen(mechanism, totals), totals.reports * float(mechanism.window.far))
     answer: Floats = np.sqrt(spread(mechanism, least, totals.reports))

@@ -12,8 +12,8 @@ from hubbub.analysis.discoveries import FALSE_DISCOVERY_RATE, check_rate, paid_b
 from hubbub.errors import BadParameter
 
 __all__ = [
-    "LEAST_CONFIDENCE",
-    "MOST_CONFIDENCE",
+    "MAX_CONFIDENCE",
+    "MIN_CONFIDENCE",
     "Tail",
     "held_between",
     "interval",
@@ -22,8 +22,8 @@ __all__ = [
     "reach_of",
 ]
 
-LEAST_CONFIDENCE: Final = 1e-6
-MOST_CONFIDENCE: Final = 1 - 1e-9
+MIN_CONFIDENCE: Final = 1e-6
+MAX_CONFIDENCE: Final = 1 - 1e-9
 """Past it a float's own steps would be what the interval is made of; at 1 it has no end."""
 
 _NORMAL: Final = NormalDist()
@@ -193,8 +193,8 @@ def _end(
 
 def reach_of(confidence: float) -> float:
     """How many standard errors either end of an interval is away. Raises BadParameter."""
-    if not LEAST_CONFIDENCE <= confidence <= MOST_CONFIDENCE:
+    if not MIN_CONFIDENCE <= confidence <= MAX_CONFIDENCE:
         raise BadParameter(
-            f"confidence {confidence} is outside [{LEAST_CONFIDENCE:g}, {MOST_CONFIDENCE!r}]"
+            f"confidence {confidence} is outside [{MIN_CONFIDENCE:g}, {MAX_CONFIDENCE!r}]"
         )
     return _NORMAL.inv_cdf((1 + confidence) / 2)

@@ -15,7 +15,7 @@ from hubbub.analysis.design import Design, Indices
 __all__ = ["Fit", "fit", "independent", "non_negative"]
 
 # Shares of a row's squared length below this are rounding: the row lies in the fitted columns.
-_LEAST: Final = 1e-8
+_MIN: Final = 1e-8
 # Coins alone make residuals of 1; a hundredth of their squares is no noise but an empty collection.
 _QUIETEST: Final = 1e-2
 # How many standard deviations of a candidate's own misfit are put down to chance.
@@ -81,7 +81,7 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
     inner[:-1, :-1] = design.products(fitted, fitted)
     inner[-1, :] = inner[:, -1] = across[columns]
     left = np.diag(np.linalg.cholesky(inner)) ** 2  # of each column, beside those before it
-    if (left < _LEAST * np.diag(inner)).any():
+    if (left < _MIN * np.diag(inner)).any():
         raise np.linalg.LinAlgError("columns depend on each other")
     inverse = np.linalg.inv(inner)
     amounts = inverse @ side
@@ -90,7 +90,7 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
     squares = max(squares, _QUIETEST * freedom)
     sigma = np.sqrt(squares / freedom)
     # What the columns leave of a candidate's own row: its length, less what they explain of it.
-    least = _LEAST * design.squares.max(initial=1.0)
+    least = _MIN * design.squares.max(initial=1.0)
     own = np.maximum(design.squares - across[:-1] ** 2 / across[-1], least)
     gains = design.dot(residual)
     outside = np.ones(len(design), dtype=np.bool_)
@@ -124,7 +124,7 @@ def independent(design: Design, columns: Indices) -> Indices:
     inner = design.products(columns, columns)
     across = design.beside_others[columns]
     inner -= np.outer(across, across) / (design.others @ design.others)
-    least = _LEAST * design.squares[columns]
+    least = _MIN * design.squares[columns]
     kept = np.zeros(len(columns), dtype=np.bool_)
     for index in range(len(columns)):
         row = inner[index, index:].copy()

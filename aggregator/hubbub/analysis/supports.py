@@ -11,7 +11,7 @@ from hubbub.mechanisms import BitVector, OneHot, Subset, Totals
 from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.walsh import WalshHadamard
 
-__all__ = ["most_changes", "supports"]
+__all__ = ["max_changes", "supports"]
 
 
 def supports(mechanism: Any, totals: Totals) -> Floats:  # noqa: ANN401 with a channel
@@ -22,7 +22,7 @@ def supports(mechanism: Any, totals: Totals) -> Floats:  # noqa: ANN401 with a c
     return whole
 
 
-def most_changes(mechanism: Any) -> int:  # noqa: ANN401 with a channel
+def max_changes(mechanism: Any) -> int:  # noqa: ANN401 with a channel
     """Of how many values two payloads can differ in whether they support them."""
     values: int = mechanism.categories
     layout = mechanism.layout

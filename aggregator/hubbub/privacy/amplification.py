@@ -55,8 +55,8 @@ ASSUMPTION: Final = (
 DELTA: Final = 1e-8
 """The delta that central figures are shown with, where nobody asked for another."""
 
-_MOST_REPORTS: Final = 10**9
-_LEAST_DELTA: Final = 1e-15
+_MAX_REPORTS: Final = 10**9
+_MIN_DELTA: Final = 1e-15
 # Of delta: what is spent on tails that are not summed.
 _TAILS: Final = 1e-4
 # Blocks of coins in sight; with a total variation, blocks of members and of coins in each. More
@@ -100,10 +100,10 @@ def amplified(
     """
     if not 0 < epsilon <= MAX_EPSILON:
         raise BadParameter(f"epsilon {epsilon} is outside (0, {MAX_EPSILON}]")
-    if not (isinstance(reports, int) and 1 <= reports <= _MOST_REPORTS):
-        raise BadParameter(f"reports {reports} is outside [1, {_MOST_REPORTS}]")
-    if not _LEAST_DELTA <= delta < 1:
-        raise BadParameter(f"delta {delta} is outside [{_LEAST_DELTA}, 1)")
+    if not (isinstance(reports, int) and 1 <= reports <= _MAX_REPORTS):
+        raise BadParameter(f"reports {reports} is outside [1, {_MAX_REPORTS}]")
+    if not _MIN_DELTA <= delta < 1:
+        raise BadParameter(f"delta {delta} is outside [{_MIN_DELTA}, 1)")
     most = expm1(epsilon) / (exp(epsilon) + 1)
     given = most if total_variation is None else total_variation
     if not 0 < given <= 1:
@@ -130,7 +130,7 @@ def delta_at(
     central: float, epsilon: float, reports: int, total_variation: float | None = None
 ) -> float:
     """The delta that is proven for a central epsilon, in [0, 1]; nearest above the exact one."""
-    crowds = _crowds(epsilon, reports, total_variation or 1.0, _LEAST_DELTA)
+    crowds = _crowds(epsilon, reports, total_variation or 1.0, _MIN_DELTA)
     return min(1.0, *(crowd.delta(central) for crowd in crowds))
 
 

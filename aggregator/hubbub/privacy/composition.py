@@ -26,12 +26,12 @@ from hubbub.errors import BadParameter
 
 __all__ = ["Composed", "Event", "compose", "sampled"]
 
-_MOST_TIMES: Final = 10_000_000
+_MAX_TIMES: Final = 10_000_000
 # Of the smallest epsilon: the grid that losses are rounded up on, and a Gaussian's.
 _GRID: Final = 200
 _GAUSSIAN_GRID: Final = 1e-4
 # No more points than this in one distribution: a coarser grid beyond, which rounds up more.
-_MOST_POINTS: Final = 20_000_000
+_MAX_POINTS: Final = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class Event:
             raise BadParameter(f"delta {self.delta} is outside [0, 1)")
         if not 0 < self.sampling <= 1:
             raise BadParameter(f"sampling {self.sampling} is outside (0, 1]")
-        if not (isinstance(self.times, int) and 1 <= self.times <= _MOST_TIMES):
-            raise BadParameter(f"times {self.times} is outside [1, {_MOST_TIMES}]")
+        if not (isinstance(self.times, int) and 1 <= self.times <= _MAX_TIMES):
+            raise BadParameter(f"times {self.times} is outside [1, {_MAX_TIMES}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,4 +179,4 @@ def _grid(events: Sequence[Event]) -> float:
         * (sampled(event.epsilon, 1.0) if event.epsilon else 1 / (event.sigma or 1))
         for event in events
     )
-    return max(fine, reach / _MOST_POINTS)
+    return max(fine, reach / _MAX_POINTS)

@@ -40,7 +40,7 @@ Target = Callable[["Row"], float]
 
 CONFIDENCE: Final = 0.95
 _NORMAL: Final = NormalDist()
-_MOST_REPORTS: Final = 1e15
+_MAX_REPORTS: Final = 1e15
 _TRIES: Final = 50
 
 
@@ -73,8 +73,8 @@ def plan(question: Question, epsilon: float, reports: float) -> list[Row]:
     Raises:
         BadParameter: a number out of range.
     """
-    if not 1 <= reports <= _MOST_REPORTS:
-        raise BadParameter(f"reports {reports} is outside [1, {_MOST_REPORTS:.0e}]")
+    if not 1 <= reports <= _MAX_REPORTS:
+        raise BadParameter(f"reports {reports} is outside [1, {_MAX_REPORTS:.0e}]")
     rows = [
         row(question, name, given, reports) for name, given in question.suitable(epsilon).items()
     ]
@@ -127,8 +127,8 @@ def reports_for(
         BadParameter: `most` is not a share.
     """
     _check_share(most)
-    low, high = 0.0, log10(_MOST_REPORTS)
-    if not target(last := row(question, name, given, _MOST_REPORTS)) <= most:
+    low, high = 0.0, log10(_MAX_REPORTS)
+    if not target(last := row(question, name, given, _MAX_REPORTS)) <= most:
         return replace(last, reports=inf)
     while high - low > 1e-4:  # noqa: PLR2004 of a power of ten: .02%
         middle = (low + high) / 2

@@ -42,7 +42,7 @@ ReleaseKind = Literal["count", "histogram", "mean", "mode"]
 QUERIES: Final[tuple[ReleaseKind, ...]] = get_args(ReleaseKind)
 CONFIDENCE: Final = 0.95
 # A record of it is kept for ever.
-_MOST_VALUES: Final = 4096
+_MAX_VALUES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _labels(
         raise BadParameter(f"{mechanism.NAME} does not answer {query}")
     if own.KIND == "ranges" and query == "mode":
         raise BadParameter(f"{mechanism.NAME} does not answer mode: take the histogram's")
-    if len(labels) > _MOST_VALUES:
+    if len(labels) > _MAX_VALUES:
         raise BadParameter(f"{len(labels):,} values are too many to release; at most 4,096")
     return labels
 

@@ -41,8 +41,8 @@ AUTO_FIELDS: Final = {
 _MAX_PAYLOAD_BYTES: Final = 128
 _MAX_CELLS: Final = 1 << 22
 # More reports than there are people, a thousand times.
-_MOST: Final = 10**13
-_COUNT: Final = f"must be a whole number above 0, and at most {_MOST:,}"
+_MAX: Final = 10**13
+_COUNT: Final = f"must be a whole number above 0, and at most {_MAX:,}"
 LISTED: Final[tuple[str, ...]] = (
     "rr",
     "grr",
@@ -170,7 +170,7 @@ def _option(name: str, given: Mapping[str, Any], own: Mapping[str, float], repor
 
 def _whole(told: Mapping[str, Any], name: str, usual: int | None) -> int:
     number: Any = told.get(name, usual)
-    if not (is_whole(number) and 1 <= number <= _MOST):
+    if not (is_whole(number) and 1 <= number <= _MAX):
         raise BadParameter(f"{name} {str(number)[:20]} {_COUNT}")
     return int(number)
 

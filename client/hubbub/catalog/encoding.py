@@ -31,7 +31,7 @@ MALFORMED: Final = (
 
 _LONGEST_NUMBER: Final = 40
 _DEEPEST: Final = 32
-_MOST_BYTES: Final = 1 << 28
+_MAX_BYTES: Final = 1 << 28
 
 
 def to_text(raw: bytes) -> str:
@@ -94,9 +94,9 @@ def _unpacked(raw: bytes) -> bytes:
 
 def _bounded(file: BinaryIO | gzip.GzipFile) -> bytes:
     """All of a file; a small one, or one that never ends, must not fill the memory. EOFError."""
-    raw = file.read(_MOST_BYTES + 1)
-    if len(raw) > _MOST_BYTES:
-        raise EOFError(f"it holds more than {_MOST_BYTES >> 20} MiB")
+    raw = file.read(_MAX_BYTES + 1)
+    if len(raw) > _MAX_BYTES:
+        raise EOFError(f"it holds more than {_MAX_BYTES >> 20} MiB")
     return raw
 
 

@@ -177,11 +177,11 @@ class Metric:
         name = self._stream(epsilon)
         return replace(self, name=name, epsilon=epsilon, parameters=scaled, choice=None, tiers=())
 
-    def stream_within(self, most_epsilon: float) -> str | None:
+    def stream_within(self, max_epsilon: float) -> str | None:
         """The stream of the largest epsilon that is allowed; None if none is."""
-        if self.epsilon <= most_epsilon:
+        if self.epsilon <= max_epsilon:
             return self.name
-        allowed = [epsilon for epsilon in self.tiers if epsilon <= most_epsilon]
+        allowed = [epsilon for epsilon in self.tiers if epsilon <= max_epsilon]
         return self._stream(allowed[-1]) if allowed else None
 
     def _stream(self, tier: float) -> str:

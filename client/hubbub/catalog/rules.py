@@ -33,7 +33,7 @@ MAX_REPORTS_PER_EPOCH: Final = 1000
 # A lifetime of reports at the largest epsilon, one a second: above it there is no limit at all.
 MAX_LIFETIME_EPSILON: Final = 1e12
 # One device in a million; fewer are asked by asking in fewer places.
-_LEAST_SAMPLING: Final = 1e-6
+_MIN_SAMPLING: Final = 1e-6
 _MAX_VALUE_BYTES: Final = 1024
 _MAX_TEXT: Final = 10_000
 
@@ -115,8 +115,8 @@ RULES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
         f"must be a whole number in [{MIN_MIN_BATCH}, {MAX_MIN_BATCH}]",
     ),
     "sampling": (
-        lambda given: _is_bounded(given, _LEAST_SAMPLING, 1),
-        f"must be a chance in [{_LEAST_SAMPLING}, 1]; write sampling = 0.1",
+        lambda given: _is_bounded(given, _MIN_SAMPLING, 1),
+        f"must be a chance in [{_MIN_SAMPLING}, 1]; write sampling = 0.1",
     ),
     "parameters": (_are_numbers, "must be numbers by name"),
     "reports_per_epoch": (

@@ -58,7 +58,7 @@ class Client:
         hold_seconds: float | None = 30.0,
         strict: bool = True,
         disabled: bool = False,
-        most_epsilon: float = math.inf,
+        max_epsilon: float = math.inf,
         on_drop: OnDrop | None = None,
         coins: BitSource | None = None,
         clock: Callable[[], float] = time.time,
@@ -69,7 +69,7 @@ class Client:
         self._unopened: Callable[[], State] | None = None
         self._closed = False
         self._left = 0
-        self._reporter = Reporter(bundle, state, coins or SystemBits(), clock, most_epsilon)
+        self._reporter = Reporter(bundle, state, coins or SystemBits(), clock, max_epsilon)
         self._sender = Sender(
             self._reporter, state, bundle, transport, clock=clock, on_drop=on_drop
         )
@@ -99,7 +99,7 @@ class Client:
         operator: the operator's Ed25519 public key (32 bytes) to insist on, and who it handed over
             to. Without it the app trusts the first operator it sees, and no other after that.
         insecure: no TLS; only for a shuffler on this machine.
-        settings: app, state_dir, disabled, strict, shuffler, most_epsilon, hold_seconds, log; each
+        settings: app, state_dir, disabled, strict, shuffler, max_epsilon, hold_seconds, log; each
             before its environment variable (HUBBUB_STATE_DIR, ...), and path before HUBBUB_BUNDLE.
 
         If the state folder cannot be used the client goes on in memory, and says so once.
@@ -123,7 +123,7 @@ class Client:
             hold_seconds=told.hold_seconds,
             strict=told.strict,
             disabled=told.disabled,
-            most_epsilon=told.most_epsilon,
+            max_epsilon=told.max_epsilon,
             on_drop=on_drop,
         )
         if told.disabled:
@@ -181,7 +181,7 @@ class Client:
         self._reporter.switch(on=not self._disabled)
         self._sender.go_on()
 
-    def prefer(self, most_epsilon: float | None) -> None:
+    def prefer(self, max_epsilon: float | None) -> None:
         """Keep the most epsilon that this person allows a report; None for what the metric asks.
 
         Metrics with tiers report at the largest that is allowed; others not at all if above it.
@@ -189,7 +189,7 @@ class Client:
         Raises:
             StateUnusable: it could not be written down.
         """
-        self._kept().prefer(at_most(most_epsilon))
+        self._kept().prefer(at_most(max_epsilon))
         self._reporter.refresh()
 
     def ledger(self) -> LedgerView:

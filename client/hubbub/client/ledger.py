@@ -36,8 +36,8 @@ _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 # 300,000 since 2005, those of weeks stay below 10,000 until the year 2161.
 _HOURS_FROM: Final = 300_000
 _WEEKS_BELOW: Final = 10_000
-_MOST_WHOLE: Final = 1 << 32  # epochs are 32 bits on the wire, and nobody reports so often in one
-_MOST_NATS: Final = 1e15
+_MAX_WHOLE: Final = 1 << 32  # epochs are 32 bits on the wire, and nobody reports so often in one
+_MAX_NATS: Final = 1e15
 _LONGEST_NAME: Final = 255
 _ROUNDING: Final = 1e-9  # of sums of costs, in nats
 
@@ -230,7 +230,7 @@ def _response(metric: Metric, tag: str) -> str:
 
 
 def _whole(thing: Any, least: int = 0) -> int:  # noqa: ANN401 parsed JSON
-    if not (type(thing) is int and least <= thing < _MOST_WHOLE):
+    if not (type(thing) is int and least <= thing < _MAX_WHOLE):
         raise ValueError("not a count")
     return thing
 
@@ -242,7 +242,7 @@ def _epoch(thing: str) -> int:
 
 
 def _nats(thing: Any) -> float:  # noqa: ANN401 parsed JSON
-    if not (type(thing) in (int, float) and math.isfinite(thing) and 0 <= thing < _MOST_NATS):
+    if not (type(thing) in (int, float) and math.isfinite(thing) and 0 <= thing < _MAX_NATS):
         raise ValueError("not a number of nats")
     return float(thing)
 

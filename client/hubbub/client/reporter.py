@@ -51,7 +51,7 @@ class _Question:
 class Reporter:
     """One process's view of the device, and what it drew since that was last entered.
 
-    most_epsilon: what the app allows a report at most; the person's preference may be less.
+    max_epsilon: what the app allows a report at most; the person's preference may be less.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class Reporter:
         state: State,
         coins: BitSource,
         clock: Callable[[], float],
-        most_epsilon: float = math.inf,
+        max_epsilon: float = math.inf,
     ) -> None:
         self._bundle = bundle
         self._state = state
         self._coins = coins
         self._clock = clock
-        self._most_epsilon = most_epsilon
+        self._max_epsilon = max_epsilon
         self._lock = threading.Lock()
         self._drawn: list[tuple[int, Drawn]] = []
         self._standing = Standing(b"")
@@ -162,7 +162,7 @@ class Reporter:
             }
 
     def _question(self, metric: Metric, standing: Standing) -> _Question:
-        most = min(self._most_epsilon, standing.preference)
+        most = min(self._max_epsilon, standing.preference)
         stream = metric.stream_within(most)
         chosen = self._bundle.streams[stream] if stream else None
         over = datetime.combine(metric.expires, time(), UTC) + timedelta(days=1)

@@ -35,7 +35,7 @@ class Settings:
     strict: raise for the programmer's mistakes instead of counting them; by default as Python's
         development mode (python -X dev).
     shuffler: HOST:PORT to dial instead of the bundle's; its certificate must fit all the same.
-    most_epsilon: the most epsilon that a report may have.
+    max_epsilon: the most epsilon that a report may have.
     hold_seconds: reports wait a random time up to this before they go.
     log: the level to log at to standard error; None leaves logging to the app.
     """
@@ -46,7 +46,7 @@ class Settings:
     disabled: bool = False
     strict: bool = False
     shuffler: str | None = None
-    most_epsilon: float = math.inf
+    max_epsilon: float = math.inf
     hold_seconds: float = _HOLD_SECONDS
     log: str | None = None
 
@@ -57,7 +57,7 @@ class Settings:
             )
         if self.app is not None and not (is_text(self.app) and self.app.isprintable()):
             raise BadParameter("app is no name; write a short text, such as the program's name")
-        at_most(self.most_epsilon)
+        at_most(self.max_epsilon)
         if self.log is not None and self.log not in _LEVELS:
             raise BadParameter(f"log {self.log!r} is not one of {', '.join(_LEVELS)}")
 
@@ -86,11 +86,11 @@ class Settings:
         return cls(**told)
 
 
-def at_most(most_epsilon: float | None) -> float:
+def at_most(max_epsilon: float | None) -> float:
     """The most epsilon a report may have, None for any. Raises BadParameter below 0."""
-    most = math.inf if most_epsilon is None else most_epsilon
+    most = math.inf if max_epsilon is None else max_epsilon
     if not most >= 0:
-        raise BadParameter(f"most_epsilon {most} is not a number of nats from 0 on")
+        raise BadParameter(f"max_epsilon {most} is not a number of nats from 0 on")
     return most
 
 
@@ -137,7 +137,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "disabled": _switch,
     "strict": _switch,
     "shuffler": str,
-    "most_epsilon": float,
+    "max_epsilon": float,
     "hold_seconds": float,
     "log": str.lower,
 }

@@ -35,7 +35,7 @@ __all__ = [
 _GRACE_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 0.2
 # A connection is a file. Many systems allow 1024 unless a process asks for more.
-_MOST_FILES: Final = 65_536
+_MAX_FILES: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def run_service(
 def _allow_files() -> None:
     """Have as many files open as this process may, within reason."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    most = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:
         with suppress(ValueError, OSError):  # the system has a lower bound of its own
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -50,8 +50,8 @@ async def _serve(settings: Settings) -> None:
     limiter = Limiter(settings.peer_rate, settings.peer_burst)
     pressure = Backpressure(
         pool,
-        most_reports=settings.max_pool,
-        most_memory=settings.max_memory,
+        max_reports=settings.max_pool,
+        max_memory=settings.max_memory,
         sizes={name: stream.sealed_bytes for name, stream in table.streams.items()},
     )
     service = ShufflerService(

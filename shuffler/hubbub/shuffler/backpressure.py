@@ -33,8 +33,8 @@ _REPORT_BYTES: Final = 49
 class Backpressure:
     """Looks at the pool a few times a second.
 
-    most_reports: that Redis may hold for us, pooled and in flight, before more are refused.
-    most_memory: the part of Redis' own maxmemory that may be used before more are refused.
+    max_reports: that Redis may hold for us, pooled and in flight, before more are refused.
+    max_memory: the part of Redis' own maxmemory that may be used before more are refused.
     sizes: of a stream's reports, in bytes.
     """
 
@@ -42,16 +42,16 @@ class Backpressure:
         self,
         pool: Pool,
         *,
-        most_reports: int,
-        most_memory: float,
+        max_reports: int,
+        max_memory: float,
         sizes: Mapping[str, int] | None = None,
     ) -> None:
         self._pool = pool
         self._sizes = sizes or {}
         self._held: Counter[str] = Counter()
         self._left = inf
-        self._most_reports = most_reports
-        self._most_memory = most_memory
+        self._max_reports = max_reports
+        self._max_memory = max_memory
         self._looks = 0
         self.reports = 0
         self.memory = 0.0
@@ -67,7 +67,7 @@ class Backpressure:
         """Whether a stream holds so much that more of it would crowd out others."""
         if not self._held[stream]:
             return False
-        left = self._most_reports - self.reports
+        left = self._max_reports - self.reports
         each = self._sizes.get(stream, _REPORT_BYTES) + _REPORT_COST
         return (
             self._held[stream] > _TIMES_WHAT_IS_LEFT * left
@@ -94,9 +94,9 @@ class Backpressure:
     async def look(self) -> None:
         """See how full it is. Raises StoreUnavailable if Redis cannot be asked."""
         held, memory = Counter(await self._pool.held_of_streams()), await self._pool.memory()
-        self._left = await self._pool.memory_left(self._most_memory)
+        self._left = await self._pool.memory_left(self._max_memory)
         self._held, self.reports, self.memory = held, held.total(), memory
-        if self.reports < self._most_reports and self.memory < self._most_memory:
+        if self.reports < self._max_reports and self.memory < self._max_memory:
             if self._looks:
                 _log.info("there is room again: reports are taken")
             self._looks = 0
@@ -106,7 +106,7 @@ class Backpressure:
                 "no room: %d reports wait (at most %d), %.0f%% of Redis' memory is used; "
                 "devices are told to come back later",
                 self.reports,
-                self._most_reports,
+                self._max_reports,
                 100 * self.memory,
             )
         self._looks += 1

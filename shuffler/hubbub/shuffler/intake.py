@@ -15,7 +15,7 @@ __all__ = ["Intake"]
 # A device waits this moment longer for its answer, and Redis is asked many times less often.
 _GATHER_SECONDS: Final = 0.005
 # While Redis is slow, so many reports may wait in memory for their turn.
-_MOST_WAITING: Final = 100_000
+_MAX_WAITING: Final = 100_000
 
 Reports = Mapping[Window, Sequence[bytes]]
 
@@ -41,7 +41,7 @@ class Intake:
             StoreUnavailable: they may not be.
         """
         number = sum(map(len, reports.values()))
-        if self.waiting + number > _MOST_WAITING:
+        if self.waiting + number > _MAX_WAITING:
             raise StoreFull(f"{self.waiting} reports wait for Redis; it is slow or away")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._arrived.append((reports, done))

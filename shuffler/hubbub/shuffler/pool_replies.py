@@ -12,7 +12,7 @@ __all__ = ["TERMS", "Told"]
 _log: Final = logging.getLogger("hubbub.shuffler")
 
 TERMS: Final = ("acknowledged", "pooled", "in_flight", "withheld")
-_MOST: Final = 1 << 53
+_MAX: Final = 1 << 53
 
 
 class Told:
@@ -71,6 +71,6 @@ class Told:
 
 def _count(told: bytes | int) -> int:
     number = int(told)
-    if not 0 <= number < _MOST:
+    if not 0 <= number < _MAX:
         raise ValueError("no count")
     return number

@@ -30,7 +30,7 @@ from hubbub.wire.v1.services_pb2_grpc import OperatorServicer, ShufflerServicer
 __all__ = ["LARGEST_SUBMIT_BYTES", "OperatorService", "ShufflerService"]
 
 LARGEST_SUBMIT_BYTES: Final = 2 << 20
-_MOST_REPORTS: Final = 1000
+_MAX_REPORTS: Final = 1000
 # Redis said no to a write: by then `Pressure` has looked again.
 _FULL_SECONDS: Final = 1.0
 # A stream that has piled up does not drain at once.
@@ -77,16 +77,16 @@ class ShufflerService(ShufflerServicer):
 
     def spoiled(self, context: Context, size: int) -> None:
         """A caller's message was none: it costs as much as one of so many bytes."""
-        cost = max(1, size * _MOST_REPORTS // LARGEST_SUBMIT_BYTES)
+        cost = max(1, size * _MAX_REPORTS // LARGEST_SUBMIT_BYTES)
         self._limiter.charge(network(context.peer()), cost)
 
     async def Submit(self, request: SubmitRequest, context: Context) -> SubmitResponse:  # noqa: N802 named by the proto
         """Pool what can be taken, and say which could not and why."""
         # A request without a report costs as much as one with one; with too many, as the largest.
-        cost = min(max(1, len(request.reports)), _MOST_REPORTS)
+        cost = min(max(1, len(request.reports)), _MAX_REPORTS)
         self._limiter.charge(network(context.peer()), cost)
-        if len(request.reports) > _MOST_REPORTS:
-            await refuse(context, f"more than {_MOST_REPORTS} reports")
+        if len(request.reports) > _MAX_REPORTS:
+            await refuse(context, f"more than {_MAX_REPORTS} reports")
         now = self._clocks.earliest(), self._clocks.latest()
         refused = []
         taken: dict[Window, list[bytes]] = defaultdict(list)

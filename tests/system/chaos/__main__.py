@@ -29,8 +29,8 @@ def run(
     seed: int,
     kills_a_second: float = KILLS_A_SECOND,
     *,
-    least_kills: int = 0,
-    least_reports: int = 0,
+    min_kills: int = 0,
+    min_reports: int = 0,
 ) -> dict[str, object]:
     """One run: what went wrong on purpose, what was sent and counted, and what is wrong."""
     with (
@@ -38,8 +38,8 @@ def run(
         House(Path(folder) / "house") as house,
     ):
         faults = Faults(house, seed, kills_a_second)
-        faults.run(seconds, tell, least_kills)
-        house.until_acknowledged(least_reports)
+        faults.run(seconds, tell, min_kills)
+        house.until_acknowledged(min_reports)
         began = time.monotonic()
         records = drain(house, tell)
         drained = time.monotonic() - began

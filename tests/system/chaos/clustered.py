@@ -21,7 +21,7 @@ Tell = Callable[[str], None]
 
 # So many slots move to the node that is added: those that hold keys, and some that hold none.
 SLOTS_MOVED = 100
-LEAST = 6000  # reports, before it ends
+MIN = 6000  # reports, before it ends
 
 
 class ClusteredHouse(House):
@@ -100,7 +100,7 @@ def run_clustered(home: Path, seed: int, tell: Tell) -> dict[str, object]:
             step()
             time.sleep(chance.uniform(1, 4))
         cluster.wait()
-        house.until_acknowledged(LEAST)
+        house.until_acknowledged(MIN)
         records = drain(house, tell)
         verdict = judge(house, records)
         done["restart"] = house.restarts

@@ -13,7 +13,7 @@ from hubbub.client import Client, FolderState, GrpcTransport
 from hubbub.client.state import queries
 
 REPORTS_A_SECOND = 120
-MOST_WAITING = 3000
+MAX_WAITING = 3000
 
 queries.HISTORY = 10**9  # type: ignore[attr-defined]  # the verdict looks at every payload
 
@@ -29,7 +29,7 @@ def main() -> None:
     client = open_client(Path(bundle_path), Path(folder), shuffler)
     metrics = list(read_bundle(Path(bundle_path)).metrics.values())
     while True:
-        if client._state.waiting() < MOST_WAITING:
+        if client._state.waiting() < MAX_WAITING:
             metric = random.choice(metrics)
             values = metric.values or [f"string {number}" for number in range(50)]
             client.report(metric.name, random.choice(values))

@@ -47,12 +47,12 @@ class Faults:
         ]
         self.done: Counter[str] = Counter()
 
-    def run(self, seconds: float, tell: Callable[[str], None], least_kills: int = 0) -> None:
+    def run(self, seconds: float, tell: Callable[[str], None], min_kills: int = 0) -> None:
         """Let things go wrong for so long, and until so many were killed; then mend them."""
         for thread in self._threads:
             thread.start()
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 or self.kills < least_kills:
+        while (left := until - time.monotonic()) > 0 or self.kills < min_kills:
             tell(f"{left:.0f} s left, {self.kills} kills")
             time.sleep(min(max(left, 0.1), 1))
         self._end.set()

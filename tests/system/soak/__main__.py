@@ -27,8 +27,8 @@ TARGET_SECONDS = 2.0
 SHOULDER_SECONDS = 2.0
 MB = 1 << 20
 # Over its second half nothing may be larger than over the first, but for so much.
-MOST_GROWTH = 1.25
-MOST_GROWTH_MB = 48
+MAX_GROWTH = 1.25
+MAX_GROWTH_MB = 48
 METRIC = """
 [metrics.{name}]
 description = "What the soak reports"
@@ -196,7 +196,7 @@ def _measure(house: LocalRun, sizes: dict[str, list[int]], half: int) -> None:
 
 
 def _grew(first: int, second: int) -> bool:
-    return second > first * MOST_GROWTH + MOST_GROWTH_MB
+    return second > first * MAX_GROWTH + MAX_GROWTH_MB
 
 
 def tell(line: str) -> None:

@@ -27,7 +27,7 @@ from hubbub.mechanisms import Totals
 __all__ = ["CoalescedRead", "LruCache", "SingleFlightCache", "TotalsCache", "sum_totals"]
 
 # 365 epochs of 100,000 values, or a few thousand of small metrics.
-_MOST_BYTES: Final = 256 << 20
+_MAX_BYTES: Final = 256 << 20
 _SMALLEST_BYTES: Final = 512
 # Sums past this could pass 64 bits; no honest totals come near.
 _LARGEST_SUM: Final = 1 << 62
@@ -123,9 +123,9 @@ def _begun(work: Coroutine[Any, Any, Value]) -> "asyncio.Task[Value]":
 class TotalsCache:
     """Reads windows of a store. Every method raises StoreUnavailable without Redis."""
 
-    def __init__(self, store: TotalsReader, most_bytes: int = _MOST_BYTES) -> None:
+    def __init__(self, store: TotalsReader, max_bytes: int = _MAX_BYTES) -> None:
         self._store = store
-        self._recent: LruCache[Window, WindowTotals] = LruCache(most_bytes)
+        self._recent: LruCache[Window, WindowTotals] = LruCache(max_bytes)
         self._counting: dict[frozenset[str], CoalescedRead[Mapping[Window, int]]] = {}
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:

@@ -38,7 +38,7 @@ __all__ = ["WHOLE", "EstimateQuery", "Page", "QueryEngine"]
 Row = TypeVar("Row")
 
 # Answers are kept up to so many values in all, about 100 MB; and of trends as many points.
-_MOST_VALUES: Final = 500_000
+_MAX_VALUES: Final = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,9 @@ class QueryEngine:
         self._stages = stages or Stages()
         self.collected = TotalsByEpoch(bundle, store, clock, clocks)
         self._beyond = beyond
-        self._answers: SingleFlightCache[RangeEstimate] = SingleFlightCache(_MOST_VALUES)
-        self._trends: SingleFlightCache[list[Series]] = SingleFlightCache(_MOST_VALUES)
-        self._tops: SingleFlightCache[Top] = SingleFlightCache(_MOST_VALUES)
+        self._answers: SingleFlightCache[RangeEstimate] = SingleFlightCache(_MAX_VALUES)
+        self._trends: SingleFlightCache[list[Series]] = SingleFlightCache(_MAX_VALUES)
+        self._tops: SingleFlightCache[Top] = SingleFlightCache(_MAX_VALUES)
         self._law = CoalescedRead(lambda: status(store, beyond))
 
     async def metrics(self) -> list[MetricLine]:

@@ -10,13 +10,13 @@ from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import Answer, shares
 from hubbub.errors import BadParameter
 
-__all__ = ["MOST_SERIES", "series"]
+__all__ = ["MAX_SERIES", "series"]
 
-MOST_SERIES: Final = 50
+MAX_SERIES: Final = 50
 MEAN: Final = "mean"
 """What the one series of numbers is called; a listed value may be called so, too."""
 
-_MOST_EPOCHS: Final = 1000
+_MAX_EPOCHS: Final = 1000
 
 
 def series(
@@ -39,8 +39,8 @@ def series(
     metric = holding.metric
     numbers = answer.span is not None
     names = [MEAN] if numbers else _names(answer, values, number)
-    if len(holding.epochs) > _MOST_EPOCHS:
-        raise BadParameter(f"a trend over more than {_MOST_EPOCHS} epochs: ask for fewer")
+    if len(holding.epochs) > _MAX_EPOCHS:
+        raise BadParameter(f"a trend over more than {_MAX_EPOCHS} epochs: ask for fewer")
     if numbers and set(values) - {MEAN}:
         raise BadParameter(
             f'metric "{metric.name}" asks for numbers, and a trend follows their mean: leave '
@@ -74,8 +74,8 @@ def series(
 
 
 def _names(answer: Answer, values: Sequence[str], number: int) -> list[str]:
-    if not 1 <= max(number, len(values)) <= MOST_SERIES:
-        raise BadParameter(f"a trend follows 1 to {MOST_SERIES} values: ask for as many")
+    if not 1 <= max(number, len(values)) <= MAX_SERIES:
+        raise BadParameter(f"a trend follows 1 to {MAX_SERIES} values: ask for as many")
     if values:
         return list(dict.fromkeys(values))
     ordered = sorted(answer.values, key=lambda value: value.rank or 0)

@@ -15,7 +15,7 @@ LONGEST_NAME: Final = 200
 LONGEST_VALUE: Final = 65_536
 _NAMES: Final = ("id", "purpose", "by", "metric", "query", "mechanism")
 _DIGITS: Final = 64  # what a number is told with, at most
-_MOST: Final = 1e300
+_MAX: Final = 1e300
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,4 +139,4 @@ def _text(name: str, value: Any) -> str:  # noqa: ANN401 of a store, whatever it
 
 
 def _is_number(value: Any) -> bool:  # noqa: ANN401 of a store, whatever it is
-    return type(value) in {int, float} and abs(value) < _MOST
+    return type(value) in {int, float} and abs(value) < _MAX

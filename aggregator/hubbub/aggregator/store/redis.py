@@ -43,11 +43,11 @@ _MEMORY: Final = ("seen", "batches")
 # Beyond any batch, and beyond any window.
 _NOBODY: Final = 1 << 40
 # A tag's first byte chooses.
-_MOST_SHARDS: Final = 256
+_MAX_SHARDS: Final = 256
 # The last moment that a date has.
 _LATEST: Final = 253_402_300_799
 # Whatever the script adds up is below.
-_MOST: Final = 1 << 53
+_MAX: Final = 1 << 53
 # Of what is there but not as it should be. TypeError and AttributeError: of another type.
 _NOT_READ: Final = (ValueError, TypeError, AttributeError, OverflowError, RecursionError)
 
@@ -82,7 +82,7 @@ class RedisStore:
         first = ("HSETNX", "aggregator:windows", window.name, str(self._shards))
         _, shards = await self._server.durable([first, ("HGET", *first[1:3])])
         try:
-            return _number(shards, 1, _MOST_SHARDS)
+            return _number(shards, 1, _MAX_SHARDS)
         except ValueError as error:
             raise self._unreadable(window) from error
 
@@ -110,7 +110,7 @@ class RedisStore:
 
     async def remembered(self) -> Mapping[Window, int]:
         """Every window whose tags are held, and until when they are needed."""
-        return self._numbers(await self._server.ask("HGETALL", "aggregator:remembered"), 0, _MOST)
+        return self._numbers(await self._server.ask("HGETALL", "aggregator:remembered"), 0, _MAX)
 
     async def forget(self, window: Window) -> None:
         """Forget a window's tags, and ids but the newest: it counts no report any more."""
@@ -128,7 +128,7 @@ class RedisStore:
         # Not all that ever were: this is asked for several times a second.
         shards = await self._server.ask("HMGET", "aggregator:windows", *names)
         known = {name.encode(): n for name, n in zip(names, shards, strict=True) if n}
-        found = await self._laws(self._numbers(known, 1, _MOST_SHARDS))
+        found = await self._laws(self._numbers(known, 1, _MAX_SHARDS))
         return {window: terms["counted"] for window, terms in found.items()}
 
     async def room(self) -> float:
@@ -167,7 +167,7 @@ class RedisStore:
     async def _known(self) -> dict[Window, int]:
         """Every window, and the number of its shards."""
         found = await self._server.ask("HGETALL", "aggregator:windows")
-        return self._numbers(found, 1, _MOST_SHARDS)
+        return self._numbers(found, 1, _MAX_SHARDS)
 
     async def _laws(self, known: Mapping[Window, int]) -> dict[Window, Counter[str]]:
         shards = [
@@ -222,7 +222,7 @@ def _held(shards: Sequence[Sequence[bytes | None]]) -> WindowTotals:
     summed = np.stack(cells).sum(axis=0) if cells else np.zeros(0, dtype=np.int64)
     # Totals of before crowds and times were kept have none: nothing is known of them.
     crowds = [
-        _number(shard[2] or 0, 0, _MOST)
+        _number(shard[2] or 0, 0, _MAX)
         for shard, counted in zip(shards, counts, strict=True)
         if counted
     ]
@@ -234,7 +234,7 @@ def _law(text: bytes | None) -> dict[str, int]:
     law: dict[str, int] = json.loads(text or b"{}")
     if not all(term.isascii() and term.isprintable() for term in law):
         raise ValueError("no term of the law")
-    return {term: _number(number, 0, _MOST) for term, number in law.items()}
+    return {term: _number(number, 0, _MAX) for term, number in law.items()}
 
 
 def _number(told: bytes | float, low: int, high: int) -> int:

@@ -20,7 +20,7 @@ from hubbub.errors import BatchTooSmall, TotalsUnreadable
 
 __all__ = ["exposition"]
 
-_MOST_VALUES: Final = 50
+_MAX_VALUES: Final = 50
 _LONGEST: Final = 200  # of a label; what is longer would only fill a dashboard
 
 
@@ -39,7 +39,7 @@ async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
         return None
     asked = EstimateQuery(EpochRange(epochs=str(large[-1])))
     try:
-        return await query.estimate(line.name, asked, Page(0, _MOST_VALUES, by_rank=True))
+        return await query.estimate(line.name, asked, Page(0, _MAX_VALUES, by_rank=True))
     except (BatchTooSmall, TotalsUnreadable):  # gone since we looked, or nobody can read it
         return None
 

@@ -23,9 +23,9 @@ _SECONDS: Final = {h11.IDLE: 10.0, h11.SEND_BODY: 60.0}
 # For reading the answer: ten million values over a slow line.
 _ANSWER_SECONDS: Final = 300.0
 # What is open and idle costs a file and some memory.
-_MOST: Final = 2000
+_MAX: Final = 2000
 # A browser opens six, and of some people all have the same address.
-_MOST_OF_ADDRESS: Final = 200
+_MAX_OF_ADDRESS: Final = 200
 
 
 class Lines:
@@ -50,9 +50,9 @@ class Lines:
     def add(self, line: "Line", address: str) -> None:
         """A connection was made; another may have to end for it, or it itself."""
         of_address = self._open.setdefault(address, set())
-        if len(of_address) >= _MOST_OF_ADDRESS and not self._is_proxy(line):
+        if len(of_address) >= _MAX_OF_ADDRESS and not self._is_proxy(line):
             self._end(next(iter(self._waiting.get(address, {})), line))
-        elif self._number >= _MOST:
+        elif self._number >= _MAX:
             self._end(next(iter(self._all_waiting), line))
         of_address.add(line)
         self._number += 1

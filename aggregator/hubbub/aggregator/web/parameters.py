@@ -12,7 +12,7 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.web.access import Role
 from hubbub.aggregator.web.guard import allowed
-from hubbub.analysis import CONFIDENCE, LEAST_CONFIDENCE, MOST_CONFIDENCE
+from hubbub.analysis import CONFIDENCE, MAX_CONFIDENCE, MIN_CONFIDENCE
 
 __all__ = [
     "Candidates",
@@ -31,7 +31,7 @@ __all__ = [
 _LAST = r"^[1-9][0-9]{0,5}[hdw]?$"
 _EPOCHS = r"^(newest|closed|all|[0-9TZ:+., -]{1,400})$"
 _LONGEST = 200
-_MOST_ROWS = 10_000
+_MAX_ROWS = 10_000
 
 # With a limit its characters are looked at, too: half of one, which no encoding has, is malformed.
 Text = Annotated[str, Field(max_length=65_536)]
@@ -65,7 +65,7 @@ class EstimateParameters:
     epochs: Epochs = None
     confidence: Annotated[
         float,
-        Query(ge=LEAST_CONFIDENCE, le=MOST_CONFIDENCE, description="of the intervals"),
+        Query(ge=MIN_CONFIDENCE, le=MAX_CONFIDENCE, description="of the intervals"),
     ] = CONFIDENCE
     tier: Annotated[
         str | None, Query(pattern=r"^[0-9.]{1,20}$", description="one tier alone, by its epsilon")
@@ -103,7 +103,7 @@ class Paged:
     """Which rows: `number` of them from `first` on."""
 
     first: Annotated[int, Query(ge=0, le=10_000_000)] = 0
-    number: Annotated[int, Query(ge=1, le=_MOST_ROWS)] = 100
+    number: Annotated[int, Query(ge=1, le=_MAX_ROWS)] = 100
     order: Annotated[
         Literal["rank", "listed"], Query(description="the largest first, or as the catalog has it")
     ] = "rank"

@@ -22,7 +22,7 @@ from hubbub.aggregator.query.answers import (
     Trended,
 )
 from hubbub.aggregator.query.totals import EpochRange
-from hubbub.aggregator.query.trends import MOST_SERIES
+from hubbub.aggregator.query.trends import MAX_SERIES
 from hubbub.aggregator.web.parameters import (
     Epochs,
     Last,
@@ -39,13 +39,13 @@ from hubbub.aggregator.web.problems import PROBLEMS
 __all__ = ["questions"]
 
 _TYPES: Final = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
-_MOST_TOP: Final = 1000
+_MAX_TOP: Final = 1000
 
 Route = Callable[[str], Callable[[Callable[..., Any]], Any]]
 Pages = Annotated[Paging, Depends()]
-Number = Annotated[int, Query(ge=1, le=_MOST_TOP, description="how many")]
-Follow = Annotated[list[str] | None, Query(max_length=MOST_SERIES, description="values to follow")]
-FollowNumber = Annotated[int, Query(ge=1, le=MOST_SERIES, description="or so many most frequent")]
+Number = Annotated[int, Query(ge=1, le=_MAX_TOP, description="how many")]
+Follow = Annotated[list[str] | None, Query(max_length=MAX_SERIES, description="values to follow")]
+FollowNumber = Annotated[int, Query(ge=1, le=MAX_SERIES, description="or so many most frequent")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from hubbub.analysis.families.contract import BitSum, Expected, Figures, MetricK
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.repeated import spreads
-from hubbub.analysis.supports import most_changes, supports
+from hubbub.analysis.supports import max_changes, supports
 from hubbub.analysis.tails import pure_tail
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import BitVector, OneHot, Totals
@@ -143,7 +143,7 @@ class Listed:
         """How many reports support each value."""
         gap = float(mechanism.channel.p - mechanism.channel.q)
         base = -totals.reports * float(mechanism.channel.q) / gap
-        change = most_changes(mechanism)
+        change = max_changes(mechanism)
         return Statistic(supports(mechanism, totals), change, sqrt(change), 1 / gap, base)
 
     def local(self, mechanism: Any, noisy: Floats, reports: int) -> None:

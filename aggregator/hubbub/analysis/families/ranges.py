@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.distribution import least_stderrs, placed, smooth, spread, unbiased
+from hubbub.analysis.distribution import min_stderrs, placed, smooth, spread, unbiased
 from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import (
     BitSum,
@@ -168,7 +168,7 @@ def _of_wave(mechanism: SquareWave, totals: Totals, *, shape: bool) -> Figures:
     estimates, stderrs = unbiased(mechanism, totals)
     window = mechanism.channel
     # As of its windows, which are pure: an empty one may hold a stray report.
-    wide = np.maximum(stderrs, least_stderrs(mechanism, totals))
+    wide = np.maximum(stderrs, min_stderrs(mechanism, totals))
     growth = np.full_like(stderrs, window.variance(1, 1) - window.variance(0, 1))
     return Figures(
         estimates,

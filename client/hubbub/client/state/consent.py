@@ -10,8 +10,8 @@ from typing import Final
 
 __all__ = ["Consent", "agreed", "is_on", "turned"]
 
-_MOST_TURNS: Final = 1 << 31  # a journal keeps the number in four bytes
-_MOST_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
+_MAX_TURNS: Final = 1 << 31  # a journal keeps the number in four bytes
+_MAX_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class Consent:
     since: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (type(self.generation) is int and 0 <= self.generation < _MOST_TURNS):
+        if not (type(self.generation) is int and 0 <= self.generation < _MAX_TURNS):
             raise ValueError("the generation of consent is not one")
         if not (type(self.preference) in (int, float) and self.preference >= 0):
             raise ValueError("the preferred epsilon is not one")
-        if not (type(self.since) in (int, float) and 0 <= self.since < _MOST_SECONDS):
+        if not (type(self.since) in (int, float) and 0 <= self.since < _MAX_SECONDS):
             raise ValueError("the time of forgetting is not one")
 
 

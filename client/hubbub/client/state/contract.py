@@ -151,7 +151,7 @@ class State(Protocol):
         """What processes that ended had noted and not entered, by owner. Enter it at once."""
         ...
 
-    def take(self, most: int, most_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
+    def take(self, most: int, max_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
         """Reports to send now, in random order, ours alone for a while; and those now too late.
 
         What was spent is written down, in two places, before this returns.
@@ -222,11 +222,11 @@ def excess(sizes: Sequence[int], bounds: Bounds) -> int:
     return over
 
 
-def fitting(reports: list[Waiting], most_bytes: int) -> list[Waiting]:
+def fitting(reports: list[Waiting], max_bytes: int) -> list[Waiting]:
     """As many of the first as fit one message; a long one goes alone."""
     size = 0
     for number, report in enumerate(reports):
         size += len(report.sealed)
-        if size > most_bytes:
+        if size > max_bytes:
             return reports[: max(1, number)]
     return reports

@@ -132,13 +132,13 @@ class FolderState:
             with self._transaction() as rows:
                 queries.bury(rows, path.name)
 
-    def take(self, most: int, most_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
+    def take(self, most: int, max_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
         """Reports to send now, in random order, ours alone for a while; and those now too late."""
         with self._transaction() as rows:
             dropped = queries.give_up_late(rows, now)
             drawn, damaged = queries.draw(rows, most, now, _CLAIM_SECONDS)
             dropped += damaged
-            reports = fitting(drawn, most_bytes)
+            reports = fitting(drawn, max_bytes)
             rows.executemany(
                 "UPDATE reports SET claimed = ?, claimer = ? WHERE id = ?",
                 [(now, self._notes.owner, r.id) for r in reports],

@@ -32,8 +32,8 @@ _POPULATE: Final = getattr(mmap, "MAP_POPULATE", 0)
 _RECORD: Final = struct.Struct("<IQI")
 _BODY: Final = struct.Struct("<dIIBB")
 # What a record holds besides its payload: both heads, and stream and tag at their longest.
-_MOST_MORE_BYTES: Final = _RECORD.size + _BODY.size + 2 * 255
-_MOST_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
+_MAX_MORE_BYTES: Final = _RECORD.size + _BODY.size + 2 * 255
+_MAX_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
 _SUFFIX: Final = ".journal"
 
 
@@ -62,7 +62,7 @@ class Journal:
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether a payload of this size fits."""
-        return self._end + _MOST_MORE_BYTES + size_bytes <= _SIZE
+        return self._end + _MAX_MORE_BYTES + size_bytes <= _SIZE
 
     def append(self, drawn: Drawn) -> int:
         """Note a payload that has room: its number. Not safe between threads."""
@@ -151,7 +151,7 @@ def _encode(drawn: Drawn) -> bytes:
 
 def _decode(body: bytes) -> Drawn:
     made, epoch, generation, stream, tag = _BODY.unpack_from(body)
-    if not 0 <= made < _MOST_SECONDS:
+    if not 0 <= made < _MAX_SECONDS:
         raise ValueError("made at no time")
     first, second = _BODY.size + stream, _BODY.size + stream + tag
     return Drawn(

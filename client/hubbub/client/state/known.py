@@ -13,7 +13,7 @@ from hubbub.client.state.consent import Consent, agreed
 __all__ = ["Known", "agree", "is_continued", "merged"]
 
 _HEARD: Final = 8
-_MOST_COMMITS: Final = 1 << 62
+_MAX_COMMITS: Final = 1 << 62
 _LONGEST_NAME: Final = 64
 
 
@@ -122,6 +122,6 @@ def _name(thing: Any) -> str:  # noqa: ANN401 parsed JSON
 
 
 def _commits(thing: Any) -> int:  # noqa: ANN401 parsed JSON
-    if not (type(thing) is int and -1 <= thing < _MOST_COMMITS):
+    if not (type(thing) is int and -1 <= thing < _MAX_COMMITS):
         raise ValueError("not a count")
     return thing

@@ -103,7 +103,7 @@ class MemoryState:
         """None: what a process notes here ends with it."""
         return iter(())
 
-    def take(self, most: int, most_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
+    def take(self, most: int, max_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
         """Reports to send now, in random order; and those now too late."""
         with self._lock, self._shared.alone():
             self._heed()
@@ -114,7 +114,7 @@ class MemoryState:
             if left:
                 self._shared.confirm(self._standing)
             drawn = secrets.SystemRandom().sample(sorted(left), min(most, len(left)))
-            return fitting([_waiting(id_, left[id_]) for id_ in drawn], most_bytes), dropped
+            return fitting([_waiting(id_, left[id_]) for id_ in drawn], max_bytes), dropped
 
     def settle(self, fates: Mapping[int, str]) -> None:
         """Reports that were taken have met their fate."""

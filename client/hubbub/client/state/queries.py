@@ -44,9 +44,9 @@ __all__ = [
 
 Rows = sqlite3.Connection
 
-_MOST_WHOLE: Final = 1 << 32  # epochs and key ids on the wire
-_MOST_SEALED_BYTES: Final = 64 << 20  # what a whole batch may be
-_MOST_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
+_MAX_WHOLE: Final = 1 << 32  # epochs and key ids on the wire
+_MAX_SEALED_BYTES: Final = 64 << 20  # what a whole batch may be
+_MAX_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
 _LONGEST_TEXT: Final = 255
 
 
@@ -180,7 +180,7 @@ def kept(rows: Rows) -> list[Kept]:
         and type(epoch) is int
         and isinstance(payload, bytes)
         and isinstance(made, float)
-        and 0 <= made < _MOST_SECONDS
+        and 0 <= made < _MAX_SECONDS
         and (fate is None or _text(fate) == fate)
     ]
 
@@ -208,9 +208,9 @@ def _waiting(rows: Rows, id_: int) -> Waiting | Dropped:
     ).fetchone()
     if (
         _text(stream) == stream
-        and all(type(one) is int and 0 <= one < _MOST_WHOLE for one in (epoch, key_id))
+        and all(type(one) is int and 0 <= one < _MAX_WHOLE for one in (epoch, key_id))
         and isinstance(sealed, bytes)
-        and 0 < len(sealed) <= _MOST_SEALED_BYTES
+        and 0 < len(sealed) <= _MAX_SEALED_BYTES
         and isinstance(late, float)
     ):
         return Waiting(id_, stream, epoch, key_id, sealed)

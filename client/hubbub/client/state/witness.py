@@ -29,7 +29,7 @@ LOCK_NAME: Final = "lock"
 """A file of the state folder; not empty once a state was there."""
 
 _OWNER_ONLY: Final = 0o600
-_MOST_BYTES: Final = 16 << 20
+_MAX_BYTES: Final = 16 << 20
 _BUSY_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.002
 
@@ -133,7 +133,7 @@ class Witness:
         try:
             file = os.open(self._path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
             with os.fdopen(file, "rb") as opened:
-                return Known.load(opened.read(_MOST_BYTES))
+                return Known.load(opened.read(_MAX_BYTES))
         except (OSError, *FOREIGN):
             return None
 

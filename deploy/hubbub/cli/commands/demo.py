@@ -26,7 +26,7 @@ from hubbub.wire.v1.services_pb2 import Estimated, EstimateRequest
 __all__ = ["add", "close_epochs"]
 
 _PEOPLE: Final = 30_162
-_MOST_PEOPLE: Final = 10_000_000
+_MAX_PEOPLE: Final = 10_000_000
 _DRAIN_SECONDS: Final = 600.0
 _POLL_SECONDS: Final = 0.25
 _ROWS: Final = 16
@@ -64,8 +64,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _demo(given: argparse.Namespace) -> int:
-    if not 1 <= given.people <= _MOST_PEOPLE:
-        raise BadParameter(f"--people {given.people} is outside [1, {_MOST_PEOPLE}]")
+    if not 1 <= given.people <= _MAX_PEOPLE:
+        raise BadParameter(f"--people {given.people} is outside [1, {_MAX_PEOPLE}]")
     if given.json and not given.json.absolute().parent.is_dir():
         raise BadParameter(f"--json {given.json}: there is no such folder; make it first")
     if given.keep:

@@ -18,7 +18,7 @@ from hubbub.wire.v1.services_pb2 import EstimateRequest, TrendRequest
 
 __all__ = ["add"]
 
-_MOST_SERIES = 50
+_MAX_SERIES = 50
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -40,7 +40,7 @@ def _export(given: argparse.Namespace) -> int:
         request = TrendRequest(
             metric=given.metric,
             range=asked_range(given, "all"),
-            number=_MOST_SERIES,
+            number=_MAX_SERIES,
             **details(given),
         )
         found = checked("trend", document(ask(where(given), "Trend", request)))

@@ -23,7 +23,7 @@ examples:
   hubbub load --devices 10000 --rate 1000 --seconds 30      beside `hubbub up`
   hubbub load --bundle app.hubbub --metric theme --devices 50000 --rate 2000 --seconds 20 --dial
 """
-_MOST: Final = {"devices": 200_000, "rate": 100_000.0, "seconds": 3600.0, "processes": 64}
+_MAX: Final = {"devices": 200_000, "rate": 100_000.0, "seconds": 3600.0, "processes": 64}
 _SHARES: Final = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("longest", 1.0))
 
 
@@ -62,7 +62,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _run(given: argparse.Namespace) -> int:
-    for name, most in _MOST.items():
+    for name, most in _MAX.items():
         if not 0 < getattr(given, name) <= most:
             raise BadParameter(f"--{name} {getattr(given, name):g} is outside (0, {most:,.0f}]")
     path = given.bundle or given.home / "app.hubbub"

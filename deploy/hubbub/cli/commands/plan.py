@@ -33,7 +33,7 @@ examples:
   hubbub plan metrics.toml --attack                         what could fake reports do?
   hubbub plan --capacity --devices 1e8 --per-day 1          how many machines?
 """
-_MOST_VALUES: Final = 1 << 20
+_MAX_VALUES: Final = 1 << 20
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -201,8 +201,8 @@ def _question(given: argparse.Namespace) -> tuple[Question, Metric | None]:
 
 
 def _size(number: int, least: int) -> int:
-    if not least <= number <= _MOST_VALUES:  # as many as a bundle may list
-        raise BadParameter(f"{number} values are outside [{least}, {_MOST_VALUES}]")
+    if not least <= number <= _MAX_VALUES:  # as many as a bundle may list
+        raise BadParameter(f"{number} values are outside [{least}, {_MAX_VALUES}]")
     return number
 
 

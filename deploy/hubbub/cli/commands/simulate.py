@@ -19,9 +19,9 @@ from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
 __all__ = ["add"]
 
 _RUNS: Final = 200
-_MOST_RUNS: Final = 100_000
-_MOST_EPOCHS: Final = 1000
-_MOST_REPORTS: Final = 10**12
+_MAX_RUNS: Final = 100_000
+_MAX_EPOCHS: Final = 1000
+_MAX_REPORTS: Final = 10**12
 _ROWS: Final = 20
 _EPILOG: Final = """
 examples:
@@ -68,9 +68,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def _simulate(given: argparse.Namespace) -> int:
     for option, most in (
-        ("runs", _MOST_RUNS),
-        ("epochs", _MOST_EPOCHS),
-        ("reports", _MOST_REPORTS),
+        ("runs", _MAX_RUNS),
+        ("epochs", _MAX_EPOCHS),
+        ("reports", _MAX_REPORTS),
     ):
         number = getattr(given, option)
         if number is not None and not 1 <= number <= most:

@@ -14,7 +14,7 @@ from hubbub.privacy.question import Question
 
 __all__ = ["simulate"]
 
-_MOST_REPORTS: Final = 10**12
+_MAX_REPORTS: Final = 10**12
 
 
 def simulate(question: Question, one: Row, seed: int) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def simulate(question: Question, one: Row, seed: int) -> dict[str, Any]:
     Raises:
         BadParameter: too many reports or values to draw.
     """
-    if not one.reports <= _MOST_REPORTS:
+    if not one.reports <= _MAX_REPORTS:
         raise BadParameter(f"{one.reports:,.0f} reports are too many to draw")
     mechanism = build(one.mechanism, **one.parameters)
     values: list[Any] = list(question.values())

@@ -16,11 +16,11 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 
 __all__ = ["Truth", "read_truth"]
 
-_MOST_PEOPLE: Final = 10**12
+_MAX_PEOPLE: Final = 10**12
 # Each is drawn by its own law; of a range, numbers of one bucket have the same.
-_MOST_NUMBERS: Final = 10_000
+_MAX_NUMBERS: Final = 10_000
 # As many as may be looked for in a minute.
-_MOST_STRINGS: Final = 100_000
+_MAX_STRINGS: Final = 100_000
 _HEADS: Final = (["value"], ["value", "count"])
 
 
@@ -61,16 +61,16 @@ def read_truth(path: Path, metric: Metric) -> Truth:
         names.setdefault(value, text)
         held[value] += count
     people = sum(held.values())
-    if not 1 <= people <= _MOST_PEOPLE:
-        raise BadParameter(f"--values {path}: {people:,} people; give 1 to {_MOST_PEOPLE:,}")
-    if len(held) > _MOST_STRINGS and metric.values is None:
+    if not 1 <= people <= _MAX_PEOPLE:
+        raise BadParameter(f"--values {path}: {people:,} people; give 1 to {_MAX_PEOPLE:,}")
+    if len(held) > _MAX_STRINGS and metric.values is None:
         raise BadParameter(
-            f"--values {path}: {len(held):,} different values; keep the {_MOST_STRINGS:,} most "
+            f"--values {path}: {len(held):,} different values; keep the {_MAX_STRINGS:,} most "
             "frequent"
         )
-    if metric.randomizer.VALUES == "numbers" and len(held) > _MOST_NUMBERS:
+    if metric.randomizer.VALUES == "numbers" and len(held) > _MAX_NUMBERS:
         raise BadParameter(
-            f"--values {path}: {len(held):,} different numbers; round them to {_MOST_NUMBERS:,} "
+            f"--values {path}: {len(held):,} different numbers; round them to {_MAX_NUMBERS:,} "
             "or fewer"
         )
     return Truth(tuple(names[value] for value in held), tuple(held), tuple(held.values()))
@@ -88,7 +88,7 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, int]]]:
             case [value]:
                 yield number, (value, 1)
             case [value, count] if count.strip().isdecimal() and len(count) <= len(
-                str(_MOST_PEOPLE)
+                str(_MAX_PEOPLE)
             ):
                 yield number, (value, int(count))
             case _:

@@ -17,9 +17,9 @@ from hubbub.runtime.rpc.refusal import come_back
 
 __all__ = ["Calls"]
 
-_MOST_ARRIVING: Final = 1024
+_MAX_ARRIVING: Final = 1024
 # What is being worked on is in memory, up to the largest message each.
-_MOST_WORKED_ON: Final = 256
+_MAX_WORKED_ON: Final = 256
 # Refused for being too many; by then most calls have ended.
 _WAIT_SECONDS: Final = 1.0
 
@@ -77,7 +77,7 @@ class Calls:
 
     async def begin(self, context: Context) -> None:
         """Work on a call from here to `end`; refused if there are too many."""
-        if self._worked_on >= _MOST_WORKED_ON:
+        if self._worked_on >= _MAX_WORKED_ON:
             await self._refuse(context, "calls_at_once", "too many calls at once")
         self._worked_on += 1
 
@@ -93,7 +93,7 @@ class Calls:
         of_peer = self._arriving_of.get(peer, {})
         if self._of_peer and len(of_peer) >= self._of_peer:
             oldest, whose = next(iter(of_peer)), peer
-        elif len(self._arriving) >= _MOST_ARRIVING:
+        elif len(self._arriving) >= _MAX_ARRIVING:
             oldest, whose = next(iter(self._arriving.items()))
         else:
             return

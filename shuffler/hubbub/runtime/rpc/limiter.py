@@ -22,7 +22,7 @@ _IPV6_NETWORK: Final = 64
 _SWEEP_SECONDS: Final = 30.0
 # Where there is no place for a new one, we look sooner who owes nothing any more.
 _SWEEP_FULL_SECONDS: Final = 1.0
-_MOST_CALLERS: Final = 100_000
+_MAX_CALLERS: Final = 100_000
 _OTHERS: Final = "others"
 
 _IPV4: Final = re.compile(r"(((\d+\.)\d+\.)\d+\.)\d+", re.ASCII)  # of 24, 16 and 8 bits
@@ -55,7 +55,7 @@ class Limiter:
         if not self._rate:
             return
         now = self._clock()
-        full = len(self._levels[0]) >= _MOST_CALLERS
+        full = len(self._levels[0]) >= _MAX_CALLERS
         if now - self._swept > (_SWEEP_FULL_SECONDS if full else _SWEEP_SECONDS):
             self._swept = now
             for buckets in self._levels:
@@ -67,10 +67,10 @@ class Limiter:
     def _bucket(self, caller: str) -> tuple[_Buckets, str]:
         """Its own if there is or can be one, else the narrowest shared one."""
         own = self._levels[0]
-        if caller in own or len(own) < _MOST_CALLERS:
+        if caller in own or len(own) < _MAX_CALLERS:
             return own, caller
         for buckets, one in zip(self._levels[1:], _networks(caller), strict=True):
-            if one in buckets or len(buckets) < _MOST_CALLERS:
+            if one in buckets or len(buckets) < _MAX_CALLERS:
                 return buckets, one
         return self._levels[-1], _OTHERS
 

@@ -19,7 +19,7 @@ __all__ = ["Admit", "Spoiled", "Strict", "log_fault"]
 _log: Final = logging.getLogger("hubbub.runtime")
 _HEALTH: Final = "/grpc.health."
 # Unknown fields take a microsecond each to look at, and two bytes to send.
-_MOST_UNKNOWN_BYTES: Final = 16 << 10
+_MAX_UNKNOWN_BYTES: Final = 16 << 10
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Admit = Callable[[Context], float]
@@ -132,7 +132,7 @@ def _read(parse: Callable[[bytes], Message], raw: bytes) -> Message | str:
     if unknown:
         # In parts of it they may be an answer's to tell, if they are few.
         request = parse(raw)
-        if unknown > _MOST_UNKNOWN_BYTES or len(UnknownFieldSet(request)):
+        if unknown > _MAX_UNKNOWN_BYTES or len(UnknownFieldSet(request)):
             return "fields that this version does not know"
     return request
 
