@@ -21,11 +21,11 @@ import grpc.aio
 
 from benchmarks.measure import Row
 from benchmarks.stock import sealed_stock
-from hubbub.accounting import balances, whole
+from hubbub.accounting import balances, sum_terms
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import law
+from hubbub.cli.terminal.service_client import report_counts
 
 __all__ = ["Bounded", "overload"]
 
@@ -141,7 +141,7 @@ async def _measure(run: LocalRun, seconds: float) -> dict[str, float]:
     await asyncio.to_thread(close_epochs, run.shuffler_redis)
     deadline = time.perf_counter() + 300
     while True:
-        terms = whole(law(run.endpoints).values())
+        terms = sum_terms(report_counts(run.endpoints).values())
         if terms["counted"] == sent and balances(terms):
             break
         if time.perf_counter() > deadline:
@@ -182,7 +182,7 @@ async def _unloaded(
 
 
 def _counted(run: LocalRun) -> int:
-    return whole(law(run.endpoints).values())["counted"]
+    return sum_terms(report_counts(run.endpoints).values())["counted"]
 
 
 def _requests(run: LocalRun, number: int) -> list[bytes]:

@@ -11,9 +11,9 @@ import grpc.aio
 from benchmarks.measure import Row
 from benchmarks.overload import Bounded
 from benchmarks.stock import Stock
-from hubbub.accounting import whole
+from hubbub.accounting import sum_terms
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.terminal.service_client import law
+from hubbub.cli.terminal.service_client import report_counts
 
 __all__ = ["sustained"]
 
@@ -108,4 +108,4 @@ async def sustained(run: Bounded, stock: Stock, limit: float, seconds: float) ->
 
 
 def _counted(run: Bounded) -> int:
-    return whole(law(run.endpoints).values())["counted"]
+    return sum_terms(report_counts(run.endpoints).values())["counted"]

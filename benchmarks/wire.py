@@ -27,7 +27,7 @@ _AT_ONCE: Final = 8
 class _Nothing(IngestServicer):
     """Takes a batch, looks at its reports, and does nothing with them."""
 
-    async def Apply(self, request: wire.Batch, context: Any) -> wire.BatchOutcome:  # noqa: ANN401, N802 as generated
+    async def Apply(self, request: wire.Batch, context: Any) -> wire.BatchOutcome:  # noqa: N802 as generated
         del context
         return wire.BatchOutcome(already_applied=not list(request.sealed))
 

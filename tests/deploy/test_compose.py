@@ -19,7 +19,7 @@ import httpx2
 import pytest
 import yaml
 
-from hubbub.accounting import balances, whole
+from hubbub.accounting import balances, sum_terms
 from hubbub.catalog import Catalog, read_bundle, read_catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.init import initialise
@@ -27,7 +27,7 @@ from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.embedded_redis import redis_binary
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import Endpoints, law
+from hubbub.cli.terminal.service_client import Endpoints, report_counts
 from hubbub.client import Client, GrpcTransport, MemoryState
 from hubbub.errors import KeysUnusable
 from tests.conftest import CATALOG
@@ -229,7 +229,7 @@ def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
     close_epochs(machine._here("shuffler", url[1].partition("=")[2]))
 
     def counted() -> bool:
-        terms = whole(law(where).values())
+        terms = sum_terms(report_counts(where).values())
         return terms["counted"] == PEOPLE and balances(terms)
 
     eventually(counted)

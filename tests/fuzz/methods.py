@@ -229,9 +229,9 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
             "Query/Top": Method(addresses[2], wire.TopRequest, _bytes(tops)),
             "Query/Compare": Method(addresses[2], wire.CompareRequest, _bytes(compares)),
             "Query/Trend": Method(addresses[2], wire.TrendRequest, _bytes(trends)),
-            "Query/Law": Method(addresses[2], wire.LawRequest, [b""]),
+            "Query/Pipeline": Method(addresses[2], wire.PipelineRequest, [b""]),
             "Releases/Release": Method(addresses[2], wire.ReleaseRequest, _bytes(asks)),
-            "Releases/Record": Method(addresses[2], wire.RecordRequest, [b""]),
+            "Releases/ListReleases": Method(addresses[2], wire.ListReleasesRequest, [b""]),
         }
         assert not any(loop.done() for loop in loops), "a loop of a service has ended"
     finally:

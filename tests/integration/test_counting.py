@@ -64,8 +64,8 @@ class Counting:
         batch_id = batch_id or secrets.token_bytes(16)
         return await self.intake.apply(window, batch_id, self.made.bundle.keys[0].id, sealed)
 
-    async def law(self, window: Window) -> dict[str, int]:
-        return dict((await self.store.law())[window])
+    async def report_counts(self, window: Window) -> dict[str, int]:
+        return dict((await self.store.report_counts())[window])
 
 
 @asynccontextmanager
@@ -115,7 +115,7 @@ def test_altered_copies_take_nobodys_place(
                 chance.shuffle(mixed)
             assert await counting.apply(window, mixed) is Outcome.APPLIED
             assert (await totals(counting.store, window)).reports == 20
-            law = await counting.law(window)
+            law = await counting.report_counts(window)
             assert (law["counted"], law["duplicate"]) == (20, 5 + _repeats(copies, seed))
             assert law.get("rejected:not_opened", 0) == len(set(copies)) * (2 if seed == 3 else 1)
             assert sum(law.values()) == len(mixed) + (len(copies) if seed == 3 else 0)
@@ -175,7 +175,7 @@ def test_replays_count_nothing_however_far_the_clocks_are_apart(
                 await counting.clocks.look()
                 await counting.apply(window, sealed, first)
                 await counting.apply(window, sealed)
-                law = await counting.law(window)
+                law = await counting.report_counts(window)
                 assert law["counted"] == 20, (law, counted)
                 assert set(law) == {"counted", "duplicate"}, "nothing was refused for good"
                 counting.ahead = ahead
@@ -210,7 +210,7 @@ def test_replays_of_an_epoch_by_the_wrong_clock_count_nothing(
             counting.intake._clocks = Clocks(lambda: time.time() + counting.ahead)  # Redis is set
             for batch_id in ids:
                 await counting.apply(window, sealed, batch_id)
-            assert await counting.law(window) == {"counted": 20, "duplicate": 40}
+            assert await counting.report_counts(window) == {"counted": 20, "duplicate": 40}
 
     asyncio.run(body())
 
@@ -232,7 +232,7 @@ def test_replays_count_nothing_while_the_clock_steps(
                     await counting.clocks.look()
                 await counting.apply(window, sealed)
                 assert (await totals(counting.store, window)).reports == 20
-            assert await counting.law(window) == {"counted": 20, "duplicate": 59 * 20}
+            assert await counting.report_counts(window) == {"counted": 20, "duplicate": 59 * 20}
 
     asyncio.run(body())
 
@@ -254,7 +254,7 @@ def test_a_resend_late_in_a_window_is_known_as_long_as_it_takes_any(
                 await counting.apply(window, sealed)
                 counting.intake._clocks = _stopped(closes - 1)
                 await counting.apply(window, sealed)
-                assert await counting.law(window) == {"counted": 20, "duplicate": 20}
+                assert await counting.report_counts(window) == {"counted": 20, "duplicate": 20}
                 assert await counting.server.client.ttl(window.key("aggregator:seen")) == -1
 
     asyncio.run(body())
@@ -273,8 +273,8 @@ def test_tags_that_are_gone_end_the_counting_of_their_window_alone(
             await counting.server.client.delete(window.key("aggregator:seen"))
             await counting.apply(window, sealed)
             await counting.apply(other, counting.sealed(other, 20))
-            assert await counting.law(window) == {"counted": 20, "rejected:forgotten": 20}
-            assert await counting.law(other) == {"counted": 20}
+            assert await counting.report_counts(window) == {"counted": 20, "rejected:forgotten": 20}
+            assert await counting.report_counts(other) == {"counted": 20}
 
     asyncio.run(body())
 
@@ -291,14 +291,14 @@ def test_a_batch_of_an_epoch_that_is_over_waits_until_that_is_sure(
             new = counting.window("crashed")
             await counting.apply(new, counting.sealed(new, 20))
             await counting.apply(old, sealed)
-            assert await counting.law(old) == {"rejected:expired": 20}
+            assert await counting.report_counts(old) == {"rejected:expired": 20}
             counting.ahead = 5 * HOUR
             counting.start()
             await counting.clocks.look()
             with pytest.raises(ServiceUnavailable, match="18000 s apart"):
                 await counting.apply(new, counting.sealed(new, 20))
             assert counting.intake.counts["clocks_differ"] == 1
-            assert await counting.law(new) == {"counted": 20}
+            assert await counting.report_counts(new) == {"counted": 20}
 
     asyncio.run(body())
 
@@ -329,13 +329,13 @@ def test_a_window_that_is_flooded_stops_no_other(
                 theme += 20
                 await asyncio.sleep(0.1)
             assert 3 <= len(refused) < 12, "some of it is counted, most of it waits"
-            assert (await counting.law(honest)) == {"counted": theme}
+            assert (await counting.report_counts(honest)) == {"counted": theme}
             assert counting.intake.counts["window_full"] == len(refused)
             await client.config_set("maxmemory", 0)
             counting.start()
             for batch_id, sealed in refused:
                 assert await counting.apply(flooded, sealed, batch_id) is Outcome.APPLIED
-            assert await counting.law(flooded) == {"counted": 6000}
+            assert await counting.report_counts(flooded) == {"counted": 6000}
 
     with redis_server(tmp_path / "redis") as port:
         asyncio.run(body(port))
@@ -363,7 +363,7 @@ def test_streams_that_are_flooded_one_after_the_other_leave_room(
                     assert "one window may" in error, "and not that Redis is full"
             honest = counting.window("editor")
             await counting.apply(honest, counting.sealed(honest, 100))
-            assert (await counting.law(honest))["counted"] == 100
+            assert (await counting.report_counts(honest))["counted"] == 100
 
     with redis_server(tmp_path / "redis") as port:
         asyncio.run(body(port))

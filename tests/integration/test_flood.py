@@ -11,7 +11,7 @@ from hubbub.accounting import balances
 from hubbub.catalog import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import law
+from hubbub.cli.terminal.service_client import report_counts
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.conftest import Made
@@ -53,7 +53,7 @@ def _give(run: LocalRun, more_bytes: int) -> None:
 
 def _terms(run: LocalRun, stream: str) -> dict[str, int]:
     terms: dict[str, int] = {}
-    for window, told in law(run.endpoints).items():
+    for window, told in report_counts(run.endpoints).items():
         assert balances(told) or stream == "", window
         if window[0] == stream:
             for term, number in told.items():
@@ -121,7 +121,9 @@ def test_a_stream_that_piles_up_leaves_room_for_others(made: Made, redis_url: st
             both = SubmitRequest(reports=[*front.request(5).reports, *mixed])
             for _ in range(3):
                 assert await _hint(front.send(both)) >= 20
-            law = {window.stream: terms for window, terms in (await front.pool.law()).items()}
+            law = {
+                window.stream: terms for window, terms in (await front.pool.report_counts()).items()
+            }
             assert law["theme"]["acknowledged"] == 900
             assert law["crashed"]["acknowledged"] == 70, "what came beside it, once"
             assert front.service.turned_away == {"stream_full": 4}

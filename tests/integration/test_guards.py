@@ -26,7 +26,7 @@ from hubbub.catalog import seal, seal_info
 from hubbub.cli.local.certificates import write_certificates
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.cli.local.ports import free_port
-from hubbub.cli.terminal.service_client import law
+from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
 from hubbub.runtime import Limiter, Metrics, Server, Stages, TlsFolder, channel, connect_redis
 from hubbub.shuffler.backpressure import Backpressure
@@ -252,7 +252,7 @@ def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
             await front.pool._server.client.config_set("maxmemory", 0)
             await front.pressure.look()
             await front.send(front.request(3))
-            assert (await front.pool.law()).popitem()[1]["acknowledged"] == 3
+            assert (await front.pool.report_counts()).popitem()[1]["acknowledged"] == 3
 
     asyncio.run(body())
 
@@ -408,7 +408,7 @@ def test_the_terms_of_the_law_are_metrics_of_both_services(
     def the_same() -> bool:
         told.update(scraped(run, run._ports.shuffler_metrics))
         told.update(scraped(run, run._ports.aggregator_metrics))
-        [of_theme] = law(run.endpoints).values()
+        [of_theme] = report_counts(run.endpoints).values()
         terms.update(of_theme)
         mine.update({t: told.get(("theme", t), 0) for t in terms if t != "rejected"})
         return bool(terms["counted"]) and mine == {t: terms[t] for t in mine}
@@ -510,9 +510,7 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again(
         def __init__(self, name: str) -> None:
             self._name = name
 
-        async def Status(  # noqa: N802 named by the proto
-            self, request: StatusRequest, context: Any
-        ) -> StatusResponse:
+        async def Status(self, request: StatusRequest, context: Any) -> StatusResponse:
             del request, context
             calls[self._name] += 1
             return StatusResponse()

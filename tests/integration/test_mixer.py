@@ -45,7 +45,7 @@ class Sink(IngestServicer):
         self.sealed: Counter[bytes] = Counter()
         self.seconds = 0.0
 
-    async def Apply(self, request: Batch, context: Any) -> BatchOutcome:  # noqa: N802 named by the proto
+    async def Apply(self, request: Batch, context: Any) -> BatchOutcome:
         if request.stream in self.unknown:
             self.refused += 1
             await context.abort(grpc.StatusCode.NOT_FOUND, "no such metric")
@@ -113,7 +113,7 @@ def test_processes_that_share_a_pool_share_its_batches(made: Made, redis_url: st
             await pools[0].close_windows()
 
             async def all_delivered() -> bool:
-                terms = (await pools[0].law())[window]
+                terms = (await pools[0].report_counts())[window]
                 return terms["pooled"] + terms["in_flight"] == 0
 
             await eventually_async(all_delivered)
@@ -137,7 +137,7 @@ def test_a_stream_that_nobody_takes_holds_up_no_other(made: Made, redis_url: str
             await pool.add({Window("editor", today // 7): _reports(500)})
             await pool.close_windows()
             await _until(lambda: sink.sealed.total() == 500)
-            law = await pool.law()
+            law = await pool.report_counts()
             assert law[stuck]["pooled"] + law[stuck]["in_flight"] == 1000
             assert law[stuck]["in_flight"] <= 3 * 50, "what waits stays in the pool, unmixed"
             sink.unknown = set()
@@ -191,9 +191,11 @@ def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
                 return bool(await pool._server.client.hexists("shuffler:unknown", gone.name))
 
             await eventually_async(found_out)
-            assert (await pool.law())[gone]["pooled"] == 300, "a table may know it again"
+            assert (await pool.report_counts())[gone]["pooled"] == 300, "a table may know it again"
             ahead[0] = 31.0 * DAY
-            assert (await pool.law())[gone]["pooled"] == 300, "one clock jumped: nothing is deleted"
+            assert (await pool.report_counts())[gone]["pooled"] == 300, (
+                "one clock jumped: nothing is deleted"
+            )
             ahead[0], passed[0] = 0.0, 31.0 * DAY
             assert not clocks.settled, "nobody has looked for long"
             for _ in range(8):
@@ -201,7 +203,7 @@ def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
                 clocks.earliest()
 
             async def all_withheld() -> bool:
-                withheld = (await pool.law())[gone]["withheld"]
+                withheld = (await pool.report_counts())[gone]["withheld"]
                 return withheld == 300 and not await pool.windows()
 
             await eventually_async(all_withheld)
@@ -245,7 +247,7 @@ def test_a_batch_that_failed_between_two_shards_is_counted_once(made: Made, redi
         assert await intake.apply(window, batch_id, key.id, sealed) is Outcome.APPLIED
         assert await intake.apply(window, batch_id, key.id, sealed) is Outcome.ALREADY_APPLIED
         assert (await totals(store, window)).reports == 60
-        assert (await store.law())[window] == {
+        assert (await store.report_counts())[window] == {
             "counted": 60,
             "duplicate": 1,
             "rejected:wrong_length": 2,
@@ -281,7 +283,10 @@ def test_aggregators_that_share_a_store_count_a_batch_once(
             )
         )
         assert (await totals(RedisStore(server), window)).reports == 90
-        assert (await RedisStore(server).law())[window] == {"counted": 90, "duplicate": 20}
+        assert (await RedisStore(server).report_counts())[window] == {
+            "counted": 90,
+            "duplicate": 20,
+        }
         opener.close()
         await server.close()
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.accounting import whole
+from hubbub.accounting import sum_terms
 from hubbub.catalog import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import law
+from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, GrpcTransport, MemoryState
 from hubbub.errors import MissingDependency
 from hubbub.runtime.monitoring.tracing import start_tracing
@@ -77,7 +77,7 @@ def _everyone_reports(run: LocalRun) -> None:
     close_epochs(run.shuffler_redis)
 
     def counted() -> bool:
-        terms = whole(law(run.endpoints).values())
+        terms = sum_terms(report_counts(run.endpoints).values())
         return terms["counted"] == PEOPLE and not terms["pooled"] + terms["in_flight"]
 
     eventually(counted)

@@ -10,11 +10,11 @@ import grpc
 import pytest
 import redis
 
-from hubbub.accounting import balances, whole
+from hubbub.accounting import balances, sum_terms
 from hubbub.catalog import Bundle, Catalog, epoch_at, epoch_start, key_at, seal, seal_info
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import law
+from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
 from hubbub.client.testing import coins
 from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
@@ -60,7 +60,7 @@ def _report(run: LocalRun, metric: str, values: list[str], seed: str | None = No
 
 
 def _terms(run: LocalRun) -> dict[str, int]:
-    return whole(law(run.endpoints).values())
+    return sum_terms(report_counts(run.endpoints).values())
 
 
 def _wait(run: LocalRun, **expected: int) -> dict[str, int]:
@@ -302,7 +302,7 @@ def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: 
                 IngestStub(channel).Apply(Batch(), timeout=HANG_SECONDS)
             assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
     with pytest.raises(ServiceUnavailable, match="is it running, and at this address"):
-        law(replace(run.endpoints, tls=str(strangers)))
+        report_counts(replace(run.endpoints, tls=str(strangers)))
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for the children")

@@ -43,7 +43,7 @@ def _reports(number: int) -> list[bytes]:
 
 
 async def _terms(pool: Pool, window: Window) -> tuple[int, ...]:
-    return tuple((await pool.law())[window].values())
+    return tuple((await pool.report_counts())[window].values())
 
 
 def test_a_resent_report_is_the_same_member(check: Callable[[Body], None]) -> None:
@@ -235,7 +235,7 @@ def test_a_window_that_cannot_be_told_ends_no_answer_about_others(
                     await ask(bad)
             assert await pool.windows() == [bad, window]
         assert await pool.batches(window) == {}
-        pooled = (await pool.law())[bad]["pooled"]
+        pooled = (await pool.report_counts())[bad]["pooled"]
         assert caplog.text.count("all else goes on") == (field != "takes")
         assert pooled == (20 if "bad:3 has a batch" in caplog.text or field == "takes" else 0)
 
@@ -286,7 +286,7 @@ def test_a_window_laid_aside_is_forgotten_with_its_counters(check: Callable[[Bod
         await pool.lay_aside(window)
         assert 0 < await client.ttl(window.key("shuffler:law")) <= 30 * 86_400
         await client.delete(window.key("shuffler:law"))
-        assert await pool.law() == {}
+        assert await pool.report_counts() == {}
         assert await pool.closed() == frozenset()
         assert await client.keys("*") == []
 

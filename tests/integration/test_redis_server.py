@@ -109,7 +109,7 @@ def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: 
         await pool.delivered(WINDOW, taken)
         assert await pool.withhold(WINDOW, 50) == 40
         await server.client.config_set("maxmemory", 0)
-        assert (await pool.law())[WINDOW] == {
+        assert (await pool.report_counts())[WINDOW] == {
             "acknowledged": 100,
             "pooled": 0,
             "in_flight": 0,
@@ -161,7 +161,7 @@ def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_path: 
             await pool.add({WINDOW: _reports(1)})
         assert set(await pool.batches(WINDOW)) == {taken}
         alone = RedisServer(server.client, "")
-        assert (await Pool(alone).law())[WINDOW]["acknowledged"] == 101
+        assert (await Pool(alone).report_counts())[WINDOW]["acknowledged"] == 101
         assert set(before) == await server.client.smembers(
             f"shuffler:batch:{{theme:7}}:{taken.hex()}"
         )
@@ -186,7 +186,7 @@ def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
         with pytest.raises(StoreUnavailable, match=r"ReadOnlyError|READONLY"):
             await pool.add({WINDOW: _reports(1)})
         await pool.add({WINDOW: _reports(1)})
-        assert (await pool.law())[WINDOW]["acknowledged"] == 11
+        assert (await pool.report_counts())[WINDOW]["acknowledged"] == 11
         await server.close()
 
     with _replicated(tmp_path) as (first, second, line):
@@ -219,7 +219,7 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         assert await pool.is_empty(WINDOW)
         await pool.lay_aside(WINDOW)
         assert await pool.held() == 0
-        assert (await pool.law())[WINDOW]["withheld"] == 30
+        assert (await pool.report_counts())[WINDOW]["withheld"] == 30
         assert await pool.memory() == 0
         await pool.leave()
         assert await store.shards(WINDOW) == 1
@@ -227,7 +227,7 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         assert (await store.add(WINDOW, _commit(tags)))[0] is Outcome.APPLIED
         assert (await store.add(WINDOW, _commit(tags)))[0] is Outcome.SEEN
         assert await totals(store, WINDOW) == Totals([3, 0], 3)
-        assert (await store.law())[WINDOW] == {"counted": 3}
+        assert (await store.report_counts())[WINDOW] == {"counted": 3}
         assert await crowd(store, WINDOW) == 0
         record = RedisReleaseLog(adding)
         entry = Entry("i", 1, 2026, "p", "me", "m", "mode", "", (1,), "laplace", 1.0, 0.0, ())

@@ -27,7 +27,7 @@ from hubbub.cli.installation import build_bundle
 from hubbub.cli.local.certificates import names_by_role, write_certificates
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
-from hubbub.cli.terminal.service_client import Endpoints, law
+from hubbub.cli.terminal.service_client import Endpoints, report_counts
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.runtime import Server, Stages, TlsFolder, channel, connect_redis
@@ -42,7 +42,7 @@ from hubbub.wire.v1 import services_pb2 as wire
 from hubbub.wire.v1.services_pb2 import (
     Batch,
     BatchOutcome,
-    LawRequest,
+    PipelineRequest,
     StatusRequest,
     StatusResponse,
     SubmitRequest,
@@ -86,25 +86,25 @@ class Impostor(ShufflerServicer, IngestServicer, OperatorServicer, QueryServicer
     def __init__(self) -> None:
         self.heard = 0
 
-    async def Submit(self, request: SubmitRequest, context: Any) -> SubmitResponse:  # noqa: N802 named by the proto
+    async def Submit(self, request: SubmitRequest, context: Any) -> SubmitResponse:
         del context
         self.heard += len(request.reports)
         return SubmitResponse()
 
-    async def Apply(self, request: Batch, context: Any) -> BatchOutcome:  # noqa: N802 named by the proto
+    async def Apply(self, request: Batch, context: Any) -> BatchOutcome:
         del context
         self.heard += len(request.sealed)
         return BatchOutcome()
 
-    async def Status(self, request: StatusRequest, context: Any) -> StatusResponse:  # noqa: N802 named by the proto
+    async def Status(self, request: StatusRequest, context: Any) -> StatusResponse:
         del request, context
         self.heard += 1
         return StatusResponse()
 
-    async def Law(self, request: LawRequest, context: Any) -> wire.Status:  # noqa: N802 named by the proto
+    async def Pipeline(self, request: PipelineRequest, context: Any) -> wire.PipelineStatus:
         del request, context
         self.heard += 1
-        return wire.Status(complete=True)
+        return wire.PipelineStatus(complete=True)
 
 
 @asynccontextmanager
@@ -212,7 +212,7 @@ def test_batches_go_to_nobody_but_an_aggregator(
 
             await eventually_async(sent)
             await end_tasks(loops)
-            law = (await pool.law())[window]
+            law = (await pool.report_counts())[window]
             if role == "aggregator":
                 assert impostor.heard >= 20
             else:
@@ -250,10 +250,10 @@ def test_the_command_line_and_the_probe_believe_the_role_they_ask_alone(
                 assert await probed.wait() == (asked != role), asked
             endpoints = Endpoints(address, str(tls))
             if role == "aggregator":
-                assert await asyncio.to_thread(law, endpoints) == {}
+                assert await asyncio.to_thread(report_counts, endpoints) == {}
                 return
             with pytest.raises(ServiceUnavailable, match="does not answer"):
-                await asyncio.to_thread(law, endpoints)
+                await asyncio.to_thread(report_counts, endpoints)
             assert impostor.heard == 0
 
     asyncio.run(body())
@@ -417,7 +417,7 @@ def test_while_authorities_change_the_old_and_the_new_are_believed(
 
             async def body(folder: Path = folder, theirs: Path = theirs) -> None:
                 async with _impostor(theirs, "aggregator") as (_, query):
-                    await asyncio.to_thread(law, Endpoints(query, str(folder)))
+                    await asyncio.to_thread(report_counts, Endpoints(query, str(folder)))
 
             asyncio.run(body())
 
@@ -433,7 +433,7 @@ def test_what_version_0_1_made_still_works_and_says_so(made: Made, tmp_path: Pat
         client.report("theme", "dark")
         assert client.flush(HANG_SECONDS)
         transport.pause()
-        assert sum(terms["acknowledged"] for terms in law(run.endpoints).values()) == 1
+        assert sum(terms["acknowledged"] for terms in report_counts(run.endpoints).values()) == 1
     for service in ("shuffler", "aggregator"):
         said = (home / "log" / f"{service}.log").read_text()
         assert said.count("make all anew with: hubbub keys tls") == 1, said

@@ -171,7 +171,7 @@ def test_health_is_told_once_and_not_watched(made: Made, redis_url: str) -> None
 
 
 class Sink(IngestServicer):
-    async def Apply(self, request: Batch, context: Any) -> BatchOutcome:  # noqa: N802 named by the proto
+    async def Apply(self, request: Batch, context: Any) -> BatchOutcome:
         del request, context
         return BatchOutcome()
 
@@ -207,7 +207,7 @@ class Slow(ShufflerServicer):
         self.may = asyncio.Event()
         self.begun = 0
 
-    async def Submit(self, request: SubmitRequest, context: Any) -> SubmitResponse:  # noqa: N802 named by the proto
+    async def Submit(self, request: SubmitRequest, context: Any) -> SubmitResponse:
         del request, context
         self.begun += 1
         await self.may.wait()

@@ -86,9 +86,9 @@ def test_second_add_of_a_batch_changes_nothing(check: Callable[[Body], None]) ->
     async def body(store: TotalsStore, window: Window) -> None:
         commit = _commit(_tags(2), [2, 0], duplicates=1, rejected={"expired": 4})
         await store.add(window, commit)
-        before = (await totals(store, window), dict((await store.law())[window]))
+        before = (await totals(store, window), dict((await store.report_counts())[window]))
         assert await store.add(window, commit) == (Outcome.ALREADY_APPLIED, frozenset())
-        assert before == (await totals(store, window), dict((await store.law())[window]))
+        assert before == (await totals(store, window), dict((await store.report_counts())[window]))
 
     check(body)
 
@@ -102,10 +102,10 @@ def test_a_tag_seen_in_another_batch_changes_nothing_and_is_named(
         again = _commit([*_tags(2), first[1]], [3], rejected={"not_opened": 1})
         assert await store.add(window, again) == (Outcome.SEEN, frozenset({first[1]}))
         assert await totals(store, window) == Totals([3], 3)
-        assert "rejected:not_opened" not in (await store.law())[window]
+        assert "rejected:not_opened" not in (await store.report_counts())[window]
         fewer = _commit(again.tags[:2], [2], again.batch_id, duplicates=1)  # type: ignore[arg-type]
         assert (await store.add(window, fewer))[0] is Outcome.APPLIED
-        law = (await store.law())[window]
+        law = (await store.report_counts())[window]
         assert (law["counted"], law["duplicate"]) == (5, 1)
 
     check(body)
@@ -115,7 +115,7 @@ def test_a_batch_with_nothing_good_still_enters_the_law(check: Callable[[Body], 
     async def body(store: TotalsStore, window: Window) -> None:
         commit = _commit([], [0, 0], rejected={"expired": 20, "bad_payload": 2})
         assert (await store.add(window, commit))[0] is Outcome.APPLIED
-        law = (await store.law())[window]
+        law = (await store.report_counts())[window]
         assert (law["rejected:expired"], law["rejected:bad_payload"]) == (20, 2)
         assert await totals(store, window) == Totals([], 0)
         assert (await store.add(window, commit))[0] is Outcome.ALREADY_APPLIED
@@ -171,7 +171,7 @@ def test_a_window_keeps_the_number_of_its_shards(redis_url: str) -> None:
         for shard in range(4):
             await store.add(window, _commit(_tags(1), [1, shard], shard=shard, duplicates=2))
         assert await totals(store, window) == Totals([4, 6], 4)
-        assert (await store.law())[window] == {"counted": 4, "duplicate": 8}
+        assert (await store.report_counts())[window] == {"counted": 4, "duplicate": 8}
         await server.close()
 
     asyncio.run(body())
@@ -211,7 +211,7 @@ def test_a_window_that_forgot_its_tags_counts_no_report_any_more(
         assert (await store.add(window, _commit([], [], rejected={"expired": 2})))[
             0
         ] is Outcome.APPLIED
-        assert (await store.law())[window] == {"counted": 2, "rejected:expired": 2}
+        assert (await store.report_counts())[window] == {"counted": 2, "rejected:expired": 2}
 
     check(body)
 
@@ -362,7 +362,7 @@ def test_a_window_that_cannot_be_read_ends_no_answer_about_others(
         epochs = {"good:-2": "1", "good:4294967296": "1", "good:+7": "1", "go\x1b:1": "1"}
         await client.hset("aggregator:windows", mapping=shards | epochs)
         for _ in range(2):
-            assert (await store.law())[good] == {"counted": 2}
+            assert (await store.report_counts())[good] == {"counted": 2}
             counted = await store.counted({"good", "bad"})
             assert counted[good] == 2
             assert (await store.read([good]))[0].counted == 2

@@ -136,7 +136,7 @@ def test_a_torn_commit_is_made_whole_when_the_batch_comes_again(
             assert (await store.add(WINDOW, _commit(batch_id, tags)))[0] is Outcome.ALREADY_APPLIED
         assert (await totals(store, WINDOW)).reports == 9
         times = 2 * (2 + 3 + (1 if former == "few" else 64))
-        assert (await store.law())[WINDOW] == {"counted": 9, "duplicate": times}
+        assert (await store.report_counts())[WINDOW] == {"counted": 9, "duplicate": times}
         again = _commit(secrets.token_bytes(16), tags)
         assert await store.add(WINDOW, again) == (Outcome.SEEN, frozenset(tags))
 
@@ -158,7 +158,7 @@ def test_a_torn_take_loses_no_report(folder: Path, commands: int) -> None:
         assert await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW)) is not None
 
     async def between(server: RedisServer) -> None:
-        assert (await Pool(server).law())[WINDOW]["pooled"] == 30, "nothing of it yet"
+        assert (await Pool(server).report_counts())[WINDOW]["pooled"] == 30, "nothing of it yet"
         await server.client.set("shuffler:something", 1)
 
     async def after(server: RedisServer) -> None:
@@ -166,7 +166,7 @@ def test_a_torn_take_loses_no_report(folder: Path, commands: int) -> None:
         held: list[bytes] = []
         for batch_id, owner in (await pool.batches(WINDOW)).items():
             held += await pool.hold(WINDOW, batch_id, owner)
-        pooled = (await pool.law())[WINDOW]["pooled"]
+        pooled = (await pool.report_counts())[WINDOW]["pooled"]
         taken = await pool.take(WINDOW, Take(pooled, 0), await pool.level(WINDOW))
         if taken:
             held += await pool.hold(WINDOW, taken, None)

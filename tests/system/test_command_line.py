@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.accounting import whole
+from hubbub.accounting import sum_terms
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.devices import send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
-from hubbub.cli.terminal.service_client import law, read_endpoints
+from hubbub.cli.terminal.service_client import read_endpoints, report_counts
 from hubbub.errors import HubbubError
 from tests import web
 from tests.conftest import CATALOG, Made
@@ -282,7 +282,7 @@ def test_formats_carry_the_same_numbers(hubbub: Hubbub, home: Path) -> None:
     assert sent.acknowledged == 2100
 
     def drained() -> bool:
-        terms = whole(law(read_endpoints(home)).values())
+        terms = sum_terms(report_counts(read_endpoints(home)).values())
         return terms["counted"] >= 1000 and not terms["in_flight"]
 
     eventually(drained)

@@ -18,7 +18,7 @@ from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.census import candidates, people
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import law
+from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, GrpcTransport, MemoryState
 from tests.moment import far_from_midnight
 from tests.waiting import HANG_SECONDS, eventually
@@ -85,7 +85,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[byte
             close_epochs(run.shuffler_redis)
 
             def counted() -> bool:
-                windows = law(run.endpoints).values()
+                windows = report_counts(run.endpoints).values()
                 total = sum(window["counted"] for window in windows)
                 return total == 5 * DEVICES and all(map(balances, windows))
 

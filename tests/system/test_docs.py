@@ -14,7 +14,7 @@ import pytest
 from hubbub.catalog import read_catalog
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import law
+from hubbub.cli.terminal.service_client import report_counts
 from tests.moment import far_from_midnight
 
 ROOT = Path(__file__).parents[2]
@@ -58,13 +58,13 @@ def test_code_in_a_document_runs(code: str, run: LocalRun, tmp_path: Path) -> No
 
 
 def test_the_example_reports_and_is_acknowledged(run: LocalRun, tmp_path: Path) -> None:
-    before = sum(window["acknowledged"] for window in law(run.endpoints).values())
+    before = sum(window["acknowledged"] for window in report_counts(run.endpoints).values())
     example = str(ROOT / "examples" / "settings_survey.py")
     printed = _python(tmp_path, example, str(run.bundle_path), str(tmp_path / "device"))
     assert printed == "education: queued\nhomepage: queued\nstill waiting: 0\n"
     again = _python(tmp_path, example, str(run.bundle_path), str(tmp_path / "device"))
     assert "education: already_reported" in again
-    after = sum(window["acknowledged"] for window in law(run.endpoints).values())
+    after = sum(window["acknowledged"] for window in report_counts(run.endpoints).values())
     assert after == before + 2
 
 

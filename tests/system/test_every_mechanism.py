@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from hubbub.accounting import balances, whole
+from hubbub.accounting import balances, sum_terms
 from hubbub.catalog import read_catalog
 from hubbub.cli.local.census import Person
 from hubbub.cli.local.devices import send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import law
+from hubbub.cli.terminal.service_client import report_counts
 from hubbub.mechanisms import REGISTRY
 from tests.asking import estimate
 from tests.moment import far_from_midnight
@@ -87,7 +87,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
         assert sent.acknowledged == PEOPLE * (len(REGISTRY) + 1)
 
         def nearly_all_counted() -> bool:
-            return whole(law(running.endpoints).values())["counted"] >= sent.acknowledged * 0.9
+            return (
+                sum_terms(report_counts(running.endpoints).values())["counted"]
+                >= sent.acknowledged * 0.9
+            )
 
         eventually(nearly_all_counted)
         yield running
@@ -120,7 +123,7 @@ def test_a_metric_is_answered_from_end_to_end(run: LocalRun, name: str) -> None:
 
 
 def test_the_law_balances(run: LocalRun) -> None:
-    eventually(lambda: all(balances(terms) for terms in law(run.endpoints).values()))
+    eventually(lambda: all(balances(terms) for terms in report_counts(run.endpoints).values()))
 
 
 def test_a_consistent_histogram_stands_beside_the_estimates(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.accounting import whole
+from hubbub.accounting import sum_terms
 from hubbub.catalog import Catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import law
+from hubbub.cli.terminal.service_client import report_counts
 from tests.conftest import CATALOG, Made
 from tests.unit.bundles import DAY, make_signed
 from tests.waiting import eventually
@@ -30,7 +30,7 @@ def test_what_devices_saw_acknowledged_is_what_the_law_holds(
             0 < found["until_acknowledged_ms"]["p50"] <= found["until_acknowledged_ms"]["longest"]
         )
         assert 0 < found["report_call_us"]["p50"] < found["until_acknowledged_ms"]["p50"] * 1000
-        eventually(lambda: whole(law(run.endpoints).values())["acknowledged"] == 600)
+        eventually(lambda: sum_terms(report_counts(run.endpoints).values())["acknowledged"] == 600)
         # Each with a connection of its own, and one metric alone.
         asked += ["--metric", "theme", "--seconds", "1", "--processes", "1", "--dial"]
         assert main(asked) == 0

@@ -11,13 +11,13 @@ from typing import Any
 import grpc
 import numpy as np
 
-from hubbub.accounting import balances, whole
+from hubbub.accounting import balances, sum_terms
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
-from hubbub.cli.terminal.service_client import law
+from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, GrpcTransport, MemoryState
 from hubbub.client.state.contract import Waiting
 from hubbub.runtime import TlsFolder, connect_redis
@@ -47,7 +47,7 @@ class Tap(IngestServicer):
         self._onward = onward
         self.batches: list[Batch] = []
 
-    def Apply(self, request: Batch, _context: Any) -> BatchOutcome:  # noqa: N802 named by the proto
+    def Apply(self, request: Batch, _context: Any) -> BatchOutcome:
         self.batches.append(request)
         return self._onward.Apply(request, timeout=HANG_SECONDS)
 
@@ -109,7 +109,7 @@ def _drained(run: LocalRun) -> dict[str, int]:
     terms: dict[str, int] = {}
 
     def empty() -> bool:
-        terms.update(whole(law(run.endpoints).values()))
+        terms.update(sum_terms(report_counts(run.endpoints).values()))
         waiting = terms["pooled"] + terms["in_flight"]
         return terms["acknowledged"] > 0 and not waiting and balances(terms)
 
@@ -121,7 +121,7 @@ def _totals(run: LocalRun) -> dict[Any, Any]:
     async def read() -> dict[Any, Any]:
         server = await connect_redis(run.aggregator_redis)
         store = RedisStore(server)
-        found = {window: await totals(store, window) for window in await store.law()}
+        found = {window: await totals(store, window) for window in await store.report_counts()}
         await server.close()
         return found
 
@@ -157,7 +157,7 @@ def test_everything_sent_once_more_changes_no_total(made: Made, tmp_path: Path) 
             assert not tap._onward.Apply(batch, timeout=HANG_SECONDS).already_applied
         recorder.pause()
         assert _totals(run) == totals
-        last = whole(law(run.endpoints).values())
+        last = sum_terms(report_counts(run.endpoints).values())
         assert last["counted"] == first["counted"]
         again = sum(len(batch.sealed) for batch in captured)
         assert last["duplicate"] == first["duplicate"] + again

@@ -20,11 +20,11 @@ import numpy as np
 import pytest
 import redis
 
-from hubbub.accounting import balances, whole
+from hubbub.accounting import balances, sum_terms
 from hubbub.catalog import Catalog, read_catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import law
+from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, FolderState, GrpcTransport
 from hubbub.client.state.contract import SENT
 from tests.system import torture_app as app
@@ -73,7 +73,7 @@ def run(tmp_path: Path) -> Iterator[LocalRun]:
 
 
 def _acknowledged(run: LocalRun) -> int:
-    return whole(law(run.endpoints).values())["acknowledged"]
+    return sum_terms(report_counts(run.endpoints).values())["acknowledged"]
 
 
 @dataclass
@@ -204,7 +204,7 @@ def _check_totals(run: LocalRun, arrived: Sequence[int], limited: int) -> None:
     bits = np.arange(app.SERIAL_BITS, dtype=np.uint64)
     ones = np.array(arrived, dtype=np.uint64)[:, None] >> bits & np.uint64(1)
     assert np.array_equal(np.asarray(cells)[1:], ones.sum(axis=0)), "cell by cell"
-    windows = law(run.endpoints)
+    windows = report_counts(run.endpoints)
     counted = sum(t["counted"] for (stream, _), t in windows.items() if stream != "limited")
     assert counted == len(arrived)
     taken = [t for (stream, _), t in windows.items() if stream == "limited"]
@@ -216,7 +216,7 @@ def _drained(run: LocalRun) -> dict[str, int]:
     terms: dict[str, int] = {}
 
     def empty() -> bool:
-        terms.update(whole(law(run.endpoints).values()))
+        terms.update(sum_terms(report_counts(run.endpoints).values()))
         return not terms["pooled"] + terms["in_flight"] and balances(terms)
 
     eventually(empty, lambda: terms)

@@ -78,7 +78,7 @@ async def _serve(settings: Settings) -> None:
         _for_people(settings, query, store, releases, turned_away),
     ]
     metrics = Metrics(
-        store.law,
+        store.report_counts,
         counters={
             "batches": ("outcome", intake.counts),
             "turned_away_calls": ("reason", turned_away),

@@ -40,7 +40,7 @@ class IngestService(IngestServicer):
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
 
-    async def Apply(self, request: wire.Batch, context: Context) -> wire.BatchOutcome:  # noqa: N802 named by the proto
+    async def Apply(self, request: wire.Batch, context: Context) -> wire.BatchOutcome:
         """Count one batch; answered only once it is committed."""
         try:
             if len(request.batch_id) != _BATCH_ID_BYTES:
@@ -63,11 +63,11 @@ class OperatorService(OperatorServicer):
     def __init__(self, store: TotalsStore) -> None:
         self._store = store
 
-    async def Status(self, request: wire.StatusRequest, context: Context) -> wire.StatusResponse:  # noqa: N802 named by the proto
+    async def Status(self, request: wire.StatusRequest, context: Context) -> wire.StatusResponse:
         """Counts per window, and nothing else."""
         del request
         try:
-            law = await self._store.law()
+            law = await self._store.report_counts()
         except HubbubError as error:
             await abort(context, error)
         return wire.StatusResponse(
@@ -84,7 +84,7 @@ class QueryService(QueryServicer):
     def __init__(self, query: QueryEngine) -> None:
         self._query = query
 
-    async def Metrics(self, request: wire.MetricsRequest, context: Context) -> wire.MetricsResponse:  # noqa: N802 named by the proto
+    async def Metrics(self, request: wire.MetricsRequest, context: Context) -> wire.MetricsResponse:
         """Every metric, with the epochs that hold a report."""
         del request
         with_errors = _answered(context, self._query.metrics())
@@ -92,42 +92,44 @@ class QueryService(QueryServicer):
             metrics=[message(wire.MetricLine, line) for line in await with_errors]
         )
 
-    async def Describe(self, request: wire.DescribeRequest, context: Context) -> wire.MetricDetail:  # noqa: N802 named by the proto
+    async def Describe(self, request: wire.DescribeRequest, context: Context) -> wire.MetricDetail:
         """One metric, and what one person's report reveals."""
         return message(
             wire.MetricDetail, await _answered(context, self._query.metric(request.metric))
         )
 
-    async def Estimate(self, request: wire.EstimateRequest, context: Context) -> wire.Estimated:  # noqa: N802 named by the proto
+    async def Estimate(self, request: wire.EstimateRequest, context: Context) -> wire.Estimated:
         """Estimates with their intervals."""
         asked = _asked(request.range, request.confidence, request.candidates)
         found = await _answered(context, self._query.estimate(request.metric, asked))
         # In a thread: a million values take seconds.
         return await asyncio.to_thread(message, wire.Estimated, found)
 
-    async def Top(self, request: wire.TopRequest, context: Context) -> wire.TopList:  # noqa: N802 named by the proto
+    async def Top(self, request: wire.TopRequest, context: Context) -> wire.TopList:
         """The most frequent values, and how sure their order is."""
         asked = _asked(request.range, request.confidence, request.candidates)
         found = await _answered(context, self._query.top(request.metric, asked, request.number))
         return message(wire.TopList, found)
 
-    async def Compare(self, request: wire.CompareRequest, context: Context) -> wire.Compared:  # noqa: N802 named by the proto
+    async def Compare(self, request: wire.CompareRequest, context: Context) -> wire.Compared:
         """What differs between two ranges."""
         asked = _asked(request.before, request.confidence, request.candidates)
         after = _range(request.after)
         found = await _answered(context, self._query.compare(request.metric, asked, after))
         return await asyncio.to_thread(message, wire.Compared, found)
 
-    async def Trend(self, request: wire.TrendRequest, context: Context) -> wire.Trended:  # noqa: N802 named by the proto
+    async def Trend(self, request: wire.TrendRequest, context: Context) -> wire.Trended:
         """Some values epoch by epoch."""
         asked = _asked(request.range, request.confidence, request.candidates)
         found = self._query.trend(request.metric, asked, list(request.values), request.number)
         return message(wire.Trended, await _answered(context, found))
 
-    async def Law(self, request: wire.LawRequest, context: Context) -> wire.Status:  # noqa: N802 named by the proto
+    async def Pipeline(
+        self, request: wire.PipelineRequest, context: Context
+    ) -> wire.PipelineStatus:
         """The conservation law."""
         del request
-        return message(wire.Status, await _answered(context, self._query.status()))
+        return message(wire.PipelineStatus, await _answered(context, self._query.status()))
 
 
 def _texts(context: Context) -> dict[str, str]:

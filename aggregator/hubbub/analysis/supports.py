@@ -14,7 +14,7 @@ from hubbub.mechanisms.walsh import WalshHadamard
 __all__ = ["max_changes", "supports"]
 
 
-def supports(mechanism: Any, totals: Totals) -> Floats:  # noqa: ANN401 with a channel
+def supports(mechanism: Any, totals: Totals) -> Floats:
     """How many reports support each value: whole numbers."""
     found = estimate(mechanism, totals)
     p, q = mechanism.channel.p, mechanism.channel.q
@@ -22,7 +22,7 @@ def supports(mechanism: Any, totals: Totals) -> Floats:  # noqa: ANN401 with a c
     return whole
 
 
-def max_changes(mechanism: Any) -> int:  # noqa: ANN401 with a channel
+def max_changes(mechanism: Any) -> int:
     """Of how many values two payloads can differ in whether they support them."""
     values: int = mechanism.categories
     layout = mechanism.layout

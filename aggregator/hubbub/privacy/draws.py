@@ -57,7 +57,7 @@ def draw(
         BadParameter: more values and cells than can be drawn.
     """
     held = np.array(counts, dtype=np.int64)
-    cells = _LAWS[type(mechanism.layout)](mechanism, values, held, chance)
+    cells = _SAMPLERS[type(mechanism.layout)](mechanism, values, held, chance)
     return Totals(cells.tolist(), int(held.sum()))
 
 
@@ -121,7 +121,7 @@ def _negatives(width: int) -> npt.NDArray[np.bool_]:
 
 
 def _bits(
-    mechanism: Any,  # noqa: ANN401 one with this layout
+    mechanism: Any,
     values: Sequence[int],
     held: Counts,
     chance: np.random.Generator,
@@ -140,7 +140,7 @@ def bits_held(mechanism: AnyMechanism, values: Sequence[int], held: Counts) -> C
 
 
 def _sets(
-    mechanism: Any,  # noqa: ANN401 one with this layout
+    mechanism: Any,
     values: Sequence[int],
     held: Counts,
     chance: np.random.Generator,
@@ -174,7 +174,7 @@ def _sets(
 
 
 def _samples(
-    mechanism: Any,  # noqa: ANN401 one with this layout
+    mechanism: Any,
     values: Sequence[float],
     held: Counts,
     chance: np.random.Generator,
@@ -198,7 +198,7 @@ def _samples(
 
 
 def _cohorts(
-    mechanism: Any,  # noqa: ANN401 one with this layout
+    mechanism: Any,
     values: Sequence[str],
     held: Counts,
     chance: np.random.Generator,
@@ -211,7 +211,7 @@ def _cohorts(
 
 
 def cohorts_held(
-    mechanism: Any,  # noqa: ANN401 one with this layout
+    mechanism: Any,
     values: Sequence[str],
     held: Counts,
     chance: np.random.Generator,
@@ -230,9 +230,9 @@ def cohorts_held(
     return ones[:-1].reshape(cohorts, bits), split.sum(axis=0)
 
 
-Law = Callable[[Any, Sequence[Any], Counts, np.random.Generator], Counts]
+Sampler = Callable[[Any, Sequence[Any], Counts, np.random.Generator], Counts]
 
-_LAWS: Final[Mapping[type[Layout], Law]] = {
+_SAMPLERS: Final[Mapping[type[Layout], Sampler]] = {
     OneHot: _one_hot,
     BitVector: _bits,
     Subset: _sets,

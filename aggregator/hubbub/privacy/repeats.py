@@ -45,7 +45,7 @@ def draw_epochs(
 
 
 def _again(
-    mechanism: Any,  # noqa: ANN401 any that is memoized
+    mechanism: Any,
     values: Sequence[Any],
     held: Counts,
     chance: np.random.Generator,

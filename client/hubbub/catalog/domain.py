@@ -45,7 +45,7 @@ def values(
     return tuple(values)
 
 
-def _lines(folder: Path, name: Any, wrong: Complain) -> list[str] | None:  # noqa: ANN401 parsed TOML
+def _lines(folder: Path, name: Any, wrong: Complain) -> list[str] | None:
     """The lines of a values file (plain or .gz), relative to the catalog's folder."""
     if not (isinstance(name, str) and name):
         wrong("values_file", "must be the path of a text file, one value a line")

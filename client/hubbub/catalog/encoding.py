@@ -53,7 +53,7 @@ def is_writable(text: str) -> bool:
     return True
 
 
-def read_json(raw: bytes) -> Any:  # noqa: ANN401 any JSON
+def read_json(raw: bytes) -> Any:
     """What JSON says, if it says it once: in UTF-8, each name once, every number finite.
 
     Raises one of MALFORMED otherwise; the message quotes nothing.

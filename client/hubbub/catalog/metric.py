@@ -187,7 +187,7 @@ class Metric:
     def _stream(self, tier: float) -> str:
         return f"{self.name}/{tier:g}"
 
-    def code(self, value: Any) -> Any:  # noqa: ANN401 what an app passed in, the mechanism's own value out
+    def code(self, value: Any) -> Any:
         """The mechanism's value for what the app reported.
 
         Raises:

@@ -131,7 +131,7 @@ class Budget:
         return self.epsilon_per_year * share, self.delta_per_year * share
 
 
-def read_caps(given: Any, wrong: Complain) -> Caps:  # noqa: ANN401 parsed TOML
+def read_caps(given: Any, wrong: Complain) -> Caps:
     """The [caps] table; complains of what is not a positive number, or not known."""
     if not isinstance(given, dict):
         wrong("caps", f"must be a table of {', '.join(_CAPS)}; write [caps] and them below")
@@ -147,7 +147,7 @@ def read_caps(given: Any, wrong: Complain) -> Caps:  # noqa: ANN401 parsed TOML
     return Caps(**kept)
 
 
-def read_budget(given: Any, wrong: Complain) -> Budget | None:  # noqa: ANN401 parsed TOML
+def read_budget(given: Any, wrong: Complain) -> Budget | None:
     """The [budget] table, or None once something was complained about."""
     fields = {"epsilon_per_year", "delta_per_year", "purposes"}
     if not (isinstance(given, dict) and given.keys() <= fields):
@@ -163,7 +163,7 @@ def read_budget(given: Any, wrong: Complain) -> Budget | None:  # noqa: ANN401 p
     return Budget(float(budget.epsilon_per_year), float(budget.delta_per_year), shares)
 
 
-def read_release(given: Any, wrong: Complain) -> Release | None:  # noqa: ANN401 parsed TOML
+def read_release(given: Any, wrong: Complain) -> Release | None:
     """A metric's `release`, or None if it has none or something was complained about."""
     if given is None:
         return None

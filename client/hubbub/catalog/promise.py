@@ -33,7 +33,7 @@ class Promise:
         )
 
     @classmethod
-    def load(cls, data: Any) -> Self:  # noqa: ANN401 parsed JSON
+    def load(cls, data: Any) -> Self:
         """The promise that `data()` told. Raises ValueError or TypeError for another."""
         digest, epsilon, reports, lifetime = data
         if not (isinstance(digest, str) and len(digest) == _DIGEST_LETTERS):

@@ -41,7 +41,7 @@ NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 _ADDRESS: Final = re.compile(r"[!-.0-9;-~]{1,253}:[0-9]{1,5}")
 
 
-def is_number(thing: Any) -> bool:  # noqa: ANN401 parsed TOML or JSON
+def is_number(thing: Any) -> bool:
     """Whether it is a finite number that a float can hold."""
     return (
         isinstance(thing, int | float)
@@ -50,12 +50,12 @@ def is_number(thing: Any) -> bool:  # noqa: ANN401 parsed TOML or JSON
     )
 
 
-def is_whole(thing: Any) -> bool:  # noqa: ANN401 parsed TOML or JSON
+def is_whole(thing: Any) -> bool:
     """Whether it is an integer."""
     return isinstance(thing, int) and not isinstance(thing, bool)
 
 
-def is_text(thing: Any) -> bool:  # noqa: ANN401 parsed TOML or JSON
+def is_text(thing: Any) -> bool:
     """Whether it is a text of some length that can be written down."""
     return (
         isinstance(thing, str)
@@ -65,13 +65,13 @@ def is_text(thing: Any) -> bool:  # noqa: ANN401 parsed TOML or JSON
     )
 
 
-def is_address(thing: Any) -> bool:  # noqa: ANN401 parsed TOML or JSON
+def is_address(thing: Any) -> bool:
     """Whether it is HOST:PORT, in the letters that a name can be dialled by."""
     found = isinstance(thing, str) and _ADDRESS.fullmatch(thing)
     return bool(found) and int(thing.rpartition(":")[2]) < 1 << 16
 
 
-def what_is_wrong_with_values(values: Any) -> str:  # noqa: ANN401 parsed TOML or JSON
+def what_is_wrong_with_values(values: Any) -> str:
     """Why these can be no values of a metric, with the remedy; "" if they can."""
     if not (isinstance(values, list | tuple) and all(isinstance(v, str) and v for v in values)):
         return "must be a list of texts, none empty"
@@ -84,13 +84,13 @@ def what_is_wrong_with_values(values: Any) -> str:  # noqa: ANN401 parsed TOML o
     return ""
 
 
-def _are_numbers(thing: Any) -> bool:  # noqa: ANN401 parsed TOML or JSON
+def _are_numbers(thing: Any) -> bool:
     return isinstance(thing, Mapping) and all(
         isinstance(name, str) and is_number(number) for name, number in thing.items()
     )
 
 
-def _is_bounded(thing: Any, least: float, most: float) -> bool:  # noqa: ANN401 parsed
+def _is_bounded(thing: Any, least: float, most: float) -> bool:
     return is_number(thing) and least <= thing <= most
 
 

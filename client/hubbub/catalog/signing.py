@@ -140,7 +140,7 @@ def _words(handover: Handover) -> dict[str, str]:
     }
 
 
-def _load(body: Any, signer: bytes) -> Bundle:  # noqa: ANN401 parsed JSON
+def _load(body: Any, signer: bytes) -> Bundle:
     if body["version"] != 1:
         raise ValueError(f"version {body['version']}")
     caps = Caps(**body.get("caps", {}))
@@ -191,13 +191,13 @@ def _load_metric(name: str, entry: Mapping[str, Any], caps: Caps) -> Metric:
     return metric
 
 
-def _listed(thing: Any) -> list[Any]:  # noqa: ANN401 parsed JSON
+def _listed(thing: Any) -> list[Any]:
     if not isinstance(thing, list):
         raise TypeError("a list is something else")
     return thing
 
 
-def _table(thing: Any) -> dict[str, Any]:  # noqa: ANN401 parsed JSON
+def _table(thing: Any) -> dict[str, Any]:
     if not isinstance(thing, dict):
         raise TypeError("a table is something else")
     return thing

@@ -205,7 +205,7 @@ def _metric(
         return None
 
 
-def _limits(given: Any, epsilon: Any, wrong: Complain) -> Limits | None:  # noqa: ANN401 parsed TOML
+def _limits(given: Any, epsilon: Any, wrong: Complain) -> Limits | None:
     remedy = "write limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }"
     if not (isinstance(given, dict) and given.keys() == {"reports_per_epoch", "lifetime_epsilon"}):
         wrong("limits", f"must hold reports_per_epoch and lifetime_epsilon; {remedy}")
@@ -221,7 +221,7 @@ def _limits(given: Any, epsilon: Any, wrong: Complain) -> Limits | None:  # noqa
     return Limits(limits.reports_per_epoch, float(limits.lifetime_epsilon))
 
 
-def _tiers(given: Any, epsilon: Any, wrong: Complain) -> tuple[float, ...]:  # noqa: ANN401 parsed TOML
+def _tiers(given: Any, epsilon: Any, wrong: Complain) -> tuple[float, ...]:
     """The smaller epsilons that a person may choose; complains unless ascending below epsilon."""
     numbers = isinstance(given, list) and all(map(is_number, given))
     inside = numbers and is_number(epsilon) and all(MIN_EPSILON <= t < epsilon for t in given)

@@ -92,7 +92,7 @@ class Client:
         operator: bytes | None = None,
         insecure: bool = False,
         on_drop: OnDrop | None = None,
-        **settings: Any,  # noqa: ANN401 as Settings says
+        **settings: Any,
     ) -> Self:
         """A client for the bundle in a file.
 
@@ -130,7 +130,7 @@ class Client:
             client._unopened = partial(state_of, bundle, told, operator)
         return client
 
-    def report(self, metric: str, value: Any) -> Outcome:  # noqa: ANN401 each metric has its own
+    def report(self, metric: str, value: Any) -> Outcome:
         """Randomize one value and queue it. No I/O, and no exception but for a mistake when strict.
 
         Raises:

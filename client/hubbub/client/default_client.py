@@ -21,7 +21,7 @@ _lock: Final = threading.Lock()
 _program: Final[list[Client]] = []
 
 
-def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client | None:  # noqa: ANN401 as Client.from_bundle
+def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client | None:
     """Start this program's client; every argument as of `Client.from_bundle()`.
 
     None, and a warning, if it cannot start: then report() says Outcome.CLOSED.
@@ -39,7 +39,7 @@ def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client 
         return _program[0]
 
 
-def report(metric: str, value: Any) -> Outcome:  # noqa: ANN401 each metric has its own
+def report(metric: str, value: Any) -> Outcome:
     """As `Client.report()`, by the client that init() started.
 
     Raises:

@@ -23,13 +23,13 @@ class Guard:
         self._strict = strict
         self.outcomes: Counter[Outcome] = Counter()
 
-    def report(self, metric: str, value: Any) -> Outcome:  # noqa: ANN401 each metric has its own
+    def report(self, metric: str, value: Any) -> Outcome:
         """As `Client.report()`."""
         outcome = self._asked(metric, value)
         self.outcomes[outcome] += 1
         return outcome
 
-    def _asked(self, metric: str, value: Any) -> Outcome:  # noqa: ANN401 as report
+    def _asked(self, metric: str, value: Any) -> Outcome:
         try:
             return self._reporter.report(metric, value)
         except UnknownMetric as error:

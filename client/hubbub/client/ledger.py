@@ -229,7 +229,7 @@ def _response(metric: Metric, tag: str) -> str:
     return f"{metric.tier}:{tag}"
 
 
-def _whole(thing: Any, least: int = 0) -> int:  # noqa: ANN401 parsed JSON
+def _whole(thing: Any, least: int = 0) -> int:
     if not (type(thing) is int and least <= thing < _MAX_WHOLE):
         raise ValueError("not a count")
     return thing
@@ -241,7 +241,7 @@ def _epoch(thing: str) -> int:
     return _whole(int(thing))
 
 
-def _nats(thing: Any) -> float:  # noqa: ANN401 parsed JSON
+def _nats(thing: Any) -> float:
     if not (type(thing) in (int, float) and math.isfinite(thing) and 0 <= thing < _MAX_NATS):
         raise ValueError("not a number of nats")
     return float(thing)

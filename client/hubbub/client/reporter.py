@@ -83,7 +83,7 @@ class Reporter:
         """Whether report() may draw."""
         return not self._off and self._standing.on
 
-    def report(self, name: str, value: Any) -> Outcome:  # noqa: ANN401 each metric has its own
+    def report(self, name: str, value: Any) -> Outcome:
         """Randomize one value and note it.
 
         Raises:
@@ -171,7 +171,7 @@ class Reporter:
         standing.account(metric)  # opened, if it has none
         return _Question(chosen, memo, EPOCH_SECONDS[metric.epoch], over.timestamp())
 
-    def _report(self, question: _Question, code: Any) -> Outcome:  # noqa: ANN401 each mechanism own
+    def _report(self, question: _Question, code: Any) -> Outcome:
         metric, now = question.metric, self._clock()
         if metric is None:
             return Outcome.DECLINED if self.is_on else Outcome.DISABLED

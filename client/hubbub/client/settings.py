@@ -62,7 +62,7 @@ class Settings:
             raise BadParameter(f"log {self.log!r} is not one of {', '.join(_LEVELS)}")
 
     @classmethod
-    def read(cls, environment: Mapping[str, str] = os.environ, **arguments: Any) -> Self:  # noqa: ANN401 each its own
+    def read(cls, environment: Mapping[str, str] = os.environ, **arguments: Any) -> Self:
         """Each argument that is not None, else its variable, else the default.
 
         Raises:
@@ -94,7 +94,7 @@ def at_most(max_epsilon: float | None) -> float:
     return most
 
 
-def _check(names: Sequence[str], name: str, given: Any) -> None:  # noqa: ANN401 what an app passed
+def _check(names: Sequence[str], name: str, given: Any) -> None:
     """Raises BadParameter for an argument that is no setting, or of the wrong kind."""
     if name not in names:
         raise BadParameter(f"{name!r} is not a setting; there are {', '.join(names)}")
@@ -106,7 +106,7 @@ def _check(names: Sequence[str], name: str, given: Any) -> None:  # noqa: ANN401
         raise BadParameter(f"{name} is not understood; give a number")
 
 
-def _parse(variable: str, text: str, parser: Callable[[str], Any]) -> Any:  # noqa: ANN401 as read
+def _parse(variable: str, text: str, parser: Callable[[str], Any]) -> Any:
     try:
         return parser(text.strip())
     except ValueError:

@@ -24,7 +24,7 @@ MAX_STRING_BYTES: Final = 4096
 WORDS: Final = 4  # positions taken from one 128-bit hash, 32 bits each
 
 
-def encoded(value: Any) -> bytes:  # noqa: ANN401 what an app passed
+def encoded(value: Any) -> bytes:
     """A string as UTF-8. Raises ValueOutOfDomain for what is none; never shows it."""
     if not isinstance(value, str):
         raise ValueOutOfDomain("value is not a string")

@@ -57,7 +57,7 @@ class Mechanism(Protocol[Value_contra]):
         """
         ...
 
-    def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
+    def check(self, value: Any) -> None:
         """Raises ValueOutOfDomain unless `value` is one of the mechanism's; never shows it."""
         ...
 
@@ -130,7 +130,7 @@ class Forgetful:
 class Memoized(Protocol):
     """A mechanism with a permanent step, drawn once per device and value."""
 
-    def permanent_key(self, value: Any) -> bytes:  # noqa: ANN401 each mechanism has its own
+    def permanent_key(self, value: Any) -> bytes:
         """What the permanent step depends on: values with one key share one response.
 
         Raises:
@@ -138,7 +138,7 @@ class Memoized(Protocol):
         """
         ...
 
-    def randomize_again(self, value: Any, memo: Memo, source: BitSource) -> bytes:  # noqa: ANN401
+    def randomize_again(self, value: Any, memo: Memo, source: BitSource) -> bytes:
         """As `randomize`, with the permanent coins from `memo` and the others from `source`."""
         ...
 

@@ -93,7 +93,7 @@ class PureMechanism(Protocol):
         ...
 
 
-def check(self: PureMechanism, value: Any) -> None:  # noqa: ANN401 what an app passed
+def check(self: PureMechanism, value: Any) -> None:
     """Raises ValueOutOfDomain unless `value` is an index in [0, categories). Never shows it."""
     if not (isinstance(value, int) and 0 <= value < self.categories):
         raise ValueOutOfDomain(f"value is outside [0, {self.categories})")

@@ -41,17 +41,17 @@ class Range:
         wide = Fraction(self.high) - Fraction(self.low)
         object.__setattr__(self, "_wide", wide.as_integer_ratio())
 
-    def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
+    def check(self, value: Any) -> None:
         """Raises ValueOutOfDomain unless `value` is a number in the range. Never shows it."""
         if not (_is_number(value) and self.low <= value <= self.high):
             raise ValueOutOfDomain(f"value is not a number in [{self.low}, {self.high}]")
 
-    def share(self, value: Any) -> Fraction:  # noqa: ANN401 what an app passed
+    def share(self, value: Any) -> Fraction:
         """How far up the range the value is, exactly: 0 at low, 1 at high."""
         self.check(value)
         return (Fraction(value) - Fraction(self.low)) / (Fraction(self.high) - Fraction(self.low))
 
-    def scaled(self, value: Any, units: int) -> int:  # noqa: ANN401 what an app passed
+    def scaled(self, value: Any, units: int) -> int:
         """The same in so many units, rounded down: floor(share * units), without a Fraction."""
         self.check(value)
         top, under = value.as_integer_ratio()
@@ -60,7 +60,7 @@ class Range:
         above = (top * low_under - low * under) * wide_under * units
         return int(above // (under * low_under * wide))
 
-    def bucket(self, value: Any, buckets: int) -> int:  # noqa: ANN401 what an app passed
+    def bucket(self, value: Any, buckets: int) -> int:
         """Which of so many equal buckets holds the value; the last one holds `high` too."""
         return min(self.scaled(value, buckets), buckets - 1)
 
@@ -91,7 +91,7 @@ class InBuckets(OverRange, Protocol):
         ...
 
 
-def check(self: OverRange, value: Any) -> None:  # noqa: ANN401 what an app passed
+def check(self: OverRange, value: Any) -> None:
     """Raises ValueOutOfDomain unless `value` is a number in the range. Never shows it."""
     self.range.check(value)
 
@@ -124,7 +124,7 @@ def check_buckets(buckets: int, most: int = MAX_BUCKETS) -> None:
         raise BadParameter(f"buckets {buckets} is outside [2, {most}]")
 
 
-def _is_number(thing: Any) -> bool:  # noqa: ANN401 what an app passed
+def _is_number(thing: Any) -> bool:
     if isinstance(thing, bool) or not isinstance(thing, int | float):
         return False
     try:

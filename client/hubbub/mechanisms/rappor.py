@@ -92,7 +92,7 @@ class Rappor:
     def permanent_loss(self) -> float:
         return self.chain.permanent_loss(self.hashes)
 
-    def check(self, value: Any) -> None:  # noqa: ANN401 what an app passed
+    def check(self, value: Any) -> None:
         encoded(value)
 
     def permanent_key(self, value: str) -> bytes:

@@ -61,7 +61,7 @@ def parameters(name: str) -> Mapping[str, bool]:
     return {key: parameter.default is parameter.empty for key, parameter in known.items()}
 
 
-def build(name: str, **given: Any) -> AnyMechanism:  # noqa: ANN401 each mechanism checks its own
+def build(name: str, **given: Any) -> AnyMechanism:
     """The mechanism of this name: `build("grr", epsilon=1.0, categories=5)`.
 
     Raises:

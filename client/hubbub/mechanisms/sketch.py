@@ -42,7 +42,7 @@ def check_size(hashes: int, width: int, most: int) -> None:
         raise BadParameter(f"width {width} is 1, or hashes * width is above {most}")
 
 
-def check(self: SketchMechanism, value: Any) -> None:  # noqa: ANN401, ARG001 what an app passed
+def check(self: SketchMechanism, value: Any) -> None:  # noqa: ARG001 what an app passed
     """Raises ValueOutOfDomain unless `value` is a string. Never shows it."""
     encoded(value)
 

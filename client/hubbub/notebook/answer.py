@@ -38,7 +38,7 @@ class Answer(Sequence[Row]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 a row, or some of them
+    def __getitem__(self, place: Any) -> Any:
         return self._rows[place]
 
     def __iter__(self) -> Iterator[Row]:
@@ -63,19 +63,19 @@ class Answer(Sequence[Row]):
             f"<tbody>{body}</tbody></table>{rest}{notes}"
         )
 
-    def to_pandas(self) -> Any:  # noqa: ANN401 pandas' own
+    def to_pandas(self) -> Any:
         """A pandas DataFrame, a row per value."""
         return _library("pandas").DataFrame(list(self._rows))
 
-    def to_polars(self) -> Any:  # noqa: ANN401 polars' own
+    def to_polars(self) -> Any:
         """A polars DataFrame, a row per value."""
         return _library("polars").DataFrame(list(self._rows), infer_schema_length=None)
 
-    def to_arrow(self) -> Any:  # noqa: ANN401 pyarrow's own
+    def to_arrow(self) -> Any:
         """A pyarrow Table, a row per value."""
         return _library("pyarrow").Table.from_pylist(list(self._rows))
 
-    def plot(self, most: int = 20, axes: Any = None) -> Any:  # noqa: ANN401 matplotlib's own
+    def plot(self, most: int = 20, axes: Any = None) -> Any:
         """Matplotlib axes with every interval drawn: bars, or for a trend lines with bands.
 
         most: values to draw. axes: where; new ones without.
@@ -140,7 +140,7 @@ def _rows(question: Question, found: Mapping[str, Any]) -> list[Row]:
             return [dict(value) for value in found["values"]]
 
 
-def _cell(cell: Any) -> str:  # noqa: ANN401 text, a number, yes or no, or nothing
+def _cell(cell: Any) -> str:
     if cell is None:
         return ""
     if isinstance(cell, float):
@@ -148,7 +148,7 @@ def _cell(cell: Any) -> str:  # noqa: ANN401 text, a number, yes or no, or nothi
     return escape(str(cell))
 
 
-def _bars(axes: Any, rows: Sequence[Row], question: Question) -> None:  # noqa: ANN401 matplotlib's own
+def _bars(axes: Any, rows: Sequence[Row], question: Question) -> None:
     number = "difference" if question == "compare" else "estimate"
     middle = [row[number] for row in rows]
     off = [
@@ -163,7 +163,7 @@ def _bars(axes: Any, rows: Sequence[Row], question: Question) -> None:  # noqa: 
     axes.set_xlabel("change of the share" if question == "compare" else number)
 
 
-def _lines(axes: Any, rows: Sequence[Row], most: int) -> None:  # noqa: ANN401 as above
+def _lines(axes: Any, rows: Sequence[Row], most: int) -> None:
     for name in list(dict.fromkeys(row["value"] for row in rows))[:most]:
         own = [row for row in rows if row["value"] == name]
         times = [datetime.fromisoformat(row["begins"]).astimezone(UTC) for row in own]
@@ -176,7 +176,7 @@ def _lines(axes: Any, rows: Sequence[Row], most: int) -> None:  # noqa: ANN401 a
     axes.set_ylabel("share")
 
 
-def _library(name: str, package: str = "") -> Any:  # noqa: ANN401 whatever library
+def _library(name: str, package: str = "") -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:

@@ -70,7 +70,7 @@ def connect(
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Follows none: a token goes where it was meant to go."""
 
-    def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 as its base has it
+    def redirect_request(self, *_: Any) -> None:
         return None
 
 
@@ -183,7 +183,7 @@ class Connection:
             return self._answer(question, self._pages(path, parameters, body, "values", _PAGE))
         return self._answer(question, self._get(path, parameters, body))
 
-    def _answer(self, question: Question, found: Any) -> Answer:  # noqa: ANN401 any JSON
+    def _answer(self, question: Question, found: Any) -> Answer:
         """What was answered, if it is of the shape of such an answer."""
         try:
             return Answer(question, found)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-__all__ = ["LAW", "balances", "whole"]
+__all__ = ["TERMS", "balances", "sum_terms"]
 
-LAW: Final = (
+TERMS: Final = (
     "acknowledged",
     "pooled",
     "in_flight",
@@ -19,15 +19,15 @@ LAW: Final = (
 
 def balances(terms: Mapping[str, int]) -> bool:
     """Whether everything acknowledged is somewhere, and once."""
-    return terms["acknowledged"] == sum(terms[term] for term in LAW[1:])
+    return terms["acknowledged"] == sum(terms[term] for term in TERMS[1:])
 
 
-def whole(windows: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def sum_terms(windows: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """The terms of the law over all these windows.
 
     Terms with a reason, such as rejected:expired, count with their own.
     """
-    terms = dict.fromkeys(LAW, 0)
+    terms = dict.fromkeys(TERMS, 0)
     for window in windows:
         for term, number in window.items():
             terms[term.partition(":")[0]] += number

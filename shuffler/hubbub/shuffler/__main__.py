@@ -59,7 +59,7 @@ async def _serve(settings: Settings) -> None:
     )
     servers = [_for_devices(settings, service), _for_operators(settings, service, pool)]
     metrics = Metrics(
-        pool.law,
+        pool.report_counts,
         counters={
             "submitted_reports": ("outcome", service.counts),
             "turned_away_calls": ("reason", service.turned_away),

@@ -202,7 +202,7 @@ class Pool:
         if back:
             await self._server.ask("SADD", "shuffler:windows", *back)
 
-    async def law(self) -> dict[Window, dict[str, int]]:
+    async def report_counts(self) -> dict[Window, dict[str, int]]:
         """Per window, the shuffler's terms of the conservation law, each window's of one moment."""
         windows = sorted({*await self._listed("windows"), *await self._listed("over")})
         terms = await self._terms(windows)

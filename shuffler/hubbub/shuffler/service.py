@@ -80,7 +80,7 @@ class ShufflerService(ShufflerServicer):
         cost = max(1, size * _MAX_REPORTS // LARGEST_SUBMIT_BYTES)
         self._limiter.charge(network(context.peer()), cost)
 
-    async def Submit(self, request: SubmitRequest, context: Context) -> SubmitResponse:  # noqa: N802 named by the proto
+    async def Submit(self, request: SubmitRequest, context: Context) -> SubmitResponse:
         """Pool what can be taken, and say which could not and why."""
         # A request without a report costs as much as one with one; with too many, as the largest.
         cost = min(max(1, len(request.reports)), _MAX_REPORTS)
@@ -135,14 +135,14 @@ class OperatorService(OperatorServicer):
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def Status(self, request: StatusRequest, context: Context) -> StatusResponse:  # noqa: N802 named by the proto
+    async def Status(self, request: StatusRequest, context: Context) -> StatusResponse:
         """Counts per window, and nothing else."""
         del request
         try:
             return StatusResponse(
                 windows=[
                     WindowStatus(stream=window.stream, epoch=window.epoch, terms=terms)
-                    for window, terms in (await self._pool.law()).items()
+                    for window, terms in (await self._pool.report_counts()).items()
                 ]
             )
         except StoreUnavailable as error:

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from hubbub.accounting import whole
+from hubbub.accounting import sum_terms
 from hubbub.catalog import Catalog, read_bundle, read_catalog
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.local.certificates import write_certificates
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
-from hubbub.cli.terminal.service_client import Endpoints, law
+from hubbub.cli.terminal.service_client import Endpoints, report_counts
 from hubbub.errors import HubbubError
 from tests.system.chaos import device, stepped
 from tests.system.chaos.line import Line
@@ -159,7 +159,7 @@ class House:
     def until_acknowledged(self, reports: int) -> None:
         """Let the devices go on until so many have been: nothing goes wrong any more."""
         eventually(
-            lambda: whole(law(self.endpoints).values())["acknowledged"] >= reports,
+            lambda: sum_terms(report_counts(self.endpoints).values())["acknowledged"] >= reports,
             although=(HubbubError,),
         )
 

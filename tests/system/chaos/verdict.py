@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import redis
 
-from hubbub.accounting import Window, balances, whole
+from hubbub.accounting import Window, balances, sum_terms
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.terminal.service_client import law
+from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client.state.contract import SENT
 from hubbub.errors import ServiceUnavailable
 from hubbub.mechanisms import tally
@@ -53,8 +53,8 @@ def drain(house: House, tell: Callable[[str], None]) -> dict[tuple[str, str, int
     windows: dict[tuple[str, int], dict[str, int]] = {}
 
     def drained() -> bool:
-        windows.update(law(house.endpoints))
-        terms = whole(windows.values())
+        windows.update(report_counts(house.endpoints))
+        terms = sum_terms(windows.values())
         tell(f"draining: {terms}")
         waiting = terms["pooled"] + terms["in_flight"]
         return bool(windows) and not waiting and all(map(balances, windows.values()))
@@ -65,7 +65,7 @@ def drain(house: House, tell: Callable[[str], None]) -> dict[tuple[str, str, int
 
 def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> Verdict:
     """Compare, for every window, counts and cells."""
-    windows = law(house.endpoints)
+    windows = report_counts(house.endpoints)
     wrong = [
         f"{name}: the law does not balance: {terms}"
         for name, terms in windows.items()
@@ -89,7 +89,7 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
         if not np.array_equal(counted, expected.cells):
             off = np.array(counted) - np.array(expected.cells)
             wrong.append(f"{stream}: {np.count_nonzero(off)} cells differ, by {off.sum()} in all")
-    terms = whole(windows.values())
+    terms = sum_terms(windows.values())
     return Verdict(sent, terms["counted"], terms["duplicate"], fates, wrong, terms)
 
 

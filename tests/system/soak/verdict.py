@@ -9,10 +9,10 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from hubbub.accounting import balances, whole
+from hubbub.accounting import balances, sum_terms
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun
-from hubbub.cli.terminal.service_client import law
+from hubbub.cli.terminal.service_client import report_counts
 from hubbub.errors import ServiceUnavailable
 from tests.waiting import HANG_SECONDS
 
@@ -32,10 +32,10 @@ def counted(
     deadline = time.monotonic() + HANG_SECONDS
     while True:
         try:
-            windows = law(house.endpoints)
+            windows = report_counts(house.endpoints)
         except ServiceUnavailable:
             windows = {}
-        terms = whole(windows.values())
+        terms = sum_terms(windows.values())
         tell(f"draining: {terms}")
         quiet = windows and not terms["pooled"] and not terms["in_flight"]
         if (quiet and all(map(balances, windows.values()))) or time.monotonic() > deadline:

@@ -151,7 +151,7 @@ class RedisDeliveryLog:
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Follows none: a POST that was redirected would arrive as a GET without its body."""
 
-    def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 as its base has it
+    def redirect_request(self, *_: Any) -> None:
         return None
 
 

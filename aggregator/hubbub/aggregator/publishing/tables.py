@@ -81,7 +81,7 @@ def inert(text: str) -> str:
     return "'" + text if _FORMULA & set(unicodedata.normalize("NFKC", seen)) else text
 
 
-def _cell(cell: Any) -> Any:  # noqa: ANN401 text, a number, yes or no, or nothing
+def _cell(cell: Any) -> Any:
     return inert(cell) if isinstance(cell, str) else cell
 
 

@@ -15,13 +15,13 @@ __all__ = [
     "Compared",
     "Epoch",
     "Estimated",
-    "LawLine",
     "MetricDetail",
     "MetricLine",
+    "PipelineStatus",
     "Point",
+    "ReportCounts",
     "Series",
     "Shuffled",
-    "Status",
     "TopList",
     "Trended",
 ]
@@ -213,7 +213,7 @@ class Trended:
 
 
 @dataclass(frozen=True, slots=True)
-class LawLine:
+class ReportCounts:
     """One stream in one epoch: acknowledged = the sum of all others.
 
     acknowledged, pooled, in_flight, withheld: the shuffler's terms, None if it did not tell them;
@@ -233,7 +233,7 @@ class LawLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class PipelineStatus:
     """The conservation law: where every report is.
 
     complete: the shuffler told its terms too; without them the law cannot be checked, and
@@ -242,5 +242,5 @@ class Status:
 
     complete: bool
     balanced: bool | None
-    total: LawLine
-    windows: list[LawLine]
+    total: ReportCounts
+    windows: list[ReportCounts]

@@ -16,8 +16,8 @@ from hubbub.aggregator.query.answers import (
     Estimated,
     MetricDetail,
     MetricLine,
+    PipelineStatus,
     Series,
-    Status,
     TopList,
     Trended,
 )
@@ -202,7 +202,7 @@ class QueryEngine:
             series=await self._trends.get(key, make),
         )
 
-    async def status(self) -> Status:
+    async def status(self) -> PipelineStatus:
         """Where every report is."""
         return await self._law.get()
 

@@ -10,14 +10,14 @@ __all__ = ["message"]
 Kind = TypeVar("Kind", bound=Message)
 
 
-def message(kind: type[Kind], answer: Any) -> Kind:  # noqa: ANN401 any of answers.py
+def message(kind: type[Kind], answer: Any) -> Kind:
     """The message of this kind with the answer's fields; what is None is not set."""
     made = kind()
     _fill(made, answer)
     return made
 
 
-def _fill(made: Message, answer: Any) -> None:  # noqa: ANN401 as above
+def _fill(made: Message, answer: Any) -> None:
     for field in fields(answer):
         given = getattr(answer, field.name)
         if given is None:

@@ -7,8 +7,8 @@ from typing import Any, Final, Protocol
 import grpc
 import grpc.aio
 
-from hubbub.accounting import Window, balances, whole
-from hubbub.aggregator.query.answers import LawLine, Status
+from hubbub.accounting import Window, balances, sum_terms
+from hubbub.aggregator.query.answers import PipelineStatus, ReportCounts
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.runtime import TlsFolder, channel
@@ -71,11 +71,11 @@ class Shuffler:
         await self._channel.close()
 
 
-async def status(store: TotalsReader, beyond: UpstreamCounts | None) -> Status:
+async def status(store: TotalsReader, beyond: UpstreamCounts | None) -> PipelineStatus:
     """The law over every window, looked at again for a second if it seems not to balance."""
     for _ in range(_TRIES):
         # The aggregator first: what is counted in between shows as still in flight, not twice.
-        own = await store.law()
+        own = await store.report_counts()
         told = await beyond.terms(fresh=True) if beyond else None
         windows = sorted({*own, *(told or {})})
         lines = [
@@ -85,11 +85,11 @@ async def status(store: TotalsReader, beyond: UpstreamCounts | None) -> Status:
         if told is None or all(line.balanced for line in lines):
             break
         await asyncio.sleep(_PAUSE_SECONDS)
-    beyond_all = None if told is None else whole(told.values())
-    return Status(
+    beyond_all = None if told is None else sum_terms(told.values())
+    return PipelineStatus(
         complete=told is not None,
         balanced=None if told is None else all(line.balanced for line in lines),
-        total=_line("all", 0, whole(own.values()), beyond_all),
+        total=_line("all", 0, sum_terms(own.values()), beyond_all),
         windows=lines,
     )
 
@@ -99,7 +99,7 @@ def upstream_reports(holding: EpochSelection, terms: Terms | None) -> tuple[int 
     if terms is None:
         return None, None
     streams, epochs = set(holding.metric.streams), set(holding.epochs)
-    own = whole(
+    own = sum_terms(
         told
         for window, told in terms.items()
         if window.stream in streams and window.epoch in epochs
@@ -109,8 +109,8 @@ def upstream_reports(holding: EpochSelection, terms: Terms | None) -> tuple[int 
 
 def _line(
     stream: str, epoch: int, own: Mapping[str, int], told: Mapping[str, int] | None
-) -> LawLine:
-    terms: dict[str, Any] = whole([own, told or {}])
+) -> ReportCounts:
+    terms: dict[str, Any] = sum_terms([own, told or {}])
     if told is None:
-        return LawLine(stream, epoch, **terms | dict.fromkeys(_BEYOND), balanced=None)
-    return LawLine(stream, epoch, **terms, balanced=balances(terms))
+        return ReportCounts(stream, epoch, **terms | dict.fromkeys(_BEYOND), balanced=None)
+    return ReportCounts(stream, epoch, **terms, balanced=balances(terms))

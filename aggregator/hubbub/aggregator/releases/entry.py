@@ -121,7 +121,7 @@ def _after(name: str, text: bytes) -> bytes:
         return b""
 
 
-def _mended(document: Any) -> Any:  # noqa: ANN401 of JSON, whatever it is
+def _mended(document: Any) -> Any:
     """With every text in it as it may be kept."""
     if isinstance(document, str):
         return mended(document)
@@ -132,11 +132,11 @@ def _mended(document: Any) -> Any:  # noqa: ANN401 of JSON, whatever it is
     return document
 
 
-def _text(name: str, value: Any) -> str:  # noqa: ANN401 of a store, whatever it is
+def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise BadParameter(f"{name} of a release is not a text")
     return value
 
 
-def _is_number(value: Any) -> bool:  # noqa: ANN401 of a store, whatever it is
+def _is_number(value: Any) -> bool:
     return type(value) in {int, float} and abs(value) < _MAX

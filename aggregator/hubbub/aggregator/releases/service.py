@@ -6,9 +6,9 @@ from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.aggregator.service import Context, abort
 from hubbub.errors import HubbubError
 from hubbub.wire.v1.services_pb2 import (
+    ListReleasesRequest,
+    ListReleasesResponse,
     PurposeBudget,
-    RecordRequest,
-    RecordResponse,
     ReleasedValue,
     ReleaseRecord,
     ReleaseRequest,
@@ -25,7 +25,7 @@ class ReleasesService(ReleasesServicer):
     def __init__(self, releases: Releases) -> None:
         self._releases = releases
 
-    async def Release(self, request: ReleaseRequest, context: Context) -> ReleaseResponse:  # noqa: N802 named by the proto
+    async def Release(self, request: ReleaseRequest, context: Context) -> ReleaseResponse:
         """One release; asked twice, the same answer."""
         try:
             ask = ReleaseQuery(
@@ -47,14 +47,16 @@ class ReleasesService(ReleasesServicer):
             delta_left=made.left.delta_left,
         )
 
-    async def Record(self, request: RecordRequest, context: Context) -> RecordResponse:  # noqa: N802 named by the proto
+    async def ListReleases(
+        self, request: ListReleasesRequest, context: Context
+    ) -> ListReleasesResponse:
         """All releases without their answers, and what every purpose has left."""
         del request
         try:
             entries, purposes = await self._releases.record()
         except HubbubError as error:
             await abort(context, error)
-        return RecordResponse(
+        return ListReleasesResponse(
             records=[ReleaseRecord(**entry.told()) for entry in entries.read],
             purposes=[PurposeBudget(**asdict(one)) for one in purposes],
             unreadable=entries.unreadable,

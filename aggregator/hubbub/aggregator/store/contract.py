@@ -100,7 +100,7 @@ class TotalsReader(Protocol):
         """How many reports every window of these streams holds, where it holds any."""
         ...
 
-    async def law(self) -> Mapping[Window, Mapping[str, int]]:
+    async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
         ...
 
@@ -195,11 +195,11 @@ class MemoryStore:
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
         """How many reports every window of these streams holds, where it holds any."""
-        law = (await self.law()).items()
+        law = (await self.report_counts()).items()
         found = {window: terms["counted"] for window, terms in law if window.stream in streams}
         return {window: number for window, number in found.items() if number}
 
-    async def law(self) -> Mapping[Window, Mapping[str, int]]:
+    async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
         return {
             window: sum((Counter(sums.terms) for sums in shards), Counter())

@@ -160,7 +160,7 @@ class RedisStore:
         found = await self._laws({w: n for w, n in known.items() if w.stream in streams})
         return {window: terms["counted"] for window, terms in found.items() if terms["counted"]}
 
-    async def law(self) -> Mapping[Window, Mapping[str, int]]:
+    async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
         return await self._laws(await self._known())
 

@@ -98,7 +98,7 @@ class Lines:
 class Line(H11Protocol):
     """One connection."""
 
-    def __init__(self, lines: Lines, **given: Any) -> None:  # noqa: ANN401 uvicorn's own
+    def __init__(self, lines: Lines, **given: Any) -> None:
         super().__init__(**given)
         self._lines = lines
         self._timer: asyncio.TimerHandle | None = None
@@ -177,7 +177,7 @@ class Line(H11Protocol):
     def _is_unread(self) -> bool:
         return self._timed in {"answer", "end"}
 
-    def _time(self, what: Any, seconds: float) -> None:  # noqa: ANN401 a state of h11, or a word
+    def _time(self, what: Any, seconds: float) -> None:
         """End it after so long, unless it is told otherwise; with nothing, never."""
         if self._timer:
             self._timer.cancel()

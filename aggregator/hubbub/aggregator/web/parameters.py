@@ -134,7 +134,7 @@ _bearer = HTTPBearer(auto_error=False, description="a token of `hubbub keys toke
 Bearer = Annotated[object, Depends(_bearer)]
 
 
-def needs(role: Role) -> Any:  # noqa: ANN401 FastAPI's own kind of marker
+def needs(role: Role) -> Any:
     """A dependency: who asks has this role or more."""
 
     async def check(request: Request, _shown: Bearer) -> None:

@@ -17,7 +17,7 @@ from hubbub.aggregator.query.answers import (
     Estimated,
     MetricDetail,
     MetricLine,
-    Status,
+    PipelineStatus,
     TopList,
     Trended,
 )
@@ -77,7 +77,7 @@ def questions(query: QueryEngine) -> APIRouter:
         return await query.metric(metric)
 
     @router.get("/status")
-    async def status() -> Status:
+    async def status() -> PipelineStatus:
         """The conservation law: where every report is."""
         return await query.status()
 

@@ -107,7 +107,7 @@ def audit_metric(
     )
     if metric.memoized is None:
 
-        def after_another(value: Any) -> tuple[bytes, ...]:  # noqa: ANN401 the mechanism's own
+        def after_another(value: Any) -> tuple[bytes, ...]:
             device = devices(metric.name)
             return once(device, values[0]), once(device, value)
 
@@ -119,7 +119,7 @@ def audit_metric(
         return
     yield _checked(metric.name, "a device's memory", lambda: _remembers(metric.name, devices))
 
-    def again_and_again(value: Any) -> tuple[bytes, ...]:  # noqa: ANN401 the mechanism's own
+    def again_and_again(value: Any) -> tuple[bytes, ...]:
         device = devices(metric.name)
         return tuple(once(device, value) for _ in range(_REPEATED))
 

@@ -148,7 +148,7 @@ def save(rows: Rows, accounts: Mapping[str, Account]) -> None:
     commit(rows)
 
 
-def commit(rows: Rows, **facts: Any) -> None:  # noqa: ANN401 each name has its own
+def commit(rows: Rows, **facts: Any) -> None:
     """Keep what must outlive this file: its witness is behind until it is told."""
     set_meta(rows, commits=meta(rows, "commits") + 1, head=secrets.token_hex(8), **facts)
 

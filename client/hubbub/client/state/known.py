@@ -115,13 +115,13 @@ def _sum(told: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
-def _name(thing: Any) -> str:  # noqa: ANN401 parsed JSON
+def _name(thing: Any) -> str:
     if not (isinstance(thing, str) and thing.isprintable() and len(thing) <= _LONGEST_NAME):
         raise ValueError("not a name")
     return thing
 
 
-def _commits(thing: Any) -> int:  # noqa: ANN401 parsed JSON
+def _commits(thing: Any) -> int:
     if not (type(thing) is int and -1 <= thing < _MAX_COMMITS):
         raise ValueError("not a count")
     return thing

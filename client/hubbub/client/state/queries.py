@@ -50,13 +50,13 @@ _MAX_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
 _LONGEST_TEXT: Final = 255
 
 
-def meta(rows: Rows, name: str) -> Any:  # noqa: ANN401 each name has its own
+def meta(rows: Rows, name: str) -> Any:
     """One of the single facts; None if it is not there."""
     found = rows.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
     return found[0] if found else None
 
 
-def set_meta(rows: Rows, **facts: Any) -> None:  # noqa: ANN401 as meta
+def set_meta(rows: Rows, **facts: Any) -> None:
     """Keep single facts."""
     rows.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", facts.items())
 
@@ -218,7 +218,7 @@ def _waiting(rows: Rows, id_: int) -> Waiting | Dropped:
     return Dropped(_text(stream), DAMAGED)
 
 
-def _text(thing: Any) -> str:  # noqa: ANN401 what a damaged row may hold
+def _text(thing: Any) -> str:
     """A stream or a fate; "?" for what is none."""
     good = isinstance(thing, str) and thing.isprintable() and 0 < len(thing) <= _LONGEST_TEXT
     return thing if good else "?"

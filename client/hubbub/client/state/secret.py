@@ -78,7 +78,7 @@ class _Remembered:
     def mask(self, probability: Probability, width: int, /) -> int:
         return int(self._ask("mask", probability, width))
 
-    def _ask(self, question: str, *arguments: Any) -> Any:  # noqa: ANN401 each question its own
+    def _ask(self, question: str, *arguments: Any) -> Any:
         place = self._next
         self._next += 1
         if place < len(self._answers):

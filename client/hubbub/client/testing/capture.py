@@ -50,12 +50,12 @@ def capture() -> Iterator[Captured]:
     captured = Captured()
     report = Client.report
 
-    def recording(self: Client, metric: str, value: Any) -> Outcome:  # noqa: ANN401 as Client.report
+    def recording(self: Client, metric: str, value: Any) -> Outcome:
         outcome = report(self, metric, value)
         captured.reports.append(Report(metric, value, outcome))
         return outcome
 
-    def in_memory(path: str | os.PathLike[str] | None = None, **_settings: Any) -> Client:  # noqa: ANN401 as Client.from_bundle
+    def in_memory(path: str | os.PathLike[str] | None = None, **_settings: Any) -> Client:
         return memory_client(Path(Settings.read(bundle=path).bundle))
 
     with patch.object(Client, "report", recording), patch.object(Client, "from_bundle", in_memory):

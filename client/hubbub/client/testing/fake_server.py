@@ -38,7 +38,7 @@ class FakeServer(ShufflerServicer):  # type: ignore[misc,unused-ignore]
         self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
         self._server.start()
 
-    def Submit(self, request: SubmitRequest, context: Any) -> SubmitResponse:  # noqa: N802, ANN401 named by the proto
+    def Submit(self, request: SubmitRequest, context: Any) -> SubmitResponse:
         """Answer as told."""
         self.calls += 1
         if self.hang_seconds:

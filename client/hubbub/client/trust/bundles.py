@@ -76,7 +76,7 @@ class Trust:
         }
 
     @classmethod
-    def load(cls, data: Any) -> Self:  # noqa: ANN401 parsed JSON
+    def load(cls, data: Any) -> Self:
         """The trust that `data()` told. Raises one of MALFORMED for another."""
         if data["version"] != _VERSION:
             raise ValueError("another version")
@@ -194,7 +194,7 @@ def _both(one: Pin, other: Pin) -> Pin:
     return Pin(pin.operator, pin.folder, tuple(dict.fromkeys(before)), serials)
 
 
-def is_newer(data: Any) -> bool:  # noqa: ANN401 parsed JSON
+def is_newer(data: Any) -> bool:
     """Whether a later version of hubbub told this trust."""
     version = data.get("version") if isinstance(data, dict) else None
     return isinstance(version, int) and version > _VERSION
@@ -242,7 +242,7 @@ def _who(app: str) -> str:
     return f'the app "{app}"' if app else "the state folder"
 
 
-def _folder(name: Any) -> str:  # noqa: ANN401 parsed JSON
+def _folder(name: Any) -> str:
     """A name that leads nowhere else."""
     if not (isinstance(name, str) and name.isalnum()):
         raise ValueError("no folder's name")

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.accounting import LAW, balances, whole
+from hubbub.accounting import TERMS, balances, sum_terms
 from hubbub.catalog import Metric
 from hubbub.cli.commands.up import demo_catalog, until_interrupted
 from hubbub.cli.local.census import Person, candidates, people, true_counts
 from hubbub.cli.local.devices import Sent, send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.output import progress, say, table
-from hubbub.cli.terminal.service_client import ask, law
+from hubbub.cli.terminal.service_client import ask, report_counts
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
@@ -131,13 +131,13 @@ def close_epochs(redis_url: str) -> None:
     asyncio.run(close())
 
 
-def _drain(run: LocalRun, bar: Any, bars: Any) -> dict[str, int]:  # noqa: ANN401 rich's own types
+def _drain(run: LocalRun, bar: Any, bars: Any) -> dict[str, int]:
     """Wait until nothing is pooled or in flight: the law's terms, over all windows."""
     deadline = time.monotonic() + _DRAIN_SECONDS
     while True:
         run.check()
-        terms = whole(law(run.endpoints).values())
-        bars.update(bar, completed=sum(terms[term] for term in LAW[3:]))
+        terms = sum_terms(report_counts(run.endpoints).values())
+        bars.update(bar, completed=sum(terms[term] for term in TERMS[3:]))
         if not terms["pooled"] and not terms["in_flight"] and balances(terms):
             return terms
         if time.monotonic() > deadline:
@@ -222,9 +222,9 @@ def _show_summary(
     for reason, number in sent.not_sent.items():
         if number:
             say(f"not sent: {number:,} ({reason})")
-    parts = " + ".join(f"{terms[term]:,} {term.replace('_', ' ')}" for term in LAW[1:])
+    parts = " + ".join(f"{terms[term]:,} {term.replace('_', ' ')}" for term in TERMS[1:])
     say(f"{terms['acknowledged']:,} acknowledged = {parts}")
-    say("The law balances." if balanced else "THE LAW DOES NOT BALANCE.")
+    say("The law balances." if balanced else "THE TERMS DOES NOT BALANCE.")
 
 
 def _write(

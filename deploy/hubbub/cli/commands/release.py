@@ -14,7 +14,7 @@ from hubbub.errors import BadParameter
 from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.releases import CONFIDENCE, QUERIES
 from hubbub.wire.v1.services_pb2 import (
-    RecordResponse,
+    ListReleasesResponse,
     ReleasedValue,
     ReleaseRecord,
     ReleaseRequest,
@@ -105,7 +105,7 @@ def _show(made: ReleaseResponse) -> None:
     )
 
 
-def _show_record(found: RecordResponse, given: argparse.Namespace) -> None:
+def _show_record(found: ListReleasesResponse, given: argparse.Namespace) -> None:
     together = _together(found.records, given.delta) if found.records else None
     if given.format == "json":
         told = {

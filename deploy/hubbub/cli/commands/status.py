@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from hubbub.accounting import LAW
+from hubbub.accounting import TERMS
 from hubbub.cli.terminal.answer_tables import show_estimates
 from hubbub.cli.terminal.output import live, say, table
 from hubbub.cli.terminal.query_options import add_format, add_where, checked, document, where, write
 from hubbub.cli.terminal.service_client import Endpoints, ask
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
-from hubbub.wire.v1.services_pb2 import EstimateRequest, LawRequest, MetricsRequest
+from hubbub.wire.v1.services_pb2 import EstimateRequest, MetricsRequest, PipelineRequest
 
 __all__ = ["add"]
 
@@ -90,14 +90,14 @@ def _status(given: argparse.Namespace) -> int:
     found = _law(asked)
     if given.format == "json":
         told = {**found["total"], "windows": found["windows"], "balanced": found["balanced"]}
-        say(json.dumps({name: told[name] for name in ("windows", *LAW, "balanced")}, indent=1))
+        say(json.dumps({name: told[name] for name in ("windows", *TERMS, "balanced")}, indent=1))
     else:
         _show_law(found)
     return 0 if found["balanced"] else 1
 
 
 def _law(asked: Endpoints) -> dict[str, Any]:
-    return document(ask(asked, "Law", LawRequest()))
+    return document(ask(asked, "Pipeline", PipelineRequest()))
 
 
 def _show_law(found: dict[str, Any]) -> None:
@@ -106,12 +106,12 @@ def _show_law(found: dict[str, Any]) -> None:
     rows.append(("all", "", found["total"]))
     table(
         "acknowledged = pooled + in flight + counted + duplicate + rejected + withheld",
-        ("stream", "epoch", *(term.replace("_", " ") for term in LAW), "balanced"),
+        ("stream", "epoch", *(term.replace("_", " ") for term in TERMS), "balanced"),
         [
             (
                 stream,
                 epoch,
-                *("?" if line[term] is None else f"{line[term]:,}" for term in LAW),
+                *("?" if line[term] is None else f"{line[term]:,}" for term in TERMS),
                 _BALANCED[line["balanced"]],
             )
             for stream, epoch, line in rows

@@ -210,7 +210,7 @@ class _Devices:
         return GrpcTransport(self._bundle.shuffler, roots=self._bundle.roots)
 
 
-def _value(metric: Metric) -> Any:  # noqa: ANN401 whatever the metric asks for
+def _value(metric: Metric) -> Any:
     if metric.values is not None:
         return _random.choice(metric.values)
     if "low" in metric.parameters:

@@ -64,7 +64,7 @@ def run_processes(
         process.join()
 
 
-def _run(work: Callable[[Any, Tell], None], share: Any, told: "Queue[Any]") -> None:  # noqa: ANN401 the work's own
+def _run(work: Callable[[Any, Tell], None], share: Any, told: "Queue[Any]") -> None:
     end_with_parent()
     # The terminal's Ctrl-C reaches every process; it is the parent that decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

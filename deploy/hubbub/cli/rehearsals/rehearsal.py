@@ -84,7 +84,7 @@ class _Drawn:
     async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
         return {w: held.counted for w, held in self.windows.items() if w.stream in streams}
 
-    async def law(self) -> Mapping[Window, Mapping[str, int]]:
+    async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         return {window: {"counted": held.counted} for window, held in self.windows.items()}
 
 
@@ -176,7 +176,7 @@ def _beside(
         )
 
 
-def _name(metric: Metric, code: Any, values: Sequence[ValueAnswer]) -> str:  # noqa: ANN401 its own
+def _name(metric: Metric, code: Any, values: Sequence[ValueAnswer]) -> str:
     """What an answer calls the value that a mechanism takes."""
     if metric.values is not None:
         return str(metric.values[code])

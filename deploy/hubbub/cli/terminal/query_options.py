@@ -127,7 +127,7 @@ def document(message: Message) -> dict[str, Any]:
     return {field.name: _told(message, field) for field in message.DESCRIPTOR.fields}
 
 
-def _told(message: Message, field: Any) -> Any:  # noqa: ANN401 any field of any message
+def _told(message: Message, field: Any) -> Any:
     given = getattr(message, field.name)
     if field.is_repeated:
         return [document(one) for one in given] if field.message_type else list(given)

@@ -9,15 +9,15 @@ from typing import Any, Final, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from hubbub.accounting import LAW
+from hubbub.accounting import TERMS
 from hubbub.errors import HubbubError, ServiceUnavailable
 from hubbub.runtime import TlsFolder
 from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES
 from hubbub.runtime.tls import check_plain
 from hubbub.wire.v1.services_pb2 import (
-    LawRequest,
-    RecordRequest,
-    RecordResponse,
+    ListReleasesRequest,
+    ListReleasesResponse,
+    PipelineRequest,
     ReleaseRequest,
     ReleaseResponse,
 )
@@ -26,10 +26,10 @@ from hubbub.wire.v1.services_pb2_grpc import QueryStub, ReleasesStub
 __all__ = [
     "Endpoints",
     "ask",
-    "law",
     "read_endpoints",
     "release",
     "releases",
+    "report_counts",
 ]
 
 _CALL_SECONDS: Final = 60.0
@@ -69,7 +69,7 @@ def read_endpoints(home: Path) -> Endpoints:
         ) from error
 
 
-def ask(where: Endpoints, question: str, request: Message) -> Any:  # noqa: ANN401 each question's own
+def ask(where: Endpoints, question: str, request: Message) -> Any:
     """The answer to one question of the Query service."""
     return _ask(
         where,
@@ -85,28 +85,28 @@ def release(where: Endpoints, request: ReleaseRequest) -> ReleaseResponse:
     )
 
 
-def releases(where: Endpoints) -> RecordResponse:
+def releases(where: Endpoints) -> ListReleasesResponse:
     """What was released, and what is left."""
     return _ask(
         where,
-        lambda c: ReleasesStub(c).Record(RecordRequest(), timeout=_CALL_SECONDS),
+        lambda c: ReleasesStub(c).ListReleases(ListReleasesRequest(), timeout=_CALL_SECONDS),
     )
 
 
-def law(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:
+def report_counts(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:
     """Per stream and epoch, the terms of the conservation law.
 
     Raises:
         ServiceUnavailable: the shuffler did not tell its terms.
     """
-    found = ask(where, "Law", LawRequest())
+    found = ask(where, "Pipeline", PipelineRequest())
     if not found.complete:
         raise ServiceUnavailable(
             f"{where.query} does not know the shuffler's terms: start it with --shuffler-status, "
             "and the shuffler too"
         )
     return {
-        (line.stream, line.epoch): {term: getattr(line, term) for term in LAW}
+        (line.stream, line.epoch): {term: getattr(line, term) for term in TERMS}
         for line in found.windows
     }
 

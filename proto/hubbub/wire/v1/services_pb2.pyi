@@ -438,7 +438,7 @@ class ReleasedValue(_message.Message):
 Global___ReleasedValue: _TypeAlias = ReleasedValue  # noqa: Y015
 
 @_typing.final
-class RecordRequest(_message.Message):
+class ListReleasesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     def __init__(
@@ -450,10 +450,10 @@ class RecordRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___RecordRequest: _TypeAlias = RecordRequest  # noqa: Y015
+Global___ListReleasesRequest: _TypeAlias = ListReleasesRequest  # noqa: Y015
 
 @_typing.final
-class RecordResponse(_message.Message):
+class ListReleasesResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RECORDS_FIELD_NUMBER: _builtins.int
@@ -478,7 +478,7 @@ class RecordResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___RecordResponse: _TypeAlias = RecordResponse  # noqa: Y015
+Global___ListReleasesResponse: _TypeAlias = ListReleasesResponse  # noqa: Y015
 
 @_typing.final
 class PurposeBudget(_message.Message):
@@ -1465,7 +1465,7 @@ class Point(_message.Message):
 Global___Point: _TypeAlias = Point  # noqa: Y015
 
 @_typing.final
-class LawRequest(_message.Message):
+class PipelineRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     def __init__(
@@ -1477,10 +1477,10 @@ class LawRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___LawRequest: _TypeAlias = LawRequest  # noqa: Y015
+Global___PipelineRequest: _TypeAlias = PipelineRequest  # noqa: Y015
 
 @_typing.final
-class Status(_message.Message):
+class PipelineStatus(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     COMPLETE_FIELD_NUMBER: _builtins.int
@@ -1491,16 +1491,16 @@ class Status(_message.Message):
     """Whether the shuffler told its terms; the law cannot be checked without."""
     balanced: _builtins.bool
     @_builtins.property
-    def total(self) -> Global___LawLine: ...
+    def total(self) -> Global___ReportCounts: ...
     @_builtins.property
-    def windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___LawLine]: ...
+    def windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReportCounts]: ...
     def __init__(
         self,
         *,
         complete: _builtins.bool = ...,
         balanced: _builtins.bool | None = ...,
-        total: Global___LawLine | None = ...,
-        windows: _abc.Iterable[Global___LawLine] | None = ...,
+        total: Global___ReportCounts | None = ...,
+        windows: _abc.Iterable[Global___ReportCounts] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_balanced", b"_balanced", "balanced", b"balanced", "total", b"total"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -1510,10 +1510,10 @@ class Status(_message.Message):
     _WhichOneofArgType__balanced: _TypeAlias = _typing.Literal["_balanced", b"_balanced"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__balanced) -> _WhichOneofReturnType__balanced | None: ...
 
-Global___Status: _TypeAlias = Status  # noqa: Y015
+Global___PipelineStatus: _TypeAlias = PipelineStatus  # noqa: Y015
 
 @_typing.final
-class LawLine(_message.Message):
+class ReportCounts(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     STREAM_FIELD_NUMBER: _builtins.int
@@ -1576,4 +1576,4 @@ class LawLine(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__withheld) -> _WhichOneofReturnType__withheld | None: ...
 
-Global___LawLine: _TypeAlias = LawLine  # noqa: Y015
+Global___ReportCounts: _TypeAlias = ReportCounts  # noqa: Y015

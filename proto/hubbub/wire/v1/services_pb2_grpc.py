@@ -295,10 +295,10 @@ class QueryStub:
                 request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.TrendRequest.SerializeToString,
                 response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Trended.FromString,
                 _registered_method=True)
-        self.Law = channel.unary_unary(
-                '/hubbub.wire.v1.Query/Law',
-                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.LawRequest.SerializeToString,
-                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Status.FromString,
+        self.Pipeline = channel.unary_unary(
+                '/hubbub.wire.v1.Query/Pipeline',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.PipelineRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.PipelineStatus.FromString,
                 _registered_method=True)
 
 
@@ -345,7 +345,7 @@ class QueryServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Law(self, request, context):
+    def Pipeline(self, request, context):
         """The conservation law, with the shuffler's terms where the aggregator may ask it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -385,10 +385,10 @@ def add_QueryServicer_to_server(servicer, server):
                     request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.TrendRequest.FromString,
                     response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Trended.SerializeToString,
             ),
-            'Law': grpc.unary_unary_rpc_method_handler(
-                    servicer.Law,
-                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.LawRequest.FromString,
-                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Status.SerializeToString,
+            'Pipeline': grpc.unary_unary_rpc_method_handler(
+                    servicer.Pipeline,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.PipelineRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.PipelineStatus.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -567,7 +567,7 @@ class Query:
             _registered_method=True)
 
     @staticmethod
-    def Law(request,
+    def Pipeline(request,
             target,
             options=(),
             channel_credentials=None,
@@ -580,9 +580,9 @@ class Query:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/hubbub.wire.v1.Query/Law',
-            hubbub_dot_wire_dot_v1_dot_services__pb2.LawRequest.SerializeToString,
-            hubbub_dot_wire_dot_v1_dot_services__pb2.Status.FromString,
+            '/hubbub.wire.v1.Query/Pipeline',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.PipelineRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.PipelineStatus.FromString,
             options,
             channel_credentials,
             insecure,
@@ -609,10 +609,10 @@ class ReleasesStub:
                 request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ReleaseRequest.SerializeToString,
                 response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ReleaseResponse.FromString,
                 _registered_method=True)
-        self.Record = channel.unary_unary(
-                '/hubbub.wire.v1.Releases/Record',
-                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RecordRequest.SerializeToString,
-                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RecordResponse.FromString,
+        self.ListReleases = channel.unary_unary(
+                '/hubbub.wire.v1.Releases/ListReleases',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ListReleasesRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ListReleasesResponse.FromString,
                 _registered_method=True)
 
 
@@ -627,7 +627,7 @@ class ReleasesServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Record(self, request, context):
+    def ListReleases(self, request, context):
         """What was released, by whom, and what each purpose has left this year.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -642,10 +642,10 @@ def add_ReleasesServicer_to_server(servicer, server):
                     request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ReleaseRequest.FromString,
                     response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ReleaseResponse.SerializeToString,
             ),
-            'Record': grpc.unary_unary_rpc_method_handler(
-                    servicer.Record,
-                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RecordRequest.FromString,
-                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RecordResponse.SerializeToString,
+            'ListReleases': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListReleases,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ListReleasesRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ListReleasesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -687,7 +687,7 @@ class Releases:
             _registered_method=True)
 
     @staticmethod
-    def Record(request,
+    def ListReleases(request,
             target,
             options=(),
             channel_credentials=None,
@@ -700,9 +700,9 @@ class Releases:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/hubbub.wire.v1.Releases/Record',
-            hubbub_dot_wire_dot_v1_dot_services__pb2.RecordRequest.SerializeToString,
-            hubbub_dot_wire_dot_v1_dot_services__pb2.RecordResponse.FromString,
+            '/hubbub.wire.v1.Releases/ListReleases',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.ListReleasesRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.ListReleasesResponse.FromString,
             options,
             channel_credentials,
             insecure,

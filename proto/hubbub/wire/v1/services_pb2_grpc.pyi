@@ -139,7 +139,7 @@ class QueryStub:
     Top: _grpc.UnaryUnaryMultiCallable[_services_pb2.TopRequest, _services_pb2.TopList]
     Compare: _grpc.UnaryUnaryMultiCallable[_services_pb2.CompareRequest, _services_pb2.Compared]
     Trend: _grpc.UnaryUnaryMultiCallable[_services_pb2.TrendRequest, _services_pb2.Trended]
-    Law: _grpc.UnaryUnaryMultiCallable[_services_pb2.LawRequest, _services_pb2.Status]
+    Pipeline: _grpc.UnaryUnaryMultiCallable[_services_pb2.PipelineRequest, _services_pb2.PipelineStatus]
     """The conservation law, with the shuffler's terms where the aggregator may ask it."""
 
 @_typing.type_check_only
@@ -157,7 +157,7 @@ class QueryAsyncStub(QueryStub):
     Top: _aio.UnaryUnaryMultiCallable[_services_pb2.TopRequest, _services_pb2.TopList]  # type: ignore[assignment]
     Compare: _aio.UnaryUnaryMultiCallable[_services_pb2.CompareRequest, _services_pb2.Compared]  # type: ignore[assignment]
     Trend: _aio.UnaryUnaryMultiCallable[_services_pb2.TrendRequest, _services_pb2.Trended]  # type: ignore[assignment]
-    Law: _aio.UnaryUnaryMultiCallable[_services_pb2.LawRequest, _services_pb2.Status]  # type: ignore[assignment]
+    Pipeline: _aio.UnaryUnaryMultiCallable[_services_pb2.PipelineRequest, _services_pb2.PipelineStatus]  # type: ignore[assignment]
     """The conservation law, with the shuffler's terms where the aggregator may ask it."""
 
 class QueryServicer(metaclass=_abc_1.ABCMeta):
@@ -210,11 +210,11 @@ class QueryServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_services_pb2.Trended, _abc.Awaitable[_services_pb2.Trended]]: ...
 
     @_abc_1.abstractmethod
-    def Law(
+    def Pipeline(
         self,
-        request: _services_pb2.LawRequest,
+        request: _services_pb2.PipelineRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_services_pb2.Status, _abc.Awaitable[_services_pb2.Status]]:
+    ) -> _typing.Union[_services_pb2.PipelineStatus, _abc.Awaitable[_services_pb2.PipelineStatus]]:
         """The conservation law, with the shuffler's terms where the aggregator may ask it."""
 
 def add_QueryServicer_to_server(servicer: QueryServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
@@ -228,7 +228,7 @@ class ReleasesStub:
     def __new__(cls, channel: _aio.Channel) -> ReleasesAsyncStub: ...
     Release: _grpc.UnaryUnaryMultiCallable[_services_pb2.ReleaseRequest, _services_pb2.ReleaseResponse]
     """One release. Asked twice, the same answer, paid once."""
-    Record: _grpc.UnaryUnaryMultiCallable[_services_pb2.RecordRequest, _services_pb2.RecordResponse]
+    ListReleases: _grpc.UnaryUnaryMultiCallable[_services_pb2.ListReleasesRequest, _services_pb2.ListReleasesResponse]
     """What was released, by whom, and what each purpose has left this year."""
 
 @_typing.type_check_only
@@ -238,7 +238,7 @@ class ReleasesAsyncStub(ReleasesStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Release: _aio.UnaryUnaryMultiCallable[_services_pb2.ReleaseRequest, _services_pb2.ReleaseResponse]  # type: ignore[assignment]
     """One release. Asked twice, the same answer, paid once."""
-    Record: _aio.UnaryUnaryMultiCallable[_services_pb2.RecordRequest, _services_pb2.RecordResponse]  # type: ignore[assignment]
+    ListReleases: _aio.UnaryUnaryMultiCallable[_services_pb2.ListReleasesRequest, _services_pb2.ListReleasesResponse]  # type: ignore[assignment]
     """What was released, by whom, and what each purpose has left this year."""
 
 class ReleasesServicer(metaclass=_abc_1.ABCMeta):
@@ -253,11 +253,11 @@ class ReleasesServicer(metaclass=_abc_1.ABCMeta):
         """One release. Asked twice, the same answer, paid once."""
 
     @_abc_1.abstractmethod
-    def Record(
+    def ListReleases(
         self,
-        request: _services_pb2.RecordRequest,
+        request: _services_pb2.ListReleasesRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_services_pb2.RecordResponse, _abc.Awaitable[_services_pb2.RecordResponse]]:
+    ) -> _typing.Union[_services_pb2.ListReleasesResponse, _abc.Awaitable[_services_pb2.ListReleasesResponse]]:
         """What was released, by whom, and what each purpose has left this year."""
 
 def add_ReleasesServicer_to_server(servicer: ReleasesServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -88,7 +88,7 @@ class _Server(ThreadingTCPServer):
         self._open: dict[Any, _Open] = {}  # by the address and port of the peer
         super().__init__((host, port), handler)
 
-    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 as its base has it
+    def process_request(self, request: Any, client_address: Any) -> None:
         """Take one connection."""
         if len(self._open) >= _CONNECTIONS:
             oldest = self._open.pop(next(iter(list(self._open)), None), None)
@@ -97,7 +97,7 @@ class _Server(ThreadingTCPServer):
         self._open[client_address] = _Open(time.monotonic(), request)
         super().process_request(request, client_address)
 
-    def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 as its base has it
+    def finish_request(self, request: Any, client_address: Any) -> None:
         """Serve it, in a thread of its own."""
         one = self._open.get(client_address)
         if one is None:
@@ -113,7 +113,7 @@ class _Server(ThreadingTCPServer):
             self._open.pop(client_address, None)
             one.line.close()
 
-    def has(self, client_address: Any) -> bool:  # noqa: ANN401 as its base has it
+    def has(self, client_address: Any) -> bool:
         """Whether a connection was not ended yet."""
         return client_address in self._open
 
@@ -125,7 +125,7 @@ class _Server(ThreadingTCPServer):
                 self._open.pop(address, None)
                 one.end()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002 as its base has it
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 as its base has it
         """A fault of ours is named by its kind; those of strangers do not fill our log."""
         error = sys.exception()
         if error and not isinstance(error, OSError):

@@ -52,7 +52,7 @@ class RedisServer:
         self._shown = shown(url)
         self._replicas = replicas
 
-    async def ask(self, *command: Any) -> Any:  # noqa: ANN401 each command's own
+    async def ask(self, *command: Any) -> Any:
         """The answer to one command."""
         [answer] = await self.execute([command])
         return answer

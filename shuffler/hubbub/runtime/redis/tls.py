@@ -64,7 +64,7 @@ def as_role(cluster: RedisCluster) -> RedisCluster:
     return cluster
 
 
-def _trusting(authorities: str, like: ssl.SSLContext, given: Any) -> ssl.SSLContext:  # noqa: ANN401 redis-py's own options
+def _trusting(authorities: str, like: ssl.SSLContext, given: Any) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=authorities)
     context.check_hostname = like.check_hostname
     context.verify_mode = like.verify_mode

@@ -73,7 +73,7 @@ class Strict(grpc.aio.ServerInterceptor):
         # A service without room is not a sick one.
         health = handler_call_details.method.startswith(_HEALTH)
 
-        async def call(_requests: object, context: Context) -> Any:  # noqa: ANN401 the method's own answer
+        async def call(_requests: object, context: Context) -> Any:
             peer = network(context.peer())
             if not health:
                 await self._let_in(context)
@@ -87,7 +87,7 @@ class Strict(grpc.aio.ServerInterceptor):
             finally:
                 self._calls.end()
 
-        async def answer(raw: bytes, context: Context) -> Any:  # noqa: ANN401 the method's own answer
+        async def answer(raw: bytes, context: Context) -> Any:
             request = _read(parse, raw)
             if isinstance(request, str):
                 if self._spoiled:
