@@ -17,7 +17,7 @@ HubbubError
 ├── BatchTooSmall         fewer reports than the metric's minimum batch
 ├── BudgetExhausted       a release would spend more than its purpose has left
 ├── ProofFailed           a mechanism does not keep what it promises
-└── PartMissing           a library that this takes is not installed
+└── MissingDependency     a library that this takes is not installed
 
 A message names what, where and the remedy. It never holds a raw value.
 """

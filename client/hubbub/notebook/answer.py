@@ -26,7 +26,7 @@ _COLUMNS: Final[Mapping[Question, Sequence[str]]] = {
 class Answer(Sequence[Row]):
     """The rows of an answer, one dict each. `document` is the whole of it, as the service said it.
 
-    Every method that needs a library raises PartMissing where it is not installed.
+    Every method that needs a library raises MissingDependency where it is not installed.
     """
 
     def __init__(self, question: Question, document: Mapping[str, Any]) -> None:

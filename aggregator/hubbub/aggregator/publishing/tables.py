@@ -56,7 +56,7 @@ def to_parquet(table: Sequence[Row]) -> bytes:
     """As Apache Parquet has it.
 
     Raises:
-        PartMissing: pyarrow is not installed.
+        MissingDependency: pyarrow is not installed.
     """
     try:
         import pyarrow as pa  # noqa: PLC0415 40 MB that few need

@@ -224,7 +224,7 @@ def _show_summary(
             say(f"not sent: {number:,} ({reason})")
     parts = " + ".join(f"{terms[term]:,} {term.replace('_', ' ')}" for term in TERMS[1:])
     say(f"{terms['acknowledged']:,} acknowledged = {parts}")
-    say("The law balances." if balanced else "THE TERMS DOES NOT BALANCE.")
+    say("The law balances." if balanced else "THE LAW DOES NOT BALANCE.")
 
 
 def _write(

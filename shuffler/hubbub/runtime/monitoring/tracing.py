@@ -22,7 +22,7 @@ def start_tracing(role: str, environment: Mapping[str, str]) -> None:
     """Trace this process, if the environment says whereto.
 
     Raises:
-        PartMissing: it does, and OpenTelemetry is not installed.
+        MissingDependency: it does, and OpenTelemetry is not installed.
     """
     global _tracer  # noqa: PLW0603 one a process, as OpenTelemetry has it
     if not any(environment.get(name) for name in _WHERETO):
