@@ -80,7 +80,7 @@ async def _storing(url: str) -> list[Row]:
     for first in range(0, number, 1000):
         await pool.add({window: reports[first : first + 1000]})
     while batch_id := await pool.take(window, Take(5000, 5000), await pool.level(window)):
-        await pool.hold(window, batch_id, None)
+        await pool.claim(window, batch_id, None)
         await pool.delivered(window, batch_id)
     through = number / (time.perf_counter() - start)
     rows = [

@@ -42,7 +42,7 @@ class Pools:
         self.delivered_after: list[int] = []
         self.asked = 0
 
-    async def hold(self, _window: Window, _batch: bytes, _owner: bytes | None) -> list[bytes]:
+    async def claim(self, _window: Window, _batch: bytes, _owner: bytes | None) -> list[bytes]:
         return [] if self.delivered_after else list(SEALED)
 
     async def delivered(self, _window: Window, _batch: bytes) -> None:

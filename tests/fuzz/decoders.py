@@ -31,7 +31,7 @@ from hubbub.catalog.keys.operator import read_handovers
 from hubbub.cli.rappor_files import read_collection, read_map
 from hubbub.client.ledger import FOREIGN, Account, merge
 from hubbub.client.state import journal
-from hubbub.client.state.contract import Drawn
+from hubbub.client.state.contract import PendingPayload
 from hubbub.client.trust.bundles import Trust
 from hubbub.client.trust.store import held
 from hubbub.errors import (
@@ -195,7 +195,7 @@ def _handovers(folder: Path) -> Path:
 
 
 def _journal() -> bytes:
-    drawn = Drawn("theme", 20_000, "tag", b"payload", generation=1, made=1.0)
+    drawn = PendingPayload("theme", 20_000, "tag", b"payload", generation=1, made=1.0)
     body = journal._encode(drawn)
     head = journal._RECORD.pack(len(body), 1, zlib.crc32(body, 1))
     return head + body + struct.pack("<I", 0)

@@ -186,7 +186,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
             callers=None,
         ),
     ]
-    loops = [asyncio.create_task(loop) for loop in (intake.run(), mixer.run(), mixer.live())]
+    loops = [asyncio.create_task(loop) for loop in (intake.run(), mixer.run(), mixer.heartbeat())]
     for one in servers:
         await one.start()
     key = signed.bundle.keys[0]

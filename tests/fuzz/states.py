@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hubbub.client.state import journal
-from hubbub.client.state.contract import Drawn
+from hubbub.client.state.contract import PendingPayload
 from tests.fuzz.devices import START, Room, live
 from tests.fuzz.documents import varied
 from tests.fuzz.rows import LONGEST_ROWS, database_of, has_turned, tables_of
@@ -127,12 +127,12 @@ def _chance(data: bytes) -> random.Random:
     return random.Random(zlib.crc32(data))
 
 
-def _drawn(told: Any) -> Drawn:
+def _drawn(told: Any) -> PendingPayload:
     payload = bytes.fromhex(told["payload"])
-    return Drawn(**{**told, "payload": payload})
+    return PendingPayload(**{**told, "payload": payload})
 
 
-def _journal(drawn: Sequence[Drawn]) -> bytes:
+def _journal(drawn: Sequence[PendingPayload]) -> bytes:
     """A journal as a process leaves it, every checksum right."""
     out = b""
     for number, one in enumerate(drawn, start=1):

@@ -62,7 +62,7 @@ def test_a_batch_stays_in_flight_until_an_answer_can_be_read(made: Made, redis_u
         window = Window("theme", int(time.time()) // DAY)
         info, key = seal_info(*window), made.bundle.keys[0].key
         await pool.add({window: [seal(b"\1", key, info) for _ in range(40)]})
-        await pool.live()
+        await pool.heartbeat()
         loops = [asyncio.create_task(mixer.run())]
         seen = 0
         async with asyncio.timeout(HANG_SECONDS):

@@ -85,21 +85,21 @@ def isolation(reserve: int, batch: int, floods: int, honest_a_flush: int = 0) ->
 
 def _simulated(policy: Policy, low: int, floods: int, honest: int, chance: random.Random) -> bool:
     """One attack on a pool that the shipping rule empties."""
-    reserve = policy.mix("pool", low, 10**6).reserve
+    reserve = policy.rule_for("pool", low, 10**6).reserve
     pool = ["honest"] * reserve
     for number in range(floods + 400):
         pool += ["honest"] * honest
         if number == floods:
             pool.append("target")
         while True:
-            mix: MixRule = policy.mix("pool", low, 10**6)
+            mix: MixRule = policy.rule_for("pool", low, 10**6)
             take = mix.next_take(len(pool), over=False)
             if take:
                 break
             pool.append("attacker")
         chance.shuffle(pool)
         batch, pool = pool[: take.number], pool[take.number :]
-        policy.left("pool")
+        policy.on_batch_sent("pool")
         if "target" in batch:
             return "honest" not in batch
     raise AssertionError("the target never left")
@@ -135,7 +135,7 @@ def test_the_pool_in_redis_draws_as_the_rule_says(redis_url: str) -> None:
             await pool.add({window: reports})
             taken = await pool.take(window, Take(20, 40), await pool.level(window))
             assert taken is not None
-            seen[len(marked.intersection(await pool.hold(window, taken, None)))] += 1
+            seen[len(marked.intersection(await pool.claim(window, taken, None)))] += 1
         await server.client.flushdb()
         await server.close()
         return seen

@@ -79,8 +79,8 @@ async def _mixers(
         for pool, one in zip(pools, channels, strict=True)
     ]
     for pool in pools:
-        await pool.live()
-    loops = [asyncio.create_task(run()) for m in mixers for run in (m.run, m.live)]
+        await pool.heartbeat()
+    loops = [asyncio.create_task(run()) for m in mixers for run in (m.run, m.heartbeat)]
     yield pools
     await end_tasks(loops)
     for one in channels:

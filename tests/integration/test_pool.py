@@ -65,7 +65,7 @@ def test_a_batch_in_flight_is_kept_until_delivered(check: Callable[[Body], None]
         assert batch_id is not None
         assert await _terms(pool, window) == (9000, 500, 8500, 0)
         assert list(await pool.batches(window)) == [batch_id]
-        taken = await pool.hold(window, batch_id, None)
+        taken = await pool.claim(window, batch_id, None)
         assert len(set(taken)) == 8500
         assert set(taken) < set(reports)
         assert set(taken) != set(sorted(reports)[:8500]), "taken at random"
@@ -81,19 +81,19 @@ def test_a_batch_in_flight_is_kept_until_delivered(check: Callable[[Body], None]
 def test_a_batch_is_sent_by_one_process_until_that_dies(check: Callable[[Body], None]) -> None:
     async def body(pool: Pool, client: Client, window: Window) -> None:
         other = Pool(RedisServer(client, ""))
-        await pool.live()
+        await pool.heartbeat()
         await pool.add({window: _reports(30)})
         batch_id = await pool.take(window, Take(30, 30), await pool.level(window))
         assert batch_id is not None
         assert await other.batches(window) == {}
-        assert await other.hold(window, batch_id, None) == []
-        await pool.leave()
+        assert await other.claim(window, batch_id, None) == []
+        await pool.resign()
         [(found, owner)] = (await other.batches(window)).items()
         assert found == batch_id
-        assert len(await other.hold(window, batch_id, owner)) == 30
-        assert await pool.hold(window, batch_id, None) == [], "it came back too late"
+        assert len(await other.claim(window, batch_id, owner)) == 30
+        assert await pool.claim(window, batch_id, None) == [], "it came back too late"
         await other.delivered(window, batch_id)
-        assert await other.hold(window, batch_id, None) == [], "delivered is delivered"
+        assert await other.claim(window, batch_id, None) == [], "delivered is delivered"
         assert await _terms(pool, window) == (30, 0, 0, 0)
 
     check(body)
@@ -156,9 +156,9 @@ def test_a_window_that_was_laid_aside_too_early_comes_back(
         await pool.add({window: _reports(30), empty: _reports(2)})
         await pool.withhold(empty, 10)
         for one in (window, empty):
-            await pool.lay_aside(one)
+            await pool.archive(one)
         assert await pool.windows() == []
-        await pool.relist()
+        await pool.restore_archived()
         assert await pool.windows() == [window]
 
     check(body)
@@ -176,7 +176,7 @@ def test_a_window_laid_aside_while_a_report_arrives_is_listed_again(
             aside += [("SREM", "shuffler:windows", window.name)]
             return await durable([commands[0], *aside, *commands[1:]])
 
-        await pool.lay_aside(window)
+        await pool.archive(window)
         monkeypatch.setattr(pool._server, "durable", meanwhile)
         await pool.add({window: _reports(2)})
         monkeypatch.undo()
@@ -229,7 +229,7 @@ def test_a_window_that_cannot_be_told_ends_no_answer_about_others(
         for _ in range(2):
             assert await _terms(pool, window) == (20, 20, 0, 0)
             assert (await pool.held_of_streams())[window.stream] == 20
-            await pool.relist()
+            await pool.restore_archived()
             for ask in (pool.batches, pool.level, pool.is_empty):
                 with suppress(StoreUnavailable):
                     await ask(bad)
@@ -270,7 +270,7 @@ def test_too_few_are_withheld_and_counted(check: Callable[[Body], None]) -> None
         assert await pool.withhold(window, 19) == 0
         assert await pool.withhold(window, 20) == 19
         assert await _terms(pool, window) == (19, 0, 0, 19)
-        await pool.lay_aside(window)
+        await pool.archive(window)
         assert await pool.windows() == []
         assert await _terms(pool, window) == (19, 0, 0, 19), "still readable"
 
@@ -283,7 +283,7 @@ def test_a_window_laid_aside_is_forgotten_with_its_counters(check: Callable[[Bod
         assert await pool.close_windows() == [window]
         assert await pool.closed() == {window}
         await pool.withhold(window, 20)
-        await pool.lay_aside(window)
+        await pool.archive(window)
         assert 0 < await client.ttl(window.key("shuffler:law")) <= 30 * 86_400
         await client.delete(window.key("shuffler:law"))
         assert await pool.report_counts() == {}

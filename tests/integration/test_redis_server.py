@@ -95,9 +95,9 @@ def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: 
         pool, store = Pool(server), RedisStore(server)
         await pool.add({WINDOW: _reports(100)})
         assert await store.shards(WINDOW) == 1
-        await pool.live()
+        await pool.heartbeat()
         await server.client.config_set("maxmemory", 1)
-        await pool.live()
+        await pool.heartbeat()
         with pytest.raises(StoreFull, match="is full; raise its maxmemory"):
             await pool.add({WINDOW: _reports(5)})
         with pytest.raises(StoreFull):
@@ -105,7 +105,7 @@ def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: 
         assert await totals(store, WINDOW) == Totals([], 0), "queries are answered"
         taken = await pool.take(WINDOW, Take(60, 60), await pool.level(WINDOW))
         assert taken is not None
-        assert len(await pool.hold(WINDOW, taken, None)) == 60
+        assert len(await pool.claim(WINDOW, taken, None)) == 60
         await pool.delivered(WINDOW, taken)
         assert await pool.withhold(WINDOW, 50) == 40
         await server.client.config_set("maxmemory", 0)
@@ -150,7 +150,7 @@ def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_path: 
         assert (await store.add(WINDOW, commit))[0] is Outcome.APPLIED
         taken = await pool.take(WINDOW, Take(60, 60), await pool.level(WINDOW))
         assert taken is not None
-        before = await pool.hold(WINDOW, taken, None)
+        before = await pool.claim(WINDOW, taken, None)
         with redis.Redis(port=first) as old, redis.Redis(port=second) as new:
             old.shutdown(nosave=True)
             with pytest.raises(StoreUnavailable):
@@ -206,22 +206,22 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         ]
         pooling, adding = [await connect_redis(url) for url in urls]
         pool, store = Pool(pooling), RedisStore(adding)
-        await pool.live()
+        await pool.heartbeat()
         await pool.add({WINDOW: _reports(50)})
         taken = await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW))
         assert taken is not None
-        assert len(await pool.hold(WINDOW, taken, None)) == 20
+        assert len(await pool.claim(WINDOW, taken, None)) == 20
         assert set(await pool.batches(WINDOW)) == {taken}
         await pool.delivered(WINDOW, taken)
         assert await pool.close_windows() == [WINDOW]
         assert await pool.unknown_since(WINDOW, 5.0) == 5
         assert await pool.withhold(WINDOW, 100) == 30
         assert await pool.is_empty(WINDOW)
-        await pool.lay_aside(WINDOW)
+        await pool.archive(WINDOW)
         assert await pool.held() == 0
         assert (await pool.report_counts())[WINDOW]["withheld"] == 30
         assert await pool.memory() == 0
-        await pool.leave()
+        await pool.resign()
         assert await store.shards(WINDOW) == 1
         tags = [secrets.token_bytes(16) for _ in range(3)]
         assert (await store.add(WINDOW, _commit(tags)))[0] is Outcome.APPLIED
@@ -386,7 +386,7 @@ def test_each_role_may_do_its_work_on_a_cluster_too(tmp_path: Path) -> None:
                 pool = Pool(server)
                 await pool.add({WINDOW: _reports(50)})
                 taken = await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW))
-                assert len(await pool.hold(WINDOW, taken or b"", None)) == 20
+                assert len(await pool.claim(WINDOW, taken or b"", None)) == 20
             else:
                 store = RedisStore(server, 3)
                 assert await store.shards(WINDOW) == 3

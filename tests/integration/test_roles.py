@@ -204,8 +204,8 @@ def test_batches_go_to_nobody_but_an_aggregator(
             onward = channel(address, "aggregator", tls=TlsFolder(tls, "shuffler"))
             table = read_stream_table(made.streams)
             mixer = Mixer(pool, table, [onward], Policy(), stages=Stages())
-            await pool.live()
-            loops = [asyncio.create_task(run()) for run in (mixer.run, mixer.live)]
+            await pool.heartbeat()
+            loops = [asyncio.create_task(run()) for run in (mixer.run, mixer.heartbeat)]
 
             async def sent() -> bool:
                 return bool(mixer.counts)

@@ -165,11 +165,11 @@ def test_a_torn_take_loses_no_report(folder: Path, commands: int) -> None:
         pool = Pool(server)
         held: list[bytes] = []
         for batch_id, owner in (await pool.batches(WINDOW)).items():
-            held += await pool.hold(WINDOW, batch_id, owner)
+            held += await pool.claim(WINDOW, batch_id, owner)
         pooled = (await pool.report_counts())[WINDOW]["pooled"]
         taken = await pool.take(WINDOW, Take(pooled, 0), await pool.level(WINDOW))
         if taken:
-            held += await pool.hold(WINDOW, taken, None)
+            held += await pool.claim(WINDOW, taken, None)
         assert set(held) == set(reports), "none is in neither; the aggregator knows the second"
 
     _run(folder, whole)

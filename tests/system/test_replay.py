@@ -19,7 +19,7 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, GrpcTransport, MemoryState
-from hubbub.client.state.contract import Waiting
+from hubbub.client.state.contract import OutboxReport
 from hubbub.runtime import TlsFolder, connect_redis
 from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
@@ -55,9 +55,9 @@ class Tap(IngestServicer):
 class Recorder(GrpcTransport):
     """Keeps what devices submit."""
 
-    sent: list[tuple[Waiting, ...]]
+    sent: list[tuple[OutboxReport, ...]]
 
-    def submit(self, reports: Sequence[Waiting], timeout_seconds: float) -> dict[int, str]:
+    def submit(self, reports: Sequence[OutboxReport], timeout_seconds: float) -> dict[int, str]:
         self.sent.append(tuple(reports))
         return super().submit(reports, timeout_seconds)
 
@@ -163,7 +163,7 @@ def test_everything_sent_once_more_changes_no_total(made: Made, tmp_path: Path) 
         assert last["duplicate"] == first["duplicate"] + again
 
 
-def _look_at(batches: Sequence[Batch], sent: Sequence[Sequence[Waiting]]) -> None:
+def _look_at(batches: Sequence[Batch], sent: Sequence[Sequence[OutboxReport]]) -> None:
     """What the aggregator receives is the same for all devices, but for sealed bytes and order."""
     for batch in batches:
         assert {field.name for field, _ in batch.ListFields()} == {

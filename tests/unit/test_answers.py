@@ -10,7 +10,15 @@ from typing import Any
 import grpc
 import pytest
 
-from hubbub.client import Client, FolderState, GrpcTransport, MemoryState, NotSent, Outcome, Waiting
+from hubbub.client import (
+    Client,
+    FolderState,
+    GrpcTransport,
+    MemoryState,
+    NotSent,
+    OutboxReport,
+    Outcome,
+)
 from hubbub.client.testing import FakeShuffler
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.unit.bundles import DAY, Signed
@@ -150,7 +158,7 @@ def _aborting(code: Any, *metadata: tuple[str, str]) -> Answer:
 def _submit_one(address: str) -> NotSent:
     transport = GrpcTransport(address, roots=None, insecure=True)
     with pytest.raises(NotSent) as caught:
-        transport.submit([Waiting(1, "theme", 1, 1, b"sealed")], HANG_SECONDS)
+        transport.submit([OutboxReport(1, "theme", 1, 1, b"sealed")], HANG_SECONDS)
     transport.pause()
     return caught.value
 

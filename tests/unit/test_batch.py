@@ -73,15 +73,15 @@ def test_a_random_reserve_is_drawn_anew_when_a_batch_has_left() -> None:
     policy = Policy(reserve=1, spread=2, max_batch=500)
     reserves = []
     for _ in range(200):
-        mix = policy.mix("pool", 100, 10_000)
-        assert policy.mix("pool", 100, 10_000) == mix, "kept until a batch leaves"
-        policy.left("pool")
+        mix = policy.rule_for("pool", 100, 10_000)
+        assert policy.rule_for("pool", 100, 10_000) == mix, "kept until a batch leaves"
+        policy.on_batch_sent("pool")
         reserves.append(mix.reserve)
     assert min(reserves) >= 100
     assert max(reserves) <= 300
     assert len(set(reserves)) > 50
-    assert policy.mix("pool", 1000, 10).max_batch == 1000, "never below the minimum"
-    assert policy.mix("other", 10, 50).max_batch == 50, "what fits in a message"
+    assert policy.rule_for("pool", 1000, 10).max_batch == 1000, "never below the minimum"
+    assert policy.rule_for("other", 10, 50).max_batch == 50, "what fits in a message"
 
 
 def test_a_delay_holds_a_batch_back_for_its_time_on_average() -> None:
@@ -89,8 +89,8 @@ def test_a_delay_holds_a_batch_back_for_its_time_on_average() -> None:
     policy, looks = Policy(delay_seconds=2.0), 0
     for _ in range(4000):
         looks += 1
-        while not policy.goes(0.1):
+        while not policy.should_send(0.1):
             looks += 1
     mean = 0.1 * looks / 4000
     assert abs(mean - 0.1 / (1 - exp(-0.05))) < 6 * 2.0 / 4000**0.5
-    assert Policy().goes(0.1), "without a delay at once"
+    assert Policy().should_send(0.1), "without a delay at once"

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import epoch_at, open_sealed, read_opening_keys, seal_info
-from hubbub.client import Client, FolderState, GrpcTransport, MemoryState, NotSent, Outcome, Waiting
+from hubbub.client import (
+    Client,
+    FolderState,
+    GrpcTransport,
+    MemoryState,
+    NotSent,
+    OutboxReport,
+    Outcome,
+)
 from hubbub.client.testing import FakeServer, FakeShuffler
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits
@@ -263,7 +271,7 @@ def test_the_background_thread_sends_without_being_asked(signed: Signed, clock: 
     sent = threading.Event()
 
     class Tells(FakeShuffler):
-        def submit(self, reports: Sequence[Waiting], timeout_seconds: float) -> dict[int, str]:
+        def submit(self, reports: Sequence[OutboxReport], timeout_seconds: float) -> dict[int, str]:
             sent.set()
             return super().submit(reports, timeout_seconds)
 

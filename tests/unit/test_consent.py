@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import epoch_at
-from hubbub.client import Client, FolderState, MemoryState, NotSent, Outcome, State, Waiting
+from hubbub.client import Client, FolderState, MemoryState, NotSent, OutboxReport, Outcome, State
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, StateUnusable
 from tests.unit.bundles import DAY, Signed
@@ -86,7 +86,7 @@ def test_off_ends_a_submission_that_hangs(client_of: Make) -> None:
     submitting, paused = threading.Event(), threading.Event()
 
     class Hangs(FakeShuffler):
-        def submit(self, reports: Sequence[Waiting], timeout_seconds: float) -> dict[int, str]:
+        def submit(self, reports: Sequence[OutboxReport], timeout_seconds: float) -> dict[int, str]:
             assert reports
             assert timeout_seconds > 0
             submitting.set()

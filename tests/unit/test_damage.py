@@ -15,7 +15,7 @@ import pytest
 
 from hubbub.client import FolderState, MemoryState, Outcome
 from hubbub.client.inspection import peek
-from hubbub.client.state.contract import Drawn
+from hubbub.client.state.contract import PendingPayload
 from hubbub.client.state.journal import Journal
 from hubbub.client.state.witness import Witnesses
 from hubbub.errors import StateUnusable
@@ -304,17 +304,17 @@ def test_a_file_whose_frame_is_damaged_is_set_aside_or_left(reported: Device, wh
     assert _limits_held(reported)
 
 
-def _hostile_journal(body: Callable[[Journal, Drawn], None]) -> Callable[[Path], None]:
+def _hostile_journal(body: Callable[[Journal, PendingPayload], None]) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
         journal = Journal(folder)
-        body(journal, Drawn("homepage", 20_000, "", b"abcd", 0, 1.7e9))
-        journal.abandon()
+        body(journal, PendingPayload("homepage", 20_000, "", b"abcd", 0, 1.7e9))
+        journal.after_fork_in_child()
 
     return write
 
 
-def _odd(**changes: Any) -> Callable[[Journal, Drawn], None]:
-    def append(journal: Journal, drawn: Drawn) -> None:
+def _odd(**changes: Any) -> Callable[[Journal, PendingPayload], None]:
+    def append(journal: Journal, drawn: PendingPayload) -> None:
         from dataclasses import replace
 
         journal.append(replace(drawn, **changes))
@@ -323,7 +323,7 @@ def _odd(**changes: Any) -> Callable[[Journal, Drawn], None]:
     return append
 
 
-def _odd_text(journal: Journal, drawn: Drawn) -> None:
+def _odd_text(journal: Journal, drawn: PendingPayload) -> None:
     body = struct.pack("<dIIBB", drawn.made, 1, 0, 2, 2) + b"\xff\xfe\xff\xfe"
     head = struct.pack("<IQI", len(body), 1, zlib.crc32(body, 1))
     journal._memory[: len(head + body)] = head + body
@@ -348,7 +348,7 @@ def _odd_text(journal: Journal, drawn: Drawn) -> None:
     ],
 )
 def test_a_journal_that_holds_anything_hurts_nobody(
-    reported: Device, body: Callable[[Journal, Drawn], None]
+    reported: Device, body: Callable[[Journal, PendingPayload], None]
 ) -> None:
     _hostile_journal(body)(reported.folder)
     _use(reported)
@@ -360,10 +360,12 @@ def test_flipped_bytes_in_a_journal_hurt_nobody(reported: Device, seed: int) -> 
     chance = random.Random(seed)
     journal = Journal(reported.folder)
     for n in range(5):
-        journal.append(Drawn("homepage", int(reported.now // 86_400), "", b"ab%d" % n, 0, 1.7e9))
+        journal.append(
+            PendingPayload("homepage", int(reported.now // 86_400), "", b"ab%d" % n, 0, 1.7e9)
+        )
     for _ in range(chance.choice([1, 3, 20])):
         journal._memory[chance.randrange(journal._end)] = chance.randrange(256)
-    journal.abandon()
+    journal.after_fork_in_child()
     _use(reported)
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 from hubbub.cli.local.load_devices import Load, _Devices
-from hubbub.client.state.contract import Waiting
+from hubbub.client.state.contract import OutboxReport
 from hubbub.client.transport.contract import NotSent
 from tests.conftest import Made
 
@@ -17,7 +17,7 @@ class Away:
         self._calls = calls
         self.taken = 0
 
-    def submit(self, reports: Sequence[Waiting], timeout_seconds: float) -> dict[int, str]:
+    def submit(self, reports: Sequence[OutboxReport], timeout_seconds: float) -> dict[int, str]:
         del timeout_seconds
         self._calls -= 1
         if self._calls >= 0:

@@ -18,7 +18,7 @@ import pytest
 from hubbub.catalog import epoch_at
 from hubbub.client import Bounds, FolderState, MemoryState, State
 from hubbub.client.state.consent import Consent
-from hubbub.client.state.contract import SENT, Drawn, Dropped, Entry
+from hubbub.client.state.contract import SENT, Dropped, OutboxEntry, PendingPayload
 from hubbub.client.state.journal import Journal, orphans
 from hubbub.client.state.known import Known
 from hubbub.client.state.witness import Witnesses
@@ -52,20 +52,20 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
 
 
 @pytest.fixture
-def entry_of(signed: Signed) -> Callable[..., Entry]:
+def entry_of(signed: Signed) -> Callable[..., OutboxEntry]:
     def make_entry(
         stream: str = "crashed", epoch: int = 0, payload: bytes = b"\1", **changes: object
-    ) -> Entry:
+    ) -> OutboxEntry:
         tag = "t" * (stream == "homepage")  # of an unchanged value, which costs once
         fields = {"tag": tag, "generation": 0, "made": NOW, "late": math.inf} | changes
         late = float(str(fields.pop("late")))
-        drawn = Drawn(stream=stream, epoch=epoch, payload=payload, **fields)  # type: ignore[arg-type]
-        return Entry(0, drawn, signed.bundle.metric(stream), 1, b"sealed" + payload, late)
+        drawn = PendingPayload(stream=stream, epoch=epoch, payload=payload, **fields)  # type: ignore[arg-type]
+        return OutboxEntry(0, drawn, signed.bundle.metric(stream), 1, b"sealed" + payload, late)
 
     return make_entry
 
 
-def _enter(state: State, *entries: Entry) -> list[Dropped]:
+def _enter(state: State, *entries: OutboxEntry) -> list[Dropped]:
     noted = []
     for entry in entries:
         assert state.has_room(len(entry.drawn.payload))
@@ -74,7 +74,7 @@ def _enter(state: State, *entries: Entry) -> list[Dropped]:
 
 
 def test_what_was_entered_by_a_call_that_raised_is_not_entered_again(
-    make: Make, entry_of: Callable[..., Entry]
+    make: Make, entry_of: Callable[..., OutboxEntry]
 ) -> None:
     state = make()
     entries = [replace(entry_of(epoch=n), number=state.note(entry_of().drawn)) for n in (1, 2, 3)]
@@ -84,7 +84,7 @@ def test_what_was_entered_by_a_call_that_raised_is_not_entered_again(
 
 
 def test_what_was_entered_is_taken_once_and_settled(
-    make: Make, entry_of: Callable[..., Entry]
+    make: Make, entry_of: Callable[..., OutboxEntry]
 ) -> None:
     state = make()
     assert _enter(state, entry_of(epoch=1, payload=b"a"), entry_of(epoch=2, payload=b"b")) == []
@@ -95,14 +95,14 @@ def test_what_was_entered_is_taken_once_and_settled(
         ("crashed", 1, 1, b"sealeda"),
         ("crashed", 2, 1, b"sealedb"),
     }
-    state.settle({taken[0].id: SENT, taken[1].id: "refused_expired"})
+    state.record_results({taken[0].id: SENT, taken[1].id: "refused_expired"})
     assert state.waiting() == 0
     assert state.take(10, 1 << 20, NOW) == ([], [])
     assert {kept.fate for kept in state.kept()} == {SENT, "refused_expired"}
     assert state.standing().counts == {"refused_expired": 1}
 
 
-def test_the_ledger_has_the_last_word(make: Make, entry_of: Callable[..., Entry]) -> None:
+def test_the_ledger_has_the_last_word(make: Make, entry_of: Callable[..., OutboxEntry]) -> None:
     """theme: one report a day. Two processes drew one each; the second is given up, and counted."""
     state = make()
     dropped = _enter(state, entry_of("theme", TODAY), entry_of("theme", TODAY))
@@ -111,7 +111,9 @@ def test_the_ledger_has_the_last_word(make: Make, entry_of: Callable[..., Entry]
     assert state.standing().counts["already_reported"] == 1
 
 
-def test_the_lifetime_limit_is_kept_at_the_door(make: Make, entry_of: Callable[..., Entry]) -> None:
+def test_the_lifetime_limit_is_kept_at_the_door(
+    make: Make, entry_of: Callable[..., OutboxEntry]
+) -> None:
     """crashed: epsilon 2 a report, 10 for life."""
     state = make()
     dropped = _enter(state, *(entry_of(epoch=n) for n in range(7)))
@@ -119,7 +121,9 @@ def test_the_lifetime_limit_is_kept_at_the_door(make: Make, entry_of: Callable[.
     assert state.standing().accounts["crashed"].spent <= 10
 
 
-def test_more_than_the_bounds_drops_the_oldest(make: Make, entry_of: Callable[..., Entry]) -> None:
+def test_more_than_the_bounds_drops_the_oldest(
+    make: Make, entry_of: Callable[..., OutboxEntry]
+) -> None:
     state = make(bounds=Bounds(reports=3))
     entries = [entry_of("homepage", TODAY, bytes([n]) * 4) for n in range(5)]
     dropped = [one for entry in entries for one in _enter(state, entry)]
@@ -130,7 +134,7 @@ def test_more_than_the_bounds_drops_the_oldest(make: Make, entry_of: Callable[..
 
 
 def test_a_message_is_bounded_and_its_order_is_random(
-    make: Make, entry_of: Callable[..., Entry]
+    make: Make, entry_of: Callable[..., OutboxEntry]
 ) -> None:
     state = make()
     _enter(state, *(entry_of("homepage", TODAY, bytes([n]) * 14) for n in range(40)))
@@ -150,7 +154,7 @@ def test_a_message_is_bounded_and_its_order_is_random(
 
 
 def test_a_report_too_late_for_the_shuffler_is_given_up(
-    make: Make, entry_of: Callable[..., Entry]
+    make: Make, entry_of: Callable[..., OutboxEntry]
 ) -> None:
     state = make()
     _enter(state, entry_of(epoch=1, late=NOW - 1), entry_of(epoch=2, late=NOW + 1))
@@ -161,7 +165,7 @@ def test_a_report_too_late_for_the_shuffler_is_given_up(
 
 
 def test_off_purges_and_what_was_drawn_before_is_never_sent(
-    make: Make, entry_of: Callable[..., Entry]
+    make: Make, entry_of: Callable[..., OutboxEntry]
 ) -> None:
     state = make()
     _enter(state, entry_of(epoch=1))
@@ -178,19 +182,19 @@ def test_off_purges_and_what_was_drawn_before_is_never_sent(
 
 
 def test_a_report_on_its_way_when_all_was_purged_is_told_as_it_ended(
-    make: Make, entry_of: Callable[..., Entry]
+    make: Make, entry_of: Callable[..., OutboxEntry]
 ) -> None:
     state = make()
     _enter(state, entry_of(epoch=1))
     taken, _ = state.take(9, 1 << 20, NOW)
     state.consent(on=False, forget=False, now=NOW)
-    state.settle({taken[0].id: SENT})
+    state.record_results({taken[0].id: SENT})
     assert [kept.fate for kept in state.kept()] == [SENT]
     assert state.standing().counts["disabled"] == 0
 
 
 def test_forgetting_leaves_no_secret_no_ledger_and_no_second_report_today(
-    make: Make, entry_of: Callable[..., Entry], signed: Signed
+    make: Make, entry_of: Callable[..., OutboxEntry], signed: Signed
 ) -> None:
     state = make()
     secret = state.standing().secret
@@ -222,17 +226,19 @@ def test_a_lost_payload_is_counted(make: Make) -> None:
     assert state.standing().counts == {"unknown_metric": 1}
 
 
-def test_only_the_last_thousand_are_remembered(make: Make, entry_of: Callable[..., Entry]) -> None:
+def test_only_the_last_thousand_are_remembered(
+    make: Make, entry_of: Callable[..., OutboxEntry]
+) -> None:
     state = make(bounds=Bounds(reports=50))
     for first in range(0, 1200, 40):
         _enter(state, *(entry_of("homepage", first + n, b"abcd") for n in range(40)))
         taken, _ = state.take(100, 1 << 20, NOW)
-        state.settle(dict.fromkeys((w.id for w in taken), SENT))
+        state.record_results(dict.fromkeys((w.id for w in taken), SENT))
     assert 1000 <= len(state.kept()) <= 1090
 
 
 def test_every_file_is_its_owners_and_holds_no_value(
-    tmp_path: Path, entry_of: Callable[..., Entry]
+    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
 ) -> None:
     state = FolderState(tmp_path / "state")
     _enter(state, entry_of("theme", TODAY))
@@ -250,7 +256,7 @@ def test_every_file_is_its_owners_and_holds_no_value(
 
 
 def test_two_processes_share_one_outbox_and_none_takes_what_the_other_has(
-    tmp_path: Path, entry_of: Callable[..., Entry]
+    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
 ) -> None:
     one, other = FolderState(tmp_path / "s"), FolderState(tmp_path / "s")
     _enter(one, *(entry_of("homepage", TODAY, bytes([n])) for n in range(10)))
@@ -268,7 +274,7 @@ def test_two_processes_share_one_outbox_and_none_takes_what_the_other_has(
 
 
 def test_a_killed_process_leaves_its_notes_to_the_next(
-    tmp_path: Path, entry_of: Callable[..., Entry]
+    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
 ) -> None:
     state = FolderState(tmp_path / "s")
     entries = [entry_of("homepage", TODAY, bytes([n])) for n in range(9)]
@@ -277,7 +283,8 @@ def test_a_killed_process_leaves_its_notes_to_the_next(
         state.note(entry.drawn)
     assert state._notes._journal
     assert list(state.orphans()) == [], "its owner is alive"
-    state._notes._journal.abandon()  # as if it had been killed: the lock is gone, the file is not
+    # As if it had been killed: the lock is gone, the file is not.
+    state._notes._journal.after_fork_in_child()
     state._database.close()
     after = FolderState(tmp_path / "s")
     found = [(owner, [drawn for _, drawn in records]) for owner, records in after.orphans()]
@@ -287,7 +294,7 @@ def test_a_killed_process_leaves_its_notes_to_the_next(
 
 
 def test_an_orphan_that_was_entered_is_not_entered_again(
-    tmp_path: Path, entry_of: Callable[..., Entry]
+    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
 ) -> None:
     """Killed between the commit and the removal of the journal."""
     state = FolderState(tmp_path / "s")
@@ -296,7 +303,7 @@ def test_an_orphan_that_was_entered_is_not_entered_again(
     for entry in entries:
         state.note(entry.drawn)
     assert state._notes._journal
-    state._notes._journal.abandon()
+    state._notes._journal.after_fork_in_child()
     state._database.close()
     after = FolderState(tmp_path / "s")
     for owner, records in after.orphans():
@@ -310,7 +317,7 @@ def test_an_orphan_that_was_entered_is_not_entered_again(
 
 def test_a_journal_is_read_up_to_what_was_torn_or_is_old(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
-    drawn = [Drawn("s", n, "t" * n, bytes([n]) * 20, 2, NOW) for n in range(6)]
+    drawn = [PendingPayload("s", n, "t" * n, bytes([n]) * 20, 2, NOW) for n in range(6)]
     for one in drawn[:4]:
         journal.append(one)
     journal.rewind(3)
@@ -318,7 +325,7 @@ def test_a_journal_is_read_up_to_what_was_torn_or_is_old(tmp_path: Path) -> None
     journal.rewind(5)
     journal.append(drawn[5])
     journal._path.rename(path := journal._path.with_name("1-a.journal"))
-    journal.abandon()
+    journal.after_fork_in_child()
     assert [records for _, records in orphans(tmp_path)] == [[(6, drawn[5])]]
     with path.open("r+b") as file:
         file.seek(30)
@@ -329,7 +336,7 @@ def test_a_journal_is_read_up_to_what_was_torn_or_is_old(tmp_path: Path) -> None
 def test_a_full_journal_has_no_room(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     while journal.has_room(90_000):
-        journal.append(Drawn("s", 1, "", bytes(90_000), 0, NOW))
+        journal.append(PendingPayload("s", 1, "", bytes(90_000), 0, NOW))
     assert journal.has_room(10)
     journal.close()
     (found,) = orphans(tmp_path)
@@ -337,7 +344,7 @@ def test_a_full_journal_has_no_room(tmp_path: Path) -> None:
 
 
 def test_where_there_is_no_journal_nothing_is_taken_for_another_processs(
-    tmp_path: Path, entry_of: Callable[..., Entry], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, entry_of: Callable[..., OutboxEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each start counts from one: as on Windows, or on a disk that has no room for a journal."""
 
@@ -353,7 +360,7 @@ def test_where_there_is_no_journal_nothing_is_taken_for_another_processs(
 
 
 def test_one_folder_is_one_state_however_it_is_reached(
-    tmp_path: Path, entry_of: Callable[..., Entry], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, entry_of: Callable[..., OutboxEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two ways to one file have one witness: neither takes the other's work for put back."""
     (tmp_path / "s").mkdir()
@@ -386,7 +393,7 @@ def test_what_has_a_files_name_and_is_none_keeps_nobody_waiting(
 
 
 def test_a_damaged_file_is_set_aside_and_what_was_spent_stays_spent(
-    tmp_path: Path, entry_of: Callable[..., Entry]
+    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
 ) -> None:
     state = FolderState(tmp_path / "s")
     _enter(state, entry_of("theme", TODAY))
@@ -407,7 +414,7 @@ def test_a_damaged_file_is_set_aside_and_what_was_spent_stays_spent(
 
 
 def test_damage_found_in_the_middle_of_work_starts_a_new_file(
-    tmp_path: Path, entry_of: Callable[..., Entry]
+    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
 ) -> None:
     state = FolderState(tmp_path / "s")
     _enter(state, *(entry_of("homepage", TODAY, bytes([n]) * 200) for n in range(90)))
@@ -433,7 +440,7 @@ def test_damage_found_in_the_middle_of_work_starts_a_new_file(
 
 @pytest.mark.parametrize("account", ["{", "[]", '{"spent": 1}', "null", '{"spent": "x"}'])
 def test_a_ledger_that_is_none_of_ours_is_set_aside_too(
-    tmp_path: Path, entry_of: Callable[..., Entry], account: str
+    tmp_path: Path, entry_of: Callable[..., OutboxEntry], account: str
 ) -> None:
     state = FolderState(tmp_path / "s")
     _enter(state, entry_of("theme", TODAY))
@@ -449,7 +456,7 @@ def test_a_ledger_that_is_none_of_ours_is_set_aside_too(
 
 @pytest.mark.parametrize("lost", ["file", "folder", "rolled back"])
 def test_a_lost_or_rolled_back_state_cannot_spend_twice(
-    lost: str, tmp_path: Path, entry_of: Callable[..., Entry]
+    lost: str, tmp_path: Path, entry_of: Callable[..., OutboxEntry]
 ) -> None:
     folder = tmp_path / "s"
     state = FolderState(folder)
@@ -488,7 +495,7 @@ def test_a_lost_or_rolled_back_state_cannot_spend_twice(
 
 
 def test_a_file_deleted_under_a_running_app_is_noticed_too(
-    tmp_path: Path, entry_of: Callable[..., Entry]
+    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
 ) -> None:
     state = FolderState(tmp_path / "s")
     _enter(state, entry_of("theme", TODAY))
@@ -501,7 +508,7 @@ def test_a_file_deleted_under_a_running_app_is_noticed_too(
 
 
 def test_what_a_memory_state_spent_is_known_after_a_restart(
-    tmp_path: Path, entry_of: Callable[..., Entry], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, entry_of: Callable[..., OutboxEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
@@ -522,7 +529,7 @@ def test_what_a_memory_state_spent_is_known_after_a_restart(
 
 
 def test_where_nothing_can_be_written_nothing_may_leave(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry_of: Callable[..., Entry]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry_of: Callable[..., OutboxEntry]
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "not" / "there"))
     state = MemoryState(witnesses=Witnesses(tmp_path / "s"))
@@ -559,7 +566,7 @@ def test_a_witness_folder_that_others_can_write_is_not_used(
 
 
 def test_a_killed_process_without_a_folder_leaves_too_much_charged_and_never_too_little(
-    tmp_path: Path, entry_of: Callable[..., Entry], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, entry_of: Callable[..., OutboxEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     _enter(MemoryState(witnesses=Witnesses(tmp_path / "s")), entry_of("theme", TODAY))
@@ -568,7 +575,7 @@ def test_a_killed_process_without_a_folder_leaves_too_much_charged_and_never_too
 
 
 def test_without_locks_nothing_leaves_where_the_folder_cannot_be_used(
-    tmp_path: Path, entry_of: Callable[..., Entry], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, entry_of: Callable[..., OutboxEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr("hubbub.client.state.witness.sys", SimpleNamespace(platform="win32"))
@@ -598,7 +605,7 @@ def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
         FolderState(tmp_path / "s")
 
 
-def test_many_threads_lose_nothing(make: Make, entry_of: Callable[..., Entry]) -> None:
+def test_many_threads_lose_nothing(make: Make, entry_of: Callable[..., OutboxEntry]) -> None:
     state = make()
     entered = threading.Lock()
 
@@ -608,7 +615,7 @@ def test_many_threads_lose_nothing(make: Make, entry_of: Callable[..., Entry]) -
             with entered:  # as the sender does; taking and settling go on meanwhile
                 _enter(state, entry)
             taken, _ = state.take(3, 1 << 20, NOW)
-            state.settle(dict.fromkeys((w.id for w in taken), SENT))
+            state.record_results(dict.fromkeys((w.id for w in taken), SENT))
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
     for thread in threads:
@@ -616,5 +623,5 @@ def test_many_threads_lose_nothing(make: Make, entry_of: Callable[..., Entry]) -
     for thread in threads:
         thread.join()
     taken, _ = state.take(100, 1 << 20, NOW)
-    state.settle(dict.fromkeys((w.id for w in taken), SENT))
+    state.record_results(dict.fromkeys((w.id for w in taken), SENT))
     assert [kept.fate for kept in state.kept()] == [SENT] * 80

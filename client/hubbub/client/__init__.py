@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
     from hubbub.client.outcome import Outcome
     from hubbub.client.settings import Settings
-    from hubbub.client.state.contract import Bounds, State, Waiting
+    from hubbub.client.state.contract import Bounds, OutboxReport, State
     from hubbub.client.state.folder import FolderState
     from hubbub.client.state.memory import MemoryState
     from hubbub.client.transport.contract import NotSent, Transport
@@ -30,12 +30,12 @@ __all__ = [
     "MemoryState",
     "MetricView",
     "NotSent",
+    "OutboxReport",
     "Outcome",
     "PayloadView",
     "Settings",
     "State",
     "Transport",
-    "Waiting",
     "init",
     "report",
 ]
@@ -48,7 +48,7 @@ _MODULES: Final = {
     "outcome": ("Outcome",),
     "default_client": ("init", "report"),
     "settings": ("Settings",),
-    "state.contract": ("Bounds", "State", "Waiting"),
+    "state.contract": ("Bounds", "State", "OutboxReport"),
     "transport.contract": ("NotSent", "Transport"),
     "ledger_view": ("LedgerView", "MetricView", "PayloadView"),
 }

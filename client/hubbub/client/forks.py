@@ -16,16 +16,16 @@ __all__ = ["follow"]
 class _Abandons(Protocol):
     """Starts anew in a child."""
 
-    def abandon(self) -> None: ...
+    def after_fork_in_child(self) -> None: ...
 
 
 @runtime_checkable
 class _Holds(_Abandons, Protocol):
     """Stands still for the moment of a fork."""
 
-    def hold(self) -> None: ...
+    def before_fork(self) -> None: ...
 
-    def unhold(self) -> None: ...
+    def after_fork_in_parent(self) -> None: ...
 
 
 _following: Final[WeakKeyDictionary[object, Sequence[Any]]] = WeakKeyDictionary()
@@ -47,19 +47,19 @@ def _parts() -> list[Any]:
 def _before() -> None:
     for part in _parts():
         if isinstance(part, _Holds):
-            part.hold()
+            part.before_fork()
 
 
 def _in_parent() -> None:
     for part in reversed(_parts()):
         if isinstance(part, _Holds):
-            part.unhold()
+            part.after_fork_in_parent()
 
 
 def _in_child() -> None:
     for part in reversed(_parts()):
         if isinstance(part, _Abandons):
-            part.abandon()
+            part.after_fork_in_child()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork

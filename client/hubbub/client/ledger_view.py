@@ -6,8 +6,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 from hubbub.catalog import Bundle, Metric, epoch_at, family_of
-from hubbub.client.state.contract import Kept
-from hubbub.client.state.device_state import Standing
+from hubbub.client.state.contract import PayloadRecord
+from hubbub.client.state.device_state import DeviceState
 from hubbub.errors import BadPayload
 
 __all__ = ["LedgerView", "MetricView", "PayloadView", "view"]
@@ -86,7 +86,9 @@ class LedgerView:
     counts: Mapping[str, int]
 
 
-def view(bundle: Bundle, standing: Standing, kept: Sequence[Kept], now: float) -> LedgerView:
+def view(
+    bundle: Bundle, standing: DeviceState, kept: Sequence[PayloadRecord], now: float
+) -> LedgerView:
     """What the state holds, in the bundle's words."""
     metrics = tuple(_metric(bundle, metric, standing, now) for metric in bundle.metrics.values())
     payloads = tuple(
@@ -103,7 +105,7 @@ def view(bundle: Bundle, standing: Standing, kept: Sequence[Kept], now: float) -
     return LedgerView(standing.on, metrics, payloads, dict(standing.counts))
 
 
-def _metric(bundle: Bundle, metric: Metric, standing: Standing, now: float) -> MetricView:
+def _metric(bundle: Bundle, metric: Metric, standing: DeviceState, now: float) -> MetricView:
     account = standing.account(metric)
     stream = metric.stream_within(standing.preference)
     epoch = epoch_at(now, metric.epoch)

@@ -13,8 +13,8 @@ from typing import Any, Final
 from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, epoch_start, key_at
 from hubbub.client.ledger import charge
 from hubbub.client.outcome import Outcome
-from hubbub.client.state.contract import Drawn, State
-from hubbub.client.state.device_state import Standing
+from hubbub.client.state.contract import PendingPayload, State
+from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.errors import StateUnusable
 from hubbub.mechanisms import BitSource, Probability
@@ -68,15 +68,15 @@ class Reporter:
         self._clock = clock
         self._max_epsilon = max_epsilon
         self._lock = threading.Lock()
-        self._drawn: list[tuple[int, Drawn]] = []
-        self._standing = Standing(b"")
+        self._drawn: list[tuple[int, PendingPayload]] = []
+        self._standing = DeviceState(b"")
         self._questions: dict[str, _Question] = {}
         self._memos: dict[str, DeviceMemo] = {}
         self._off = self._held = False
         try:
             self.refresh()
         except StateUnusable:  # nothing is drawn until it can be read
-            self._stand(Standing(bytes(SECRET_BYTES), may_send=False))
+            self._stand(DeviceState(bytes(SECRET_BYTES), may_send=False))
 
     @property
     def is_on(self) -> bool:
@@ -102,7 +102,7 @@ class Reporter:
         finally:
             self._lock.release()
 
-    def drawn(self) -> list[tuple[int, Drawn]]:
+    def drawn(self) -> list[tuple[int, PendingPayload]]:
         """What was drawn and not entered yet, oldest first."""
         with self._lock:
             return list(self._drawn)
@@ -134,21 +134,21 @@ class Reporter:
         with self._lock:
             self._off = True
 
-    def hold(self) -> None:
+    def before_fork(self) -> None:
         """Before a fork: nobody is in the middle of a report, unless it is a report that forks."""
         self._held = self._lock.acquire(timeout=_LOCK_SECONDS)
 
-    def unhold(self) -> None:
+    def after_fork_in_parent(self) -> None:
         """After a fork, in the parent."""
         if self._held:
             self._lock.release()
 
-    def abandon(self) -> None:
+    def after_fork_in_child(self) -> None:
         """After a fork, in the child: what was drawn is the parent's to send."""
         self._lock = threading.Lock()
         self._drawn = []
 
-    def _stand(self, standing: Standing) -> None:
+    def _stand(self, standing: DeviceState) -> None:
         with self._lock:
             if standing.secret != self._standing.secret:
                 self._memos = {}
@@ -161,7 +161,7 @@ class Reporter:
                 for name, metric in self._bundle.metrics.items()
             }
 
-    def _question(self, metric: Metric, standing: Standing) -> _Question:
+    def _question(self, metric: Metric, standing: DeviceState) -> _Question:
         most = min(self._max_epsilon, standing.preference)
         stream = metric.stream_within(most)
         chosen = self._bundle.streams[stream] if stream else None
@@ -191,7 +191,7 @@ class Reporter:
             payload = metric.memoized.randomize_again(code, memo, self._coins)
         else:
             payload = metric.randomizer.randomize(code, self._coins)
-        drawn = Drawn(metric.name, epoch, tag, payload, self._standing.generation, now)
+        drawn = PendingPayload(metric.name, epoch, tag, payload, self._standing.generation, now)
         self._drawn.append((self._state.note(drawn), drawn))
         return Outcome.QUEUED
 

@@ -80,7 +80,7 @@ async def _serve(settings: Settings) -> None:
     try:
         await serve_until_signal(
             servers,
-            [clocks.run(), intake.run(), mixer.run(), mixer.live(), pressure.run()],
+            [clocks.run(), intake.run(), mixer.run(), mixer.heartbeat(), pressure.run()],
         )
     finally:
         for one in onward:

@@ -88,7 +88,7 @@ class Mixer:
             self._landed.clear()
             try:
                 if time.monotonic() > relist:
-                    await self._pool.relist()
+                    await self._pool.restore_archived()
                     relist = time.monotonic() + _RELIST_SECONDS
                 self.closed = await self._pool.closed()
                 await self._mix_all(await self._pool.windows())
@@ -99,18 +99,18 @@ class Mixer:
                 async with asyncio.timeout(_TICK_SECONDS):
                     await self._landed.wait()
 
-    async def live(self) -> None:
+    async def heartbeat(self) -> None:
         """Tell the other processes that this one lives, for ever."""
         try:
             while True:
                 try:
-                    await self._pool.live()
+                    await self._pool.heartbeat()
                 except StoreUnavailable as error:
                     _log.debug("not told that we live: %s", error)
                 await asyncio.sleep(_LIVE_SECONDS)
         finally:
             with suppress(StoreUnavailable):  # then it is found out in some seconds
-                await self._pool.leave()
+                await self._pool.resign()
 
     def is_over(self, window: Window) -> bool:
         """Whether a window takes no more reports: by the clock, or by its operator."""
@@ -138,15 +138,15 @@ class Mixer:
         over = self.is_over(window)
         fitting = _BATCH_BYTES // stream.sealed_bytes
         while self._of_window[window] < _BATCHES_A_WINDOW:
-            mix = self._policy.mix(window, stream.min_batch, fitting)
+            mix = self._policy.rule_for(window, stream.min_batch, fitting)
             level = await self._pool.level(window)
             take = mix.next_take(level.reports, over=over)
-            if take is None or not (over or self._policy.goes(_TICK_SECONDS)):
+            if take is None or not (over or self._policy.should_send(_TICK_SECONDS)):
                 break
             taken = await self._pool.take(window, take, level)
             if taken is None:
                 break
-            self._policy.left(window)
+            self._policy.on_batch_sent(window)
             self._launch(window, taken, None, key_id)
         if over and not self._of_window[window]:
             if window in self.closed or self._clocks.settled:
@@ -154,8 +154,8 @@ class Mixer:
                 if withheld:
                     _log.info("%s epoch %d: %d reports withheld", *window, withheld)
             if await self._pool.is_empty(window):
-                self._policy.left(window)
-                await self._pool.lay_aside(window)
+                self._policy.on_batch_sent(window)
+                await self._pool.archive(window)
 
     async def _wait_for_table(self, window: Window) -> None:
         """A window that is not in the table waits for one that knows it; but not for ever."""
@@ -166,7 +166,7 @@ class Mixer:
         if withheld:
             _log.warning("%s epoch %d: unknown for long, %d reports withheld", *window, withheld)
         if await self._pool.is_empty(window):
-            await self._pool.lay_aside(window)
+            await self._pool.archive(window)
 
     def _launch(self, window: Window, batch_id: bytes, owner: bytes | None, key_id: int) -> None:
         """Deliver a batch in a task of its own, unless one is at it."""
@@ -192,7 +192,7 @@ class Mixer:
             try:
                 async with self._calls:
                     # PRIVACY: a fresh order at every attempt, from the system's randomness.
-                    sealed = shuffled(await self._pool.hold(window, batch_id, owner))
+                    sealed = shuffled(await self._pool.claim(window, batch_id, owner))
                     if not sealed:  # delivered since it was listed, or another's now
                         return
                     batch = Batch(

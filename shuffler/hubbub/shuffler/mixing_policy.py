@@ -82,7 +82,7 @@ class Policy:
         self._max_batch = max_batch
         self._drawn: dict[object, float] = {}
 
-    def mix(self, pool: object, min_batch: int, fitting: int) -> MixRule:
+    def rule_for(self, pool: object, min_batch: int, fitting: int) -> MixRule:
         """The rule for a pool until a batch leaves it. fitting: reports that fit in a message."""
         drawn = self._drawn.setdefault(pool, _random.random())
         return MixRule(
@@ -91,11 +91,11 @@ class Policy:
             max_batch=max(min_batch, min(self._max_batch, fitting)),
         )
 
-    def left(self, pool: object) -> None:
+    def on_batch_sent(self, pool: object) -> None:
         """A batch has left the pool."""
         self._drawn.pop(pool, None)
 
-    def goes(self, elapsed_seconds: float) -> bool:
+    def should_send(self, elapsed_seconds: float) -> bool:
         """Whether a pool that could give a batch lets it go, looked at after so many seconds."""
         return not self._delay or _random.random() < 1 - exp(-elapsed_seconds / self._delay)
 

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from hubbub.accounting import Window
 from hubbub.runtime import RedisServer, lua, script
 from hubbub.shuffler.mixing_policy import Take
-from hubbub.shuffler.pool_replies import Told
+from hubbub.shuffler.pool_replies import PoolReplies
 
 __all__ = ["Level", "Pool"]
 
@@ -54,7 +54,7 @@ class Pool:
     def __init__(self, server: RedisServer) -> None:
         self._server = server
         self._owner = secrets.token_bytes(8)
-        self._told = Told()
+        self._told = PoolReplies()
 
     async def add(self, reports: Mapping[Window, Sequence[bytes]]) -> None:
         """Put reports into their pools; once this returns they are acknowledged."""
@@ -97,7 +97,7 @@ class Pool:
         }
         return {batch_id: owner for batch_id, owner in ours.items() if batch_id is not None}
 
-    async def hold(self, window: Window, batch_id: bytes, owner: bytes | None) -> list[bytes]:
+    async def claim(self, window: Window, batch_id: bytes, owner: bytes | None) -> list[bytes]:
         """The sealed reports of a batch in flight, ours to send from now on.
 
         owner: who has sent it, if that was not us. Empty if it was delivered, or is another's now.
@@ -108,14 +108,14 @@ class Pool:
         [sealed] = await self._server.durable([step])
         return list(sealed)
 
-    async def live(self) -> None:
+    async def heartbeat(self) -> None:
         """Say that this process lives; to be repeated every second."""
         key = _alive(self._owner)
         # A Redis that is full still prolongs a key, though it takes no new one.
         if not await self._server.ask("PEXPIRE", key, _ALIVE_MS):
             await self._server.ask("SET", key, 1, "PX", _ALIVE_MS)
 
-    async def leave(self) -> None:
+    async def resign(self) -> None:
         """Say that this process ends: others may send its batches at once."""
         await self._server.ask("DEL", _alive(self._owner))
 
@@ -139,7 +139,7 @@ class Pool:
         """Whether the window holds no report, pooled or in flight."""
         return not await self._server.ask("EXISTS", *_keys(window, "pool", "batches"))
 
-    async def lay_aside(self, window: Window) -> None:
+    async def archive(self, window: Window) -> None:
         """Lay a window that is over and empty aside; its counters stay readable for a while."""
         # Listed in both or in the first, wherever it ends: on a Cluster they are of two nodes.
         await self._server.durable([("SADD", "shuffler:over", window.name)])
@@ -191,7 +191,7 @@ class Pool:
         """How many bytes are left of this part of what Redis may use; endless without a limit."""
         return await self._server.memory_left(part)
 
-    async def relist(self) -> None:
+    async def restore_archived(self) -> None:
         """List windows again that were laid aside though they hold reports.
 
         A command that waited in a connection long given up can do that to them.

@@ -7,7 +7,7 @@ from typing import Final
 from hubbub.accounting import Window
 from hubbub.errors import StoreUnavailable
 
-__all__ = ["TERMS", "Told"]
+__all__ = ["TERMS", "PoolReplies"]
 
 _log: Final = logging.getLogger("hubbub.shuffler")
 
@@ -15,7 +15,7 @@ TERMS: Final = ("acknowledged", "pooled", "in_flight", "withheld")
 _MAX: Final = 1 << 53
 
 
-class Told:
+class PoolReplies:
     """Reads answers of Redis. What nobody can read is said once each."""
 
     def __init__(self) -> None:

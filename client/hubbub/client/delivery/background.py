@@ -58,15 +58,15 @@ class Background:
         if self._thread and self._thread is not threading.current_thread():
             self._thread.join(wait_seconds)
 
-    def hold(self) -> None:
+    def before_fork(self) -> None:
         """Before a fork there is nothing to stop: all that the thread uses holds by itself."""
 
-    def unhold(self) -> None:
+    def after_fork_in_parent(self) -> None:
         """After a fork, in the parent: look now and then for what children leave to be sent."""
         self._look_seconds = _LOOK_SECONDS
         self.wake()
 
-    def abandon(self) -> None:
+    def after_fork_in_child(self) -> None:
         """After a fork, in the child: the thread is the parent's."""
         self._lock = threading.Lock()
         self._thread = None

@@ -14,7 +14,14 @@ from typing import Final
 
 from hubbub.catalog import Bundle, epoch_start, family_of, grace_seconds, key_at, seal, seal_info
 from hubbub.client.reporter import Reporter
-from hubbub.client.state.contract import SENT, Drawn, Dropped, Entry, State, Waiting
+from hubbub.client.state.contract import (
+    SENT,
+    Dropped,
+    OutboxEntry,
+    OutboxReport,
+    PendingPayload,
+    State,
+)
 from hubbub.client.transport.contract import NotSent, Transport
 
 __all__ = ["OnDrop", "Sender"]
@@ -115,7 +122,7 @@ class Sender:
     def await_others(self, wait_seconds: float) -> None:
         """Let another process of the app end a submission of what has been purged since."""
         deadline = time.monotonic() + wait_seconds
-        while self._state.leaving(self._clock()) and time.monotonic() < deadline:
+        while self._state.purged_in_flight(self._clock()) and time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)
 
     def go_on(self) -> None:
@@ -139,38 +146,40 @@ class Sender:
             self._said.add(what)
             _log.warning(message, *arguments)
 
-    def hold(self) -> None:
+    def before_fork(self) -> None:
         """Before a fork: nobody is inside OpenSSL, whose locks a child would inherit for ever."""
         self._held = self._sealing.acquire(timeout=_HOLD_SECONDS)
 
-    def unhold(self) -> None:
+    def after_fork_in_parent(self) -> None:
         """After a fork, in the parent."""
         if self._held:
             self._sealing.release()
 
-    def abandon(self) -> None:
+    def after_fork_in_child(self) -> None:
         """After a fork, in the child: what was being entered and sent is the parent's."""
         self._entering, self._sending = threading.Lock(), threading.Lock()
         self._sealing = threading.Lock()
         self._stopped = threading.Event()
         self.dropped = Counter()
 
-    def _enter(self, drawn: Sequence[tuple[int, Drawn]], owner: str, *, gently: bool) -> None:
+    def _enter(
+        self, drawn: Sequence[tuple[int, PendingPayload]], owner: str, *, gently: bool
+    ) -> None:
         if not drawn:
             return
-        entries: list[Entry] = []
+        entries: list[OutboxEntry] = []
         dropped: list[Dropped] = []
         for place, (number, one) in enumerate(drawn):
             if gently:
                 time.sleep(_REST_SECONDS if len(drawn) - place < _HURRY else 0)
             entry = self._sealed(number, one)
-            if isinstance(entry, Entry):
+            if isinstance(entry, OutboxEntry):
                 entries.append(entry)
             else:
                 dropped.append(entry)
         self.drop(self._state.enter(entries, dropped, drawn[-1][0], owner))
 
-    def _sealed(self, number: int, drawn: Drawn) -> Entry | Dropped:
+    def _sealed(self, number: int, drawn: PendingPayload) -> OutboxEntry | Dropped:
         metric = self._bundle.streams.get(drawn.stream)
         if metric is None:  # a process of the app with an older bundle drew it
             return Dropped(drawn.stream, "unknown_metric")
@@ -180,7 +189,7 @@ class Sender:
         with self._sealing:
             sealed = seal(drawn.payload, key.key, seal_info(drawn.stream, drawn.epoch))
         late = epoch_start(drawn.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
-        return Entry(number, drawn, metric, key.id, sealed, late)
+        return OutboxEntry(number, drawn, metric, key.id, sealed, late)
 
     def _attempt(self, timeout_seconds: float) -> float | None:
         if self._stopped.is_set():
@@ -192,7 +201,9 @@ class Sender:
             return _CLAIMED_SECONDS if self._state.waiting() else None
         fates, failure = self._submit(reports, timeout_seconds)
         if fates:
-            self._state.settle(fates)  # if this fails they are sent again, as the same bytes
+            self._state.record_results(
+                fates
+            )  # if this fails they are sent again, as the same bytes
         streams = {report.id: report.stream for report in reports}
         self.drop(Dropped(streams[id_], fate) for id_, fate in fates.items() if fate != SENT)
         if failure is None:
@@ -207,7 +218,7 @@ class Sender:
         return min(max(failure.after_seconds, shortest), _LONGEST_ASKED_SECONDS)
 
     def _submit(
-        self, reports: Sequence[Waiting], timeout_seconds: float
+        self, reports: Sequence[OutboxReport], timeout_seconds: float
     ) -> tuple[dict[int, str], NotSent | None]:
         """What became of reports; of those it does not name nothing is known, by the failure.
 

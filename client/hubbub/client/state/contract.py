@@ -10,7 +10,7 @@ from typing import Protocol
 
 from hubbub.catalog import Metric
 from hubbub.client.ledger import charge
-from hubbub.client.state.device_state import Standing
+from hubbub.client.state.device_state import DeviceState
 
 __all__ = [
     "DAMAGED",
@@ -19,12 +19,12 @@ __all__ = [
     "PUT_BACK",
     "SENT",
     "Bounds",
-    "Drawn",
     "Dropped",
-    "Entry",
-    "Kept",
+    "OutboxEntry",
+    "OutboxReport",
+    "PayloadRecord",
+    "PendingPayload",
     "State",
-    "Waiting",
     "admit",
     "excess",
     "fitting",
@@ -47,7 +47,7 @@ PUT_BACK = "put_back"
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class PendingPayload:
     """A payload as report() drew it, noted in memory and not yet in the outbox.
 
     generation: of the consent under which it was drawn.
@@ -63,14 +63,14 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class OutboxEntry:
     """A payload on its way into the outbox, sealed once and for all: a resend is the same bytes.
 
     number: under which its process noted it.
     """
 
     number: int
-    drawn: Drawn
+    drawn: PendingPayload
     metric: Metric
     key_id: int
     sealed: bytes = field(repr=False)
@@ -79,7 +79,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class OutboxReport:
     """A sealed report in the outbox."""
 
     id: int
@@ -98,7 +98,7 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PayloadRecord:
     """One payload as the device remembers it. fate: "" while it waits, "sent", or why not."""
 
     stream: str
@@ -122,7 +122,7 @@ class State(Protocol):
     Safe between threads; FolderState also between processes.
     """
 
-    def standing(self) -> Standing:
+    def standing(self) -> DeviceState:
         """Where the device stands now; the caller's own copy."""
         ...
 
@@ -130,12 +130,12 @@ class State(Protocol):
         """Whether another payload of this size can be noted. No I/O."""
         ...
 
-    def note(self, drawn: Drawn) -> int:
+    def note(self, drawn: PendingPayload) -> int:
         """Hold a payload in memory that outlives this process: its number. Numbers grow. No I/O."""
         ...
 
     def enter(
-        self, entries: Sequence[Entry], lost: Sequence[Dropped], upto: int, owner: str = ""
+        self, entries: Sequence[OutboxEntry], lost: Sequence[Dropped], upto: int, owner: str = ""
     ) -> list[Dropped]:
         """Charge and keep payloads, whole or not at all; says which were given up, `lost` first.
 
@@ -147,18 +147,20 @@ class State(Protocol):
         """
         ...
 
-    def orphans(self) -> Iterator[tuple[str, list[tuple[int, Drawn]]]]:
+    def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
         """What processes that ended had noted and not entered, by owner. Enter it at once."""
         ...
 
-    def take(self, most: int, max_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
+    def take(
+        self, most: int, max_bytes: int, now: float
+    ) -> tuple[list[OutboxReport], list[Dropped]]:
         """Reports to send now, in random order, ours alone for a while; and those now too late.
 
         What was spent is written down, in two places, before this returns.
         """
         ...
 
-    def settle(self, fates: Mapping[int, str]) -> None:
+    def record_results(self, fates: Mapping[int, str]) -> None:
         """Reports that were taken have met their fate."""
         ...
 
@@ -166,7 +168,7 @@ class State(Protocol):
         """Reports that were taken could not be sent: others may try."""
         ...
 
-    def leaving(self, now: float) -> int:
+    def purged_in_flight(self, now: float) -> int:
         """How many reports that were purged are on their way at this moment, in any process."""
         ...
 
@@ -174,7 +176,7 @@ class State(Protocol):
         """How many reports wait to be sent."""
         ...
 
-    def kept(self) -> list[Kept]:
+    def kept(self) -> list[PayloadRecord]:
         """The payloads of the past that are still remembered, oldest first."""
         ...
 
@@ -191,7 +193,9 @@ class State(Protocol):
         ...
 
 
-def admit(entries: Sequence[Entry], standing: Standing) -> tuple[list[Entry], list[Dropped]]:
+def admit(
+    entries: Sequence[OutboxEntry], standing: DeviceState
+) -> tuple[list[OutboxEntry], list[Dropped]]:
     """Charge each entry to the ledger: those that may leave, and those given up.
 
     PRIVACY: the last word. report() has asked a copy of the ledger; between then and now another
@@ -222,7 +226,7 @@ def excess(sizes: Sequence[int], bounds: Bounds) -> int:
     return over
 
 
-def fitting(reports: list[Waiting], max_bytes: int) -> list[Waiting]:
+def fitting(reports: list[OutboxReport], max_bytes: int) -> list[OutboxReport]:
     """As many of the first as fit one message; a long one goes alone."""
     size = 0
     for number, report in enumerate(reports):

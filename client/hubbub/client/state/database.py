@@ -122,16 +122,16 @@ class Database:
             self._closed = True
             self._let_go()
 
-    def hold(self, seconds: float) -> None:
+    def before_fork(self, seconds: float) -> None:
         """Keep other threads out of SQLite, for the moment of a fork; wait no longer than that."""
         self._held = self._lock.acquire(timeout=seconds)
 
-    def unhold(self) -> None:
+    def after_fork_in_parent(self) -> None:
         """Let them in again."""
         if self._held:
             self._lock.release()
 
-    def abandon(self) -> None:
+    def after_fork_in_child(self) -> None:
         """Start anew in a forked child."""
         self._lock = threading.RLock()
         if self._connection:

@@ -8,11 +8,11 @@ from hubbub.catalog import Metric, epoch_at
 from hubbub.client.ledger import Account
 from hubbub.client.state.consent import Consent, is_on
 
-__all__ = ["Standing"]
+__all__ = ["DeviceState"]
 
 
 @dataclass(slots=True)
-class Standing:
+class DeviceState:
     """Where this device stands, over all processes of the app.
 
     generation: of consent.

@@ -16,7 +16,7 @@ from hubbub.client.ledger import FOREIGN, Account, load_accounts
 from hubbub.client.state.consent import Consent, agreed
 from hubbub.client.state.contract import DISABLED
 from hubbub.client.state.database import Damaged
-from hubbub.client.state.device_state import Standing
+from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.known import Known, merged
 from hubbub.client.state.queries import Rows, count, meta, purge, set_meta
 from hubbub.client.state.secret import SECRET_BYTES
@@ -98,7 +98,7 @@ def seal(rows: Rows) -> None:
     set_meta(rows, sum=f"{meta(rows, 'commits')}:{_sum(rows)}")
 
 
-def standing(rows: Rows) -> Standing:
+def standing(rows: Rows) -> DeviceState:
     """Where the device stands. Raises Damaged."""
     try:
         accounts = load_accounts(
@@ -117,7 +117,7 @@ def standing(rows: Rows) -> Standing:
         ).fetchall()
     except FOREIGN as error:
         raise Damaged("the ledger holds what hubbub never wrote; give a new state_dir") from error
-    return Standing(
+    return DeviceState(
         secret,
         consent.generation,
         consent.preference,
@@ -166,7 +166,7 @@ def heed(rows: Rows, agreed: Known) -> None:
     set_meta(rows, state=agreed.state, **_facts(consent))
 
 
-def inherit(rows: Rows, former: Standing) -> None:
+def inherit(rows: Rows, former: DeviceState) -> None:
     """Allow no more than `former` does, of another state: the stricter of both."""
     now = standing(rows)
     consent = agreed(former.consent, now.consent, ordered=False)

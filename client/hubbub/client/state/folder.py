@@ -17,16 +17,16 @@ from hubbub.client.state.consent import turned
 from hubbub.client.state.contract import (
     DISABLED,
     Bounds,
-    Drawn,
     Dropped,
-    Entry,
-    Kept,
-    Waiting,
+    OutboxEntry,
+    OutboxReport,
+    PayloadRecord,
+    PendingPayload,
     admit,
     fitting,
 )
 from hubbub.client.state.database import FILE_NAME, Damaged, Database
-from hubbub.client.state.device_state import Standing
+from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.journal import orphans
 from hubbub.client.state.pending_log import Notes
 from hubbub.client.state.queries import Rows
@@ -78,7 +78,7 @@ class FolderState:
             if queries.meta(rows, "bundle") != (packed := zlib.compress(signed)):
                 queries.set_meta(rows, bundle=packed)
 
-    def inherit(self, former: Standing) -> None:
+    def inherit(self, former: DeviceState) -> None:
         """Take over what a person said and spent under another operator: the stricter of both."""
         self._say(lambda rows: facts.inherit(rows, former), careful=True)
 
@@ -86,7 +86,7 @@ class FolderState:
         """Another operator uses this state from now on: what waits for the former is given up."""
         self._say(facts.part, careful=True)
 
-    def standing(self) -> Standing:
+    def standing(self) -> DeviceState:
         """Where the device stands now, over all processes of the app."""
         with self._transaction() as rows:
             return facts.standing(rows)
@@ -95,12 +95,12 @@ class FolderState:
         """Whether another payload of this size can be noted."""
         return self._notes.has_room(size_bytes)
 
-    def note(self, drawn: Drawn) -> int:
+    def note(self, drawn: PendingPayload) -> int:
         """Hold a payload in memory that outlives this process: its number."""
         return self._notes.add(drawn)
 
     def enter(
-        self, entries: Sequence[Entry], lost: Sequence[Dropped], upto: int, owner: str = ""
+        self, entries: Sequence[OutboxEntry], lost: Sequence[Dropped], upto: int, owner: str = ""
     ) -> list[Dropped]:
         """Charge and keep payloads, whole or not at all; says which were given up."""
         name = owner or self._notes.owner
@@ -117,7 +117,7 @@ class FolderState:
             self._notes.entered(upto)
         return [*self._watch.given_up(), *dropped]
 
-    def orphans(self) -> Iterator[tuple[str, list[tuple[int, Drawn]]]]:
+    def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
         """What processes that were killed had noted and not entered."""
         for path, records in orphans(self._folder):
             with self._transaction() as rows:
@@ -132,7 +132,9 @@ class FolderState:
             with self._transaction() as rows:
                 queries.bury(rows, path.name)
 
-    def take(self, most: int, max_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
+    def take(
+        self, most: int, max_bytes: int, now: float
+    ) -> tuple[list[OutboxReport], list[Dropped]]:
         """Reports to send now, in random order, ours alone for a while; and those now too late."""
         with self._transaction() as rows:
             dropped = queries.give_up_late(rows, now)
@@ -147,10 +149,10 @@ class FolderState:
                 self._watch.bear(rows)
         return reports, [*self._watch.given_up(), *dropped]
 
-    def settle(self, fates: Mapping[int, str]) -> None:
+    def record_results(self, fates: Mapping[int, str]) -> None:
         """Reports that were taken have met their fate."""
         with self._transaction() as rows:
-            queries.settle(rows, fates)
+            queries.record_results(rows, fates)
 
     def release(self, ids: Iterable[int]) -> None:
         """Reports that were taken could not be sent: others may try."""
@@ -160,17 +162,17 @@ class FolderState:
                 [(id_,) for id_ in ids],
             )
 
-    def leaving(self, now: float) -> int:
+    def purged_in_flight(self, now: float) -> int:
         """How many reports that were purged are on their way at this moment, in any process."""
         with self._transaction() as rows:
-            return queries.leaving(rows, now, _CLAIM_SECONDS)
+            return queries.purged_in_flight(rows, now, _CLAIM_SECONDS)
 
     def waiting(self) -> int:
         """How many reports wait to be sent."""
         with self._transaction() as rows:
             return queries.waiting(rows)
 
-    def kept(self) -> list[Kept]:
+    def kept(self) -> list[PayloadRecord]:
         """The payloads of the past that are still remembered, oldest first."""
         with self._transaction() as rows:
             return queries.kept(rows)
@@ -204,18 +206,18 @@ class FolderState:
         self._notes.close()
         self._database.close()
 
-    def hold(self) -> None:
+    def before_fork(self) -> None:
         """Before a fork: nobody is inside SQLite now."""
-        self._database.hold(_HOLD_SECONDS)
+        self._database.before_fork(_HOLD_SECONDS)
 
-    def unhold(self) -> None:
+    def after_fork_in_parent(self) -> None:
         """After a fork, in the parent."""
-        self._database.unhold()
+        self._database.after_fork_in_parent()
 
-    def abandon(self) -> None:
+    def after_fork_in_child(self) -> None:
         """After a fork, in the child: a journal and a connection of its own, the same file."""
-        self._notes.abandon()
-        self._database.abandon()
+        self._notes.after_fork_in_child()
+        self._database.after_fork_in_child()
 
     def _say(self, change: Callable[[Rows], None], *, careful: bool) -> None:
         """Keep what the person said, in both places.

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from hubbub.client.state.contract import Drawn
+from hubbub.client.state.contract import PendingPayload
 
 if sys.platform != "win32":
     import fcntl
@@ -64,7 +64,7 @@ class Journal:
         """Whether a payload of this size fits."""
         return self._end + _MAX_MORE_BYTES + size_bytes <= _SIZE
 
-    def append(self, drawn: Drawn) -> int:
+    def append(self, drawn: PendingPayload) -> int:
         """Note a payload that has room: its number. Not safe between threads."""
         body = _encode(drawn)
         start = self._end + _RECORD.size
@@ -93,13 +93,13 @@ class Journal:
                 self._path.unlink()
         os.close(self._file)
 
-    def abandon(self) -> None:
+    def after_fork_in_child(self) -> None:
         """Let go in a forked child: the journal is its parent's."""
         self._memory.close()
         os.close(self._file)
 
 
-def orphans(folder: Path) -> Iterator[tuple[Path, list[tuple[int, Drawn]]]]:
+def orphans(folder: Path) -> Iterator[tuple[Path, list[tuple[int, PendingPayload]]]]:
     """Each journal whose process has ended, with what it holds; locked until the next is asked."""
     for path in sorted(folder.glob(f"*{_SUFFIX}")):
         try:
@@ -124,7 +124,7 @@ def _lock(file: int) -> bool:
     return False
 
 
-def _records(memory: bytes) -> Iterator[tuple[int, Drawn]]:
+def _records(memory: bytes) -> Iterator[tuple[int, PendingPayload]]:
     place, last = 0, None
     while place + _RECORD.size <= len(memory):
         length, number, checksum = _RECORD.unpack_from(memory, place)
@@ -143,18 +143,18 @@ def _checksum(number: int, body: bytes) -> int:
     return zlib.crc32(body, number & 0xFFFFFFFF)
 
 
-def _encode(drawn: Drawn) -> bytes:
+def _encode(drawn: PendingPayload) -> bytes:
     stream, tag = drawn.stream.encode(), drawn.tag.encode()
     head = _BODY.pack(drawn.made, drawn.epoch, drawn.generation, len(stream), len(tag))
     return head + stream + tag + drawn.payload
 
 
-def _decode(body: bytes) -> Drawn:
+def _decode(body: bytes) -> PendingPayload:
     made, epoch, generation, stream, tag = _BODY.unpack_from(body)
     if not 0 <= made < _MAX_SECONDS:
         raise ValueError("made at no time")
     first, second = _BODY.size + stream, _BODY.size + stream + tag
-    return Drawn(
+    return PendingPayload(
         stream=body[_BODY.size : first].decode(),
         epoch=epoch,
         tag=body[first:second].decode(),

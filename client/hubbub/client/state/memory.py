@@ -14,16 +14,16 @@ from hubbub.client.state.contract import (
     HISTORY,
     SENT,
     Bounds,
-    Drawn,
     Dropped,
-    Entry,
-    Kept,
-    Waiting,
+    OutboxEntry,
+    OutboxReport,
+    PayloadRecord,
+    PendingPayload,
     admit,
     excess,
     fitting,
 )
-from hubbub.client.state.device_state import Standing
+from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES
 from hubbub.client.state.shared import Shared
 from hubbub.client.state.witness import Witnesses
@@ -46,14 +46,14 @@ class MemoryState:
         bounds: Bounds | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._standing = Standing(secret or secrets.token_bytes(SECRET_BYTES))
+        self._standing = DeviceState(secret or secrets.token_bytes(SECRET_BYTES))
         self._bounds = bounds or Bounds()
         self._noted = self._done = self._last = 0
-        self._reports: dict[int, tuple[Entry, str]] = {}
+        self._reports: dict[int, tuple[OutboxEntry, str]] = {}
         self._lock = threading.RLock()
         self._shared = Shared(witnesses, self._standing, clock)
 
-    def standing(self) -> Standing:
+    def standing(self) -> DeviceState:
         """Where the device stands now; the caller's own copy."""
         with self._lock:
             self._heed()
@@ -65,14 +65,14 @@ class MemoryState:
         """Whether another payload can be noted."""
         return self._noted - self._done < self._bounds.reports
 
-    def note(self, drawn: Drawn) -> int:  # noqa: ARG002 the caller holds it, and that is all
+    def note(self, drawn: PendingPayload) -> int:  # noqa: ARG002 the caller holds it, and that is all
         """Number a payload that only this process's memory holds."""
         self._noted += 1
         return self._noted
 
     def enter(
         self,
-        entries: Sequence[Entry],
+        entries: Sequence[OutboxEntry],
         lost: Sequence[Dropped],
         upto: int,
         owner: str = "",  # noqa: ARG002 there are no orphans
@@ -99,16 +99,18 @@ class MemoryState:
             self._standing.counts.update(one.reason for one in dropped)
             return dropped
 
-    def orphans(self) -> Iterator[tuple[str, list[tuple[int, Drawn]]]]:
+    def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
         """None: what a process notes here ends with it."""
         return iter(())
 
-    def take(self, most: int, max_bytes: int, now: float) -> tuple[list[Waiting], list[Dropped]]:
+    def take(
+        self, most: int, max_bytes: int, now: float
+    ) -> tuple[list[OutboxReport], list[Dropped]]:
         """Reports to send now, in random order; and those now too late."""
         with self._lock, self._shared.alone():
             self._heed()
             late = [id_ for id_, entry in self._left().items() if entry.late <= now]
-            self.settle(dict.fromkeys(late, "expired"))
+            self.record_results(dict.fromkeys(late, "expired"))
             dropped = [Dropped(self._reports[id_][0].drawn.stream, "expired") for id_ in late]
             left = self._left()
             if left:
@@ -116,7 +118,7 @@ class MemoryState:
             drawn = secrets.SystemRandom().sample(sorted(left), min(most, len(left)))
             return fitting([_waiting(id_, left[id_]) for id_ in drawn], max_bytes), dropped
 
-    def settle(self, fates: Mapping[int, str]) -> None:
+    def record_results(self, fates: Mapping[int, str]) -> None:
         """Reports that were taken have met their fate."""
         with self._lock:
             for id_, fate in fates.items():
@@ -129,7 +131,7 @@ class MemoryState:
     def release(self, ids: Iterable[int]) -> None:
         """Nobody else would try."""
 
-    def leaving(self, now: float) -> int:  # noqa: ARG002 the sender has ended its submission
+    def purged_in_flight(self, now: float) -> int:  # noqa: ARG002 the sender has ended its submission
         """None: there is no other process."""
         return 0
 
@@ -138,11 +140,11 @@ class MemoryState:
         with self._lock:
             return len(self._left())
 
-    def kept(self) -> list[Kept]:
+    def kept(self) -> list[PayloadRecord]:
         """Every payload of this process, oldest first."""
         with self._lock:
             return [
-                Kept(e.drawn.stream, e.drawn.epoch, e.drawn.payload, e.drawn.made, fate)
+                PayloadRecord(e.drawn.stream, e.drawn.epoch, e.drawn.payload, e.drawn.made, fate)
                 for e, fate in self._reports.values()
             ]
 
@@ -174,7 +176,7 @@ class MemoryState:
                 raise
             self._standing.preference = epsilon
 
-    def abandon(self) -> None:
+    def after_fork_in_child(self) -> None:
         """In a forked child: what waits is the parent's to send."""
         self._lock = threading.RLock()
         self._reports = {}
@@ -183,27 +185,27 @@ class MemoryState:
     def close(self) -> None:
         """There is nothing to let go of."""
 
-    def _said(self, *, on: bool, forget: bool, now: float) -> Standing:
+    def _said(self, *, on: bool, forget: bool, now: float) -> DeviceState:
         generation = turned(self._standing.generation, on=on)
         if not forget:
             return replace(self._standing, generation=generation)
-        fresh = Standing(secrets.token_bytes(SECRET_BYTES), generation, since=now)
+        fresh = DeviceState(secrets.token_bytes(SECRET_BYTES), generation, since=now)
         return replace(fresh, preference=self._standing.preference)
 
-    def _take_over(self, said: Standing) -> None:
+    def _take_over(self, said: DeviceState) -> None:
         """Stand where another process, or the person, says."""
         before, self._standing = self._standing, said
         if said.secret != before.secret:
             self._reports.clear()
         if said.generation != before.generation:
-            self.settle(dict.fromkeys(self._left(), DISABLED))
+            self.record_results(dict.fromkeys(self._left(), DISABLED))
 
     def _heed(self) -> None:
         heard = self._shared.heed(self._standing)
         if heard:
             self._take_over(heard)
 
-    def _left(self) -> dict[int, Entry]:
+    def _left(self) -> dict[int, OutboxEntry]:
         return {id_: entry for id_, (entry, fate) in self._reports.items() if not fate}
 
     def _overflow(self) -> list[Dropped]:
@@ -216,5 +218,5 @@ class MemoryState:
         return [Dropped(left[id_].drawn.stream, "outbox_full") for id_ in gone]
 
 
-def _waiting(id_: int, entry: Entry) -> Waiting:
-    return Waiting(id_, entry.drawn.stream, entry.drawn.epoch, entry.key_id, entry.sealed)
+def _waiting(id_: int, entry: OutboxEntry) -> OutboxReport:
+    return OutboxReport(id_, entry.drawn.stream, entry.drawn.epoch, entry.key_id, entry.sealed)

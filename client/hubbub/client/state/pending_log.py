@@ -7,7 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
-from hubbub.client.state.contract import Drawn
+from hubbub.client.state.contract import PendingPayload
 from hubbub.client.state.journal import Journal
 
 __all__ = ["Notes"]
@@ -38,7 +38,7 @@ class Notes:
             return journal.has_room(size_bytes)
         return self._last - self._entered < self._most
 
-    def add(self, drawn: Drawn) -> int:
+    def add(self, drawn: PendingPayload) -> int:
         """Note a payload: its number."""
         with self._lock:
             self._last = self._journal.append(drawn) if self._journal else self._last + 1
@@ -64,10 +64,10 @@ class Notes:
                 self._journal.close()
             self._journal = None
 
-    def abandon(self) -> None:
+    def after_fork_in_child(self) -> None:
         """Start anew in a forked child: the journal is the parent's."""
         if self._journal:
-            self._journal.abandon()
+            self._journal.after_fork_in_child()
         self._start()
 
     def _start(self) -> None:

@@ -17,9 +17,9 @@ from hubbub.client.state.contract import (
     SENT,
     Bounds,
     Dropped,
-    Entry,
-    Kept,
-    Waiting,
+    OutboxEntry,
+    OutboxReport,
+    PayloadRecord,
     excess,
 )
 
@@ -32,13 +32,13 @@ __all__ = [
     "give_up_late",
     "insert",
     "kept",
-    "leaving",
     "meta",
     "overflow",
     "prune",
     "purge",
+    "purged_in_flight",
+    "record_results",
     "set_meta",
-    "settle",
     "waiting",
 ]
 
@@ -78,7 +78,7 @@ def count(rows: Rows, names: Iterable[str]) -> None:
     _change(rows, Counter(names))
 
 
-def insert(rows: Rows, entries: Iterable[Entry]) -> None:
+def insert(rows: Rows, entries: Iterable[OutboxEntry]) -> None:
     """Let reports wait to be sent."""
     rows.executemany(
         "INSERT INTO reports (stream, epoch, key_id, payload, sealed, late, made)"
@@ -91,7 +91,7 @@ def insert(rows: Rows, entries: Iterable[Entry]) -> None:
     )
 
 
-def leaving(rows: Rows, now: float, claim_seconds: float) -> int:
+def purged_in_flight(rows: Rows, now: float, claim_seconds: float) -> int:
     """How many reports were purged while a process had them in its hands, and may have still."""
     found = rows.execute(
         "SELECT count(*) FROM reports WHERE fate = ? AND abs(? - claimed) < ?",
@@ -100,7 +100,7 @@ def leaving(rows: Rows, now: float, claim_seconds: float) -> int:
     return int(found[0])
 
 
-def settle(rows: Rows, fates: Mapping[int, str]) -> None:
+def record_results(rows: Rows, fates: Mapping[int, str]) -> None:
     """Give reports that wait their fate.
 
     Those that have one keep it; but what was purged while it was on its way, and arrived, is told
@@ -126,7 +126,7 @@ def waiting(rows: Rows) -> int:
 def purge(rows: Rows, fate: str) -> list[Dropped]:
     """Give up everything that waits."""
     found = rows.execute("SELECT id, stream FROM reports WHERE fate IS NULL").fetchall()
-    settle(rows, dict.fromkeys((id_ for id_, _ in found), fate))
+    record_results(rows, dict.fromkeys((id_ for id_, _ in found), fate))
     return [Dropped(_text(stream), fate) for _, stream in found]
 
 
@@ -135,13 +135,13 @@ def give_up_late(rows: Rows, now: float) -> list[Dropped]:
     late = rows.execute(
         "SELECT id, stream FROM reports WHERE fate IS NULL AND late <= ?", (now,)
     ).fetchall()
-    settle(rows, dict.fromkeys((id_ for id_, _ in late), "expired"))
+    record_results(rows, dict.fromkeys((id_ for id_, _ in late), "expired"))
     return [Dropped(_text(stream), "expired") for _, stream in late]
 
 
 def draw(
     rows: Rows, most: int, now: float, claim_seconds: float
-) -> tuple[list[Waiting], list[Dropped]]:
+) -> tuple[list[OutboxReport], list[Dropped]]:
     """Reports that wait and nobody has claimed, in random order; and those that never can go."""
     # A claim of the future is one of a clock that has been set back since.
     free = rows.execute(
@@ -151,7 +151,7 @@ def draw(
     drawn = secrets.SystemRandom().sample(free, min(most, len(free)))
     found = [_waiting(rows, id_) for (id_,) in drawn]
     return (
-        [one for one in found if isinstance(one, Waiting)],
+        [one for one in found if isinstance(one, OutboxReport)],
         [one for one in found if isinstance(one, Dropped)],
     )
 
@@ -170,11 +170,11 @@ def overflow(rows: Rows, bounds: Bounds) -> list[Dropped]:
     return [Dropped(_text(stream), "outbox_full") for _, stream, _ in gone]
 
 
-def kept(rows: Rows) -> list[Kept]:
+def kept(rows: Rows) -> list[PayloadRecord]:
     """The payloads of the past that are still remembered, oldest first."""
     found = rows.execute("SELECT stream, epoch, payload, made, fate FROM reports ORDER BY id")
     return [
-        Kept(stream, epoch, payload, made, fate or "")
+        PayloadRecord(stream, epoch, payload, made, fate or "")
         for stream, epoch, payload, made, fate in found
         if _text(stream) == stream
         and type(epoch) is int
@@ -202,7 +202,7 @@ def _change(rows: Rows, counts: Mapping[str, int]) -> None:
     )
 
 
-def _waiting(rows: Rows, id_: int) -> Waiting | Dropped:
+def _waiting(rows: Rows, id_: int) -> OutboxReport | Dropped:
     stream, epoch, key_id, sealed, late = rows.execute(
         "SELECT stream, epoch, key_id, sealed, late FROM reports WHERE id = ?", (id_,)
     ).fetchone()
@@ -213,8 +213,8 @@ def _waiting(rows: Rows, id_: int) -> Waiting | Dropped:
         and 0 < len(sealed) <= _MAX_SEALED_BYTES
         and isinstance(late, float)
     ):
-        return Waiting(id_, stream, epoch, key_id, sealed)
-    settle(rows, {id_: DAMAGED})
+        return OutboxReport(id_, stream, epoch, key_id, sealed)
+    record_results(rows, {id_: DAMAGED})
     return Dropped(_text(stream), DAMAGED)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from hubbub.client.state.device_state import Standing
+from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.known import Known, agree
 from hubbub.client.state.witness import Witnesses
 from hubbub.client.state.witness_check import CONSENT_UNKNOWN, unknown
@@ -27,7 +27,7 @@ class Shared:
     """One state's way to what is known of its folder. witnesses: None keeps nothing anywhere."""
 
     def __init__(
-        self, witnesses: Witnesses | None, standing: Standing, clock: Callable[[], float]
+        self, witnesses: Witnesses | None, standing: DeviceState, clock: Callable[[], float]
     ) -> None:
         self._witnesses = witnesses
         self._known = Known("", 0, "", {}, standing.consent)
@@ -44,7 +44,7 @@ class Shared:
         with self._witnesses.elsewhere.alone() if self._witnesses else contextlib.nullcontext():
             yield
 
-    def heed(self, standing: Standing) -> Standing | None:
+    def heed(self, standing: DeviceState) -> DeviceState | None:
         """Where a state stands by what all places know now; None if nothing has changed."""
         if self._witnesses is None:
             return None
@@ -77,7 +77,7 @@ class Shared:
             counts=standing.counts + Counter(mishaps if first else []),
         )
 
-    def tell(self, standing: Standing) -> None:
+    def tell(self, standing: DeviceState) -> None:
         """Write down where a state stands. Raises StateUnusable."""
         if self._witnesses is None:
             return
@@ -92,7 +92,7 @@ class Shared:
         self._witnesses.elsewhere.write(known)
         self._known = known
 
-    def confirm(self, standing: Standing) -> None:
+    def confirm(self, standing: DeviceState) -> None:
         """Write it down again if it is gone: who tidies up knows nothing of us."""
         if self._witnesses and self._witnesses.elsewhere.read() is None:
             self.tell(standing)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hubbub.client.state.contract import Waiting
+from hubbub.client.state.contract import OutboxReport
 from hubbub.client.transport.contract import NotSent
 
 __all__ = ["FakeShuffler"]
@@ -17,9 +17,9 @@ class FakeShuffler:
 
     def __init__(self, *answers: NotSent | dict[int, str]) -> None:
         self.answers = list(answers)
-        self.submissions: list[tuple[Waiting, ...]] = []
+        self.submissions: list[tuple[OutboxReport, ...]] = []
 
-    def submit(self, reports: Sequence[Waiting], timeout_seconds: float) -> dict[int, str]:
+    def submit(self, reports: Sequence[OutboxReport], timeout_seconds: float) -> dict[int, str]:
         """As the Transport protocol says."""
         if not timeout_seconds > 0:
             raise NotSent("deadline_exceeded", retry=True)
@@ -32,6 +32,6 @@ class FakeShuffler:
     def pause(self) -> None:
         """There is no connection to let go of."""
 
-    def reports(self) -> list[Waiting]:
+    def reports(self) -> list[OutboxReport]:
         """Every report submitted, in order."""
         return [report for reports in self.submissions for report in reports]

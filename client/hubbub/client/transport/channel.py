@@ -5,7 +5,7 @@ from typing import Final
 
 import grpc
 
-from hubbub.client.state.contract import Waiting
+from hubbub.client.state.contract import OutboxReport
 from hubbub.client.transport.contract import NotSent
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest
@@ -42,7 +42,7 @@ class Channel:
             self._channel = grpc.secure_channel(address, credentials, _OPTIONS)
         self._stub = ShufflerStub(self._channel)
 
-    def submit(self, reports: Sequence[Waiting], timeout_seconds: float) -> dict[int, str]:
+    def submit(self, reports: Sequence[OutboxReport], timeout_seconds: float) -> dict[int, str]:
         """The refused ones by their place, with the reason. Raises NotSent."""
         request = SubmitRequest(
             reports=[

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from hubbub.client.state.contract import Waiting
+from hubbub.client.state.contract import OutboxReport
 from hubbub.errors import HubbubError
 
 __all__ = ["NotSent", "Transport"]
@@ -25,7 +25,7 @@ class NotSent(HubbubError):
 class Transport(Protocol):
     """Carries sealed reports to the shuffler."""
 
-    def submit(self, reports: Sequence[Waiting], timeout_seconds: float) -> dict[int, str]:
+    def submit(self, reports: Sequence[OutboxReport], timeout_seconds: float) -> dict[int, str]:
         """The refused ones by their place, with the reason. Every other report was taken.
 
         Raises NotSent unless the shuffler answered.

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from hubbub.client.state.contract import Waiting
+from hubbub.client.state.contract import OutboxReport
 from hubbub.client.transport.contract import NotSent
 from hubbub.errors import BadParameter
 
@@ -40,7 +40,7 @@ class GrpcTransport:
         self._idle = threading.Condition(self._lock)
         self._barred = self._broken = self._used = False
 
-    def submit(self, reports: Sequence[Waiting], timeout_seconds: float) -> dict[int, str]:
+    def submit(self, reports: Sequence[OutboxReport], timeout_seconds: float) -> dict[int, str]:
         """As the Transport protocol says."""
         with self._lock:
             if self._barred or self._broken:
@@ -62,7 +62,7 @@ class GrpcTransport:
         if channel:
             channel.close()
 
-    def hold(self) -> None:
+    def before_fork(self) -> None:
         """Before a fork: end every call, so that gRPC can follow the fork."""
         with self._lock:
             self._barred = True
@@ -70,12 +70,12 @@ class GrpcTransport:
         with self._idle:
             self._idle.wait_for(lambda: not self._calls, _LEAVE_SECONDS)
 
-    def unhold(self) -> None:
+    def after_fork_in_parent(self) -> None:
         """After a fork, in the parent."""
         with self._lock:
             self._barred = False
 
-    def abandon(self) -> None:
+    def after_fork_in_child(self) -> None:
         """After a fork, in the child: a connection of its own, if gRPC was not used before.
 
         gRPC that was used before a fork may hang after it (seen one time in some hundred, with all
