@@ -108,18 +108,18 @@ QUIET = [
     _series("up", "1x60", job="hubbub-shuffler", instance="a"),
     _series("hubbub_store_up", "1x60", job="hubbub-shuffler", instance="a"),
     _series("hubbub_batches_total", "0+5x60", outcome="delivered", job="hubbub-shuffler"),
-    _series("hubbub_batches_total", "0+1x60", outcome="tried_in_vain", job="hubbub-shuffler"),
-    _series("hubbub_held_reports", "100x60", job="hubbub-shuffler"),
-    _series("hubbub_held_reports_limit", "2000000x60", job="hubbub-shuffler"),
-    _series("hubbub_turned_away_calls_total", "0+9x60", reason="peer_limit"),
-    _series("hubbub_turned_away_calls_total", "0+9x60", reason="too_slow"),
+    _series("hubbub_batches_total", "0+1x60", outcome="delivery_failed", job="hubbub-shuffler"),
+    _series("hubbub_pool_reports", "100x60", job="hubbub-shuffler"),
+    _series("hubbub_pool_reports_limit", "2000000x60", job="hubbub-shuffler"),
+    _series("hubbub_throttled_calls_total", "0+9x60", reason="peer_limit"),
+    _series("hubbub_throttled_calls_total", "0+9x60", reason="too_slow"),
     _series("hubbub_redis_memory_ratio", "0.1x60", job="hubbub-shuffler"),
     _series("hubbub_redis_memory_ratio", "0.1x60", job="hubbub-aggregator"),
     _series("hubbub_clock_apart_seconds", "0.2x60", job="hubbub-aggregator"),
     _series("hubbub_unreadable_totals", "0x60", job="hubbub-aggregator"),
     _series("hubbub_opening_key_days_left", "200x60"),
     *(
-        _series("hubbub_reports", values, stream="theme", epoch="7", term=term, instance=instance)
+        _series("hubbub_reports", values, stream="theme", epoch="7", state=term, instance=instance)
         # Two shufflers tell the same, and while reports come in the terms never agree.
         for term, values, instance in (
             ("acknowledged", "0+1000x60", "a"),
@@ -139,12 +139,12 @@ SICK: dict[str, list[dict[str, str]]] = {
     "HubbubDeliveryWaits": [
         _series("hubbub_batches_total", "7x60", outcome="delivered", job="hubbub-shuffler")
     ],
-    "HubbubReportsPileUp": [_series("hubbub_held_reports", "1500000x60", job="hubbub-shuffler")],
+    "HubbubReportsPileUp": [_series("hubbub_pool_reports", "1500000x60", job="hubbub-shuffler")],
     "HubbubTurnsDevicesAway": [
-        _series("hubbub_turned_away_calls_total", "0+3x60", reason="store_full")
+        _series("hubbub_throttled_calls_total", "0+3x60", reason="store_full")
     ],
     "HubbubTurnsDevicesAway, whose calls do not end": [
-        _series("hubbub_turned_away_calls_total", "0+90x60", reason="gave_way")
+        _series("hubbub_throttled_calls_total", "0+90x60", reason="gave_way")
     ],
     "HubbubRedisNearlyFull": [
         _series("hubbub_redis_memory_ratio", "0.75x60", job="hubbub-aggregator")
@@ -165,7 +165,7 @@ SICK: dict[str, list[dict[str, str]]] = {
             "0+90x60",
             stream="theme",
             epoch="7",
-            term="rejected:wrong_key",
+            state="rejected:wrong_key",
             instance="c",
         )
     ],
@@ -174,8 +174,8 @@ SICK: dict[str, list[dict[str, str]]] = {
         _series("hubbub_stage_seconds_bucket", "0+90x60", stage="commit", le="+Inf"),
     ],
     "HubbubLawBroken": [
-        _series("hubbub_reports", "1000x60", stream="page", epoch="7", term="acknowledged"),
-        _series("hubbub_reports", "990x60", stream="page", epoch="7", term="counted"),
+        _series("hubbub_reports", "1000x60", stream="page", epoch="7", state="acknowledged"),
+        _series("hubbub_reports", "990x60", stream="page", epoch="7", state="counted"),
     ],
 }
 

@@ -262,7 +262,7 @@ def test_who_asks_too_often_is_told_to_wait(tmp_path: Path) -> None:
         assert int(said.headers["retry-after"]) >= 1
         assert said.json()["title"] == "TooManyRequests"
         told = web.get(f"http://{home.metrics}/metrics").text
-        assert 'hubbub_turned_away_calls_total{reason="peer_limit"} ' in told
+        assert 'hubbub_throttled_calls_total{reason="peer_limit"} ' in told
 
 
 def test_tokens_expire_and_files_that_are_none_are_said(tmp_path: Path) -> None:

@@ -437,7 +437,7 @@ def scraped(run: LocalRun, port: int) -> dict[tuple[str, str], float]:  # noqa: 
         name, _, number = line.rpartition(" ")
         if name.startswith("hubbub_reports{"):
             labels = dict(pair.split("=") for pair in name[15:-1].split(","))
-            found[labels["stream"].strip('"'), labels["term"].strip('"')] = float(number)
+            found[labels["stream"].strip('"'), labels["state"].strip('"')] = float(number)
         else:
             found["", name] = float(number)
     return found

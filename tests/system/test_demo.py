@@ -174,8 +174,8 @@ def test_logs_and_metrics_hold_no_value_payload_secret_or_peer(
         ):
             assert secret not in text, path.name
     metrics = b"".join(path.read_bytes() for path in told if path.suffix == ".metrics")
-    assert b'term="acknowledged"' in metrics
-    assert b'term="counted"' in metrics
+    assert b'state="acknowledged"' in metrics
+    assert b'state="counted"' in metrics
 
 
 def test_the_shuffler_process_never_imports_mechanisms_or_catalog(

@@ -81,7 +81,7 @@ async def _serve(settings: Settings) -> None:
         store.report_counts,
         counters={
             "batches": ("outcome", intake.counts),
-            "turned_away_calls": ("reason", turned_away),
+            "throttled_calls": ("reason", turned_away),
         },
         gauges={
             "opening_key_days_left": lambda: keeping.days_left,
@@ -158,8 +158,8 @@ def _loops(
         )
         loops.append(face.run())
     takers: list[Sink] = []
-    if settings.drop:
-        takers.append(Folder(settings.drop))
+    if settings.export_dir:
+        takers.append(Folder(settings.export_dir))
     if settings.webhook:
         takers.append(Webhook(settings.webhook, settings.webhook_secret, RedisDeliveryLog(server)))
     if takers:

@@ -28,7 +28,7 @@ class Settings:
     http_origins: tuple[str, ...]
     http_proxies: tuple[str, ...]
     shuffler_status: str
-    drop: Path | None
+    export_dir: Path | None
     webhook: str
     webhook_secret: bytes
     common: Common
@@ -67,7 +67,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         http_origins=tuple(given.http_origin),
         http_proxies=tuple(map(_proxy, given.http_proxy)),
         shuffler_status=given.shuffler_status,
-        drop=given.drop,
+        export_dir=given.export_dir,
         webhook=given.webhook,
         webhook_secret=_secret(given.webhook_secret),
         common=common(given, "aggregator"),
@@ -161,7 +161,9 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
 
 def _add_outlets(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--drop", type=Path, help="folder for a JSON and a CSV file of every epoch that has closed"
+        "--export-dir",
+        type=Path,
+        help="folder for a JSON and a CSV file of every epoch that has closed",
     )
     parser.add_argument(
         "--webhook", default="", help="address that is sent every epoch that has closed, as JSON"

@@ -62,12 +62,12 @@ async def _serve(settings: Settings) -> None:
         pool.report_counts,
         counters={
             "submitted_reports": ("outcome", service.counts),
-            "turned_away_calls": ("reason", service.turned_away),
+            "throttled_calls": ("reason", service.turned_away),
             "batches": ("outcome", mixer.counts),
         },
         gauges={
-            "held_reports": lambda: pressure.reports,
-            "held_reports_limit": lambda: settings.max_pool,
+            "pool_reports": lambda: pressure.reports,
+            "pool_reports_limit": lambda: settings.max_pool,
             "unwritten_reports": lambda: intake.waiting,
             "batches_under_way": lambda: mixer.under_way,
             "redis_memory_ratio": lambda: pressure.memory,

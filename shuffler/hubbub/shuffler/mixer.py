@@ -220,7 +220,7 @@ class Mixer:
 
     def _say_failing(self, error: Exception) -> None:
         """Once per outage: the batches stay in flight and go out when it is over."""
-        self.counts["tried_in_vain"] += 1
+        self.counts["delivery_failed"] += 1
         if not self._failing:
             self._failing = True
             reason = (

@@ -77,7 +77,7 @@ class Folder:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StateUnusable(f"--drop {folder}: {error.strerror}") from error
+            raise StateUnusable(f"--export-dir {folder}: {error.strerror}") from error
 
     async def wants(self, metric: str, epoch: int) -> bool:
         """Whether there is no file of it."""

@@ -76,7 +76,7 @@ class Metrics(Collector):
             "hubbub_reports",
             "Terms of the law: acknowledged = pooled + in_flight + counted + duplicate + "
             "rejected + withheld",
-            labels=("stream", "epoch", "term"),
+            labels=("stream", "epoch", "state"),
         )
         up = GaugeMetricFamily("hubbub_store_up", "Whether Redis answers")
         try:
