@@ -43,13 +43,13 @@ CLUSTER := tests/system/test_cluster.py
 COVERED := $(BIN)/coverage run --parallel-mode -m pytest
 PYTEST := $(BIN)/python -m pytest
 proofs:
-	@$(COVERED) tests/contract tests/vectors $(ARGS)
-	@$(PYTEST) tests/figures tests/calibration tests/faces tests/deploy $(CLUSTER) $(ARGS)
+	@$(COVERED) tests/proofs $(ARGS)
+	@$(PYTEST) tests/statistics/calibration tests/interfaces tests/deploy tests/architecture $(CLUSTER) $(ARGS)
 units:
-	@$(COVERED) tests/property tests/unit $(ARGS)
-	@$(PYTEST) tests/system tests/architecture $(addprefix --ignore=,$(SLOW) $(CLUSTER)) $(ARGS)
+	@$(COVERED) tests/unit tests/statistics --ignore=tests/statistics/calibration $(ARGS)
+	@$(PYTEST) tests/system $(addprefix --ignore=,$(SLOW) $(CLUSTER)) $(ARGS)
 services:
-	@$(PYTEST) tests/integration $(SLOW) $(ARGS)
+	@$(PYTEST) tests/parts $(SLOW) $(ARGS)
 
 lint: .venv/ready check-protos
 	@$(BIN)/ruff check .

@@ -24,7 +24,7 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
 from hubbub.runtime import connect_redis
-from tests.unit.bundles import DAY, make_signed
+from tests.support.bundles import DAY, make_signed
 
 __all__ = ["answering"]
 

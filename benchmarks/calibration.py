@@ -16,10 +16,10 @@ from scipy.special import ndtri
 
 from hubbub.analysis import answer_tiers
 from hubbub.privacy.draws import draw
-from tests.calibration import SETTINGS
-from tests.calibration.listed import LISTS
-from tests.calibration.shapes import built
-from tests.calibration.statement import Measured, measure
+from tests.statistics.calibration import SETTINGS
+from tests.statistics.calibration.listed import LISTS
+from tests.statistics.calibration.shapes import built
+from tests.statistics.calibration.statement import Measured, measure
 
 __all__ = ["HEADER", "WIDTHS", "calibrated", "widths"]
 

@@ -14,10 +14,10 @@ import pytest
 from hubbub.catalog import Bundle, OpeningKey, read_opening_keys, stream_table
 from hubbub.client import Client
 from hubbub.client.testing import memory_client
-from tests.moment import now
-from tests.surroundings import forget_the_caller, hear_interrupts
-from tests.unit.bundles import DAY, Signed, make_signed
-from tests.unit.devices import Device
+from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.devices import Device
+from tests.support.moment import now
+from tests.support.surroundings import forget_the_caller, hear_interrupts
 
 forget_the_caller(os.environ)
 hear_interrupts()
@@ -159,7 +159,7 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    from tests.cluster import redis_cluster
+    from tests.support.cluster import redis_cluster
 
     with redis_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster.url

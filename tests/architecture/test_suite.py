@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.surroundings import forget_the_caller
-from tests.waiting import HANG_SECONDS
+from tests.support.surroundings import forget_the_caller
+from tests.support.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(
@@ -21,13 +21,13 @@ FILES = sorted(
 PACED = {
     "client/hubbub/client/testing/fake_server.py": "hangs for as long as its user says",
     "tests/fuzz/__main__.py": "tells how many inputs a second it tried",
-    "tests/faces/test_lines.py": "requests that come in drops, and pauses between them",
-    "tests/integration/test_answers.py": "looks at a batch for as long as it is on its way",
-    "tests/integration/test_counting.py": "honest reports come between those of a flood",
-    "tests/integration/test_guards.py": "a request that comes in drops",
-    "tests/integration/test_slow_calls.py": "messages that come in drops",
-    "tests/integration/test_mixer.py": "a slow aggregator; and loops that get into their stride",
-    "tests/moment.py": "lets midnight pass",
+    "tests/interfaces/test_lines.py": "requests that come in drops, and pauses between them",
+    "tests/parts/test_answers.py": "looks at a batch for as long as it is on its way",
+    "tests/parts/test_counting.py": "honest reports come between those of a flood",
+    "tests/parts/test_guards.py": "a request that comes in drops",
+    "tests/parts/test_slow_calls.py": "messages that come in drops",
+    "tests/parts/test_mixer.py": "a slow aggregator; and loops that get into their stride",
+    "tests/support/moment.py": "lets midnight pass",
     "tests/system/chaos/__main__.py": "tells how long it took",
     "tests/system/chaos/clustered.py": "load between two faults",
     "tests/system/chaos/device.py": "reports so often a second",
@@ -41,13 +41,13 @@ PACED = {
     "tests/system/test_torture.py": "lets what should not leave leave, and cuts a line for a while",
     "tests/system/torture_app.py": "reports, and is killed, now and then",
     "tests/unit/test_outliving.py": "puts a file back again and again under what runs",
-    "tests/waiting.py": "the one way to wait",
+    "tests/support/waiting.py": "the one way to wait",
 }
 # Of the ports that hubbub has unless told otherwise, these speak of containers and documents.
 PORTS = {
     "tests/deploy/test_chart.py",
     "tests/deploy/test_compose.py",
-    "tests/faces/test_notebook.py",
+    "tests/interfaces/test_notebook.py",
 }
 
 
@@ -164,7 +164,7 @@ def test_ctrl_c_is_heard_by_what_is_started_though_a_shell_has_it_ignored() -> N
     """As behind `make test &` in a script."""
     code = (
         "import signal, subprocess, sys; signal.signal(signal.SIGINT, signal.SIG_IGN);"
-        "from tests.surroundings import hear_interrupts; hear_interrupts();"
+        "from tests.support.surroundings import hear_interrupts; hear_interrupts();"
         "asked = 'import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)';"
         "subprocess.run([sys.executable, '-c', asked], check=True)"
     )

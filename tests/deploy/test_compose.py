@@ -31,8 +31,8 @@ from hubbub.cli.terminal.service_client import Endpoints, report_counts
 from hubbub.client import Client, GrpcTransport, MemoryState
 from hubbub.errors import KeysUnusable
 from tests.conftest import CATALOG
-from tests.servers import answering, has_tls
-from tests.waiting import HANG_SECONDS, eventually
+from tests.support.servers import answering, has_tls
+from tests.support.waiting import HANG_SECONDS, eventually
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = ROOT / "deploy" / "compose"

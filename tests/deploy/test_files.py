@@ -14,7 +14,7 @@ import yaml
 
 from hubbub.aggregator.settings import parse as parse_aggregator
 from hubbub.shuffler.settings import parse as parse_shuffler
-from tests.surroundings import CALLER
+from tests.support.surroundings import CALLER
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

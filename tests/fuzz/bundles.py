@@ -19,8 +19,8 @@ from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG
 from tests.fuzz.documents import varied
 from tests.fuzz.target import Target, scratch
-from tests.unit.bundles import DAY, make_signed
-from tests.waiting import HANG_SECONDS
+from tests.support.bundles import DAY, make_signed
+from tests.support.waiting import HANG_SECONDS
 
 START = 20_000 * DAY
 NOW = START + 4000.0

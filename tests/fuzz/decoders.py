@@ -48,7 +48,7 @@ from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1.services_pb2 import Batch, EstimateRequest, Range, SubmitRequest
 from tests.conftest import CATALOG
 from tests.fuzz.target import Target, scratch
-from tests.unit.bundles import DAY, make_signed
+from tests.support.bundles import DAY, make_signed
 
 START = 20_000 * DAY
 

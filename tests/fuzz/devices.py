@@ -25,8 +25,8 @@ from hubbub.client.state import journal
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadPayload, BundleRefused, HubbubError, StateUnusable
 from tests.conftest import CATALOG
-from tests.unit.bundles import DAY, make_signed
-from tests.waiting import HANG_SECONDS
+from tests.support.bundles import DAY, make_signed
+from tests.support.waiting import HANG_SECONDS
 
 START = 20_000 * DAY
 NOW = START + 3 * DAY + 4000.0

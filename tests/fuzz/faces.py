@@ -30,7 +30,7 @@ from tests.conftest import CATALOG
 from tests.fuzz.documents import varied
 from tests.fuzz.mutate import mutated
 from tests.fuzz.target import Target, scratch
-from tests.unit.bundles import DAY, make_signed
+from tests.support.bundles import DAY, make_signed
 
 EPOCH = 20_000
 NOW = (EPOCH + 9) * DAY + 4000.0

@@ -47,8 +47,8 @@ from hubbub.wire.v1 import services_pb2 as wire
 from hubbub.wire.v1 import services_pb2_grpc as stubs
 from tests.conftest import CATALOG
 from tests.fuzz.mutate import mutated, odd
-from tests.unit.bundles import DAY, make_signed
-from tests.waiting import HANG_SECONDS
+from tests.support.bundles import DAY, make_signed
+from tests.support.waiting import HANG_SECONDS
 
 AT_ONCE = 32
 RAW = 0.4  # the part of requests that are any bytes; the others are messages of their kind

@@ -18,7 +18,7 @@ from hubbub.wire.v1.services_pb2 import Refusal, SubmitRequest, SubmitResponse
 from tests.conftest import CATALOG
 from tests.fuzz.mutate import mutated, odd
 from tests.fuzz.target import Target, scratch
-from tests.unit.bundles import DAY, make_signed
+from tests.support.bundles import DAY, make_signed
 
 START = 20_000 * DAY
 NOW = START + 4000.0

@@ -14,7 +14,7 @@ from tests.fuzz.documents import varied
 from tests.fuzz.rows import LONGEST_ROWS, database_of, has_turned, tables_of
 from tests.fuzz.rows import rewritten as varied_rows
 from tests.fuzz.target import Target, scratch
-from tests.unit.bundles import DAY
+from tests.support.bundles import DAY
 
 # Bytes of a database with small pages.
 LONGEST_FILE = 40_000

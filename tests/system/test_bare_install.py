@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.surroundings import CALLER
+from tests.support.surroundings import CALLER
 
 ROOT = Path(__file__).parents[2]
 CLIENT = [
-    "tests/vectors",
-    "tests/property/test_client_floor.py",
-    "tests/unit/test_averaging.py",
+    "tests/unit/test_client_floor.py",
+    "tests/statistics/test_averaging.py",
     "tests/unit/test_client.py",
     "tests/unit/test_consent.py",
     "tests/unit/test_forks.py",
@@ -86,7 +85,7 @@ def test_the_client_needs_no_numpy_and_no_redis(python: Path) -> None:
 
 
 def test_the_contract_suite_and_the_client_tests_pass_there(python: Path) -> None:
-    _pass(python, "tests/contract", *CLIENT)
+    _pass(python, "tests/proofs", *CLIENT)
 
 
 @pytest.mark.parametrize("interpreter", _interpreters(), ids=lambda path: Path(path).name)

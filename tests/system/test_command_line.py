@@ -21,10 +21,10 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import read_endpoints, report_counts
 from hubbub.errors import HubbubError
-from tests import web
 from tests.conftest import CATALOG, Made
-from tests.moment import far_from_midnight
-from tests.waiting import eventually
+from tests.support import web
+from tests.support.moment import far_from_midnight
+from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 

@@ -20,8 +20,8 @@ from hubbub.cli.local.census import candidates, people
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, GrpcTransport, MemoryState
-from tests.moment import far_from_midnight
-from tests.waiting import HANG_SECONDS, eventually
+from tests.support.moment import far_from_midnight
+from tests.support.waiting import HANG_SECONDS, eventually
 
 DEVICES = 1200
 

@@ -15,7 +15,7 @@ from hubbub.catalog import read_catalog
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts
-from tests.moment import far_from_midnight
+from tests.support.moment import far_from_midnight
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

@@ -14,9 +14,9 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.mechanisms import REGISTRY
-from tests.asking import estimate
-from tests.moment import far_from_midnight
-from tests.waiting import eventually
+from tests.support.asking import estimate
+from tests.support.moment import far_from_midnight
+from tests.support.waiting import eventually
 
 PEOPLE = 300
 OWN = {

@@ -14,7 +14,7 @@ from hubbub.client.testing import FakeServer, make_bundle
 from hubbub.client.testing.capture import Captured
 from hubbub.client.testing.pytest_plugin import hubbub_reports
 from tests.conftest import CATALOG
-from tests.unit.bundles import Signed
+from tests.support.bundles import Signed
 
 __all__ = ["hubbub_reports"]
 

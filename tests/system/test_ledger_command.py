@@ -10,9 +10,9 @@ import pytest
 
 from hubbub.client import Client, FolderState
 from hubbub.client.testing import FakeShuffler
-from tests.moment import far_from_midnight
-from tests.unit.bundles import Signed
-from tests.waiting import HANG_SECONDS
+from tests.support.bundles import Signed
+from tests.support.moment import far_from_midnight
+from tests.support.waiting import HANG_SECONDS
 
 
 def _hubbub(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

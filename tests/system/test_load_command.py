@@ -12,8 +12,8 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import report_counts
 from tests.conftest import CATALOG, Made
-from tests.unit.bundles import DAY, make_signed
-from tests.waiting import eventually
+from tests.support.bundles import DAY, make_signed
+from tests.support.waiting import eventually
 
 
 def test_what_devices_saw_acknowledged_is_what_the_law_holds(

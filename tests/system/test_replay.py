@@ -29,8 +29,8 @@ from hubbub.wire.v1.services_pb2_grpc import (
     add_IngestServicer_to_server,
 )
 from tests.conftest import Made
-from tests.stores import totals
-from tests.waiting import HANG_SECONDS, eventually
+from tests.support.stores import totals
+from tests.support.waiting import HANG_SECONDS, eventually
 
 DEVICES = 120
 ANSWERS = {"theme": "dark", "crashed": "no", "editor": "vi", "homepage": "a.example"}

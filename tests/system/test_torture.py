@@ -27,9 +27,9 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, FolderState, GrpcTransport
 from hubbub.client.state.contract import SENT
+from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system import torture_app as app
 from tests.system.chaos.line import Line
-from tests.waiting import HANG_SECONDS, eventually
 
 KILLS = 200
 SEED = 20_261_121

@@ -21,9 +21,9 @@ from hubbub.client import (
 )
 from hubbub.client.testing import FakeShuffler
 from hubbub.wire.v1.services_pb2 import SubmitRequest
-from tests.unit.bundles import DAY, Signed
-from tests.unit.devices import Device
-from tests.waiting import HANG_SECONDS
+from tests.support.bundles import DAY, Signed
+from tests.support.devices import Device
+from tests.support.waiting import HANG_SECONDS
 
 MARK = ("hubbub-refused", "for-good")
 Answer = Callable[[bytes, Any], bytes]

@@ -11,8 +11,8 @@ from hubbub.catalog.keys.opening import new_periods
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State
 from hubbub.client.ledger import Account, merge
 from hubbub.client.testing import FakeShuffler
-from tests.unit.bundles import DAY, Signed
-from tests.waiting import HANG_SECONDS
+from tests.support.bundles import DAY, Signed
+from tests.support.waiting import HANG_SECONDS
 
 NOW = 20_000 * DAY
 

@@ -9,7 +9,7 @@ import pytest
 from hubbub.catalog import read_catalog
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from tests.conftest import CATALOG
-from tests.unit.bundles import Signed
+from tests.support.bundles import Signed
 
 WRONG = [
     ("epsilon = 1.0", "epsilon = 20", "theme", "epsilon", r"in \[0.0009765625, 16.0\]"),

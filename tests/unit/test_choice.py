@@ -9,7 +9,7 @@ from hubbub.catalog import read_catalog
 from hubbub.catalog.choice import choose
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
-from tests.unit.bundles import make_signed
+from tests.support.bundles import make_signed
 
 METRIC = """
 shuffler = "127.0.0.1:1"

@@ -20,8 +20,8 @@ from hubbub.client import (
 from hubbub.client.testing import FakeServer, FakeShuffler
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits
-from tests.unit.bundles import Signed
-from tests.waiting import HANG_SECONDS
+from tests.support.bundles import Signed
+from tests.support.waiting import HANG_SECONDS
 
 HOUR, DAY = 3600, 86_400
 

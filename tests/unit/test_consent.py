@@ -12,8 +12,8 @@ from hubbub.catalog import epoch_at
 from hubbub.client import Client, FolderState, MemoryState, NotSent, OutboxReport, Outcome, State
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, StateUnusable
-from tests.unit.bundles import DAY, Signed
-from tests.waiting import HANG_SECONDS
+from tests.support.bundles import DAY, Signed
+from tests.support.waiting import HANG_SECONDS
 
 Make = Callable[..., Client]
 

@@ -19,8 +19,8 @@ from hubbub.client.state.contract import PendingPayload
 from hubbub.client.state.journal import Journal
 from hubbub.client.state.witness import Witnesses
 from hubbub.errors import StateUnusable
-from tests.unit.devices import DATABASE, Device
-from tests.waiting import HANG_SECONDS
+from tests.support.devices import DATABASE, Device
+from tests.support.waiting import HANG_SECONDS
 
 DEEP = "[" * 100_000
 HOSTILE = (

@@ -9,8 +9,8 @@ import grpc
 
 from hubbub.client import Client
 from hubbub.client.testing import FakeServer
-from tests.unit.bundles import Signed
-from tests.waiting import HANG_SECONDS, eventually
+from tests.support.bundles import Signed
+from tests.support.waiting import HANG_SECONDS, eventually
 
 PROGRAM = """
 import sys

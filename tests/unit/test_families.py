@@ -9,7 +9,7 @@ from hubbub.catalog import Release
 from hubbub.mechanisms import KeyedBits, tally
 from hubbub.privacy.draws import draw
 from hubbub.privacy.releases import release
-from tests.recipe import example
+from tests.support.recipe import example
 
 
 def test_the_recipe_s_mechanism_is_answered_as_its_family_is() -> None:

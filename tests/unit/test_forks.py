@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.client.testing import FakeServer, make_bundle
 from tests.conftest import CATALOG
-from tests.unit.bundles import Signed
+from tests.support.bundles import Signed
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
 

@@ -20,7 +20,7 @@ from hubbub.cli.rappor_files import read_collection
 from hubbub.cli.terminal.query_options import read_candidates
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, KeysUnusable
 from tests.conftest import CATALOG
-from tests.unit.bundles import Signed
+from tests.support.bundles import Signed
 
 OPERATOR = Ed25519PrivateKey.from_private_bytes(b"o" * 32)
 MORE = b'"version":1,"more":'

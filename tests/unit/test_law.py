@@ -8,7 +8,7 @@ import numpy as np
 from hubbub.accounting import Window
 from hubbub.aggregator.query.report_counts import Shuffler, Terms, status
 from hubbub.aggregator.store.contract import Commit, MemoryStore
-from tests.waiting import eventually_async
+from tests.support.waiting import eventually_async
 
 WINDOW = Window("theme", 7)
 

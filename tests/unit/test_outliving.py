@@ -17,9 +17,9 @@ from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.state.witness import Witness, Witnesses
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import StateUnusable
-from tests.unit.bundles import DAY, Signed
-from tests.unit.devices import DATABASE, Device, state_in
-from tests.waiting import HANG_SECONDS
+from tests.support.bundles import DAY, Signed
+from tests.support.devices import DATABASE, Device, state_in
+from tests.support.waiting import HANG_SECONDS
 
 
 def _forget_files(folder: Path) -> None:

@@ -11,8 +11,8 @@ from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import CatalogInvalid
 from tests.conftest import CATALOG
-from tests.unit.bundles import DAY, make_signed
-from tests.waiting import HANG_SECONDS
+from tests.support.bundles import DAY, make_signed
+from tests.support.waiting import HANG_SECONDS
 
 Make = Callable[..., Client]
 SAMPLED = CATALOG.replace("[metrics.theme]", "[metrics.theme]\nsampling = 0.25")

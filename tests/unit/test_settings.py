@@ -16,8 +16,8 @@ import hubbub.client
 from hubbub.client import Client, FolderState, MemoryState, Outcome, Settings, default_client
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
-from tests.unit.bundles import Signed
-from tests.waiting import HANG_SECONDS
+from tests.support.bundles import Signed
+from tests.support.waiting import HANG_SECONDS
 
 
 @pytest.fixture(autouse=True)

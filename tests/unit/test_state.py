@@ -23,8 +23,8 @@ from hubbub.client.state.journal import Journal, orphans
 from hubbub.client.state.known import Known
 from hubbub.client.state.witness import Witnesses
 from hubbub.errors import StateUnusable
-from tests.unit.bundles import Signed
-from tests.unit.devices import state_in
+from tests.support.bundles import Signed
+from tests.support.devices import state_in
 
 NOW = 1_800_000_000.0
 TODAY = epoch_at(NOW, "day")

@@ -20,8 +20,8 @@ from hubbub.client.testing.capture import Captured
 from hubbub.client.testing.pytest_plugin import hubbub_reports
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain
 from tests.conftest import CATALOG
-from tests.unit.bundles import Signed
-from tests.waiting import HANG_SECONDS, eventually
+from tests.support.bundles import Signed
+from tests.support.waiting import HANG_SECONDS, eventually
 
 __all__ = ["hubbub_reports"]
 

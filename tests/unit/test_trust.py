@@ -32,7 +32,7 @@ from hubbub.client.startup import program_name
 from hubbub.client.trust.bundles import Pin, Trust, folder_of
 from hubbub.client.trust.store import _elsewhere, held
 from hubbub.errors import BadParameter, BundleRefused
-from tests.unit.bundles import Signed
+from tests.support.bundles import Signed
 
 if sys.platform != "win32":
     import fcntl

@@ -1,4 +1,4 @@
-"""What a mechanism is: the contract that every registry entry keeps and tests/contract proves."""
+"""What a mechanism is: the contract that every registry entry keeps and tests/proofs proves."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

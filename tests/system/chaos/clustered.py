@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.cluster import Cluster, until
+from tests.support.cluster import Cluster, until
 from tests.system.chaos.house import House, Part
 from tests.system.chaos.verdict import drain, judge
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 
 import redis
 
+from tests.support.waiting import HANG_SECONDS
 from tests.system.chaos.house import House, Part
-from tests.waiting import HANG_SECONDS
 
 # A process that starts costs a second of a core: those that start fast are killed more often.
 KILLED = {"redis": 6, "device": 5, "shuffler": 4, "aggregator": 2}

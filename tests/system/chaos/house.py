@@ -20,9 +20,9 @@ from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import Endpoints, report_counts
 from hubbub.errors import HubbubError
+from tests.support.waiting import eventually
 from tests.system.chaos import device, stepped
 from tests.system.chaos.line import Line
-from tests.waiting import eventually
 
 SHUFFLERS = 2
 DEVICES = 4

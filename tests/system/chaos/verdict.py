@@ -16,10 +16,10 @@ from hubbub.client.state.contract import SENT
 from hubbub.errors import ServiceUnavailable
 from hubbub.mechanisms import tally
 from hubbub.runtime import connect_redis
-from tests.stores import totals
+from tests.support.stores import totals
+from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system.chaos.device import open_client
 from tests.system.chaos.house import DEVICES, House
-from tests.waiting import HANG_SECONDS, eventually
 
 
 @dataclass

@@ -18,9 +18,9 @@ from hubbub.catalog import read_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.errors import HubbubError
 from hubbub.shuffler.streams import read_stream_table
+from tests.support.waiting import HANG_SECONDS
 from tests.system.soak import devices, strangers
 from tests.system.soak.verdict import counted, percentile, refusals, told_refusals
-from tests.waiting import HANG_SECONDS
 
 TARGET_SECONDS = 2.0
 # Devices begin a little earlier and end a little later than the strangers.

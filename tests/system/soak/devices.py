@@ -15,8 +15,8 @@ from pathlib import Path
 
 from hubbub.catalog import Bundle, read_bundle
 from hubbub.client import Client, FolderState, GrpcTransport, Outcome
+from tests.support.waiting import HANG_SECONDS
 from tests.system.soak.relay import Relay
-from tests.waiting import HANG_SECONDS
 
 DEVICES = 20
 EVERY_SECONDS = 1.5  # on average; 1,000 payloads are remembered, which is enough for 25 minutes

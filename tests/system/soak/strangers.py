@@ -20,8 +20,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.wire.v1.services_pb2 import SubmitRequest, SubmitResponse
 from hubbub.wire.v1.services_pb2_grpc import ShufflerStub
+from tests.support.waiting import HANG_SECONDS
 from tests.system.soak.relay import Relay
-from tests.waiting import HANG_SECONDS
 
 SLOW = 500
 OPEN = 300

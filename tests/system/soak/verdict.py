@@ -14,7 +14,7 @@ from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.errors import ServiceUnavailable
-from tests.waiting import HANG_SECONDS
+from tests.support.waiting import HANG_SECONDS
 
 __all__ = ["counted", "percentile", "refusals", "told_refusals"]
 

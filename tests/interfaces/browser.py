@@ -1,0 +1,77 @@
+"""A real browser, Debian's chromium, driven by Playwright; where it lacks, tests say so."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.support.waiting import HANG_SECONDS
+
+HANG_MS = HANG_SECONDS * 1000
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+OPTIONS = [
+    *(
+        "--no-sandbox",
+        "--disable-dev-shm-usage",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+    ),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+
+needs_browser = pytest.mark.skipif(
+    CHROMIUM is None, reason="no chromium on this machine: apt-get install chromium"
+)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        expect.set_options(timeout=HANG_MS)
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=OPTIONS, timeout=HANG_MS
+        )
+        yield browser
+        browser.close()
+
+
+class Watched:
+    """A page whose errors are remembered: scripts', the policy's, and of requests that failed."""
+
+    def __init__(
+        self, browser: Browser, *, width: int = 1200, dark: bool = False, clean: bool = True
+    ) -> None:
+        self._context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
+        )
+        self._context.set_default_timeout(HANG_MS)
+        self.page: Page = self._context.new_page()
+        self.errors: list[str] = []
+        self._clean = clean
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", self._heard)
+
+    def _heard(self, message: object) -> None:
+        kind, text = getattr(message, "type"), getattr(message, "text")  # noqa: B009 untyped there
+        if kind in {"error", "warning"}:
+            self.errors.append(text)
+
+    def open(self, address: str) -> Page:
+        self.page.goto(address)
+        self.settled()
+        return self.page
+
+    def settled(self) -> None:
+        self.page.wait_for_selector("main[aria-busy=false]")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._context.close()
+        if self._clean and error[0] is None:
+            assert not self.errors

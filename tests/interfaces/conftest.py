@@ -1,0 +1,13 @@
+"""One house for all tests of the faces: what they ask changes nothing in it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.interfaces.house import House, house
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with house(tmp_path_factory.mktemp("house"), "--http-rate", "0") as running:
+        yield running

@@ -1,0 +1,193 @@
+"""An aggregator's own process over a real Redis, with two weeks of totals drawn from their law."""
+
+import asyncio
+import json
+import os
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import numpy as np
+
+from hubbub.accounting import Window
+from hubbub.aggregator.store.contract import Commit
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.catalog import Metric
+from hubbub.cli.local.ports import free_port
+from hubbub.cli.terminal.service_client import Endpoints
+from hubbub.privacy.draws import draw
+from hubbub.runtime import connect_redis
+from tests.support import web
+from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.moment import far_from_midnight
+from tests.support.servers import redis_server
+from tests.support.waiting import eventually
+
+HOSTILE = [
+    "plain",
+    "<script>window.hurt = 1</script>",
+    '"><img src=x onerror="window.hurt = 1">',
+    "\u202egnp.exe\u202c \u0007\u001b[2J",
+    "=HYPERLINK(1)",
+    "x" * 1000,
+    "mean",
+]
+THEMES = ["light", "dark", "system", "contrast"]
+STRINGS = ["often.example", "seldom.example", "never.example"]
+HEAD = """
+shuffler = "127.0.0.1:1"
+[budget]
+epsilon_per_year = 1000
+purposes = { tests = 1.0 }
+"""
+METRIC = """
+[metrics.{name}]
+description = "What {name} is asked for"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "day"
+mechanism = "{mechanism}"
+epsilon = {epsilon}
+min_batch = 1000
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+{more}
+"""
+CATALOG = HEAD + "".join(
+    METRIC.format(name=name, mechanism=mechanism, epsilon=epsilon, more=more)
+    for name, mechanism, epsilon, more in (
+        (
+            "theme",
+            "unary.oue",
+            1.0,
+            (
+                f"values = {json.dumps(THEMES)}\ntiers = [0.5]\n"
+                'release = { mechanism = "laplace", epsilon = 1.0 }'
+            ),
+        ),
+        ("hostile", "grr", 3.0, f"values = {json.dumps(HOSTILE)}"),
+        ("launches", "wave", 2.0, 'domain = "number"\nlow = 0\nhigh = 24\nbuckets = 12'),
+        ("seconds", "mean.piecewise", 1.0, 'domain = "number"\nlow = 0\nhigh = 600'),
+        ("homepage", "cms", 3.0, 'domain = "string"\nhashes = 16\nwidth = 64'),
+        ("unheard", "rr", 1.0, 'values = ["no", "yes"]'),
+    )
+)
+DAYS = 14
+PEOPLE = 20_000
+
+
+@dataclass(frozen=True)
+class House:
+    """Where it is, and what the truth was: per metric, how many hold each value on every day."""
+
+    signed: Signed
+    redis_url: str
+    query: str
+    page: str
+    today: int
+    truth: Mapping[str, Mapping[Any, int]]
+    metrics: str = ""
+
+    @property
+    def endpoints(self) -> Endpoints:
+        return Endpoints(self.query, page=self.page)
+
+
+def truth_of(metric: Metric, day: int) -> dict[Any, int]:
+    """What people hold on a day: the first value loses what the second wins."""
+    moved = 300 * day
+    match metric.family:
+        case "theme":
+            return dict(enumerate([9000 - moved, 7000 + moved, 3000, 1000]))
+        case "hostile":
+            return dict(enumerate([8000, 5000, 3000, 2000, 1300, 500, 200]))
+        case "launches":
+            return {1.0: 12_000, 7.0: 6000, 20.0: 2000}
+        case "seconds":
+            return {30.0: 15_000, 400.0: 5000}
+        case _:
+            return {"often.example": 14_000, "seldom.example": 4000, "else.example": 2000}
+
+
+async def _fill(signed: Signed, url: str, today: int) -> None:
+    chance = np.random.default_rng(7)
+    server = await connect_redis(url)
+    store = RedisStore(server)
+    batch = 0
+    for name in signed.bundle.streams:
+        metric = signed.bundle.metric(name)
+        if metric.family == "unheard":
+            continue
+        scale = 1 if metric.family == name else 10  # few choose a tier
+        for day in range(DAYS):
+            held = {value: n // scale for value, n in truth_of(metric, day).items()}
+            totals = draw(metric.randomizer, list(held), list(held.values()), chance)
+            window = Window(name, today - DAYS + 1 + day)
+            batch += 1
+            tags = [batch.to_bytes(8, "big") + n.to_bytes(8, "big") for n in range(totals.reports)]
+            await store.shards(window)
+            commit = Commit(
+                batch.to_bytes(16, "big"),
+                tags,
+                np.array(totals.cells),
+                0,
+                {},
+                int(time.time()) + DAY,
+                crowd=1000,
+                at=int(time.time()) - 60,
+            )
+            await store.add(window, commit)
+    await server.close()
+
+
+@contextmanager
+def house(folder: Path, *options: str, secure: Path | None = None) -> Iterator[House]:
+    """All of it, with these options for the aggregator, until the end of the block.
+
+    secure: the authority of its certificate, where its page is served over TLS.
+    """
+    far_from_midnight()
+    folder.mkdir(exist_ok=True)
+    today = int(time.time()) // DAY
+    signed = make_signed(folder, CATALOG, start=(today - 21) * DAY)
+    with redis_server(folder / "redis") as port:
+        url = f"redis://127.0.0.1:{port}/0"
+        with ThreadPoolExecutor(1) as apart:  # Playwright has a loop in this thread
+            apart.submit(asyncio.run, _fill(signed, url, today)).result()
+        names = ("--listen", "--query-listen", "--metrics-listen", "--http-listen")
+        listen = [f"127.0.0.1:{free_port()}" for _ in names]
+        chosen = [part for pair in zip(names, listen, strict=True) for part in pair]
+        with (folder / "aggregator.log").open("ab") as log:
+            process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "hubbub.aggregator", "--bundle", str(signed.path)),
+                    *("--keys", str(signed.keys / "opening.keys.json"), "--processes", "1"),
+                    *(*chosen, "--insecure", *options),
+                ],
+                env={**os.environ, "HUBBUB_REDIS_URL": url},
+                stderr=log,
+            )
+        page = f"http{'s' if secure else ''}://{listen[3]}"
+        trust = ssl.create_default_context(cafile=secure) if secure else True
+        try:
+
+            def ready() -> bool:
+                assert process.poll() is None, (folder / "aggregator.log").read_text()
+                return web.get(f"{page}/ready", verify=trust).status_code == 200
+
+            eventually(ready, although=(httpx2.TransportError,))
+            truth = {
+                name: truth_of(metric, DAYS - 1) for name, metric in signed.bundle.metrics.items()
+            }
+            yield House(signed, url, listen[1], page, today, truth, listen[2])
+        finally:
+            process.terminate()
+            assert process.wait() == 0
+        assert "Traceback" not in (folder / "aggregator.log").read_text()

@@ -1,0 +1,197 @@
+"""The command line: pictures on a terminal, plain in a pipe; files, completion, watching."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from hubbub.cli.main import main
+from hubbub.cli.terminal.bars import bars
+from tests.interfaces.house import DAYS, House
+from tests.support.waiting import HANG_SECONDS, eventually
+from tests.system.chaos.line import Line
+
+
+def _terminal(columns: int, *words: str) -> str:
+    """What a command shows on a terminal so wide, without colours."""
+    parent, child = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hubbub.cli", *words],
+        stdout=child,
+        stdin=child,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "COLUMNS": str(columns), "TERM": "xterm"},
+    )
+    os.close(child)
+    said = b""
+    while True:
+        ready, _, _ = select.select([parent], [], [], HANG_SECONDS)
+        assert ready, said
+        try:
+            part = os.read(parent, 65_536)
+        except OSError:  # the terminal is closed: it has ended
+            break
+        if not part:
+            break
+        said += part
+    os.close(parent)
+    assert process.wait() == 0, said
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said.decode()).replace("\r", "")
+
+
+def test_bars_stand_on_one_scale_with_their_whiskers() -> None:
+    wide = bars([(100.0, 90.0, 110.0), (10.0, 5.0, 15.0), (-20.0, -30.0, -10.0)], 40)
+    assert [line.count("┼") for line in wide] == [1, 1, 1]
+    assert wide[0].index("┼") > wide[1].index("┼") > wide[2].index("┼")
+    assert all(line.index("├") < line.index("┼") < line.index("┤") for line in wide)
+    assert wide[0].count("█") > 3 * wide[1].count("█")
+    assert bars([]) == []
+    assert bars([(0, 0, 0)]) == ["│"]
+
+
+@pytest.mark.parametrize("columns", [70, 80, 100, 140])
+def test_a_terminal_shows_bars_that_fit(home: House, columns: int) -> None:
+    for words in (("query", "theme"), ("top", "theme"), ("trend", "theme", "-n", "1")):
+        said = _terminal(columns, *words, "--query", home.query)
+        assert said.count("┼") >= 4, said
+        assert all(len(line) <= columns for line in said.splitlines() if "┼" in line)
+        assert "…" not in said, said
+
+
+def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--query", home.query]
+    assert main(["query", "theme", *where]) == 0
+    said = capsys.readouterr().out
+    assert "┼" not in said
+    assert "not final: reports of these epochs are still taken" in said
+    assert main(["query", "launches", "--epochs", "closed", *where]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"^mean [\d.]+, [\d.]+ to [\d.]+$", said, re.MULTILINE)
+    assert "not final" not in said
+    assert main(["top", "theme", "-n", "2", *where]) == 0
+    assert "these are the most frequent with a confidence of 100.0%" in capsys.readouterr().out
+    before, after = f"{home.today - DAYS + 1}", f"{home.today}"
+    assert main(["compare", "theme", "--epochs", before, "--to", after, *where]) == 0
+    assert re.search(r"dark .*\+\d+\.\d+%.*yes", capsys.readouterr().out)
+    assert main(["trend", "seconds", *where]) == 0
+    assert "mean" in capsys.readouterr().out
+    assert main(["metrics", *where]) == 0
+    said = capsys.readouterr().out
+    assert "6 metrics" in said
+    assert re.search(r"unheard .* never", said)
+    assert main(["query", "hostile", *where]) == 0
+    said = capsys.readouterr().out
+    assert r"\u202egnp.exe" in said
+    assert "\x1b[2J" not in said
+
+
+def test_where_the_shuffler_tells_nothing_the_law_is_said_to_be_unknown(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--query", home.query]
+    assert main(["status", *where]) == 1
+    said = capsys.readouterr().out
+    assert re.search(r"all +\? +\? +\? +[\d,]+ +0 +0 +\? +\?", said)
+    assert "start the aggregator with --shuffler-status" in said
+    assert main(["status", *where, "--format", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["acknowledged"], told["balanced"]) == (None, None)
+    assert told["counted"] == sum(line["counted"] for line in told["windows"]) > 0
+
+
+def test_a_value_may_be_called_mean(home: House, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is followed as a share, and not taken for the mean of numbers, nor for another value."""
+    where = ["--query", home.query, "--epochs", "all", "--value", "mean"]
+    assert main(["trend", "hostile", *where, "--format", "json"]) == 0
+    [one] = json.loads(capsys.readouterr().out)["series"]
+    assert one["value"] == "mean"
+    assert [point["share"] for point in one["points"]] == _shares(home, "hostile", "mean", capsys)
+    assert main(["trend", "hostile", *where]) == 0
+    assert "share" in capsys.readouterr().out.splitlines()[2]
+
+
+def _shares(
+    home: House, metric: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> list[float]:
+    """By asking for every epoch alone."""
+    words = ["query", metric, "--query", home.query, "--format", "json"]
+    assert main([*words, "--epochs", "all"]) == 0
+    epochs = json.loads(capsys.readouterr().out)["epochs"]
+    shares = []
+    for epoch in epochs:
+        assert main([*words, "--epochs", str(epoch)]) == 0
+        values = json.loads(capsys.readouterr().out)["values"]
+        shares += [one["share"] for one in values if one["value"] == value]
+    return shares
+
+
+def test_files_are_written_by_their_names(
+    home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--query", home.query]
+    for name in ("a.csv", "a.json", "a.parquet"):
+        path = tmp_path / name
+        assert main(["export", "theme", "--out", str(path), *where]) == 0
+        assert path.stat().st_size > 0
+    assert "bytes" in capsys.readouterr().out
+    told = json.loads((tmp_path / "a.json").read_text())
+    table = parquet.read_table(tmp_path / "a.parquet").to_pylist()
+    assert [row["low"] for row in table] == [value["low"] for value in told["values"]]
+    by_epoch = tmp_path / "b.csv"
+    assert main(["export", "theme", "--by-epoch", "--out", str(by_epoch), *where]) == 0
+    assert len(by_epoch.read_text().splitlines()) == 1 + 4 * DAYS
+    capsys.readouterr()
+    for words, said in (
+        (["export", "theme", "--out", str(tmp_path / "a.txt")], "name it .csv"),
+        (["query", "theme", "--out", str(tmp_path / "a.csv")], "--out takes --format"),
+        (["export", "theme", "--out", str(tmp_path / "no" / "a.csv")], "cannot be written"),
+        (["top", "theme", "-n", "0"], "ask for 1 or more"),
+        (["watch", "--every", "0"], "--every 0 is outside"),
+        (["status", "--watch", "--every", "-1"], "--every -1 is outside"),
+    ):
+        assert main([*words, *where]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_watching_shows_what_changed_until_ctrl_c(home: House) -> None:
+    line = Line(home.query)
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "hubbub.cli", "watch", "theme", "--every", "0.2"),
+            *("--query", line.address),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    assert "theme: 22,000 reports" in process.stdout.readline()
+    asked = line.connections
+    eventually(lambda: line.connections >= asked + 3)
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate()
+    assert process.returncode == 130
+    line.close()
+    assert rest.count("22,000 reports") == 0, "nothing changed: nothing is said again"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_shell_completes_commands(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for word in ("compare", "trend", "--confidence", "--epochs", "privacy"):
+        assert word in script
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+        asked = (
+            script + "\nCOMP_WORDS=(hubbub tre); COMP_CWORD=1; _shtab_hubbub; echo ${COMPREPLY[@]}"
+        )
+        done = subprocess.run(["bash"], input=asked, text=True, capture_output=True, check=True)
+        assert "trend" in done.stdout

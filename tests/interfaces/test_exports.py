@@ -1,0 +1,151 @@
+"""What leaves by itself: closed epochs to a folder and a webhook; estimates to Grafana."""
+
+import asyncio
+import csv
+import hashlib
+import hmac
+import io
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.aggregator.publishing.publisher import (
+    DeliveryLog,
+    EpochPublisher,
+    Folder,
+    MemoryDeliveryLog,
+    RedisDeliveryLog,
+    Webhook,
+)
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.errors import BadParameter
+from hubbub.runtime import connect_redis
+from tests.interfaces.house import DAYS, House
+from tests.support import web
+
+CLOSED = DAYS - 3
+ROOT = Path(__file__).parents[2]
+
+
+class Hook(BaseHTTPRequestHandler):
+    """Keeps what it was sent; refuses as often as it was told to."""
+
+    heard: list[tuple[dict[str, str], bytes]] = []  # noqa: RUF012 one server at a time
+    refusals = 0
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if Hook.refusals:
+            Hook.refusals -= 1
+            self.send_response(503)
+        else:
+            Hook.heard.append((dict(self.headers), body))
+            self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@contextmanager
+def _hook() -> Iterator[str]:
+    Hook.heard, Hook.refusals = [], 0
+    server = HTTPServer(("127.0.0.1", 0), Hook)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/closed"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_every_closed_epoch_is_dropped_once_and_whole(home: House, tmp_path: Path) -> None:
+    async def body() -> None:
+        server = await connect_redis(home.redis_url)
+        query = QueryEngine(home.signed.bundle, RedisStore(server))
+        drops = EpochPublisher(query, [Folder(tmp_path / "dropped")])
+        assert await drops.once() == 5 * CLOSED
+        assert await drops.once() == 0
+        await server.close()
+
+    asyncio.run(body())
+    dropped = tmp_path / "dropped"
+    names = {path.relative_to(dropped).as_posix() for path in dropped.rglob("*.*")}
+    oldest = home.today - DAYS + 1
+    assert f"theme/{oldest}.json" in names
+    assert f"theme/{home.today}.json" not in names, "it still takes reports"
+    assert f"homepage/{oldest}.csv" not in names, "nobody listed strings"
+    assert not any(name.endswith(".part") for name in names)
+    told = json.loads((dropped / "theme" / f"{oldest}.json").read_text())
+    url = f"{home.page}/v1/metrics/theme/estimates"
+    asked = web.get(url, params={"epochs": oldest, "order": "listed"}).json()
+    assert {name: told[name] for name in asked} == asked
+    assert (told["id"], told["final"]) == (f"theme:{oldest}", True)
+    rows = list(csv.DictReader(io.StringIO((dropped / "theme" / f"{oldest}.csv").read_text())))
+    assert [float(row["low"]) for row in rows] == [value["low"] for value in asked["values"]]
+
+
+@pytest.mark.parametrize("kept", ["memory", "redis"])
+def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, kept: str) -> None:
+    async def body(url: str) -> None:
+        server = await connect_redis(home.redis_url)
+        clock = [1e9]
+        told: DeliveryLog = (
+            MemoryDeliveryLog() if kept == "memory" else RedisDeliveryLog(server, lambda: clock[0])
+        )
+        query = QueryEngine(home.signed.bundle, RedisStore(server))
+        drops = EpochPublisher(query, [Webhook(url, b"secret", told)])
+        Hook.refusals = 2
+        assert await drops.once() == 5 * CLOSED - 2
+        if kept == "redis":
+            others = EpochPublisher(
+                query, [Webhook(url, b"secret", RedisDeliveryLog(server, lambda: clock[0]))]
+            )
+            assert await others.once() == 0, "another aggregator holds the claim for a while"
+            clock[0] += 601
+        assert await drops.once() == 2
+        assert await drops.once() == 0
+        await server.close()
+
+    with _hook() as url:
+        asyncio.run(body(url))
+    ids = [headers["X-Hubbub-Id"] for headers, _ in Hook.heard]
+    assert len(ids) == len(set(ids)) == 5 * CLOSED
+    for headers, sent in Hook.heard:
+        signed = hmac.new(b"secret", sent, hashlib.sha256).hexdigest()
+        assert headers["X-Hubbub-Signature"] == f"sha256={signed}"
+        assert json.loads(sent)["id"] == headers["X-Hubbub-Id"]
+
+
+def test_a_webhook_has_an_address() -> None:
+    with pytest.raises(BadParameter, match="--webhook takes an address"):
+        Webhook("file:///etc/passwd", b"", MemoryDeliveryLog())
+
+
+def asked_by(dashboard: dict[str, Any]) -> set[str]:
+    """The metrics that its panels ask Prometheus for."""
+    return {
+        name
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"\b(?:hubbub|process)_\w+", target["expr"])
+    }
+
+
+def test_the_dashboard_shows_what_is_exposed(home: House) -> None:
+    dashboard: dict[str, Any] = json.loads((ROOT / "deploy/grafana/hubbub.json").read_text())
+    asked = asked_by(dashboard)
+    told = web.get(f"{home.page}/metrics").text
+    exposed = set(re.findall(r"^# TYPE (\S+)", told, re.MULTILINE))
+    of_services = {"hubbub_reports", "hubbub_store_up"}  # at --metrics-listen of both
+    assert asked - of_services <= exposed
+    assert of_services <= asked
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    assert len(ids) == len(set(ids))

@@ -1,0 +1,377 @@
+"""The HTTP face: what is asked, who may ask, how often; problems, pages, tags, headers."""
+
+import http.client
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+import hubbub.notebook
+from hubbub.aggregator.web.access import Tokens, add_token, read_tokens, remove_token
+from hubbub.cli.local.certificates import write_certificates
+from hubbub.cli.main import main
+from hubbub.cli.terminal.service_client import ask
+from hubbub.errors import BadParameter, HubbubError, KeysUnusable, ServiceUnavailable
+from hubbub.wire.v1.services_pb2 import EstimateRequest
+from tests.interfaces.house import DAYS, STRINGS, House, house
+from tests.support import web
+from tests.support.waiting import HANG_SECONDS, eventually
+
+
+def _get(home: House, path: str, **parameters: Any) -> httpx2.Response:
+    return web.get(f"{home.page}{path}", params=parameters)
+
+
+def test_metrics_tell_what_is_held_and_what_a_report_reveals(home: House) -> None:
+    page = _get(home, "/v1/metrics", number=2)
+    assert page.json()["total"] == 6
+    assert len(page.json()["metrics"]) == 2
+    assert page.headers["link"] == '</v1/metrics?first=2&number=2>; rel="next"'
+    rest = _get(home, "/v1/metrics", first=2, number=100)
+    assert "link" not in rest.headers
+    found = {one["name"]: one for one in (*page.json()["metrics"], *rest.json()["metrics"])}
+    theme = found["theme"]
+    assert theme["reports"] == DAYS * 22_000
+    assert len(theme["epochs"]) == DAYS
+    assert (theme["waiting"], theme["withheld"]) == (None, None), "nobody told the shuffler's terms"
+    assert theme["updated"].endswith("Z")
+    assert [one["closed"] for one in theme["epochs"]] == [True] * (DAYS - 3) + [False] * 3
+    assert (found["unheard"]["reports"], found["unheard"]["updated"]) == (0, None)
+    detail = _get(home, "/v1/metrics/theme").json()
+    assert 0.999 < detail["per_report"] <= 1
+    assert "the odds about them change by a factor of 2.72" in detail["sentence"]
+    assert detail["shuffled"]["epsilon"] < 0.2
+
+
+def test_values_come_in_pages_by_rank_or_as_listed(home: House) -> None:
+    whole = _get(home, "/v1/metrics/launches/estimates", order="listed").json()
+    assert [value["value"] for value in whole["values"]][:2] == ["[0, 2)", "[2, 4)"]
+    first = _get(home, "/v1/metrics/launches/estimates", number=5)
+    assert [value["rank"] for value in first.json()["values"]] == [1, 2, 3, 4, 5]
+    assert first.json()["total"] == 12
+    following = web.get(home.page + first.headers["link"].split(">")[0][1:])
+    assert [value["rank"] for value in following.json()["values"]] == [6, 7, 8, 9, 10]
+
+
+def test_confidence_moves_intervals_and_nothing_else(home: House) -> None:
+    wide, narrow = (
+        _get(home, "/v1/metrics/theme/estimates", confidence=level).json() for level in (0.99, 0.5)
+    )
+    for one, other in zip(wide["values"], narrow["values"], strict=True):
+        assert (one["estimate"], one["stderr"]) == (other["estimate"], other["stderr"])
+        assert one["low"] < other["low"] < other["high"] < one["high"]
+    wide, narrow = (
+        _get(home, "/v1/metrics/seconds/estimates", confidence=level).json()["values"][0]
+        for level in (0.99, 0.5)
+    )
+    ratio = (wide["high"] - wide["low"]) / (narrow["high"] - narrow["low"])
+    assert ratio == pytest.approx(2.575829 / 0.674490, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("path", "parameters", "status", "title", "said"),
+    [
+        ("/v1/metrics/colour/estimates", {}, 404, "UnknownMetric", "it has"),
+        ("/v1/metrics/unheard/estimates", {}, 409, "BatchTooSmall", "minimum batch of 1000"),
+        ("/v1/metrics/theme/estimates", {"epochs": "1"}, 409, "BatchTooSmall", "0 reports"),
+        ("/v1/metrics/theme/estimates", {"epochs": "9..1"}, 400, "BadParameter", "before"),
+        (
+            "/v1/metrics/theme/estimates",
+            {"epochs": "all", "last": "7d"},
+            400,
+            "BadParameter",
+            "not both",
+        ),
+        ("/v1/metrics/theme/estimates", {"last": "7y"}, 422, "Malformed", "last"),
+        ("/v1/metrics/theme/estimates", {"confidence": "1"}, 422, "Malformed", "confidence"),
+        ("/v1/metrics/theme/estimates", {"number": "1000000"}, 422, "Malformed", "number"),
+        ("/v1/metrics/theme/trend", {"value": "plaid"}, 400, "BadParameter", "has no value"),
+        ("/v1/metrics/theme/trend", {"value": "mean"}, 400, "BadParameter", "has no value"),
+        ("/v1/metrics/seconds/trend", {"value": "fast"}, 400, "BadParameter", "asks for numbers"),
+        ("/v1/metrics/theme/compare", {}, 400, "BadParameter", "would not be independent"),
+        ("/v1/metrics/homepage/estimates", {}, 400, "BadParameter", "candidates"),
+        ("/v1/metrics/seconds/top", {}, 400, "BadParameter", "mean"),
+        ("/v1/nothing", {}, 404, "NotServed", "Not Found"),
+    ],
+)
+def test_what_cannot_be_answered_is_a_problem_with_a_remedy(
+    home: House, path: str, parameters: dict[str, str], *, status: int, title: str, said: str
+) -> None:
+    found = _get(home, path, **parameters)
+    assert found.status_code == status
+    assert found.headers["content-type"] == "application/problem+json"
+    problem = found.json()
+    assert (problem["title"], problem["status"]) == (title, status)
+    assert said in problem["detail"]
+
+
+def test_what_is_known_already_is_not_sent_again(home: House) -> None:
+    first = _get(home, "/v1/metrics/theme/estimates")
+    tag = first.headers["etag"]
+    again = web.get(str(first.url), headers={"if-none-match": tag})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    other = web.get(str(first.url), params={"last": "7d"}, headers={"if-none-match": tag})
+    assert other.status_code == 200
+
+
+def test_pages_run_their_own_scripts_alone(home: House) -> None:
+    for path in ("/", "/metric?name=theme", "/pipeline", "/static/style.css"):
+        found = web.get(home.page + path)
+        assert found.status_code == 200
+        policy = found.headers["content-security-policy"]
+        assert "script-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert found.headers["x-content-type-options"] == "nosniff"
+        assert "access-control-allow-origin" not in found.headers
+        assert "<script>" not in found.text
+        assert " style=" not in found.text
+
+
+def test_pages_of_others_may_not_ask(home: House) -> None:
+    """Under another name (DNS rebinding), or from another origin."""
+    port = home.page.rpartition(":")[2]
+    strange = web.get(f"{home.page}/v1/metrics", headers={"host": f"evil.example:{port}"})
+    assert (strange.status_code, strange.json()["title"]) == (403, "WrongHost")
+    ask = {"metric": "theme", "query": "count", "purpose": "tests", "by": "me", "value": "dark"}
+    for headers in ({"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}):
+        posted = web.post(f"{home.page}/v1/releases", json=ask, headers=headers)
+        assert (posted.status_code, posted.json()["title"]) == (403, "OtherOrigin")
+    asked = web.options(f"{home.page}/v1/metrics", headers={"origin": "https://evil.example"})
+    assert "access-control-allow-origin" not in asked.headers
+
+
+def test_pages_of_a_named_origin_may_ask(guarded: tuple[House, Path]) -> None:
+    home, path = guarded
+    secret = add_token(path, "page", "viewer", 1, time.time())
+    _until_known(home, secret)
+    url = f"{home.page}/v1/metrics/homepage/estimates"
+    asks = {"access-control-request-method": "POST"}
+    for origin, may in (("https://board.example", True), ("https://evil.example", False)):
+        flight = web.options(url, headers={"origin": origin, **asks})
+        assert (flight.headers.get("access-control-allow-origin") == origin) is may
+        headers = {"origin": origin, "authorization": f"Bearer {secret}"}
+        posted = web.post(url, json={"candidates": STRINGS}, headers=headers)
+        assert posted.status_code == (200 if may else 403)
+        assert (posted.headers.get("access-control-allow-origin") == origin) is may
+
+
+def test_large_and_endless_requests_are_refused_unread(home: House) -> None:
+    connection = http.client.HTTPConnection(home.page.removeprefix("http://"), timeout=HANG_SECONDS)
+    connection.putrequest("POST", "/v1/metrics/homepage/estimates")
+    connection.putheader("Content-Length", str(33 << 20))
+    connection.endheaders()  # and not a byte of it
+    assert connection.getresponse().status == 413
+    connection.close()
+    url = f"{home.page}/v1/metrics/homepage/estimates"
+    assert web.post(url, content=iter([b"{", b"}"])).status_code == 411
+
+
+def test_prometheus_reads_estimates_with_their_bounds(home: House) -> None:
+    text = _get(home, "/metrics").text
+    found = _get(home, "/v1/metrics/theme/estimates").json()["values"][0]
+    for name, number in (
+        ("estimate", found["estimate"]),
+        ("estimate_low", found["low"]),
+        ("estimate_high", found["high"]),
+    ):
+        assert f'hubbub_{name}{{metric="theme",value="{found["value"]}"}} {number}' in text
+    assert 'hubbub_metric_reports{metric="unheard"} 0.0' in text
+    assert 'value="\\"><img' in text, "quotes in a value are no quotes of the format"
+    assert 'hubbub_http_requests_total{code="200"}' in text
+
+
+def test_the_law_is_told_as_far_as_it_is_known(home: House) -> None:
+    found = _get(home, "/v1/status").json()
+    assert (found["complete"], found["balanced"]) == (False, None)
+    assert found["total"]["counted"] == DAYS * (4 * 20_000 + 22_000)
+    for line in (found["total"], *found["windows"]):
+        assert (line["acknowledged"], line["withheld"], line["balanced"]) == (None, None, None)
+
+
+OPTIONS = ("--http-rate", "0", "--http-origin", "https://board.example")
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, Path]]:
+    """A house that asks for tokens, with the file of them."""
+    folder = tmp_path_factory.mktemp("guarded")
+    path = folder / "tokens.json"
+    add_token(path, "somebody else", "viewer", 1, time.time())
+    with house(folder / "house", "--http-tokens", str(path), *OPTIONS) as running:
+        yield running, path
+
+
+def _until_known(home: House, token: str) -> None:
+    """The file of tokens is looked at once a second."""
+    headers = {"authorization": f"Bearer {token}"}
+    eventually(lambda: web.get(f"{home.page}/v1/metrics", headers=headers).status_code == 200)
+
+
+def test_tokens_open_what_their_role_may(
+    guarded: tuple[House, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, path = guarded
+    made = {}
+    for role in ("viewer", "publisher", "admin"):
+        words = ["keys", "token", str(path), "--name", role, "--role", role]
+        assert main(words) == 0
+        made[role] = capsys.readouterr().out.strip()
+    assert all(made[role] not in path.read_text() for role in made), "hashes alone are kept"
+    assert path.stat().st_mode & 0o077 == 0
+    for token in made.values():
+        _until_known(home, token)
+    ask = {"metric": "theme", "query": "count", "purpose": "tests", "by": "me", "value": "dark"}
+    paths = {"/v1/metrics": "viewer", "/v1/releases": "publisher", "/v1/tokens": "admin"}
+    ranks = list(made)
+    for wanted_path, wanted in paths.items():
+        none = web.get(home.page + wanted_path)
+        assert (none.status_code, none.headers["www-authenticate"]) == (401, "Bearer")
+        for role, token in made.items():
+            headers = {"authorization": f"Bearer {token}"}
+            status = web.get(home.page + wanted_path, headers=headers).status_code
+            assert status == (200 if ranks.index(role) >= ranks.index(wanted) else 403)
+    viewer = {"authorization": f"Bearer {made['viewer']}"}
+    refused = web.post(f"{home.page}/v1/releases", json=ask, headers=viewer)
+    assert (refused.status_code, "publisher" in refused.json()["detail"]) == (403, True)
+    assert web.get(f"{home.page}/metrics").status_code == 401
+    for path_of_all in ("/", "/static/style.css", "/health", "/ready", "/openapi.json"):
+        assert web.get(home.page + path_of_all).status_code == 200
+    assert hubbub.notebook.connect(home.page, token=made["viewer"]).metrics()
+    with pytest.raises(HubbubError, match="send a token"):
+        hubbub.notebook.connect(home.page).metrics()
+    assert main(["keys", "token", str(path), "--remove", "--name", "viewer"]) == 0
+    eventually(lambda: web.get(f"{home.page}/v1/metrics", headers=viewer).status_code == 401)
+    assert main(["keys", "token", str(path)]) == 0
+    assert "publisher" in capsys.readouterr().out
+
+
+def test_who_asks_too_often_is_told_to_wait(tmp_path: Path) -> None:
+    """One in ten seconds and two at once, by address for who has no token."""
+    with house(tmp_path / "house", "--http-rate", "0.1") as home:
+
+        def refused() -> httpx2.Response | None:
+            found = web.get(f"{home.page}/health")
+            return found if found.status_code == 429 else None
+
+        said = eventually(refused)
+        assert said
+        assert int(said.headers["retry-after"]) >= 1
+        assert said.json()["title"] == "TooManyRequests"
+        told = web.get(f"http://{home.metrics}/metrics").text
+        assert 'hubbub_throttled_calls_total{reason="peer_limit"} ' in told
+
+
+def test_tokens_expire_and_files_that_are_none_are_said(tmp_path: Path) -> None:
+    path, now = tmp_path / "tokens.json", 1_000_000.0
+    secret = add_token(path, "a", "viewer", 1, now)
+    clock = [now]
+    tokens = Tokens(path, lambda: clock[0])
+    assert tokens.find(secret)
+    assert tokens.find(secret + "x") is None
+    clock[0] += 86_401
+    assert tokens.find(secret) is None
+    with pytest.raises(BadParameter, match="already"):
+        add_token(path, "a", "viewer", 1, now)
+    with pytest.raises(BadParameter, match='no token "b"'):
+        remove_token(path, "b")
+    for name in ("", " ", "x" * 101, "a\nb"):
+        with pytest.raises(BadParameter, match="printable"):
+            add_token(path, name, "viewer", 1, now)
+    path.unlink()
+    assert tokens.find(secret) is None
+    path.write_text("{}")
+    with pytest.raises(KeysUnusable, match="make one with"):
+        read_tokens(path)
+
+
+def test_away_from_this_machine_there_is_tls_and_tokens(tmp_path: Path) -> None:
+    with (
+        pytest.raises((AssertionError, OSError)),
+        house(tmp_path / "open", "--http-listen", "0.0.0.0:0"),
+    ):
+        pass
+    assert "is not on this machine: give --http-tls" in (
+        (tmp_path / "open" / "aggregator.log").read_text()
+    )
+    write_certificates(tmp_path / "tls", {})
+    path = tmp_path / "tokens.json"
+    secret = add_token(path, "me", "viewer", 1, time.time())
+    options = ("--http-tls", str(tmp_path / "tls"), "--http-tokens", str(path))
+    with house(tmp_path / "house", *options, secure=tmp_path / "tls" / "ca.pem") as running:
+        address = running.page
+        trusted = hubbub.notebook.connect(
+            address, token=secret, authority=tmp_path / "tls" / "ca.pem"
+        )
+        assert len(trusted.metrics()) == 6
+        with pytest.raises(ServiceUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
+            hubbub.notebook.connect(address, token=secret).metrics()
+    with pytest.raises(ServiceUnavailable, match="in the clear"):
+        hubbub.notebook.connect("http://aggregator.example.org", token=secret)
+    with pytest.raises(ServiceUnavailable, match="no address"):
+        hubbub.notebook.connect("aggregator.example.org")
+
+
+def test_strings_are_asked_for_by_post(home: House) -> None:
+    url = f"{home.page}/v1/metrics/homepage"
+    body = {"candidates": [*STRINGS, STRINGS[0]]}
+    found = web.post(f"{url}/estimates", json=body).json()
+    assert sorted(value["value"] for value in found["values"]) == sorted(STRINGS)
+    assert found["others"] is None  # of a sketch nobody can say rightly
+    top = web.post(f"{url}/top", json=body, params={"number": 1}).json()
+    assert top["values"][0]["value"]["value"] == "often.example"
+    trend = web.post(f"{url}/trend", json=body, params={"epochs": "all", "number": 2}).json()
+    assert [len(one["points"]) for one in trend["series"]] == [DAYS, DAYS]
+    longest = web.post(f"{url}/estimates", json={"candidates": ["x" * 10_000]})
+    assert (longest.status_code, "4096 bytes" in longest.json()["detail"]) == (400, True)
+    listed = web.post(f"{home.page}/v1/metrics/theme/estimates", json=body)
+    assert (listed.status_code, "leave candidates out" in listed.text) == (400, True)
+    assert web.post(f"{url}/estimates", json={"candidates": []}).status_code == 422
+    assert json.loads(web.get(f"{home.page}/openapi.json").text)["openapi"].startswith("3.")
+
+
+@pytest.mark.parametrize(
+    "confidence", ["0.9999999999999999", "1e-400", "5e-324", "nan", "inf", "-1", "1", "0", "1e999"]
+)
+def test_a_confidence_without_an_interval_is_refused_by_every_face(
+    home: House, confidence: str
+) -> None:
+    for metric, question in (("theme", "estimates"), ("theme", "top"), ("theme", "trend")):
+        url = f"{home.page}/v1/metrics/{metric}/{question}"
+        assert web.get(url, params={"confidence": confidence}).status_code == 422
+    number = float(confidence)
+    if number:  # which means the default
+        with pytest.raises(HubbubError, match=r"confidence .* is outside"):
+            ask(home.endpoints, "Estimate", EstimateRequest(metric="theme", confidence=number))
+
+
+@pytest.mark.parametrize("confidence", [1e-6, 0.5, 1 - 1e-9])
+def test_the_least_and_the_most_confidence_have_intervals(home: House, confidence: float) -> None:
+    url = f"{home.page}/v1/metrics/theme/estimates"
+    answer = web.get(url, params={"confidence": repr(confidence)})
+    assert answer.status_code == 200
+    for value in answer.json()["values"]:
+        assert value["low"] <= value["estimate"] <= value["high"]
+
+
+@pytest.mark.parametrize("field", ["metric", "query", "value", "purpose", "by"])
+def test_half_of_a_character_is_malformed_wherever_it_stands(home: House, field: str) -> None:
+    whole = {"metric": "theme", "query": "count", "value": "dark", "purpose": "tests", "by": "me"}
+    body = json.dumps({**whole, field: "half \ud800 of one"})
+    answer = web.post(
+        f"{home.page}/v1/releases", content=body, headers={"content-type": "application/json"}
+    )
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(f"body.{field}: ")
+    assert web.get(f"{home.page}/v1/releases").status_code == 200
+
+
+def test_half_of_a_character_among_candidates_or_names_is_malformed(home: House) -> None:
+    url, told = f"{home.page}/v1/metrics/homepage/top", {"content-type": "application/json"}
+    for body in ({"candidates": ["a", "\udfff"]}, {"candidates": ["a"], "\ud800": 1}):
+        answer = web.post(url, content=json.dumps(body), headers=told)
+        assert answer.status_code == 422
+        assert answer.json()["title"] == "Malformed"

@@ -1,0 +1,118 @@
+"""hubbub.notebook as a notebook uses it: frames, a rich display, pictures, clear errors."""
+
+import builtins
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+
+import hubbub.notebook
+from hubbub.errors import HubbubError, MissingDependency, ServiceUnavailable
+from tests.interfaces.house import DAYS, STRINGS, THEMES, House
+
+mpl.use("Agg")
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def connection(home: House) -> hubbub.notebook.Connection:
+    return hubbub.notebook.connect(home.page)
+
+
+def test_frames_have_a_row_per_value_and_every_digit(
+    connection: hubbub.notebook.Connection,
+) -> None:
+    answer = connection.estimates("theme", last="7d")
+    assert [row["value"] for row in answer] == THEMES
+    pandas, polars, arrow = answer.to_pandas(), answer.to_polars(), answer.to_arrow()
+    for place, row in enumerate(answer):
+        assert pandas.iloc[place]["low"] == row["low"]
+        assert polars.row(place, named=True)["low"] == row["low"]
+        assert arrow.to_pylist()[place]["low"] == row["low"]
+    assert repr(answer) == f"<theme: {answer.document['reports']:,} reports: 4 rows>"
+    assert repr(connection).startswith("<connection to http://127.0.0.1:")
+    trend = connection.trend("theme", ["dark"])
+    assert len(trend) == len(trend.to_pandas()) == DAYS
+    assert len(connection.metrics().to_polars()) == 6
+
+
+def test_a_notebook_shows_a_table_with_what_not_to_miss(
+    connection: hubbub.notebook.Connection,
+) -> None:
+    shown = connection.estimates("hostile")._repr_html_()
+    assert "<td>plain</td>" in shown
+    assert "&lt;script&gt;" in shown
+    assert "<script" not in shown
+    assert "<img" not in shown
+    assert "not final" in shown
+    for answer in (connection.metrics(), connection.top("theme"), connection.trend("theme")):
+        assert answer._repr_html_().startswith("<table><caption>")
+
+
+def test_pictures_have_every_interval(connection: hubbub.notebook.Connection) -> None:
+    for answer in (
+        connection.estimates("theme"),
+        connection.estimates("hostile"),
+        connection.top("homepage", 2, candidates=STRINGS),
+        connection.estimates("seconds"),
+    ):
+        axes = answer.plot()
+        [bars] = [one for one in axes.containers if hasattr(one, "errorbar") and one.errorbar]
+        whiskers = bars.errorbar.lines[2][0].get_segments()
+        drawn = [(segment[0][0], segment[1][0]) for segment in whiskers]
+        for (low, high), row in zip(drawn, answer, strict=True):
+            assert (low, high) == pytest.approx((row["low"], row["high"]))
+        mpl.pyplot.close(axes.figure)  # type: ignore[attr-defined]
+    axes = connection.trend("theme").plot()
+    assert len(axes.lines) == 4
+    assert len(axes.collections) == 4, "a band each"
+    axes.figure.canvas.draw()
+    mpl.pyplot.close(axes.figure)  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="no estimates to plot"):
+        connection.metrics().plot()
+
+
+def test_what_is_missing_or_wrong_is_said(
+    connection: hubbub.notebook.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(HubbubError, match='metric "colour" is not in the bundle'):
+        connection.estimates("colour")
+    with pytest.raises(HubbubError, match="below its minimum batch"):
+        connection.estimates("unheard")
+    with pytest.raises(HubbubError, match="candidates"):
+        connection.estimates("homepage")
+    with pytest.raises(ServiceUnavailable, match="does not answer as hubbub does"):
+        hubbub.notebook.connect("http://127.0.0.1:1").metrics()
+    answer = connection.estimates("theme")
+    real = builtins.__import__
+
+    def hidden(name: str, *rest: Any, **more: Any) -> Any:
+        if name.partition(".")[0] in {"pandas", "polars", "pyarrow", "matplotlib"}:
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    for name in [*sys.modules]:
+        if name.partition(".")[0] in {"pandas", "polars", "pyarrow", "matplotlib"}:
+            monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(builtins, "__import__", hidden)
+    for make, library in (
+        (answer.to_pandas, "pandas"),
+        (answer.to_polars, "polars"),
+        (answer.to_arrow, "pyarrow"),
+        (answer.plot, "matplotlib"),
+    ):
+        with pytest.raises(MissingDependency, match=f"pip install {library}"):
+            make()
+
+
+def test_the_example_of_the_document_runs(home: House) -> None:
+    text = (ROOT / "docs" / "query.md").read_text()
+    [code] = re.findall(r"```python notebook\n(.*?)```", text, re.DOTALL)
+    code = code.replace("http://127.0.0.1:7076", home.page).replace('"education"', '"theme"')
+    made: dict[str, Any] = {}
+    exec(compile(code, "docs/query.md", "exec"), made)  # noqa: S102 the document's own
+    assert len(made["answer"]) == len(THEMES)
+    mpl.pyplot.close("all")  # type: ignore[attr-defined]

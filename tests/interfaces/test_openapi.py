@@ -1,0 +1,39 @@
+"""Whatever the OpenAPI document allows, and much that it does not: no fault, answers as told."""
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from hubbub.aggregator.web.access import add_token
+from tests.interfaces.house import house
+from tests.support.waiting import HANG_SECONDS
+
+
+def test_answers_are_as_the_document_says(tmp_path: Path) -> None:
+    """schemathesis, with all its checks, of an aggregator that asks for tokens.
+
+    But for the one that valid data is never refused: which words name a range of epochs that holds
+    reports, and which metric takes candidates, is more than a schema can say.
+    """
+    secret = add_token(tmp_path / "tokens.json", "me", "admin", 1, time.time())
+    options = ("--http-tokens", str(tmp_path / "tokens.json"), "--http-rate", "0")
+    with house(tmp_path / "house", *options) as running:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "schemathesis.cli", "run"),
+                *(f"{running.page}/openapi.json", "--header", f"Authorization: Bearer {secret}"),
+                *("--checks", "all", "--exclude-checks", "positive_data_acceptance"),
+                *("--max-examples", "25", "--generation-deterministic", "--no-color"),
+                *("--request-timeout", str(HANG_SECONDS), "--suppress-health-check", "all"),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
+        assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-1000:]
+        passed = re.search(r"(\d+) generated, (\d+) passed", done.stdout)
+        assert passed
+        assert int(passed[1]) == int(passed[2]) > 500

@@ -1,0 +1,341 @@
+"""The web page in a real browser: what it draws is what the API says; hostile values stay inert."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from hubbub.aggregator.web.access import add_token
+from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.house import DAYS, HOSTILE, House, house
+from tests.support import web
+from tests.support.moment import far_from_midnight
+
+pytestmark = needs_browser
+
+PEOPLE = 3000
+WHISKERS = """paths => paths.map(path => ({
+  low: +path.dataset.low, high: +path.dataset.high,
+  left: path.getBBox().x, right: path.getBBox().x + path.getBBox().width,
+  shown: getComputedStyle(path).stroke,
+}))"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """`hubbub demo --keep` as a person runs it: the address it prints."""
+    far_from_midnight()
+    folder = tmp_path_factory.mktemp("demo")
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "hubbub.cli", "demo", "--people", str(PEOPLE)),
+            *("--keep", "kept"),
+        ],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    said = iter(process.stdout.readline, "")
+    address = next(line for line in said if line.startswith("Look at it: ")).split()[3]
+    yield address.rstrip("/")
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 0
+    process.stdout.close()
+    again = [sys.executable, "-m", "hubbub.cli", "demo", "--keep", "kept"]
+    refused = subprocess.run(again, cwd=folder, capture_output=True, text=True, check=False)
+    assert (refused.returncode, "is there already" in refused.stderr) == (2, True)
+    assert Path(folder, "kept", "app.hubbub").exists()
+
+
+def _json(address: str, path: str, **parameters: Any) -> Any:
+    found = web.get(f"{address}{path}", params=parameters)
+    assert found.status_code == 200, found.text
+    return found.json()
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", "").replace("\N{MINUS SIGN}", "-"))
+
+
+def test_the_overview_shows_every_metric_of_the_demo(browser: Browser, demo: str) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(demo)
+        metrics = _json(demo, "/v1/metrics")["metrics"]
+        assert page.locator("#metrics h2").all_inner_texts() == [one["name"] for one in metrics]
+        shown = page.locator("#metrics .number").all_inner_texts()
+        assert [_number(text) for text in shown] == [PEOPLE] * 5
+        assert page.locator("#metrics svg rect.spark").count() == 5
+        assert "15,000 reports counted" in page.inner_text("#summary")
+        page.click("text=education")
+        expect(page.locator("h1")).to_have_text("education")
+
+
+@pytest.mark.parametrize("name", ["income_over_50k", "education", "occupation", "age_group"])
+def test_a_metrics_page_draws_the_figures_of_the_api(
+    browser: Browser, demo: str, name: str
+) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{demo}/metric?name={name}")
+        found = _json(demo, f"/v1/metrics/{name}/estimates")
+        _check_bars(page, found["values"])
+        rows = page.locator("#table tbody tr")
+        assert rows.count() == found["total"]
+        first = rows.first.locator("td").all_inner_texts()
+        best = found["values"][0]
+        assert first[0] == best["value"]
+        assert _number(first[1]) == round(best["estimate"])
+        assert first[3] == f"{round(best['low']):,} to {round(best['high']):,}"
+        assert first[4] == f"{100 * best['share']:.1f}%"
+        trend = _json(demo, f"/v1/metrics/{name}/trend", epochs="all")
+        legend = page.locator("#legend span").all_inner_texts()
+        assert legend == [one["value"] for one in trend["series"]]
+        detail = _json(demo, f"/v1/metrics/{name}")
+        assert detail["sentence"] in page.inner_text("#card")
+        assert "Not final" in page.inner_text("#flags")
+
+
+def _check_bars(page: Page, values: list[dict[str, Any]]) -> None:
+    """Every whisker is there, is seen, and stands where its numbers are on one linear scale."""
+    drawn = page.locator("#bars .whisker").evaluate_all(WHISKERS)
+    shown = values[:25]
+    assert [(one["low"], one["high"]) for one in drawn] == [
+        (value["low"], value["high"]) for value in shown
+    ]
+    scale = (drawn[0]["right"] - drawn[0]["left"]) / (shown[0]["high"] - shown[0]["low"])
+    zero = drawn[0]["left"] - scale * shown[0]["low"]
+    for one, value in zip(drawn, shown, strict=True):
+        assert one["left"] == pytest.approx(zero + scale * value["low"], abs=0.2)
+        assert one["right"] == pytest.approx(zero + scale * value["high"], abs=0.2)
+        assert one["right"] - one["left"] > 3
+        assert one["shown"] not in {"none", "rgba(0, 0, 0, 0)"}
+
+
+def test_strings_are_looked_for_among_candidates(browser: Browser, demo: str) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{demo}/metric?name=homepage")
+        assert "nobody listed them before" in page.inner_text("#flags")
+        page.fill("textarea", "google.com\nfacebook.com\nnever.example\n\ngoogle.com")
+        page.click("#controls button[type=submit]")
+        page.wait_for_selector("#table tbody tr")
+        watched.settled()
+        names = page.locator("#table tbody tr td:first-child").all_inner_texts()
+        assert sorted(names) == ["facebook.com", "google.com", "never.example"]
+        estimates = page.locator("#table tbody tr td:nth-child(2)").all_inner_texts()
+        told = [_number(text) for text in estimates]
+        assert told == sorted(told, reverse=True), "the most frequent first"
+
+
+def test_the_pipeline_page_shows_the_law_as_it_runs(browser: Browser, demo: str) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{demo}/pipeline")
+        expect(page.locator("#law")).to_contain_text("The law balances")
+        status = _json(demo, "/v1/status")
+        shown = [_number(text) for text in page.locator("#equation b").all_inner_texts()]
+        terms = ("acknowledged", "pooled", "in_flight", "counted", "duplicate", "rejected")
+        assert shown == [status["total"][term] for term in (*terms, "withheld")]
+        assert shown[0] == 5 * PEOPLE
+        assert page.locator("#windows tbody tr").count() == 5
+        page.wait_for_selector("#rate svg")
+
+
+def test_what_the_shuffler_did_not_tell_is_not_made_up(browser: Browser, home: House) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{home.page}/pipeline")
+        assert "cannot be asked from here" in page.inner_text("#law")
+        counted = f"{_json(home.page, '/v1/status')['total']['counted']:,}"
+        shown = page.locator("#equation b").all_inner_texts()
+        assert shown == ["?", "?", "?", counted, "0", "0", "?"]
+        assert page.locator("#windows tbody td").last.inner_text() == "?"
+
+
+def test_trends_and_comparisons_are_those_of_the_api(browser: Browser, home: House) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{home.page}/metric?name=theme")
+        assert page.locator("#trend .band").count() == 4
+        points = page.locator("#trend g.s0 circle").count()
+        assert points == DAYS
+        page.select_option("select[name=before]", index=0)
+        page.click("#comparing button")
+        page.wait_for_selector("#compared table")
+        first = home.today - DAYS + 1
+        found = _json(
+            home.page, "/v1/metrics/theme/compare", epochs=first, to_epochs=home.today, number=100
+        )
+        rows = page.locator("#compared tbody tr")
+        for row, change in zip(rows.all(), found["values"], strict=True):
+            cells = row.locator("td").all_inner_texts()
+            assert cells[0] == change["value"]
+            assert cells[3] == f"{100 * change['difference']:+.2f}%"
+            assert (cells[6] == "yes") is change["changed"]
+        assert "beyond what chance explains" in page.inner_text("#compared")
+        page.select_option("select[name=range]", "last:7d")
+        page.select_option("select[name=confidence]", "0.99")
+        page.click("#controls button[type=submit]")
+        watched.settled()
+        week = _json(home.page, "/v1/metrics/theme/estimates", last="7d", confidence=0.99)
+        expect(page.locator("#answer")).to_contain_text(f"{week['reports']:,}")
+        _check_bars(page, week["values"])
+
+
+def test_numbers_are_drawn_by_range_with_their_mean(browser: Browser, home: House) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{home.page}/metric?name=launches")
+        assert page.locator("#table tbody tr td:first-child").all_inner_texts()[:2] == [
+            "[0, 2)",
+            "[2, 4)",
+        ]
+        assert re.search(r"Mean [\d.]+, [\d.]+ to [\d.]+", page.inner_text("#bars-said"))
+        page.select_option("select[name=shown]", "consistent")
+        expect(page.locator("#bars-said")).to_contain_text("Consistent: post-processed")
+        watched.open(f"{home.page}/metric?name=seconds")
+        assert page.locator("#bars .whisker").count() == 1
+
+
+def test_hostile_values_are_shown_inert(browser: Browser, home: House) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{home.page}/metric?name=hostile")
+        names = page.locator("#table tbody td:first-child").all_inner_texts()
+        assert HOSTILE[1] in names
+        assert HOSTILE[2] in names
+        assert r"\u202egnp.exe\u202c \u0007\u001b[2J" in names
+        assert all(len(name) < 210 for name in names)
+        _is_unhurt(page)
+        page = watched.open(f"{home.page}/metric?name=homepage")
+        page.fill("textarea", "\n".join(HOSTILE[:4]))
+        page.click("#controls button[type=submit]")
+        page.wait_for_selector("#table tbody tr")
+        watched.settled()
+        assert page.locator("#table tbody td:first-child").count() == 4
+        _is_unhurt(page)
+    with Watched(browser) as watched:
+        # No catalog takes a value so long; should one come all the same, it fills no page.
+        watched.page.route("**/hostile/estimates*", _with_a_long_value)
+        page = watched.open(f"{home.page}/metric?name=hostile")
+        first = page.locator("#table tbody td").first.inner_text()
+        assert first.startswith("<b>yyy")
+        assert (first.endswith("…"), len(first) < 210) == (True, True)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        _is_unhurt(page)
+    with Watched(browser, clean=False) as watched:
+        # A name that is none, in the address.
+        page = watched.open(f"{home.page}/metric?name=%3Cimg%20src=x%20onerror=hurt=1%3E")
+        assert "is not in the bundle" in page.inner_text("#flags")
+        _is_unhurt(page)
+
+
+def _with_a_long_value(route: Route) -> None:
+    answer = route.fetch()
+    document = answer.json()
+    document["values"][0]["value"] = "<b>" + "y" * 10_000
+    route.fulfill(response=answer, json=document)
+
+
+def _is_unhurt(page: Page) -> None:
+    assert page.evaluate("window.hurt") is None
+    assert page.locator("main script, main img").count() == 0
+    assert page.locator("script").count() == 2
+
+
+@pytest.mark.parametrize("path", ["/", "/metric?name=theme", "/pipeline"])
+@pytest.mark.parametrize("dark", [False, True])
+def test_pages_fit_a_phone_and_can_be_read(
+    browser: Browser, home: House, path: str, *, dark: bool
+) -> None:
+    with Watched(browser, width=360, dark=dark) as watched:
+        page = watched.open(home.page + path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        for selector in ("h1", "main .lead, main .muted", "header nav a", "main .note, main .chip"):
+            if page.locator(selector).count():
+                assert page.locator(selector).first.evaluate(CONTRAST) >= 4.5, selector
+        light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        page.click("#theme")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+        assert page.locator("h1").evaluate(CONTRAST) >= 4.5
+        page.reload()
+        watched.settled()
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light, "kept"
+
+
+# The contrast of an element's text with what is behind it, as WCAG 2 has it.
+CONTRAST = """element => {
+  const read = text => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(c => c / 255)
+    .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  let behind = element;
+  while (read(getComputedStyle(behind).backgroundColor)[3] === 0) behind = behind.parentElement;
+  const one = light(read(getComputedStyle(element).color));
+  const other = light(read(getComputedStyle(behind).backgroundColor));
+  return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+}"""
+
+
+@pytest.mark.parametrize("path", ["/", "/metric?name=theme", "/pipeline"])
+def test_everything_has_a_name_and_a_place_for_the_keyboard(
+    browser: Browser, home: House, path: str
+) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(home.page + path)
+        unnamed = page.evaluate(
+            """() => [...document.querySelectorAll('input, select, textarea, button, svg, a')]
+            .filter(e => e.offsetParent !== null || e instanceof SVGElement)
+            .filter(e => !(e.labels?.length || e.ariaLabel || e.getAttribute('aria-label')
+                           || e.textContent.trim()))
+            .map(e => e.outerHTML.slice(0, 80))"""
+        )
+        assert unnamed == []
+        headings = page.locator("h1").count()
+        assert headings == 1
+        assert page.get_attribute("html", "lang") == "en"
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        page.keyboard.press("Enter")
+        assert page.evaluate("location.hash") == "#main"
+        seen = set()
+        for _ in range(12):
+            page.keyboard.press("Tab")
+            seen.add(page.evaluate("document.activeElement.tagName"))
+        if "metric" in path:
+            assert {"SELECT", "BUTTON"} <= seen
+            page.focus("select[name=confidence]")
+            page.keyboard.press("ArrowDown")
+            expect(page.locator("#bars-said")).to_contain_text("99%")
+
+
+def test_a_page_that_asks_for_a_token_takes_one(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("asked")
+    secret = add_token(folder / "tokens.json", "me", "viewer", 1, time.time())
+    with (
+        house(folder / "house", "--http-tokens", str(folder / "tokens.json")) as running,
+        Watched(browser, clean=False) as watched,
+    ):
+        page = watched.page
+        page.goto(running.page)
+        page.fill("dialog input", "wrong")
+        page.keyboard.press("Enter")
+        expect(page.locator("dialog input")).to_have_value("")
+        page.fill("dialog input", secret)
+        page.keyboard.press("Enter")
+        watched.settled()
+        assert page.locator("#metrics h2").count() == 6
+        assert page.evaluate("localStorage.length") == 0, "a token is not kept past its tab"
+        with page.expect_download() as download:
+            watched.open(f"{running.page}/metric?name=theme")
+            page.click("text=Download CSV")
+        assert "light" in Path(download.value.path()).read_text()

@@ -1,0 +1,154 @@
+"""Every face tells the same numbers, to the last digit; and the numbers are near the truth."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+import hubbub.notebook
+from hubbub.cli.main import main
+from hubbub.cli.terminal.query_options import document
+from hubbub.cli.terminal.service_client import ask
+from hubbub.wire.v1 import services_pb2 as wire
+from tests.interfaces.house import DAYS, STRINGS, House
+from tests.support import web
+
+QUESTIONS: list[tuple[str, dict[str, str], list[str]]] = [
+    ("theme", {}, []),
+    ("theme", {"last": "7d"}, []),
+    ("theme/0.5", {"epochs": "all"}, []),
+    ("launches", {"epochs": "all"}, []),
+    ("seconds", {}, []),
+    ("hostile", {}, []),
+    ("homepage", {"last": "3"}, STRINGS),
+]
+
+
+def _ask(
+    home: House, metric: str, question: str, parameters: dict[str, Any], strings: list[str]
+) -> dict[str, Any]:
+    name, _, tier = metric.partition("/")
+    given = {**parameters, **({"tier": tier} if tier else {})}
+    url = f"{home.page}/v1/metrics/{name}/{question}"
+    answer = (
+        web.post(url, params=given, json={"candidates": strings})
+        if strings
+        else web.get(url, params=given)
+    )
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def _command(
+    home: House, capsys: pytest.CaptureFixture[str], words: list[str], strings: list[str]
+) -> str:
+    where = ["--query", home.query]
+    more = ["--candidates", str(home.signed.path.with_name("strings.txt"))] if strings else []
+    home.signed.path.with_name("strings.txt").write_text("\n".join(STRINGS))
+    assert main([*words, *more, *where]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("metric", "span", "strings"), QUESTIONS)
+def test_estimates_are_the_same_from_every_face(
+    home: House,
+    capsys: pytest.CaptureFixture[str],
+    metric: str,
+    span: dict[str, str],
+    strings: list[str],
+) -> None:
+    by_http = _ask(home, metric, "estimates", {**span, "order": "listed", "number": 1000}, strings)
+    request = wire.EstimateRequest(metric=metric, range=wire.Range(**span), candidates=strings)
+    assert document(ask(home.endpoints, "Estimate", request)) == by_http
+    asking: Any = hubbub.notebook.connect(home.page)
+    notebook = asking.estimates(metric, **span, candidates=strings)
+    assert notebook.document == by_http
+    options = [part for name, value in span.items() for part in (f"--{name}", value)]
+    words = ["query", metric, *options, "--format"]
+    assert json.loads(_command(home, capsys, [*words, "json"], strings)) == by_http
+    rows = list(csv.DictReader(io.StringIO(_command(home, capsys, [*words, "csv"], strings))))
+    assert len(rows) == len(by_http["values"])
+    for row, value in zip(rows, by_http["values"], strict=True):
+        for name in ("estimate", "stderr", "low", "high", "share", "rank"):
+            assert (float(row[name]) if row[name] else None) == value[name]
+        assert (value["rank"] is None) == (by_http["kind"] == "mean")
+
+
+def test_exports_hold_the_same_numbers_and_no_formula(home: House) -> None:
+    found = _ask(home, "hostile", "estimates", {"number": 100, "order": "listed"}, [])
+    export = f"{home.page}/v1/metrics/hostile/export"
+    text = web.get(export).text
+    rows = list(csv.DictReader(io.StringIO(text)))
+    packed = web.get(export, params={"format": "parquet"}).content
+    table = parquet.read_table(io.BytesIO(packed)).to_pylist()
+    assert [row["value"] for row in table] == [value["value"] for value in found["values"]]
+    for row, line, value in zip(rows, table, found["values"], strict=True):
+        assert float(row["low"]) == line["low"] == value["low"]
+    assert {row["value"] for row in rows} >= {"'=HYPERLINK(1)"}
+
+
+@pytest.mark.parametrize(
+    ("question", "kind", "words"),
+    [
+        ("top", wire.TopRequest(metric="theme", number=3), ["top", "theme", "-n", "3"]),
+        (
+            "trend",
+            wire.TrendRequest(metric="theme", range=wire.Range(epochs="all"), number=2),
+            ["trend", "theme", "-n", "2"],
+        ),
+    ],
+)
+def test_top_and_trend_are_the_same_from_every_face(
+    home: House, capsys: pytest.CaptureFixture[str], question: str, kind: Any, words: list[str]
+) -> None:
+    span = {"epochs": "all"} if question == "trend" else {}
+    by_http = _ask(home, "theme", question, {**span, "number": kind.number}, [])
+    assert document(ask(home.endpoints, question.title(), kind)) == by_http
+    asking = getattr(hubbub.notebook.connect(home.page), question)
+    assert asking("theme", number=kind.number).document == by_http
+    assert json.loads(_command(home, capsys, [*words, "--format", "json"], [])) == by_http
+
+
+def test_a_comparison_is_the_same_from_every_face_and_finds_what_moved(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, last = f"{home.today - DAYS + 1}", f"{home.today}"
+    given = {"epochs": first, "to_epochs": last, "order": "listed"}
+    by_http = _ask(home, "theme", "compare", given, [])
+    before, after = wire.Range(epochs=first), wire.Range(epochs=last)
+    request = wire.CompareRequest(metric="theme", before=before, after=after)
+    assert document(ask(home.endpoints, "Compare", request)) == by_http
+    words = ["compare", "theme", "--epochs", first, "--to", last, "--format", "json"]
+    assert json.loads(_command(home, capsys, words, [])) == by_http
+    notebook = hubbub.notebook.connect(home.page).compare("theme", first, last)
+    assert sorted(notebook, key=lambda row: row["value"]) == sorted(
+        by_http["values"], key=lambda row: row["value"]
+    )
+    found = {change["value"]: change for change in by_http["values"]}
+    # 3,900 of 20,000 moved from light to dark: off by more than 6 standard errors with 2e-9.
+    for name, moved in (("light", -0.195), ("dark", 0.195), ("contrast", 0)):
+        change = found[name]
+        assert abs(change["difference"] - moved) < 6 * change["stderr"]
+        assert change["changed"] is (name != "contrast")
+
+
+def test_estimates_are_near_the_truth(home: House) -> None:
+    """Of every kind of metric, 6 standard errors."""
+    found = _ask(home, "theme", "estimates", {"tier": "0.5"}, [])
+    assert found["reports"] == 2000
+    for metric, strings in (("theme", []), ("hostile", []), ("homepage", STRINGS)):
+        found = _ask(home, metric, "estimates", {"order": "listed"}, strings)
+        held = list(home.truth[metric].values())[:2] if strings else home.truth[metric].values()
+        scale = found["reports"] / 20_000
+        for value, true in zip(found["values"], held, strict=not strings):
+            assert abs(value["estimate"] - scale * true) < 6 * value["stderr"]
+            assert value["low"] < value["estimate"] < value["high"]
+    [mean] = _ask(home, "seconds", "estimates", {}, [])["values"]
+    assert abs(mean["estimate"] - (0.75 * 30 + 0.25 * 400)) < 6 * mean["stderr"]
+    middle = _ask(home, "launches", "estimates", {}, [])["mean"]
+    # Each number counts as its bucket's middle: 1, 7 and 21.
+    assert abs(middle["estimate"] - (0.6 * 1 + 0.3 * 7 + 0.1 * 21)) < 6 * middle["stderr"]

@@ -1,0 +1,178 @@
+"""A Redis that was killed while it wrote, and killed again: half a script comes back.
+
+Its append-only file ends within a transaction, in the middle of a command. The first start cuts
+that command off and leaves the others; they take effect at the second start (decision 0019).
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub.accounting import Window
+from hubbub.aggregator.store.contract import Commit, Outcome
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.runtime import RedisServer, connect_redis
+from hubbub.shuffler.mixing_policy import Take
+from hubbub.shuffler.pool import Pool
+from tests.support.servers import redis_server
+from tests.support.stores import totals
+
+WINDOW = Window("theme", 7)
+MULTI = b"*1\r\n$5\r\nMULTI\r\n"
+Step = Callable[[RedisServer], Coroutine[Any, Any, None]]
+
+
+def _run(folder: Path, step: Step) -> bytes:
+    """Do something on a server that keeps its folder: what it wrote for that, and only that."""
+
+    async def body(port: int) -> None:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        await step(server)
+        await server.close()
+
+    before = {path: path.stat().st_size for path in _files(folder)}
+    with redis_server(folder, appendonly="yes", appendfsync="always") as port:
+        asyncio.run(body(port))
+    [(path, size)] = [
+        (path, before.get(path, 0))
+        for path in _files(folder)
+        if path.stat().st_size != before.get(path, 0) and "base" not in path.name
+    ] or [(next(iter(_files(folder))), 0)]
+    return path.read_bytes()[size:]
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.aof") if path.stat().st_size)
+
+
+def _tear(folder: Path, written: bytes, commands: int) -> None:
+    """Undo what was written but for the first commands of its last transaction, and a bit more."""
+    start = written.rindex(MULTI)
+    places = _commands(written[start:])
+    cut = start + places[commands + 1] + 9  # within the next command
+    path = next(path for path in _files(folder) if path.read_bytes().endswith(written))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) - len(written) + cut])
+
+
+def _commands(text: bytes) -> list[int]:
+    """Where each command of a transaction begins."""
+    places, at = [], 0
+    while at < len(text):
+        places.append(at)
+        end = text.index(b"\r\n", at)
+        arguments, at = int(text[at + 1 : end]), end + 2
+        for _ in range(arguments):
+            end = text.index(b"\r\n", at)
+            at = end + 2 + int(text[at + 1 : end]) + 2
+    return places
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    async def nothing(server: RedisServer) -> None:
+        await server.client.set("shuffler:begun", 1)
+
+    _run(tmp_path / "redis", nothing)
+    return tmp_path / "redis"
+
+
+def _commit(batch_id: bytes, tags: list[bytes]) -> Commit:
+    return Commit(batch_id, tags, np.array([len(tags), 5], dtype=np.int64), 2, {}, 4 * 10**9)
+
+
+@pytest.mark.parametrize(
+    ("former", "commands"),
+    [
+        *(("few", n) for n in (1, 2)),
+        *(("many", n) for n in (1, 2, 3)),
+        *(("of version 0.1", n) for n in (1, 2, 3, 4, 5)),
+    ],
+)
+def test_a_torn_commit_is_made_whole_when_the_batch_comes_again(
+    folder: Path, commands: int, former: str
+) -> None:
+    """Also one that moves the ids of former batches from the field of the newest to the set."""
+    tags = [secrets.token_bytes(16) for _ in range(9)]
+    torn, other = (secrets.token_bytes(16) for _ in range(2))
+    ids = [secrets.token_bytes(16) for _ in range(1 if former == "few" else 64)]
+    late = [secrets.token_bytes(16) for _ in range(3)]
+
+    async def whole(server: RedisServer) -> None:
+        store = RedisStore(server)
+        await store.shards(WINDOW)
+        for number, batch_id in enumerate(ids):
+            commit = _commit(batch_id, [] if number else tags[:3])
+            assert (await store.add(WINDOW, commit))[0] is Outcome.APPLIED
+        if former == "of version 0.1":
+            key = WINDOW.key("aggregator:totals")
+            more = [secrets.token_bytes(16) for _ in range(9000)]
+            ids.extend(more)
+            kept = b"".join(batch_id[:8] for batch_id in ids)
+            await server.client.hset(key, "batches", kept)
+
+    async def cut(server: RedisServer) -> None:
+        assert (await RedisStore(server).add(WINDOW, _commit(torn, tags[3:7])))[
+            0
+        ] is Outcome.APPLIED
+
+    async def between(server: RedisServer) -> None:
+        store = RedisStore(server)
+        assert (await totals(store, WINDOW)).reports == 3, "nothing of it yet"
+        assert (await store.add(WINDOW, _commit(other, tags[7:])))[0] is Outcome.APPLIED
+        for batch_id in late:
+            assert (await store.add(WINDOW, _commit(batch_id, [])))[0] is Outcome.APPLIED
+
+    async def after(server: RedisServer) -> None:
+        store = RedisStore(server)
+        assert (await store.add(WINDOW, _commit(torn, tags[3:7])))[0] is Outcome.APPLIED
+        assert (await store.add(WINDOW, _commit(torn, tags[3:7])))[0] is Outcome.ALREADY_APPLIED
+        for batch_id in (*ids, other, *late):
+            assert (await store.add(WINDOW, _commit(batch_id, tags)))[0] is Outcome.ALREADY_APPLIED
+        assert (await totals(store, WINDOW)).reports == 9
+        times = 2 * (2 + 3 + (1 if former == "few" else 64))
+        assert (await store.report_counts())[WINDOW] == {"counted": 9, "duplicate": times}
+        again = _commit(secrets.token_bytes(16), tags)
+        assert await store.add(WINDOW, again) == (Outcome.SEEN, frozenset(tags))
+
+    _run(folder, whole)
+    _tear(folder, _run(folder, cut), commands)
+    _run(folder, between)
+    _run(folder, after)
+
+
+@pytest.mark.parametrize("commands", [1, 2, 3, 4])
+def test_a_torn_take_loses_no_report(folder: Path, commands: int) -> None:
+    reports = [secrets.token_bytes(49) for _ in range(30)]
+
+    async def whole(server: RedisServer) -> None:
+        await Pool(server).add({WINDOW: reports})
+
+    async def cut(server: RedisServer) -> None:
+        pool = Pool(server)
+        assert await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW)) is not None
+
+    async def between(server: RedisServer) -> None:
+        assert (await Pool(server).report_counts())[WINDOW]["pooled"] == 30, "nothing of it yet"
+        await server.client.set("shuffler:something", 1)
+
+    async def after(server: RedisServer) -> None:
+        pool = Pool(server)
+        held: list[bytes] = []
+        for batch_id, owner in (await pool.batches(WINDOW)).items():
+            held += await pool.claim(WINDOW, batch_id, owner)
+        pooled = (await pool.report_counts())[WINDOW]["pooled"]
+        taken = await pool.take(WINDOW, Take(pooled, 0), await pool.level(WINDOW))
+        if taken:
+            held += await pool.claim(WINDOW, taken, None)
+        assert set(held) == set(reports), "none is in neither; the aggregator knows the second"
+
+    _run(folder, whole)
+    _tear(folder, _run(folder, cut), commands)
+    _run(folder, between)
+    _run(folder, after)

@@ -1,0 +1,76 @@
+"""Makes the known answers anew: `python -m tests.proofs.vectors.make`. A change in them is a wire
+break.
+
+They are made by the code under test, so they prove that nothing changed, not that it is right;
+that it is right is proven in tests/proofs by enumeration.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hubbub.mechanisms import REGISTRY, KeyedBits, Totals, build
+
+HERE = Path(__file__).parent
+KEY = b"known answers need known coins!!"
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "rr": {"epsilon": 1.0},
+    "grr": {"epsilon": 1.0, "categories": 300},
+    "unary.sue": {"epsilon": 1.0, "categories": 11},
+    "unary.oue": {"epsilon": 1.0, "categories": 11},
+    "subset": {"epsilon": 1.0, "categories": 11},
+    "hadamard": {"epsilon": 1.0, "categories": 300},
+    "projective": {"epsilon": 1.0, "categories": 30},
+    "cms": {"epsilon": 1.0, "hashes": 3, "width": 12},
+    "hcms": {"epsilon": 1.0, "hashes": 3, "width": 16},
+    "mean.one_bit": {"epsilon": 1.0, "low": -5, "high": 20},
+    "mean.piecewise": {"epsilon": 1.0, "low": -5, "high": 20, "steps": 40},
+    "buckets": {"epsilon": 1.0, "low": -5, "high": 20, "buckets": 10, "sampled": 4},
+    "long.grr": {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 300},
+    "long.unary": {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 11},
+    "wave": {"epsilon": 1.0, "low": -5, "high": 20, "buckets": 20},
+    "rappor": {"bits": 12, "hashes": 2, "cohorts": 3, "f": 0.5, "p": 0.25, "q": 0.75},
+    "rappor.basic": {"categories": 11, "f": 0.5, "p": 0.25, "q": 0.75},
+}
+VALUES: dict[str, list[Any]] = {
+    "strings": ["", "a", "example.org", "日本"],
+    "categories": [0, 1],
+    "numbers": [-5, 0, 7.125, 20],
+}
+
+
+def vector(name: str) -> dict[str, Any]:
+    """Coins to payloads, payloads to cells, totals to estimates, and what must be refused."""
+    mechanism = build(name, **PARAMETERS[name])
+    values = VALUES[mechanism.VALUES]
+    coins = KeyedBits(KEY)
+    payloads = [(value, mechanism.randomize(value, coins)) for value in values for _ in range(4)]
+    size, layout = mechanism.layout.payload_bytes, mechanism.layout
+    totals = Totals([(7 * cell) % 50 + 60 for cell in range(layout.size)], 200)
+    estimates = mechanism.estimate(totals)
+    return {
+        "provenance": "tests/proofs/vectors/make.py, hubbub 0.1.0; coins: KeyedBits of the key",
+        "mechanism": name,
+        "version": mechanism.VERSION,
+        "parameters": PARAMETERS[name],
+        "key": KEY.hex(),
+        "privacy_loss": mechanism.privacy_loss(),
+        "payloads": [
+            {
+                "value": value,
+                "payload": payload.hex(),
+                "cells": sorted(layout.cells(payload)),
+            }
+            for value, payload in payloads
+        ],
+        "totals": {"cells": list(totals.cells), "reports": totals.reports},
+        "estimates": list(estimates.values),
+        "variances": list(estimates.variances),
+        "refused": ["", "00" * (size + 1), "ff" * size, "00" * (size - 1)],
+    }
+
+
+if __name__ == "__main__":
+    for known in REGISTRY:
+        text = json.dumps(vector(known), indent=1, ensure_ascii=False) + "\n"
+        (HERE / f"{known}.json").write_text(text, encoding="utf-8")

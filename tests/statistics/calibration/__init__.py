@@ -1,0 +1,15 @@
+"""Every sentence about a number, tried: how often it holds beside how often it says it does."""
+
+from collections.abc import Sequence
+
+from tests.statistics.calibration import changes, listed, numbers, released, strings, tiers
+from tests.statistics.calibration.statement import Setting
+
+__all__ = ["SETTINGS"]
+
+SETTINGS: Sequence[Setting] = [
+    setting
+    for module in (listed, tiers, strings, numbers, changes, released)
+    for setting in module.SETTINGS
+]
+"""Every setting, and in it every statement that can be tried there."""

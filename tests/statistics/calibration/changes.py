@@ -1,0 +1,184 @@
+"""Comparisons and trends: of the population, which sends other people each time."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from hubbub.analysis import Answer, answer_tiers, changes, shares
+from hubbub.mechanisms import AnyMechanism, Totals, build
+from hubbub.privacy.draws import draw
+from hubbub.privacy.repeats import draw_epochs
+from tests.statistics.calibration.listed import ENDS
+from tests.statistics.calibration.shapes import built
+from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
+
+__all__ = ["SETTINGS"]
+
+POINT = ("Point.share", "Point.stderr", "Point.low", "Point.high")
+SMALL_P = mistake("no change, and p < .05", 0.05, ("Change.p_value", "Change.stderr"))
+ANY = mistake("no change, and any value is marked", 0.05, ("Change.changed",))
+MARKED_ABOVE = Statement("what is marked has an interval without 0", 1.0, ("Change.changed",))
+DIFFERENCE = Statement(
+    "95% interval of a difference",
+    0.95,
+    ("Change.low", "Change.high", "Change.difference", "Change.before", "Change.after"),
+)
+SUREST = Statement("95% interval of the surest difference", 0.95, ("Change.low", "Change.high"))
+ASKED = Statement("95% band of a value asked for", 0.95, POINT)
+PICKED = Statement("95% band of the five most frequent", 0.95, POINT)
+SUMMED = Statement("95% interval of a week of the same devices", 0.95, ENDS)
+MOVED = Statement("a 5% move from week to week is found", 0.5, ("Change.changed",))
+
+
+def _changed(
+    mechanism: AnyMechanism,
+    before: Sequence[float],
+    after: Sequence[float],
+    reports: int | tuple[int, int],
+    chance: np.random.Generator,
+) -> Iterator[Counted]:
+    """Two populations' shares, and who happens to report of them."""
+    sizes = (reports, reports) if isinstance(reports, int) else reports
+    names = [str(value) for value in range(len(before))]
+    answers, points = [], []
+    for population, size in zip((before, after), sizes, strict=True):
+        held = chance.multinomial(size, population).tolist()
+        tiers = [(mechanism, draw(mechanism, range(len(held)), held, chance))]
+        answers.append(answer_tiers(tiers, names))
+        [point] = shares(tiers, [1])
+        points.append(point.low <= population[1] <= point.high)
+    yield ASKED, sum(points), 2
+    found = changes(*answers)
+    true = np.array(after) - np.array(before)
+    holds = [one.low <= difference <= one.high for one, difference in zip(found, true, strict=True)]
+    yield DIFFERENCE, sum(holds), len(holds)
+    yield SUREST, holds[min(range(len(found)), key=lambda place: found[place].p_value)], 1
+    marked = [one for one in found if one.changed]
+    yield MARKED_ABOVE, sum(one.low > 0 or one.high < 0 for one in marked), len(marked)
+    if not true.any():
+        yield SMALL_P, found[1].p_value < 0.05, 1
+        yield ANY, bool(marked), 1
+
+
+def _zipf(size: int) -> list[float]:
+    weights = 1 / np.arange(1, size + 1)
+    shares: list[float] = (weights / weights.sum()).tolist()
+    return shares
+
+
+def _picked(mechanism: AnyMechanism, each: int, chance: np.random.Generator) -> Iterator[Counted]:
+    """Of even values the most frequent of two epochs: chance alone picked them."""
+    size = mechanism.layout.size
+    epochs = [draw(mechanism, range(size), [each] * size, chance) for _ in range(2)]
+    cells = np.sum([one.cells for one in epochs], axis=0).tolist()
+    names = [str(value) for value in range(size)]
+    whole = answer_tiers([(mechanism, Totals(cells, 2 * each * size))], names).values
+    ranks = [one.rank or 0 for one in whole]
+    first = sorted(range(size), key=ranks.__getitem__)[:5]
+    for one in epochs:
+        points = shares([(mechanism, one)], first, picked=[ranks[place] / size for place in first])
+        yield PICKED, sum(point.low <= 1 / size <= point.high for point in points), 5
+
+
+BEFORE = [6000, 4000, 3000, 2500, 2000, 1500, 1000, 0]
+
+
+def _weeks(mechanism: AnyMechanism, chance: np.random.Generator) -> Iterator[Counted]:
+    """The same devices seven times; then a twentieth of them has taken up one value."""
+    after = [held - held // 20 for held in BEFORE]
+    after[2] += sum(BEFORE) - sum(after)
+    names = [str(value) for value in range(len(BEFORE))]
+
+    def week(held: Sequence[int]) -> Answer:
+        epochs = list(draw_epochs(mechanism, range(8), held, 7, chance))
+        cells = np.sum([one.cells for one in epochs], axis=0).tolist()
+        return answer_tiers([(mechanism, Totals(cells, 7 * sum(held)))], names, repeats=7)
+
+    first, second = week(BEFORE), week(after)
+    holds = [
+        one.low <= 7 * held <= one.high for one, held in zip(first.values, BEFORE, strict=True)
+    ]
+    yield SUMMED, sum(holds), len(holds)
+    yield MOVED, changes(first, second)[2].changed, 1
+
+
+SETTINGS: Sequence[Setting] = [
+    *(
+        Setting(
+            f"rr {epsilon:g}, {share:.0%}, 10,000 reports a side",
+            400,
+            partial(
+                _changed,
+                built("rr", epsilon, 2),
+                [1 - share, share],
+                [1 - share, share],
+                10_000,
+            ),
+        )
+        for epsilon in (1.0, 4.0, 8.0)
+        for share in (0.1, 0.5)
+    ),
+    *(
+        Setting(
+            f"{name} {epsilon:g}, {size} values, {'no change' if same else 'one moves'}",
+            200,
+            partial(
+                _changed,
+                built(name, epsilon, size),
+                [1 / size] * size,
+                [1 / size] * size
+                if same
+                else [1 / size + 0.02, 1 / size - 0.02, *[1 / size] * (size - 2)],
+                10_000,
+            ),
+        )
+        for name, epsilon, size, same in (
+            ("grr", 4.0, 8, True),
+            ("unary.oue", 1.0, 32, True),
+            ("unary.oue", 4.0, 32, False),
+            ("hadamard", 2.0, 16, False),
+        )
+    ),
+    *(
+        Setting(
+            f"{name} {epsilon:g}, {size:,} values, Zipf, {old:,} reports and {new:,}",
+            60,
+            partial(_changed, built(name, epsilon, size), _zipf(size), _zipf(size), (old, new)),
+        )
+        for name, epsilon, size, old, new in (
+            ("unary.oue", 8.0, 500, 10_000, 1000),
+            ("unary.oue", 8.0, 500, 100, 1000),
+            ("grr", 6.0, 200, 10_000, 500),
+            ("unary.oue", 0.5, 20, 100, 100_000),
+        )
+    ),
+    *(
+        Setting(
+            f"rr 8, {share:.1%} and {reports} reports",
+            200,
+            partial(_changed, built("rr", 8.0, 2), [1 - share, share], [1 - share, share], reports),
+        )
+        for share, reports in ((0.995, 200), (0.99, 100))
+    ),
+    *(
+        Setting(
+            f"unary.oue 1, {size} even values, two epochs",
+            60,
+            partial(_picked, built("unary.oue", 1.0, size), each),
+        )
+        for size, each in ((1000, 6), (128, 80))
+    ),
+    *(
+        Setting(
+            f"{name}, 20,000 devices",
+            60,
+            partial(_weeks, build(name, **given, categories=8)),
+        )
+        for name, given in (
+            ("long.unary", {"epsilon": 1.0, "permanent_epsilon": 2.0}),
+            ("long.grr", {"epsilon": 1.0, "permanent_epsilon": 2.0}),
+            ("rappor.basic", {"f": 0.5, "p": 0.25, "q": 0.75}),
+        )
+    ),
+]

@@ -1,0 +1,260 @@
+"""Listed values and ranges: what was picked for its size, what stands out, in which order."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from hubbub.analysis import Answer, ValueAnswer, answer_tiers, plausibility, top
+from hubbub.mechanisms import AnyMechanism, Totals, build
+from hubbub.privacy.draws import draw
+from hubbub.privacy.repeats import draw_epochs
+from tests.statistics.calibration.shapes import Shape, built, equal, sure, two_levels, zipf
+from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
+
+__all__ = ["SETTINGS", "flags", "judged"]
+
+ENDS = ("ValueAnswer.low", "ValueAnswer.high")
+EVERY = Statement("95% interval of every row", 0.95, ENDS)
+FIRST = Statement("95% interval of the first row", 0.95, (*ENDS, "ValueAnswer.rank"))
+TEN = Statement("95% interval of the first ten rows", 0.95, (*ENDS, "ValueAnswer.rank"))
+STANDING = Statement("95% interval of what stands out", 0.95, (*ENDS, "ValueAnswer.detected"))
+ABOVE = Statement("what stands out has an interval above 0", 1.0, ("ValueAnswer.detected",))
+FALSE = mistake("of what stands out, the share that nobody holds", 0.05, ("ValueAnswer.detected",))
+ALONE = mistake("a value that nobody holds stands out", 0.05, ("ValueAnswer.detected",))
+WIDE = mistake(
+    "an estimate is 2 standard errors off",
+    0.05,
+    ("ValueAnswer.estimate", "ValueAnswer.share", "ValueAnswer.stderr"),
+)
+ABOVE_TRUTH = mistake(
+    "an estimate is above the truth", 0.5, ("ValueAnswer.estimate", "ValueAnswer.share")
+)
+BELOW_TRUTH = mistake("an estimate is below the truth", 0.5, ABOVE_TRUTH.fields)
+INSIDE = Statement("`consistent` is inside its interval", 1.0, ("ValueAnswer.consistent",))
+AHEAD = mistake("95% sure that it is ahead, and it is not", 0.05, ("TopValue.ahead_confidence",))
+MEMBERS = mistake("95% sure of the first three, and wrong", 0.05, ("TopList.set_confidence",))
+ORDER = mistake("95% sure of their order, and wrong", 0.05, ("TopList.order_confidence",))
+ODD = mistake("honest reports called odd (p <= .05)", 0.05, ("Estimated.honest_p_value",))
+FINDING = mistake("a finding against honest reports", 0.0, ("Estimated.findings",))
+
+LISTS: Sequence[tuple[str, float, int, int, Shape, str]] = [
+    ("unary.oue", 1.0, 1000, 6000, equal, "equal"),
+    ("unary.oue", 1.0, 1000, 6000, zipf, "Zipf"),
+    ("unary.oue", 1.0, 100, 10_000, equal, "equal"),
+    ("unary.oue", 2.0, 128, 10_000, sure(15), "15 sure"),
+    ("unary.oue", 2.0, 128, 10_000, zipf, "Zipf"),
+    ("grr", 1.0, 16, 1000, zipf, "Zipf"),
+    ("grr", 2.0, 16, 100_000, equal, "equal"),
+    ("grr", 4.0, 64, 100, sure(1), "1 sure"),
+    ("subset", 4.0, 100, 500, zipf, "Zipf"),
+    ("hadamard", 4.0, 100, 500, equal, "equal"),
+    ("unary.oue", 8.0, 128, 100, zipf, "Zipf"),
+    ("unary.oue", 8.0, 128, 300, equal, "equal"),
+    ("unary.oue", 8.0, 16, 100, sure(1), "1 sure"),
+    ("rr", 1.0, 2, 1000, equal, "equal"),
+    ("unary.oue", 1.0, 16, 1_000_000, two_levels, "two levels"),
+    ("unary.oue", 2.0, 10_000, 1_000_000, zipf, "Zipf"),
+    ("unary.oue", 2.0, 10_000, 20_000, two_levels, "two levels"),
+    ("unary.oue", 1.0, 10_000, 1000, equal, "equal"),
+    ("hadamard", 1.0, 1000, 1_000_000, two_levels, "two levels"),
+    ("hadamard", 2.0, 1500, 30_000, zipf, "Zipf"),
+    ("projective", 2.0, 300, 50_000, two_levels, "two levels"),
+    ("subset", 1.0, 64, 200_000, two_levels, "two levels"),
+    ("unary.sue", 3.0, 500, 5000, sure(40), "40 sure"),
+    ("grr", 3.0, 64, 1_000_000, zipf, "Zipf"),
+    ("unary.oue", 1.0, 1000, 1000, sure(1), "1 sure"),
+    ("grr", 8.0, 10, 77, zipf, "Zipf"),
+    ("grr", 6.0, 4, 100, zipf, "Zipf"),
+    ("grr", 5.0, 8, 25, zipf, "Zipf"),
+]
+
+
+def judged(values: Sequence[ValueAnswer], truth: Sequence[float]) -> Iterator[Counted]:
+    """Of rows beside their truth: intervals by rank, and what stands out."""
+    rows = sorted(zip(values, truth, strict=True), key=lambda row: row[0].rank or 0)
+    holds = [one.low <= true <= one.high for one, true in rows]
+    for statement, first in ((FIRST, 1), (TEN, 10), (EVERY, len(rows))):
+        yield statement, sum(holds[:first]), len(holds[:first])
+    yield from flags(values, truth)
+
+
+def flags(values: Sequence[ValueAnswer], truth: Sequence[float]) -> Iterator[Counted]:
+    """Of rows beside their truth: what stands out."""
+    standing = [(one, true) for one, true in zip(values, truth, strict=True) if one.detected]
+    held = sum(one.low <= true <= one.high for one, true in standing)
+    yield STANDING, held, len(standing)
+    yield ABOVE, sum(one.low > 0 for one, _ in standing), len(standing)
+    yield FALSE, sum(not true for _, true in standing) / max(len(standing), 1), 1
+
+
+def _answered(
+    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+) -> tuple[Answer, float]:
+    """An answer over listed values, and how plausible its totals are."""
+    totals = draw(mechanism, range(len(held)), held, chance)
+    names = [str(value) for value in range(len(held))]
+    return answer_tiers([(mechanism, totals)], names), plausibility(mechanism, totals).p_value
+
+
+def _list(
+    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+) -> Iterator[Counted]:
+    answer, p_value = _answered(mechanism, held, chance)
+    yield from judged(answer.values, held)
+    inside = [
+        one.low - 1e-6 <= one.consistent <= one.high + 1e-6
+        for one in answer.values
+        if one.consistent is not None
+    ]
+    yield INSIDE, sum(inside), len(inside)
+    yield ODD, p_value <= 0.05, 1
+    yield FINDING, p_value <= 1e-6, 1
+
+
+def _asked(
+    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+) -> Iterator[Counted]:
+    """One value that was asked for, whatever it came to."""
+    one = _answered(mechanism, held, chance)[0].values[1]
+    off = one.estimate - held[1]
+    yield WIDE, abs(off) > 2 * one.stderr, 1
+    yield ABOVE_TRUTH, off > 0, 1
+    yield BELOW_TRUTH, off < 0, 1
+
+
+def _alone(
+    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+) -> Iterator[Counted]:
+    values = _answered(mechanism, held, chance)[0].values
+    absent = [one.detected for one, true in zip(values, held, strict=True) if not true]
+    yield ALONE, sum(map(bool, absent)), len(absent)
+
+
+def _ordered(
+    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+) -> Iterator[Counted]:
+    found = top(_answered(mechanism, held, chance)[0], 4)
+    true = [held[int(one.value.value)] for one in found.values]
+    best = sorted(held, reverse=True)
+    for one, here, there in zip(found.values[:3], true[:3], true[1:], strict=True):
+        yield AHEAD, (one.ahead_confidence or 0) >= 0.95 and here < there, 1
+    three = top(_answered(mechanism, held, chance)[0], 3)
+    true = [held[int(one.value.value)] for one in three.values]
+    yield MEMBERS, three.set_confidence >= 0.95 and sorted(true, reverse=True) != best[:3], 1
+    yield ORDER, three.order_confidence >= 0.95 and true != best[:3], 1
+
+
+def _peaks(
+    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+) -> Iterator[Counted]:
+    middles = [bucket + 0.5 for bucket in range(len(held))]
+    totals = draw(mechanism, middles, held, chance)
+    yield from flags(answer_tiers([(mechanism, totals)], None).values, held)
+
+
+def _one_part(
+    mechanism: AnyMechanism, reports: int, chance: np.random.Generator
+) -> Iterator[Counted]:
+    """All numbers in the last of sixteen parts."""
+    totals = draw(mechanism, [15.5], [reports], chance)
+    values = answer_tiers([(mechanism, totals)], None).values
+    yield from flags(values, [0] * 15 + [reports])
+
+
+def _again(
+    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+) -> Iterator[Counted]:
+    """The same devices thirty times."""
+    epochs = list(draw_epochs(mechanism, range(len(held)), held, 30, chance))
+    cells = np.sum([one.cells for one in epochs], axis=0).tolist()
+    totals, names = Totals(cells, 30 * sum(held)), [str(value) for value in range(len(held))]
+    values = answer_tiers([(mechanism, totals)], names, repeats=30).values
+    yield from judged(values, [30 * one for one in held])
+
+
+def _two_peaks(reports: int) -> list[int]:
+    held = [0] * 16
+    held[3], held[10] = reports // 2, reports - reports // 2
+    return held
+
+
+LASTING = build("long.unary", epsilon=4.0, permanent_epsilon=8.0, categories=100)
+
+SETTINGS: Sequence[Setting] = [
+    *(
+        Setting(
+            f"{name} {epsilon:g}, {size:,} values, {people:,} reports, {told}",
+            40 if size > 1000 else 120,
+            partial(_list, built(name, epsilon, size), shape(size, people)),
+        )
+        for name, epsilon, size, people, shape, told in LISTS
+    ),
+    *(
+        Setting(
+            f"{name} {epsilon:g}, 8 values, 20,000 reports",
+            400,
+            partial(_asked, built(name, epsilon, 8), zipf(8, 20_000)),
+        )
+        for name in ("grr", "unary.oue", "unary.sue", "subset", "hadamard", "projective")
+        for epsilon in (0.5, 2.0)
+    ),
+    *(
+        Setting(
+            f"unary.oue 2, {sure_ones} sure beside {absent} absent",
+            60,
+            partial(
+                _alone,
+                built("unary.oue", 2.0, sure_ones + absent),
+                [2000] * sure_ones + [0] * absent,
+            ),
+        )
+        for sure_ones in (1, 3, 9, 15, 100)
+        for absent in (1, 10, 100)
+    ),
+    *(
+        Setting(f"{name} 1, six values near each other", 400, partial(_ordered, made, held))
+        for name, held in (
+            ("grr", [3000, 2700, 2500, 1000, 500, 300]),
+            ("unary.oue", [3000, 3000, 2990, 2980, 1000, 0]),
+        )
+        for made in (built(name, 1.0, 6),)
+    ),
+    *(
+        Setting(
+            f"buckets 8, 16 ranges, {reports:,} reports in one",
+            60,
+            partial(
+                _one_part,
+                build("buckets", epsilon=8.0, low=0.0, high=16.0, buckets=16, sampled=3),
+                reports,
+            ),
+        )
+        for reports in (100, 1000)
+    ),
+    *(
+        Setting(f"{name} 4/8, 100 values, {told}, 30 epochs", 60, partial(_again, made, held))
+        for name, told, made, held in (
+            ("long.unary", "150 devices, Zipf", LASTING, zipf(100, 150)),
+            ("long.unary", "1,000 at one", LASTING, sure(1)(100, 1000)),
+        )
+    ),
+    *(
+        Setting(
+            f"wave {epsilon:g}, 16 ranges, {reports:,} reports, two peaks",
+            100,
+            partial(
+                _peaks,
+                build("wave", epsilon=epsilon, buckets=16, low=0.0, high=16.0),
+                _two_peaks(reports),
+            ),
+        )
+        for epsilon, reports in (
+            (8.0, 100),
+            (8.0, 1000),
+            (8.0, 10_000),
+            (4.0, 100),
+            (3.0, 1000),
+        )
+    ),
+]

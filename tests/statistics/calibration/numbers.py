@@ -1,0 +1,59 @@
+"""Means, and ranges with the mean of what is in them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from hubbub.analysis import answer_tiers, shares
+from hubbub.mechanisms import AnyMechanism, build
+from hubbub.privacy.draws import draw
+from tests.statistics.calibration.listed import ENDS
+from tests.statistics.calibration.statement import Counted, Setting, Statement
+
+__all__ = ["SETTINGS"]
+
+MEAN = Statement(
+    "95% interval of a mean",
+    0.95,
+    (*ENDS, "Estimated.mean", "Mean.estimate", "Mean.stderr", "Mean.low", "Mean.high"),
+)
+BAND = Statement("95% band of a mean's trend", 0.95, ("Point.low", "Point.high", "Point.stderr"))
+# Each in the middle of a range, so that ranges round nothing.
+MANY = {0.5: 2000, 2.5: 1500, 4.5: 1000, 15.5: 500}
+# Where the normal law says too little: hardly a report lies, and that one says much.
+FEW = {"all at one end": {15.5: 100}, "one at the other end": {0.5: 99, 15.5: 1}}
+
+
+def _mean(
+    mechanism: AnyMechanism, held: Mapping[float, int], chance: np.random.Generator
+) -> Iterator[Counted]:
+    numbers, people = list(held), list(held.values())
+    answer = answer_tiers([(mechanism, draw(mechanism, numbers, people, chance))], None)
+    true = float(np.dot(numbers, people)) / sum(people)
+    told = answer.mean or answer.values[0]
+    yield MEAN, told.low <= true <= told.high, 1
+    others = chance.multinomial(sum(people), np.array(people) / sum(people)).tolist()
+    [point] = shares([(mechanism, draw(mechanism, numbers, others, chance))], [0])
+    yield BAND, point.low <= true <= point.high, 1
+
+
+def _built(name: str, epsilon: float) -> AnyMechanism:
+    more = {"buckets": 16} if name in {"wave", "buckets"} else {}
+    part = {"sampled": 4} if name == "buckets" else {}
+    return build(name, epsilon=epsilon, low=0.0, high=16.0, **more, **part)
+
+
+SETTINGS: Sequence[Setting] = [
+    Setting(
+        f"{name} {epsilon:g}, {shape}",
+        40 if name == "wave" else 200,  # its smooth shape takes long
+        partial(_mean, _built(name, epsilon), held),
+    )
+    for name in ("mean.one_bit", "mean.piecewise", "wave", "buckets")
+    for epsilon, shape, held in (
+        (1.0, "5,000 reports", MANY),
+        (4.0, "5,000 reports", MANY),
+        *((8.0, f"100 reports, {shape}", held) for shape, held in FEW.items()),
+    )
+]

@@ -1,0 +1,85 @@
+"""Releases: published for ever, of lies that repeat and of peaks."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from hubbub.catalog import Release
+from hubbub.mechanisms import AnyMechanism, Totals, build
+from hubbub.privacy.draws import draw
+from hubbub.privacy.releases import release
+from hubbub.privacy.repeats import draw_epochs
+from tests.statistics.calibration.shapes import built
+from tests.statistics.calibration.statement import Counted, Setting, Statement
+
+__all__ = ["SETTINGS"]
+
+COUNT = Statement(
+    "95% interval of a count released",
+    0.95,
+    ("Released.estimate", "Released.stderr", "Released.low", "Released.high"),
+)
+BUCKET = Statement(
+    "95% interval of a histogram's range released", 0.95, ("Released.low", "Released.high")
+)
+HELD = [6000, 4000, 3000, 2500, 2000, 1500, 1000, 0]
+LAPLACE = Release("laplace", 1.0)
+
+
+def _count(mechanism: AnyMechanism, epochs: int, chance: np.random.Generator) -> Iterator[Counted]:
+    drawn = list(draw_epochs(mechanism, range(len(HELD)), HELD, epochs, chance))
+    cells = np.sum([one.cells for one in drawn], axis=0).tolist()
+    totals = Totals(cells, epochs * sum(HELD))
+    names = [str(value) for value in range(len(HELD))]
+    [found] = release(
+        [(mechanism, totals)], names, "count", "0", policy=LAPLACE, reports_each=epochs
+    )
+    if found.low is None or found.high is None:
+        raise AssertionError("a count has an interval")
+    yield COUNT, found.low <= epochs * HELD[0] <= found.high, 1
+
+
+def _peak(
+    mechanism: AnyMechanism, counts: list[int], chance: np.random.Generator
+) -> Iterator[Counted]:
+    middles = [bucket + 0.5 for bucket in range(len(counts))]
+    totals = draw(mechanism, middles, counts, chance)
+    made = release([(mechanism, totals)], None, "histogram", "", policy=LAPLACE, reports_each=1)
+    found = made[counts.index(max(counts))]
+    if found.low is None or found.high is None:
+        raise AssertionError("a range has an interval")
+    yield BUCKET, found.low <= max(counts) <= found.high, 1
+
+
+SETTINGS: Sequence[Setting] = [
+    *(
+        Setting(
+            f"{name} 1/2, 20,000 devices, {epochs} epochs",
+            100,
+            partial(_count, build(name, epsilon=1.0, permanent_epsilon=2.0, categories=8), epochs),
+        )
+        for name in ("long.grr", "long.unary")
+        for epochs in (1, 7, 30)
+    ),
+    *(
+        Setting(
+            f"{name} {epsilon:g}, 20,000 reports",
+            100,
+            partial(_count, built(name, epsilon, 8), 1),
+        )
+        for name, epsilon in (("unary.oue", 1.0), ("grr", 2.0), ("hadamard", 1.0))
+    ),
+    *(
+        Setting(
+            f"wave {epsilon:g}, 1,000 reports, {told}",
+            200,
+            partial(_peak, build("wave", epsilon=epsilon, buckets=8, low=0.0, high=8.0), counts),
+        )
+        for epsilon in (1.0, 4.0)
+        for told, counts in (
+            ("all in one range", [0, 0, 0, 1000, 0, 0, 0, 0]),
+            ("half in each of two", [0, 500, 0, 0, 0, 500, 0, 0]),
+        )
+    ),
+]

