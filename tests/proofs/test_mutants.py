@@ -17,6 +17,8 @@ from hubbub.mechanisms.subsets import choose
 from hubbub.mechanisms.unary import OptimizedUnary, SymmetricUnary
 from hubbub.privacy.proofs.every import PROOFS
 
+pytestmark = pytest.mark.slow
+
 
 def _tampered(mechanism: AnyMechanism, **fields: object) -> AnyMechanism:
     for name, value in fields.items():

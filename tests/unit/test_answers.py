@@ -25,6 +25,8 @@ from tests.support.bundles import DAY, Signed
 from tests.support.devices import Device
 from tests.support.waiting import HANG_SECONDS
 
+pytestmark = pytest.mark.slow
+
 MARK = ("hubbub-refused", "for-good")
 Answer = Callable[[bytes, Any], bytes]
 

@@ -23,6 +23,8 @@ from hubbub.privacy.proofs.coins import prove_coins
 from hubbub.privacy.proofs.every import SMALL
 from tests.conftest import CATALOG
 
+pytestmark = pytest.mark.slow
+
 MORE = """
 [metrics.daily]
 description = "asked daily"

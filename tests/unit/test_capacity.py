@@ -11,6 +11,8 @@ from hubbub.cli.main import main
 from hubbub.cli.planning.capacity_model import MEASURED, Machine, Need, Traffic, needs
 from tests.conftest import CATALOG
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 MACHINE = Machine(4, 16)
 DAILY = Traffic(1e8, 86_400, 50, 128)

@@ -165,6 +165,7 @@ def test_expiry_missing_keys_and_a_closed_client_are_outcomes(
     assert client.close()
 
 
+@pytest.mark.slow
 def test_a_resend_is_the_same_bytes(client_of: Callable[..., Client]) -> None:
     away = [NotSent("away", retry=True, after_seconds=0.001) for _ in range(3)]
     shuffler = FakeShuffler(*away)
@@ -210,6 +211,7 @@ def test_what_is_refused_for_good_is_dropped_and_counted(client_of: Callable[...
     assert client.waiting == 0
 
 
+@pytest.mark.slow
 def test_the_permanent_response_survives_a_restart_and_differs_between_devices(
     signed: Signed, client_of: Callable[..., Client], tmp_path: Path
 ) -> None:

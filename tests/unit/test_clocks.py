@@ -8,6 +8,8 @@ import pytest
 
 from hubbub.runtime import Clocks
 
+pytestmark = pytest.mark.slow
+
 HOUR, DAY, YEAR = 3600.0, 86_400.0, 365 * 86_400.0
 START = 20_000 * DAY
 

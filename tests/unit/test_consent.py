@@ -128,6 +128,7 @@ def test_forgetting_deletes_secret_ledger_and_payloads_from_the_disk(
     assert client._state.standing().secret != secret
 
 
+@pytest.mark.slow
 def test_off_that_cannot_be_written_down_holds_for_this_process_and_is_told(
     client_of: Make, tmp_path: Path
 ) -> None:

@@ -22,6 +22,8 @@ from hubbub.errors import StateUnusable
 from tests.support.devices import DATABASE, Device
 from tests.support.waiting import HANG_SECONDS
 
+pytestmark = pytest.mark.slow
+
 DEEP = "[" * 100_000
 HOSTILE = (
     "",

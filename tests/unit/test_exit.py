@@ -6,11 +6,14 @@ import sys
 from pathlib import Path
 
 import grpc
+import pytest
 
 from hubbub.client import Client
 from hubbub.client.testing import FakeServer
 from tests.support.bundles import Signed
 from tests.support.waiting import HANG_SECONDS, eventually
+
+pytestmark = pytest.mark.slow
 
 PROGRAM = """
 import sys

@@ -12,6 +12,8 @@ from tests.fuzz.methods import AT_ONCE, fuzz
 from tests.fuzz.target import Target
 from tests.fuzz.targets import targets as every_target
 
+pytestmark = pytest.mark.slow
+
 INPUTS = 1000
 REQUESTS = 2000
 DECODERS = ["submit", "batch", "question", "sealed", "bundle", "bundle_body", "streams"]

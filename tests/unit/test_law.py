@@ -4,11 +4,14 @@ import asyncio
 import socket
 
 import numpy as np
+import pytest
 
 from hubbub.accounting import Window
 from hubbub.aggregator.query.report_counts import Shuffler, Terms, status
 from hubbub.aggregator.store.contract import Commit, MemoryStore
 from tests.support.waiting import eventually_async
+
+pytestmark = pytest.mark.slow
 
 WINDOW = Window("theme", 7)
 

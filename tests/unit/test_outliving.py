@@ -21,6 +21,8 @@ from tests.support.bundles import DAY, Signed
 from tests.support.devices import DATABASE, Device, state_in
 from tests.support.waiting import HANG_SECONDS
 
+pytestmark = pytest.mark.slow
+
 
 def _forget_files(folder: Path) -> None:
     for suffix in ("", "-wal", "-shm"):

@@ -12,6 +12,8 @@ from hubbub.analysis.poisoning import maximal_gain
 from hubbub.mechanisms import REGISTRY, AnyMechanism, KeyedBits, Totals
 from tests.unit.test_poisoning import BUILD, BUILT
 
+pytestmark = pytest.mark.slow
+
 HONEST = 2000
 # Whose fake reports look like honest ones: each supports one value, as it should, or any subset.
 HIDDEN = {"mean.one_bit"}

@@ -15,6 +15,8 @@ from hubbub.analysis.poisoning import Attack, maximal_gain
 from hubbub.errors import BadParameter, BadPayload
 from hubbub.mechanisms import REGISTRY, AnyMechanism, KeyedBits, Layout, Totals
 
+pytestmark = pytest.mark.slow
+
 VALUES = 50
 BUILD: Mapping[str, Any] = REGISTRY
 BUILT: dict[str, dict[str, Any]] = {

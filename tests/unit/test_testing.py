@@ -69,6 +69,7 @@ def test_the_same_seed_gives_the_same_payloads(signed: Signed) -> None:
     assert coins("x").below(1 << 60) == coins("x").below(1 << 60) != coins("y").below(1 << 60)
 
 
+@pytest.mark.slow
 def test_a_fake_server_opens_what_a_real_client_sends(tmp_path: Path) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
     with FakeServer() as nobody:

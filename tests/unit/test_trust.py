@@ -34,6 +34,8 @@ from hubbub.client.trust.store import _elsewhere, held
 from hubbub.errors import BadParameter, BundleRefused
 from tests.support.bundles import Signed
 
+pytestmark = pytest.mark.slow
+
 if sys.platform != "win32":
     import fcntl
 
