@@ -6,23 +6,43 @@ device reported is not known, but how often it may have: nothing is assumed, the
 """
 
 from fractions import Fraction
+from typing import Any
 
 from hubbub.mechanisms import AnyMechanism, Memoized
 from hubbub.mechanisms.long_grr import LongitudinalGrr
 from hubbub.mechanisms.long_unary import LongitudinalUnary
 from hubbub.mechanisms.rappor_basic import BasicRappor
 
-__all__ = ["spreads"]
+__all__ = ["permanent_step", "spreads"]
 
 
-def spreads(mechanism: AnyMechanism, repeats: int) -> tuple[float, float]:
+def spreads(mechanism: Any, repeats: int) -> tuple[float, float]:
     """The variance that one report adds to an estimate if it holds the value, and if it does not.
 
     repeats: how many reports one device may have made, of which the most is this much in all.
     """
     held, other = mechanism.variance(1.0, 1), mechanism.variance(0.0, 1)
-    if repeats == 1 or not isinstance(mechanism, Memoized):
+    lasts = isinstance(mechanism, Memoized)
+    if repeats == 1 or not lasts:
         return held, other
+    step = permanent_step(mechanism)
+    if step is None:
+        return held * repeats, other * repeats
+    kept, lied, seen = step
+    # Of a bit that is permanent with chance b, and seen through the fresh step: seen^2 b (1 - b).
+    unit = (seen / (mechanism.channel.p - mechanism.channel.q)) ** 2
+    again = repeats - 1
+    return held + again * float(unit * kept * (1 - kept)), other + again * float(
+        unit * lied * (1 - lied)
+    )
+
+
+def permanent_step(mechanism: AnyMechanism) -> tuple[Fraction, Fraction, Fraction] | None:
+    """Of a value's permanent bit: how likely it is set if held, and if not, and how it shows.
+
+    The last is by how much more often a report supports the value if it is set. None if nothing of
+    a lie is fresh.
+    """
     match mechanism:
         case LongitudinalGrr():
             others = mechanism.categories - 1
@@ -36,11 +56,6 @@ def spreads(mechanism: AnyMechanism, repeats: int) -> tuple[float, float]:
             lied = mechanism.chain.flip.exact
             kept = 1 - lied
             seen = mechanism.chain.one_after_one.exact - mechanism.chain.one_after_zero.exact
-        case _:  # nothing of it is fresh
-            return held * repeats, other * repeats
-    # Of a bit that is permanent with chance b, and seen through the fresh step: seen^2 b (1 - b).
-    unit = (seen / (mechanism.channel.p - mechanism.channel.q)) ** 2
-    again = repeats - 1
-    return held + again * float(unit * kept * (1 - kept)), other + again * float(
-        unit * lied * (1 - lied)
-    )
+        case _:
+            return None
+    return kept, lied, seen

@@ -14,13 +14,15 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.intervals import Tail
 from hubbub.mechanisms.pure import Pure
 
-__all__ = ["collision_tail", "pure_tail"]
+__all__ = ["collision_tail", "pure_tail", "repeated_tail"]
 
 # From this variance on, of the supports of what nobody holds, a normal score of 5 is worth 4.97.
 _MANY: Final = 10_000
 # Scores past this are told from each other by their order alone.
 _FAR: Final = 8.0
 _STEPS: Final = 20
+# Below it a chance is the transform's own rounding.
+_LEAST_CHANCE: Final = 1e-12
 
 
 def pure_tail(channel: Pure, reports: int) -> Tail | None:
@@ -38,6 +40,35 @@ def pure_tail(channel: Pure, reports: int) -> Tail | None:
     # The chance of so many or more.
     worth = np.maximum(-ndtri(bdtrc(counts - 1, reports, q)), -_FAR)
     kept = np.append(True, np.diff(np.maximum.accumulate(worth)) > 0) & (worth <= _FAR)
+    kept[0] = True
+    return Tail((counts[kept] - mean) / deviation, worth[kept])
+
+
+def repeated_tail(lied: float, shown: float, lie: float, devices: int, repeats: int) -> Tail | None:
+    """Of a value that none of some devices holds, each of which reports so often.
+
+    lied: the chance that a device's permanent bit is set all the same. shown, lie: the chance that
+        a report supports the value if it is, and if it is not. The sum's law is that of one device,
+        folded with itself by its characteristic function.
+
+    None where as many bits are set as make it normal.
+    """
+    if devices * lied * (1 - lied) > _MANY:
+        return None
+    of_device = repeats * (lied * shown + (1 - lied) * lie)
+    fresh = lied * shown * (1 - shown) + (1 - lied) * lie * (1 - lie)
+    spread = repeats * fresh + lied * (1 - lied) * (repeats * (shown - lie)) ** 2
+    mean, deviation = devices * of_device, np.sqrt(devices * spread)
+    length = 1 << int(2 * (_FAR + 2) * deviation + 20 * repeats + 64).bit_length()
+    first = int(mean)
+    turn = 2j * np.pi * np.fft.rfftfreq(length)
+    set_, unset = (np.exp(repeats * np.log1p(chance * np.expm1(turn))) for chance in (shown, lie))
+    law = np.exp(devices * np.log(lied * set_ + (1 - lied) * unset) - turn * (first - length // 4))
+    chances = np.fft.irfft(law.conj(), length)[length // 4 :]
+    upper = np.cumsum(chances[::-1])[::-1]
+    counts = first + np.arange(len(upper))
+    worth = np.maximum.accumulate(-ndtri(np.clip(upper, _LEAST_CHANCE, 1 - _LEAST_CHANCE)))
+    kept = np.append(True, np.diff(worth) > 0) & (upper > _LEAST_CHANCE) & (worth <= _FAR)
     kept[0] = True
     return Tail((counts[kept] - mean) / deviation, worth[kept])
 

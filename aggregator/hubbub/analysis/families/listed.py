@@ -14,9 +14,10 @@ from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import BitSum, Expected, Figures, MetricKind, Statistic, Tier
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.tiers import figures_of
-from hubbub.analysis.repeated import spreads
+from hubbub.analysis.intervals import Tail
+from hubbub.analysis.repeated import permanent_step, spreads
 from hubbub.analysis.supports import max_changes, supports
-from hubbub.analysis.tails import pure_tail
+from hubbub.analysis.tails import pure_tail, repeated_tail
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import BitVector, OneHot, Totals
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
@@ -57,8 +58,7 @@ class Listed:
             stderrs=np.sqrt(inside * held + (reports - inside) * other),
             absent=np.full_like(found.absent, sqrt(reports * other)),
             growth=np.full_like(found.growth, held - other),
-            # As of so many devices: what they say again is the same.
-            tail=pure_tail(mechanism.channel, max(reports // repeats, 1)),
+            tail=_tail(mechanism, max(reports // repeats, 1), repeats),
         )
 
     def answer(
@@ -154,3 +154,13 @@ class Listed:
         if values is None:
             raise BadParameter(f"{mechanism.NAME} answers listed values, and there are none")
         return values
+
+
+def _tail(mechanism: Any, devices: int, repeats: int) -> Tail | None:
+    """Of what nobody holds, where so many devices report so often."""
+    step = permanent_step(mechanism)
+    if step is None:  # what they say again is the same
+        return pure_tail(mechanism.channel, devices)
+    lied, seen = float(step[1]), float(step[2])
+    lie = float(mechanism.channel.q) - lied * seen
+    return repeated_tail(lied, lie + seen, lie, devices, repeats)
