@@ -1,0 +1,37 @@
+"""The picture of the packages is drawn from the imports, and says all of them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from docs.pictures.layout import FOLDERS, picture
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+
+
+def test_the_picture_is_what_the_imports_are() -> None:
+    [drawn] = re.findall(r"```mermaid\n(.*?)\n```", PAGE, re.DOTALL)
+    assert drawn == picture(), "run: python -m docs.pictures.layout"
+
+
+def test_every_package_is_told_and_no_other() -> None:
+    told = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
+    packages = {
+        path.parent.name
+        for top in FOLDERS
+        for path in (ROOT / top / "hubbub").glob("*/__init__.py")
+    }
+    assert set(told) == packages
+    assert len(told) == len(packages)
+
+
+def test_the_blind_process_runs_what_the_page_says_and_nothing_else_of_ours() -> None:
+    code = (
+        "import sys, hubbub.shuffler.__main__;"
+        "print(*sorted({m.split('.')[1] for m in sys.modules if m.startswith('hubbub.')}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    [said] = re.findall(r"blind shuffler's process runs (.*?), and nothing else", PAGE)
+    assert sorted(re.findall(r"`(\w+)`", said)) == done.stdout.split()
