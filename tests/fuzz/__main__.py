@@ -35,41 +35,41 @@ def main() -> int:
         action="store_true",
         help="unguided, and on past faults: at the end each kind of them, with its shortest input",
     )
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     quiet()
     warnings.simplefilter("error")
     known = targets()
-    unknown = sorted(set(given.targets) - {*known, METHODS})
+    unknown = sorted(set(arguments.targets) - {*known, METHODS})
     if unknown:
         parser.error(f"no such target: {', '.join(unknown)}; there are {', '.join(known)}")
     faults = 0
-    for name in given.targets or [*known, METHODS]:
+    for name in arguments.targets or [*known, METHODS]:
         began = time.monotonic()
-        run = Run(given.runs, given.seed, corpus(name), tell)
-        guided = GUIDED and name != METHODS and not given.survey
+        run = Run(arguments.runs, arguments.seed, corpus(name), tell)
+        guided = GUIDED and name != METHODS and not arguments.survey
         if name == METHODS:
             with tempfile.TemporaryDirectory(prefix="hubbub-fuzz-") as folder:
-                answers = asyncio.run(fuzz(Path(folder), given.runs, given.seed, tell))
+                answers = asyncio.run(fuzz(Path(folder), arguments.runs, arguments.seed, tell))
             for what, number in sorted(answers.items()):
                 print(f"  {what}: {number:,}")
-        elif given.survey:
+        elif arguments.survey:
             lines = survey(name, known[name], run)
             faults += len(lines)
             for line in lines:
                 print(f"  {line}")
         elif guided:
             command = [sys.executable, "-m", "tests.fuzz.guided", name]
-            command += [str(given.runs), str(given.seed)]
+            command += [str(arguments.runs), str(arguments.seed)]
             if subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode:
                 print(f"{name}: FAILED; the input is in {FOUND}/{name}")
                 return 1
         else:
             blind(name, known[name], run)
-        rate = given.runs / (time.monotonic() - began)
+        rate = arguments.runs / (time.monotonic() - began)
         peak = resource.getrusage(resource.RUSAGE_CHILDREN if guided else resource.RUSAGE_SELF)
         how = "guided by coverage" if guided else "mutated"
         print(
-            f"{name}: {given.runs:,} inputs, {how}, {rate:,.0f}/s, "
+            f"{name}: {arguments.runs:,} inputs, {how}, {rate:,.0f}/s, "
             f"at most {peak.ru_maxrss >> 10} MB",
             flush=True,
         )

@@ -116,9 +116,9 @@ class House:
         add_token(tokens, "fuzz", "publisher", 365, NOW)
         self._configs = []
         for known in (None, tokens):
-            face = HttpServer("127.0.0.1:1", query, releases, tokens=known)
-            face._server.config.load()
-            self._configs.append(face._server.config)
+            server = HttpServer("127.0.0.1:1", query, releases, tokens=known)
+            server._server.config.load()
+            self._configs.append(server._server.config)
         self._faults = Faults()
         logging.getLogger().addHandler(self._faults)
         for name in ("uvicorn", "uvicorn.error"):

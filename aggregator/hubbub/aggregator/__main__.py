@@ -65,8 +65,8 @@ async def _serve(settings: Settings) -> None:
     intake = Intake(
         bundle, opener, store, stages, clocks=clocks, room=Room(store, settings.max_window)
     )
-    beyond = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
-    query = QueryEngine(bundle, store, beyond, stages=stages, clocks=clocks)
+    upstream = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
+    query = QueryEngine(bundle, store, upstream, stages=stages, clocks=clocks)
     releases = Releases(query.collected, RedisReleaseLog(server))
     turned_away: Counter[str] = Counter()
     loops = _loops(settings, query, releases, server, turned_away)
@@ -97,8 +97,8 @@ async def _serve(settings: Settings) -> None:
         await serve_until_signal(servers, [*watching, *loops])
     finally:
         opener.close()
-        if beyond:
-            await beyond.close()
+        if upstream:
+            await upstream.close()
 
 
 def _for_shufflers(settings: Settings, intake: Intake, turned_away: Counter[str]) -> Server:

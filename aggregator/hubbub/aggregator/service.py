@@ -67,13 +67,13 @@ class OperatorService(OperatorServicer):
         """Counts per window, and nothing else."""
         del request
         try:
-            law = await self._store.report_counts()
+            counts = await self._store.report_counts()
         except HubbubError as error:
             await abort(context, error)
         return wire.StatusResponse(
             windows=[
                 wire.WindowStatus(stream=window.stream, epoch=window.epoch, terms=terms)
-                for window, terms in law.items()
+                for window, terms in counts.items()
             ]
         )
 

@@ -34,17 +34,17 @@ def shares(
     mechanism, _ = heard[0]
     own = family_for(mechanism)
     reports = sum(one.reports for _, one in heard)
-    found = figures_of(own, heard, candidates, repeats, shape=False)
+    figures = figures_of(own, heard, candidates, repeats, shape=False)
     ends = own.ends(mechanism)
     if ends:
-        return [mean_of(found.place or found, ends, reports, confidence, repeats=repeats)]
+        return [mean_of(figures.place or figures, ends, reports, confidence, repeats=repeats)]
     rows = list(places)
-    estimates, stderrs = found.estimates[rows], found.stderrs[rows]
-    absent, growth = found.absent[rows], found.growth[rows]
+    estimates, stderrs = figures.estimates[rows], figures.stderrs[rows]
+    absent, growth = figures.absent[rows], figures.growth[rows]
     held = np.clip(estimates / max(reports, 1), 0.0, 1.0)
     stderrs = np.sqrt(stderrs**2 + reports**2 * sampled(held, reports / repeats))
     # Of t reports, who happens to report varies by t (1 - t / reports), and as often as each does.
-    growth, bend = growth + repeats, found.bend + repeats / max(reports, 1)
+    growth, bend = growth + repeats, figures.bend + repeats / max(reports, 1)
     plain = reach_of(confidence)
     down = pushed_up(np.array(picked), confidence) if picked else plain
     between = held_between(
@@ -53,8 +53,8 @@ def shares(
         reports,
         down=down,
         up=plain,
-        step=found.step,
-        tail=found.tail,
+        step=figures.step,
+        tail=figures.tail,
     )
     columns = (column / max(reports, 1) for column in (estimates, stderrs, *between))
     return [Mean(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]

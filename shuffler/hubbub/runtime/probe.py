@@ -26,25 +26,25 @@ def main() -> int:
     )
     parser.add_argument("--of", help="role that must answer (the same as is shown)")
     parser.add_argument("--seconds", type=float, default=5.0, help="to wait (%(default)s)")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     try:
-        if given.tls:
-            folder, role = given.tls
-            credentials = TlsFolder(Path(folder), role).channel_credentials(given.of or role)
-            channel = grpc.secure_channel(given.address, credentials)
+        if arguments.tls:
+            folder, role = arguments.tls
+            credentials = TlsFolder(Path(folder), role).channel_credentials(arguments.of or role)
+            channel = grpc.secure_channel(arguments.address, credentials)
         else:
-            check_plain(given.address)
-            channel = grpc.insecure_channel(given.address)
+            check_plain(arguments.address)
+            channel = grpc.insecure_channel(arguments.address)
         with channel:
             answer = health_pb2_grpc.HealthStub(channel).Check(
-                health_pb2.HealthCheckRequest(), timeout=given.seconds
+                health_pb2.HealthCheckRequest(), timeout=arguments.seconds
             )
     except grpc.RpcError as error:
-        return _no(f"{given.address}: {error.code().name}: {error.details()}")
+        return _no(f"{arguments.address}: {error.code().name}: {error.details()}")
     except HubbubError as error:
         return _no(str(error))
     if answer.status != health_pb2.HealthCheckResponse.SERVING:
-        return _no(f"{given.address} says that it does not serve")
+        return _no(f"{arguments.address} says that it does not serve")
     return 0
 
 

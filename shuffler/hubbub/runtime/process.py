@@ -80,7 +80,7 @@ def add_common(parser: argparse.ArgumentParser, *, metrics_listen: str) -> None:
     )
 
 
-def common(given: argparse.Namespace, role: str) -> Common:
+def common(arguments: argparse.Namespace, role: str) -> Common:
     """What was chosen for them.
 
     Raises:
@@ -90,14 +90,16 @@ def common(given: argparse.Namespace, role: str) -> Common:
     url = os.environ.get("HUBBUB_REDIS_URL")
     if not url:
         raise BadParameter("HUBBUB_REDIS_URL is not set; set it to redis://HOST:PORT/0")
-    check_range(given, "redis_replicas", 0, 10)
-    tls = TlsFolder(given.tls, role) if given.tls else None
-    return Common(tls, url, given.redis_replicas, given.metrics_listen, given.log_format)
+    check_range(arguments, "redis_replicas", 0, 10)
+    tls = TlsFolder(arguments.tls, role) if arguments.tls else None
+    return Common(
+        tls, url, arguments.redis_replicas, arguments.metrics_listen, arguments.log_format
+    )
 
 
-def check_range(given: argparse.Namespace, name: str, low: float, high: float) -> None:
+def check_range(arguments: argparse.Namespace, name: str, low: float, high: float) -> None:
     """Raises BadParameter unless a setting is in [low, high]; nan is not."""
-    number = getattr(given, name)
+    number = getattr(arguments, name)
     if not low <= number <= high:
         option = "--" + name.replace("_", "-")
         raise BadParameter(f"{option} {number} is outside [{low:.15g}, {high:.15g}]")

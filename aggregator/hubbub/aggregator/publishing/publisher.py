@@ -228,10 +228,10 @@ class EpochPublisher:
                 if self._query.collected.is_closed(holding.metric, epoch):
                     yield holding, epoch
 
-    async def _told(self, holding: EpochSelection, epoch: int) -> Closed:
-        name, reports = holding.metric.name, holding.by_epoch()[epoch]
+    async def _told(self, selection: EpochSelection, epoch: int) -> Closed:
+        name, reports = selection.metric.name, selection.by_epoch()[epoch]
         head: dict[str, Any] = {"id": f"{name}:{epoch}", "metric": name, "epoch": epoch}
-        if holding.metric.randomizer.VALUES == "strings":
+        if selection.metric.randomizer.VALUES == "strings":
             # Nobody listed its values: they are asked for with candidates.
             document = {**head, "reports": reports, "kind": "strings"}
         else:

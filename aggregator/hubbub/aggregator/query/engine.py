@@ -75,7 +75,7 @@ class QueryEngine:
         self,
         bundle: Bundle,
         store: TotalsReader,
-        beyond: UpstreamCounts | None = None,
+        upstream: UpstreamCounts | None = None,
         clock: Callable[[], float] = time.time,
         stages: Stages | None = None,
         *,
@@ -83,11 +83,11 @@ class QueryEngine:
     ) -> None:
         self._stages = stages or Stages()
         self.collected = TotalsByEpoch(bundle, store, clock, clocks)
-        self._beyond = beyond
+        self._beyond = upstream
         self._answers: SingleFlightCache[RangeEstimate] = SingleFlightCache(_MAX_VALUES)
         self._trends: SingleFlightCache[list[Series]] = SingleFlightCache(_MAX_VALUES)
         self._tops: SingleFlightCache[Top] = SingleFlightCache(_MAX_VALUES)
-        self._law = CoalescedRead(lambda: status(store, beyond))
+        self._law = CoalescedRead(lambda: status(store, upstream))
 
     async def metrics(self) -> list[MetricLine]:
         """Every metric, with what is held of it."""
@@ -96,34 +96,34 @@ class QueryEngine:
 
     async def metric(self, name: str) -> MetricDetail:
         """One metric, and what one person's report reveals."""
-        holding = await self.collected.find(name, EpochRange(epochs="all"))
-        return await detail(self.collected, holding, await self._terms())
+        selection = await self.collected.find(name, EpochRange(epochs="all"))
+        return await detail(self.collected, selection, await self._terms())
 
-    async def estimate(self, name: str, asked: EstimateQuery, page: Page = WHOLE) -> Estimated:
+    async def estimate(self, name: str, query: EstimateQuery, page: Page = WHOLE) -> Estimated:
         """Estimates over the epochs that are meant, added up."""
-        holding = await self.collected.find(name, asked.range)
-        worked = await self._work(holding, asked)
-        metric, found = holding.metric, worked.answer
-        waiting, withheld = upstream_reports(holding, await self._terms())
-        first, last = (epoch_start(holding.epochs[i], metric.epoch) for i in (0, -1))
+        selection = await self.collected.find(name, query.range)
+        estimate = await self._work(selection, query)
+        metric, found = selection.metric, estimate.answer
+        waiting, withheld = upstream_reports(selection, await self._terms())
+        first, last = (epoch_start(selection.epochs[i], metric.epoch) for i in (0, -1))
         return Estimated(
             metric=metric.name,
             description=metric.description,
-            epochs=list(holding.epochs),
+            epochs=list(selection.epochs),
             since=iso_time(first),
             until=iso_time(last + EPOCH_SECONDS[metric.epoch]),
-            final=all(self.collected.is_closed(metric, epoch) for epoch in holding.epochs),
-            updated=iso_time(worked.updated) if worked.updated else None,
+            final=all(self.collected.is_closed(metric, epoch) for epoch in selection.epochs),
+            updated=iso_time(estimate.updated) if estimate.updated else None,
             reports=found.reports,
             waiting=waiting,
             withheld=withheld,
             mechanism=metric.mechanism,
             epsilon=metric.report_loss,
-            shuffled=shuffled(worked.shuffled) if worked.shuffled else None,
+            shuffled=shuffled(estimate.shuffled) if estimate.shuffled else None,
             kind=found.kind,
             confidence=found.confidence,
-            honest_p_value=worked.plausibility.p_value,
-            findings=list(worked.plausibility.findings),
+            honest_p_value=estimate.plausibility.p_value,
+            findings=list(estimate.plausibility.findings),
             mean=found.mean,
             others=found.others,
             fit_p_value=found.fit_p_value,
@@ -132,18 +132,18 @@ class QueryEngine:
             values=page.of(found.values, lambda value: value.rank or 0),
         )
 
-    async def top(self, name: str, asked: EstimateQuery, number: int) -> TopList:
+    async def top(self, name: str, query: EstimateQuery, number: int) -> TopList:
         """The most frequent values, and how sure their order is."""
-        holding = await self.collected.find(name, asked.range)
-        found = (await self._work(holding, asked)).answer
+        selection = await self.collected.find(name, query.range)
+        found = (await self._work(selection, query)).answer
 
         async def make() -> tuple[Top, int]:
             return await asyncio.to_thread(top, found, number), number
 
-        best = await self._tops.get((holding.metric.name, asked, number, holding.version), make)
+        best = await self._tops.get((selection.metric.name, query, number, selection.version), make)
         return TopList(
-            metric=holding.metric.name,
-            epochs=list(holding.epochs),
+            metric=selection.metric.name,
+            epochs=list(selection.epochs),
             reports=found.reports,
             confidence=found.confidence,
             set_confidence=best.set_confidence,
@@ -152,16 +152,16 @@ class QueryEngine:
         )
 
     async def compare(
-        self, name: str, asked: EstimateQuery, after: EpochRange, page: Page = WHOLE
+        self, name: str, query: EstimateQuery, after: EpochRange, page: Page = WHOLE
     ) -> Compared:
         """What differs between two ranges: the one of `asked`, before, and another, after."""
-        holdings = [await self.collected.find(name, one) for one in (asked.range, after)]
+        holdings = [await self.collected.find(name, one) for one in (query.range, after)]
         if shared := set(holdings[0].epochs) & set(holdings[1].epochs):
             raise BadParameter(
                 f"both ranges hold epoch {min(shared)}: their errors would not be independent; "
                 "compare epochs that are in one of them alone"
             )
-        old, new = [(await self._work(holding, asked)).answer for holding in holdings]
+        old, new = [(await self._work(holding, query)).answer for holding in holdings]
         return Compared(
             metric=holdings[0].metric.name,
             kind=old.kind,
@@ -175,30 +175,30 @@ class QueryEngine:
         )
 
     async def trend(
-        self, name: str, asked: EstimateQuery, values: Sequence[str] = (), number: int = 5
+        self, name: str, query: EstimateQuery, values: Sequence[str] = (), number: int = 5
     ) -> Trended:
         """Epoch by epoch: these values, or the `number` most frequent ones of the whole range."""
-        holding = await self.collected.find(name, asked.range)
-        answer = (await self._work(holding, asked)).answer
+        selection = await self.collected.find(name, query.range)
+        answer = (await self._work(selection, query)).answer
 
         async def make() -> tuple[list[Series], int]:
-            held = await self.collected.read(holding)
+            held = await self.collected.read(selection)
             found = await asyncio.to_thread(
                 series,
-                *(self.collected, holding, held, answer),
+                *(self.collected, selection, held, answer),
                 values=values,
                 number=number,
-                candidates=asked.candidates,
+                candidates=query.candidates,
             )
             return found, sum(len(one.points) for one in found)
 
-        key = (holding.metric.name, asked, tuple(values), number, holding.version)
+        key = (selection.metric.name, query, tuple(values), number, selection.version)
         return Trended(
-            metric=holding.metric.name,
+            metric=selection.metric.name,
             kind=answer.kind,
             confidence=answer.confidence,
-            min_batch=holding.metric.min_batch,
-            epochs=shown_epochs(self.collected, holding, holding.epochs),
+            min_batch=selection.metric.min_batch,
+            epochs=shown_epochs(self.collected, selection, selection.epochs),
             series=await self._trends.get(key, make),
         )
 
@@ -209,16 +209,16 @@ class QueryEngine:
     async def _terms(self) -> Terms | None:
         return await self._beyond.terms() if self._beyond else None
 
-    async def _work(self, holding: EpochSelection, asked: EstimateQuery) -> RangeEstimate:
+    async def _work(self, selection: EpochSelection, query: EstimateQuery) -> RangeEstimate:
         """What the totals of these epochs say."""
 
         async def make() -> tuple[RangeEstimate, int]:
             with self._stages.of("answer"):
-                held = await self.collected.read(holding)
+                held = await self.collected.read(selection)
                 worked = await asyncio.to_thread(
-                    estimate_range, self.collected, holding, held, asked
+                    estimate_range, self.collected, selection, held, query
                 )
             return worked, len(worked.answer.values)
 
-        key = (holding.metric.name, asked.confidence, asked.candidates, holding.version)
+        key = (selection.metric.name, query.confidence, query.candidates, selection.version)
         return await self._answers.get(key, make)

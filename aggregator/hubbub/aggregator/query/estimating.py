@@ -49,19 +49,19 @@ class RangeEstimate:
 
 def estimate_range(
     collected: TotalsByEpoch,
-    holding: EpochSelection,
-    held: Mapping[Window, WindowTotals],
-    asked: EstimateQuery,
+    selection: EpochSelection,
+    totals: Mapping[Window, WindowTotals],
+    query: EstimateQuery,
 ) -> RangeEstimate:
     """All of it, from what the windows of some epochs hold."""
-    metric = holding.metric
-    tiers = collected.tiers(metric, held, holding.epochs)
-    repeats = metric.limits.reports_per_epoch * len(holding.epochs)
+    metric = selection.metric
+    tiers = collected.tiers(metric, totals, selection.epochs)
+    repeats = metric.limits.reports_per_epoch * len(selection.epochs)
     return RangeEstimate(
-        answer_tiers(tiers, metric.values, asked.candidates, asked.confidence, repeats),
+        answer_tiers(tiers, metric.values, query.candidates, query.confidence, repeats),
         _judged(tiers, repeats),
-        _weakest(collected.bundle, held),
-        max(one.at for one in held.values()),
+        _weakest(collected.bundle, totals),
+        max(one.at for one in totals.values()),
     )
 
 
@@ -69,10 +69,10 @@ def _judged(tiers: Sequence[tuple[AnyMechanism, Totals]], repeats: int) -> Plaus
     return together([plausibility(*tier, repeats) for tier in tiers if tier[1].reports])
 
 
-def _weakest(bundle: Bundle, held: Mapping[Window, WindowTotals]) -> Amplified | None:
+def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified | None:
     """The central guarantee of a report in the smallest batch, at the tier that hides least."""
     crowds: dict[str, int] = {}
-    for window, one in held.items():
+    for window, one in totals.items():
         crowds[window.stream] = min(one.crowd, crowds.get(window.stream, one.crowd))
     if not all(crowds.values()):
         return None

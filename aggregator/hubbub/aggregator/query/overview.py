@@ -20,16 +20,16 @@ _LATEST: Final = 253_402_300_799
 
 
 async def line(
-    collected: TotalsByEpoch, holding: EpochSelection, terms: Terms | None
+    collected: TotalsByEpoch, selection: EpochSelection, terms: Terms | None
 ) -> MetricLine:
     """A metric with all that is held of it; of the epochs the newest 60."""
-    metric = holding.metric
+    metric = selection.metric
     # All that waits, in epochs of which nothing is counted yet too.
     everything = {w.epoch for w in terms or {} if family_of(w.stream) == metric.family}
     waiting, withheld = upstream_reports(
-        EpochSelection(metric, tuple(everything.union(holding.epochs)), holding.counted), terms
+        EpochSelection(metric, tuple(everything.union(selection.epochs)), selection.counted), terms
     )
-    updated = await collected.updated(holding.only(holding.epochs[-2:]))
+    updated = await collected.updated(selection.only(selection.epochs[-2:]))
     return MetricLine(
         name=metric.name,
         description=metric.description,
@@ -42,21 +42,21 @@ async def line(
         epoch_length=metric.epoch,
         min_batch=metric.min_batch,
         total_values=None if metric.values is None else len(metric.values),
-        reports=holding.reports,
+        reports=selection.reports,
         waiting=waiting,
         withheld=withheld,
         updated=iso_time(updated) if updated else None,
-        epochs=shown_epochs(collected, holding, holding.epochs[-_SHOWN_EPOCHS:]),
+        epochs=shown_epochs(collected, selection, selection.epochs[-_SHOWN_EPOCHS:]),
     )
 
 
 async def detail(
-    collected: TotalsByEpoch, holding: EpochSelection, terms: Terms | None
+    collected: TotalsByEpoch, selection: EpochSelection, terms: Terms | None
 ) -> MetricDetail:
     """The same with the privacy card's line."""
-    card = await asyncio.to_thread(metric_card, holding.metric)
+    card = await asyncio.to_thread(metric_card, selection.metric)
     return MetricDetail(
-        metric=await line(collected, holding, terms),
+        metric=await line(collected, selection, terms),
         per_report=card.per_report,
         reports_per_epoch=card.reports_per_epoch,
         per_epoch=card.per_epoch,
@@ -69,10 +69,10 @@ async def detail(
 
 
 def shown_epochs(
-    collected: TotalsByEpoch, holding: EpochSelection, epochs: Sequence[int]
+    collected: TotalsByEpoch, selection: EpochSelection, epochs: Sequence[int]
 ) -> list[Epoch]:
     """Epochs with what they hold."""
-    metric, reports = holding.metric, holding.by_epoch()
+    metric, reports = selection.metric, selection.by_epoch()
     return [
         Epoch(
             epoch=epoch,

@@ -71,34 +71,40 @@ class Shuffler:
         await self._channel.close()
 
 
-async def status(store: TotalsReader, beyond: UpstreamCounts | None) -> PipelineStatus:
+async def status(store: TotalsReader, upstream: UpstreamCounts | None) -> PipelineStatus:
     """The law over every window, looked at again for a second if it seems not to balance."""
     for _ in range(_TRIES):
         # The aggregator first: what is counted in between shows as still in flight, not twice.
         own = await store.report_counts()
-        told = await beyond.terms(fresh=True) if beyond else None
-        windows = sorted({*own, *(told or {})})
+        upstream_terms = await upstream.terms(fresh=True) if upstream else None
+        windows = sorted({*own, *(upstream_terms or {})})
         lines = [
-            _line(*window, own.get(window, {}), None if told is None else told.get(window, {}))
+            _line(
+                *window,
+                own.get(window, {}),
+                None if upstream_terms is None else upstream_terms.get(window, {}),
+            )
             for window in windows
         ]
-        if told is None or all(line.balanced for line in lines):
+        if upstream_terms is None or all(line.balanced for line in lines):
             break
         await asyncio.sleep(_PAUSE_SECONDS)
-    beyond_all = None if told is None else sum_terms(told.values())
+    beyond_all = None if upstream_terms is None else sum_terms(upstream_terms.values())
     return PipelineStatus(
-        complete=told is not None,
-        balanced=None if told is None else all(line.balanced for line in lines),
+        complete=upstream_terms is not None,
+        balanced=None if upstream_terms is None else all(line.balanced for line in lines),
         total=_line("all", 0, sum_terms(own.values()), beyond_all),
         windows=lines,
     )
 
 
-def upstream_reports(holding: EpochSelection, terms: Terms | None) -> tuple[int | None, int | None]:
+def upstream_reports(
+    selection: EpochSelection, terms: Terms | None
+) -> tuple[int | None, int | None]:
     """Of a metric's epochs: reports that wait at the shuffler, and reports that it withholds."""
     if terms is None:
         return None, None
-    streams, epochs = set(holding.metric.streams), set(holding.epochs)
+    streams, epochs = set(selection.metric.streams), set(selection.epochs)
     own = sum_terms(
         told
         for window, told in terms.items()

@@ -133,39 +133,39 @@ class TotalsByEpoch:
                 )
         return every.only(wanted)
 
-    async def read(self, holding: EpochSelection) -> dict[Window, WindowTotals]:
+    async def read(self, selection: EpochSelection) -> dict[Window, WindowTotals]:
         """What all its windows hold.
 
         Raises:
             BatchTooSmall: fewer reports than the metric's minimum batch.
         """
-        metric = holding.metric
-        if holding.reports < metric.min_batch:
+        metric = selection.metric
+        if selection.reports < metric.min_batch:
             raise BatchTooSmall(
-                f'metric "{metric.name}": {holding.reports} reports in the epochs asked, below its '
-                f"minimum batch of {metric.min_batch}; ask for more epochs, or wait"
+                f'metric "{metric.name}": {selection.reports} reports in the epochs asked, below '
+                f"its minimum batch of {metric.min_batch}; ask for more epochs, or wait"
             )
-        windows = list(holding.counted)
-        return dict(zip(windows, await self._shelf.read(windows, holding.counted), strict=True))
+        windows = list(selection.counted)
+        return dict(zip(windows, await self._shelf.read(windows, selection.counted), strict=True))
 
-    async def updated(self, holding: EpochSelection) -> int:
+    async def updated(self, selection: EpochSelection) -> int:
         """When the last report of these epochs was counted; 0 if it is not known."""
-        windows = list(holding.counted)
+        windows = list(selection.counted)
         try:
-            held = await self._shelf.read(windows, holding.counted)
+            held = await self._shelf.read(windows, selection.counted)
         except TotalsUnreadable:  # who asks for these alone is told
             return 0
         return max((one.at for one in held), default=0)
 
     def tiers(
-        self, metric: Metric, held: Mapping[Window, WindowTotals], epochs: Sequence[int]
+        self, metric: Metric, totals: Mapping[Window, WindowTotals], epochs: Sequence[int]
     ) -> list[tuple[AnyMechanism, Totals]]:
         """Of every tier its mechanism, and its totals over these epochs added up."""
         wanted = set(epochs)
         tiers = []
         for stream in metric.streams:
             mechanism = self.bundle.metric(stream).randomizer
-            parts = [one for w, one in held.items() if w.stream == stream and w.epoch in wanted]
+            parts = [one for w, one in totals.items() if w.stream == stream and w.epoch in wanted]
             tiers.append((mechanism, sum_totals(parts, mechanism.layout.size)))
         return tiers
 

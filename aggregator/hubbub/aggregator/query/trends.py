@@ -21,8 +21,8 @@ _MAX_EPOCHS: Final = 1000
 
 def series(
     collected: TotalsByEpoch,
-    holding: EpochSelection,
-    held: Mapping[Window, WindowTotals],
+    selection: EpochSelection,
+    totals: Mapping[Window, WindowTotals],
     answer: Answer,
     *,
     values: Sequence[str],
@@ -36,10 +36,10 @@ def series(
     Raises:
         BadParameter: a value that the metric does not have; too many series or epochs.
     """
-    metric = holding.metric
+    metric = selection.metric
     numbers = answer.span is not None
     names = [MEAN] if numbers else _names(answer, values, number)
-    if len(holding.epochs) > _MAX_EPOCHS:
+    if len(selection.epochs) > _MAX_EPOCHS:
         raise BadParameter(f"a trend over more than {_MAX_EPOCHS} epochs: ask for fewer")
     if numbers and set(values) - {MEAN}:
         raise BadParameter(
@@ -55,11 +55,11 @@ def series(
     wanted = [0] if numbers else [places[name] for name in names]
     many = len(answer.values)
     points: list[list[Point]] = [[] for _ in names]
-    reports = holding.by_epoch()
-    for epoch in holding.epochs:
+    reports = selection.by_epoch()
+    for epoch in selection.epochs:
         if reports[epoch] < metric.min_batch:
             continue
-        tiers = collected.tiers(metric, held, [epoch])
+        tiers = collected.tiers(metric, totals, [epoch])
         found = shares(
             tiers,
             wanted,

@@ -95,8 +95,8 @@ class Releases:
             raise BadParameter(
                 f'metric "{metric.name}" is not released: the catalog gives it no release'
             )
-        holding = await self._collected.closed(metric, ask.epochs)
-        held, epochs = await self._collected.read(holding), holding.epochs
+        selection = await self._collected.closed(metric, ask.epochs)
+        held, epochs = await self._collected.read(selection), selection.epochs
         parts = self._collected.tiers(metric, held, epochs)
         answer = await asyncio.to_thread(
             release,

@@ -195,8 +195,8 @@ class MemoryStore:
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
         """How many reports every window of these streams holds, where it holds any."""
-        law = (await self.report_counts()).items()
-        found = {window: terms["counted"] for window, terms in law if window.stream in streams}
+        counts = (await self.report_counts()).items()
+        found = {window: terms["counted"] for window, terms in counts if window.stream in streams}
         return {window: number for window, number in found.items() if number}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:

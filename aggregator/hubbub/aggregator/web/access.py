@@ -66,12 +66,12 @@ class Tokens:
     def _look(self) -> None:
         self._looked = self._clock()
         try:
-            told = self._path.stat()
+            status = self._path.stat()
         except OSError:
             # A file that is gone lets nobody in; read_tokens said so when we started.
             self._known, self._stamp = {}, None
             return
-        stamp = (told.st_mtime_ns, told.st_ino)
+        stamp = (status.st_mtime_ns, status.st_ino)
         if stamp != self._stamp:
             self._known = {token.sha256: token for token in read_tokens(self._path)}
             self._stamp = stamp

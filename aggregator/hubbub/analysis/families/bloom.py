@@ -38,9 +38,9 @@ class Bloom(Strings):
         found = decode(mechanism, totals, candidates)
         return Figures(found.estimates, found.stderrs, found.stderrs, np.zeros_like(found.stderrs))
 
-    def repeated(self, mechanism: Rappor, found: Figures, reports: int, repeats: int) -> Figures:
+    def repeated(self, mechanism: Rappor, figures: Figures, reports: int, repeats: int) -> Figures:
         """As they are: what a decode cannot explain holds repeated lies already."""
-        return found
+        return figures
 
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int

@@ -34,20 +34,20 @@ Tier = tuple[AnyMechanism, Totals]
 """People who report at one epsilon: a mechanism with its totals."""
 
 
-def wider(found: Figures, repeats: int) -> Figures:
+def wider(figures: Figures, repeats: int) -> Figures:
     """Where reports of one device share all of their lies, and n of them err as one does.
 
     That is at most sqrt(n) times the error of n fresh ones.
     """
     more = sqrt(repeats)
     return replace(
-        found,
-        stderrs=more * found.stderrs,
-        absent=more * found.absent,
-        growth=repeats * found.growth,
+        figures,
+        stderrs=more * figures.stderrs,
+        absent=more * figures.absent,
+        growth=repeats * figures.growth,
         tail=None,
-        bend=repeats * found.bend,
-        place=found.place and wider(found.place, repeats),
+        bend=repeats * figures.bend,
+        place=figures.place and wider(figures.place, repeats),
     )
 
 
@@ -121,7 +121,7 @@ class Family(Protocol):
         """
         ...
 
-    def repeated(self, mechanism: Any, found: Figures, reports: int, repeats: int) -> Figures:
+    def repeated(self, mechanism: Any, figures: Figures, reports: int, repeats: int) -> Figures:
         """The figures where one device may have made so many of the reports, lying for life."""
         ...
 

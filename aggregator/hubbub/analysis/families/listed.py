@@ -49,15 +49,15 @@ class Listed:
         step = 1 / float(channel.p - channel.q)
         return Figures(np.array(given.values), stderrs, absent, growth, tail, step=step)
 
-    def repeated(self, mechanism: Any, found: Figures, reports: int, repeats: int) -> Figures:
+    def repeated(self, mechanism: Any, figures: Figures, reports: int, repeats: int) -> Figures:
         """The permanent part of a lie counts as often as it is repeated, the fresh part once."""
         held, other = spreads(mechanism, repeats)
-        inside = np.clip(found.estimates, 0.0, reports)
+        inside = np.clip(figures.estimates, 0.0, reports)
         return replace(
-            found,
+            figures,
             stderrs=np.sqrt(inside * held + (reports - inside) * other),
-            absent=np.full_like(found.absent, sqrt(reports * other)),
-            growth=np.full_like(found.growth, held - other),
+            absent=np.full_like(figures.absent, sqrt(reports * other)),
+            growth=np.full_like(figures.growth, held - other),
             tail=_tail(mechanism, max(reports // repeats, 1), repeats),
         )
 
@@ -66,11 +66,13 @@ class Listed:
     ) -> Answer:
         """A row for each listed value."""
         reports = sum(totals.reports for _, totals in tiers)
-        found = figures_of(self, tiers, (), repeats)
-        judged = columns(found, reports, confidence)
-        told = rows(names, reports, judged, nearest(judged, found.absent, reports))
+        figures = figures_of(self, tiers, (), repeats)
+        judged = columns(figures, reports, confidence)
+        values = rows(names, reports, judged, nearest(judged, figures.absent, reports))
         against = max(self.correlation(mechanism) for mechanism, _ in tiers)
-        return Answer("values", reports, confidence, told, against, repeats=repeats, figures=found)
+        return Answer(
+            "values", reports, confidence, values, against, repeats=repeats, figures=figures
+        )
 
     def ends(self, mechanism: Any) -> None:
         """No numbers."""

@@ -67,9 +67,9 @@ class Means:
             typical=middle,
         )
 
-    def repeated(self, mechanism: Any, found: Figures, reports: int, repeats: int) -> Figures:
+    def repeated(self, mechanism: Any, figures: Figures, reports: int, repeats: int) -> Figures:
         """Nothing of a lie is taken for fresh."""
-        return wider(found, repeats)
+        return wider(figures, repeats)
 
     def answer(
         self,
@@ -81,8 +81,8 @@ class Means:
         """One row, in the metric's own unit."""
         mechanism: Any = tiers[0][0]
         reports, ends = sum(totals.reports for _, totals in tiers), self.ends(mechanism)
-        found = figures_of(self, tiers, (), repeats)
-        mean = mean_of(found, ends, reports, confidence)
+        figures = figures_of(self, tiers, (), repeats)
+        mean = mean_of(figures, ends, reports, confidence)
         parts = (mean.estimate, mean.stderr, mean.low, mean.high)
         row = ValueAnswer("mean", *parts, share=None, rank=None, detected=None)
         return Answer("mean", reports, confidence, (row,), 0.0, span=ends, repeats=repeats)

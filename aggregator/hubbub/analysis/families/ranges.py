@@ -67,9 +67,9 @@ class Ranges:
         place = _placed(whole, float(np.sqrt(off @ off)))
         return Figures(estimates, stderrs, flat, growth, tail, place=place)
 
-    def repeated(self, mechanism: Any, found: Figures, reports: int, repeats: int) -> Figures:
+    def repeated(self, mechanism: Any, figures: Figures, reports: int, repeats: int) -> Figures:
         """Nothing of a lie is taken for fresh."""
-        return wider(found, repeats)
+        return wider(figures, repeats)
 
     def answer(
         self,
@@ -81,24 +81,24 @@ class Ranges:
         """A row for each part, and the mean."""
         mechanism: Any = tiers[0][0]
         reports, ends = sum(totals.reports for _, totals in tiers), self.ends(mechanism)
-        found = figures_of(self, tiers, (), repeats)
-        judged = columns(found, reports, confidence)
-        picture = found.smooth
+        figures = figures_of(self, tiers, (), repeats)
+        judged = columns(figures, reports, confidence)
+        picture = figures.smooth
         if picture is None:
-            picture = nearest(judged, found.absent, reports)
-        told = rows(self.labels(mechanism, None), reports, judged, picture)
-        mean = None if found.place is None else mean_of(found.place, ends, reports, confidence)
+            picture = nearest(judged, figures.absent, reports)
+        values = rows(self.labels(mechanism, None), reports, judged, picture)
+        mean = None if figures.place is None else mean_of(figures.place, ends, reports, confidence)
         against = max(self.correlation(one) for one, _ in tiers)
         return Answer(
             "ranges",
             reports,
             confidence,
-            told,
+            values,
             against,
             mean,
             span=ends,
             repeats=repeats,
-            figures=found,
+            figures=figures,
         )
 
     def ends(self, mechanism: Ranged) -> tuple[float, float]:

@@ -29,20 +29,20 @@ def rows(
     return tuple(ValueAnswer(*row) for row in told)
 
 
-def columns(found: Figures, reports: int, confidence: float) -> Columns:
+def columns(figures: Figures, reports: int, confidence: float) -> Columns:
     """What stands out, and how sure everything is, in a list that is read from the top."""
-    absent = np.maximum(found.absent, 1e-9)
+    absent = np.maximum(figures.absent, 1e-9)
     told = ranked(
-        found.estimates,
+        figures.estimates,
         absent,
-        found.growth,
+        figures.growth,
         reports,
         confidence,
-        bend=found.bend,
-        step=found.step,
-        tail=found.tail,
+        bend=figures.bend,
+        step=figures.step,
+        tail=figures.tail,
     )
-    return found.estimates, found.stderrs, *told
+    return figures.estimates, figures.stderrs, *told
 
 
 def nearest(judged: Columns, absent: Floats, reports: int, *, others: bool = False) -> Floats:

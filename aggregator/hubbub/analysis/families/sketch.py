@@ -42,12 +42,12 @@ class Sketches(Strings):
     ) -> Answer:
         """A row for each candidate."""
         reports = sum(totals.reports for _, totals in tiers)
-        found = figures_of(self, tiers, names, repeats)
-        judged = columns(found, reports, confidence)
-        picture = nearest(judged, found.absent, reports, others=True)
-        told = rows(names, reports, judged, picture)
+        figures = figures_of(self, tiers, names, repeats)
+        judged = columns(figures, reports, confidence)
+        picture = nearest(judged, figures.absent, reports, others=True)
+        values = rows(names, reports, judged, picture)
         return Answer(
-            "values", reports, confidence, told, correlation=1.0, repeats=repeats, figures=found
+            "values", reports, confidence, values, correlation=1.0, repeats=repeats, figures=figures
         )
 
     def sums(self, mechanism: Sketch, cells: Floats, totals: Totals) -> Iterator[BitSum]:

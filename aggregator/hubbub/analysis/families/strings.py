@@ -18,9 +18,9 @@ class Strings:
     def ends(self, mechanism: Any) -> None:
         """No numbers."""
 
-    def repeated(self, mechanism: Any, found: Figures, reports: int, repeats: int) -> Figures:
+    def repeated(self, mechanism: Any, figures: Figures, reports: int, repeats: int) -> Figures:
         """Nothing of a lie is taken for fresh."""
-        return wider(found, repeats)
+        return wider(figures, repeats)
 
     def correlation(self, mechanism: Any) -> float:
         """Nothing is assumed."""

@@ -47,16 +47,16 @@ def figures_of(
     return _merged(own, reports, tier_scales([_typical(one) for one in own], reports))
 
 
-def _repeated(family: Family, tier: Tier, found: Figures, repeats: int) -> Figures:
+def _repeated(family: Family, tier: Tier, figures: Figures, repeats: int) -> Figures:
     mechanism, totals = tier
     if repeats == 1 or not isinstance(mechanism, Memoized):
-        return found
-    return family.repeated(mechanism, found, totals.reports, repeats)
+        return figures
+    return family.repeated(mechanism, figures, totals.reports, repeats)
 
 
-def _typical(found: Figures) -> float:
+def _typical(figures: Figures) -> float:
     """A variance that does not look at the estimates: weights by it pull them nowhere."""
-    return float((found.absent**2).mean()) if found.typical is None else found.typical
+    return float((figures.absent**2).mean()) if figures.typical is None else figures.typical
 
 
 def _merged(parts: Sequence[Figures], reports: Sequence[int], scales: Floats) -> Figures:

@@ -51,24 +51,24 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     audit.set_defaults(run=_audit)
 
 
-def _audit(given: argparse.Namespace) -> int:
-    if not 1000 <= given.samples <= 100_000_000:  # noqa: PLR2004 days
-        raise BadParameter(f"--samples {given.samples} is outside [1000, 100000000]")
-    path = given.catalog or (_DEFAULT if _DEFAULT.exists() else None)
-    metrics = _metrics(path, given.metric)
-    if given.no_proofs and not metrics:
+def _audit(arguments: argparse.Namespace) -> int:
+    if not 1000 <= arguments.samples <= 100_000_000:  # noqa: PLR2004 days
+        raise BadParameter(f"--samples {arguments.samples} is outside [1000, 100000000]")
+    path = arguments.catalog or (_DEFAULT if _DEFAULT.exists() else None)
+    metrics = _metrics(path, arguments.metric)
+    if arguments.no_proofs and not metrics:
         raise BadParameter("--no-proofs without a catalog leaves nothing to do; give a catalog")
     checks = []
-    if not given.no_proofs:
+    if not arguments.no_proofs:
         checks += _tracked([audit_coins(SystemBits())], 1, "coins")
         checks += _tracked(audit_proofs(SMALL), len(SMALL) * len(PROOFS), "proofs")
     for metric in metrics:
         checks += _tracked(
-            audit_metric(metric, SystemBits(), _device, given.samples, ALARM / len(metrics)),
-            steps_of(metric, given.samples),
+            audit_metric(metric, SystemBits(), _device, arguments.samples, ALARM / len(metrics)),
+            steps_of(metric, arguments.samples),
             metric.name,
         )
-    _tell(checks, given, path)
+    _tell(checks, arguments, path)
     return 0 if all(check.held for check in checks) else 1
 
 
@@ -96,13 +96,13 @@ def _tracked(steps: Iterable[Check | None], many: int, name: str) -> list[Check]
         return [step for step in bars.track(steps, total=many, description=name) if step]
 
 
-def _tell(checks: list[Check], given: argparse.Namespace, path: Path | None) -> None:
+def _tell(checks: list[Check], arguments: argparse.Namespace, path: Path | None) -> None:
     failed = [check for check in checks if not check.held]
-    if given.format == "json":
+    if arguments.format == "json":
         data = {
             "held": not failed,
             "alarm": ALARM,
-            "samples": given.samples,
+            "samples": arguments.samples,
             "checks": [asdict(check) for check in checks],
         }
         say(json.dumps(data, indent=1))
@@ -122,11 +122,11 @@ def _tell(checks: list[Check], given: argparse.Namespace, path: Path | None) -> 
             _table(f"Attacks on {path}, nats", attacks),
             (
                 f"An attack shows a lower bound on epsilon, right with a chance of 1 - {ALARM:g} "
-                f"over all of them; {given.samples:,} people of each of two values, on real coins. "
-                "Below its claim a metric is not disproven; the proofs are what proves it."
+                f"over all of them; {arguments.samples:,} people of each of two values, on real "
+                "coins. Below its claim a metric is not disproven; the proofs are what proves it."
             ),
         ]
-    if given.format == "html":
+    if arguments.format == "html":
         say(document.html().rstrip())
     else:
         document.show()

@@ -35,8 +35,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     build.set_defaults(run=_build)
 
 
-def _check(given: argparse.Namespace) -> int:
-    catalog = read_catalog(given.catalog)
+def _check(arguments: argparse.Namespace) -> int:
+    catalog = read_catalog(arguments.catalog)
     rows = [
         (
             metric.name,
@@ -60,7 +60,7 @@ def _check(given: argparse.Namespace) -> int:
         "payload bytes",
         "min batch",
     )
-    table(str(given.catalog), header, rows, text_columns=2)
+    table(str(arguments.catalog), header, rows, text_columns=2)
     for metric in catalog.metrics.values():
         if metric.choice:
             say(f"{metric.name}: {metric.choice}")
@@ -68,7 +68,7 @@ def _check(given: argparse.Namespace) -> int:
             tiers = ", ".join(f"{epsilon:g}" for epsilon in metric.tiers)
             say(f"{metric.name}: a person may ask for epsilon {tiers} instead")
     _say_expired(catalog)
-    say(f"{given.catalog}: {len(rows)} metrics, no problem found")
+    say(f"{arguments.catalog}: {len(rows)} metrics, no problem found")
     return 0
 
 
@@ -80,23 +80,23 @@ def _say_expired(catalog: Catalog) -> None:
             say(f"{metric.name}: expired on {metric.expires}, so devices do not report it")
 
 
-def _build(given: argparse.Namespace) -> int:
+def _build(arguments: argparse.Namespace) -> int:
     try:
-        roots = read_text(given.roots) if given.roots else None
+        roots = read_text(arguments.roots) if arguments.roots else None
     except ValueError as error:
         raise BadParameter(f"--roots {error}; give the authority's ca.pem") from error
-    catalog = read_catalog(given.catalog)
+    catalog = read_catalog(arguments.catalog)
     _say_expired(catalog)
     bundle = build_bundle(
         catalog,
-        given.keys,
-        out=given.out,
-        streams=given.streams,
-        previous=given.previous or given.out,
+        arguments.keys,
+        out=arguments.out,
+        streams=arguments.streams,
+        previous=arguments.previous or arguments.out,
         roots=roots,
     )
-    say(f"{given.out}: {len(bundle.metrics)} metrics, {len(bundle.keys)} keys, for the apps")
+    say(f"{arguments.out}: {len(bundle.metrics)} metrics, {len(bundle.keys)} keys, for the apps")
     over = f"; handed over so often: {len(bundle.handovers)}" if bundle.handovers else ""
-    say(f"{given.out}: serial {bundle.serial}, signed by {to_text(bundle.operator)}{over}")
-    say(f"{given.streams}: for the shuffler")
+    say(f"{arguments.out}: serial {bundle.serial}, signed by {to_text(bundle.operator)}{over}")
+    say(f"{arguments.streams}: for the shuffler")
     return 0

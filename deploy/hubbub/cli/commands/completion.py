@@ -22,10 +22,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.set_defaults(run=_completion)
 
 
-def _completion(given: argparse.Namespace) -> int:
+def _completion(arguments: argparse.Namespace) -> int:
     import shtab  # noqa: PLC0415 of no use to any other command
 
     from hubbub.cli.main import whole_parser  # noqa: PLC0415 it imports every command, us too
 
-    say(shtab.complete(whole_parser(), given.shell))
+    say(shtab.complete(whole_parser(), arguments.shell))
     return 0

@@ -63,20 +63,20 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     demo.set_defaults(run=_demo)
 
 
-def _demo(given: argparse.Namespace) -> int:
-    if not 1 <= given.people <= _MAX_PEOPLE:
-        raise BadParameter(f"--people {given.people} is outside [1, {_MAX_PEOPLE}]")
-    if given.json and not given.json.absolute().parent.is_dir():
-        raise BadParameter(f"--json {given.json}: there is no such folder; make it first")
-    if given.keep:
-        if given.keep.exists():
+def _demo(arguments: argparse.Namespace) -> int:
+    if not 1 <= arguments.people <= _MAX_PEOPLE:
+        raise BadParameter(f"--people {arguments.people} is outside [1, {_MAX_PEOPLE}]")
+    if arguments.json and not arguments.json.absolute().parent.is_dir():
+        raise BadParameter(f"--json {arguments.json}: there is no such folder; make it first")
+    if arguments.keep:
+        if arguments.keep.exists():
             raise BadParameter(
-                f"--keep {given.keep} is there already: delete it, or go on with it by: "
-                f"hubbub up --home {given.keep}"
+                f"--keep {arguments.keep} is there already: delete it, or go on with it by: "
+                f"hubbub up --home {arguments.keep}"
             )
-        return _run(given.keep.absolute(), given.people, given.json, keep=True)
+        return _run(arguments.keep.absolute(), arguments.people, arguments.json, keep=True)
     with tempfile.TemporaryDirectory(prefix="hubbub-demo-") as home:
-        return _run(Path(home), given.people, given.json, keep=False)
+        return _run(Path(home), arguments.people, arguments.json, keep=False)
 
 
 def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:

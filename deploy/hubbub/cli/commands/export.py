@@ -33,22 +33,24 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     export.set_defaults(run=_export)
 
 
-def _export(given: argparse.Namespace) -> int:
-    if given.format == "table":
-        given.format = _by_name(given.out)
-    if given.by_epoch:
+def _export(arguments: argparse.Namespace) -> int:
+    if arguments.format == "table":
+        arguments.format = _by_name(arguments.out)
+    if arguments.by_epoch:
         request = TrendRequest(
-            metric=given.metric,
-            range=asked_range(given, "all"),
+            metric=arguments.metric,
+            range=asked_range(arguments, "all"),
             number=_MAX_SERIES,
-            **details(given),
+            **details(arguments),
         )
-        found = checked("trend", document(ask(where(given), "Trend", request)))
-        write(given, "trend", found)
+        found = checked("trend", document(ask(where(arguments), "Trend", request)))
+        write(arguments, "trend", found)
         return 0
-    asked = EstimateRequest(metric=given.metric, range=asked_range(given), **details(given))
-    found = checked("estimates", document(ask(where(given), "Estimate", asked)))
-    write(given, "estimates", found)
+    asked = EstimateRequest(
+        metric=arguments.metric, range=asked_range(arguments), **details(arguments)
+    )
+    found = checked("estimates", document(ask(where(arguments), "Estimate", asked)))
+    write(arguments, "estimates", found)
     return 0
 
 

@@ -57,9 +57,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.set_defaults(run=_run)
 
 
-def _run(given: argparse.Namespace) -> int:
-    folder: Path = given.folder
-    initialise(folder, read_catalog(given.catalog), given.host)
+def _run(arguments: argparse.Namespace) -> int:
+    folder: Path = arguments.folder
+    initialise(folder, read_catalog(arguments.catalog), arguments.host)
     say(f"{folder}: ready to run")
     say(f"  {folder}/app.hubbub             for the apps")
     say(f"  {folder}/keys/operator.key      signs bundles: keep it offline, and a copy")

@@ -75,29 +75,29 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     add_action(actions)
 
 
-def _rotate(given: argparse.Namespace) -> int:
-    check_lifetimes(given.days, given.periods)
+def _rotate(arguments: argparse.Namespace) -> int:
+    check_lifetimes(arguments.days, arguments.periods)
     now = time.time()
-    anew = None if given.anew_from is None else _first_second(given.anew_from)
+    anew = None if arguments.anew_from is None else _first_second(arguments.anew_from)
     if anew is not None and anew < now // _DAY * _DAY:
         raise BadParameter(
-            f"--anew-from {given.anew_from} is past: what is counted stays counted; name a day "
-            "from today (UTC) on"
+            f"--anew-from {arguments.anew_from} is past: what is counted stays counted; name a "
+            "day from today (UTC) on"
         )
-    if given.today is not None and abs(_first_second(given.today) + _DAY / 2 - now) > _DAY:
+    if arguments.today is not None and abs(_first_second(arguments.today) + _DAY / 2 - now) > _DAY:
         raise BadParameter(
-            f"--today {given.today} is not what this machine's clock says, {_day(int(now))}; set "
-            "the one that is wrong right"
+            f"--today {arguments.today} is not what this machine's clock says, {_day(int(now))}; "
+            "set the one that is wrong right"
         )
     if anew is not None and anew > now + MAX_DAYS * _DAY:
-        raise BadParameter(f"--anew-from {given.anew_from} is more than {MAX_DAYS} days ahead")
+        raise BadParameter(f"--anew-from {arguments.anew_from} is more than {MAX_DAYS} days ahead")
     added, deleted = rotate_keys(
-        given.folder,
+        arguments.folder,
         now=now,
-        period_seconds=given.days * _DAY,
-        periods=given.periods,
+        period_seconds=arguments.days * _DAY,
+        periods=arguments.periods,
         anew_from=anew,
-        sure=given.today is not None,
+        sure=arguments.today is not None,
     )
     for word, keys in (("added", added), ("deleted", deleted)):
         for key in keys:
@@ -106,11 +106,11 @@ def _rotate(given: argparse.Namespace) -> int:
     return 0
 
 
-def _hand_over(given: argparse.Namespace) -> int:
-    kept, public = hand_over_to_new(given.folder)
-    say(f"{given.folder}/operator.key: signs bundles from now on; its public half is")
+def _hand_over(arguments: argparse.Namespace) -> int:
+    kept, public = hand_over_to_new(arguments.folder)
+    say(f"{arguments.folder}/operator.key: signs bundles from now on; its public half is")
     say(f"  {to_text(public)}")
-    say(f"{given.folder}/handovers.json: the old key's word for it; goes into bundles")
+    say(f"{arguments.folder}/handovers.json: the old key's word for it; goes into bundles")
     say(f"{kept}: the old key; destroy it once apps with the new bundle are out")
     say("now: hubbub catalog build; ship the bundle. Devices that took it refuse the old key")
     return 0
@@ -124,19 +124,19 @@ def _day(seconds: int) -> date:
     return datetime.fromtimestamp(seconds, UTC).date()
 
 
-def _new(given: argparse.Namespace) -> int:
-    make_keys(given.folder, given.days, given.periods)
-    say(f"{given.folder}/operator.key: signs bundles; keep it offline")
-    say(f"{given.folder}/operator.pub: its public half; apps pin it")
-    say(f"{given.folder}/opening.keys.json: opens reports; for the aggregator alone")
-    say(f"{given.folder}/opening.pub.json: goes into bundles")
+def _new(arguments: argparse.Namespace) -> int:
+    make_keys(arguments.folder, arguments.days, arguments.periods)
+    say(f"{arguments.folder}/operator.key: signs bundles; keep it offline")
+    say(f"{arguments.folder}/operator.pub: its public half; apps pin it")
+    say(f"{arguments.folder}/opening.keys.json: opens reports; for the aggregator alone")
+    say(f"{arguments.folder}/opening.pub.json: goes into bundles")
     return 0
 
 
-def _tls(given: argparse.Namespace) -> int:
-    write_certificates(given.folder, names_by_role(given.host))
+def _tls(arguments: argparse.Namespace) -> int:
+    write_certificates(arguments.folder, names_by_role(arguments.host))
     say(
-        f"{given.folder}: ca.pem with an authority for each role, and certificates for shuffler, "
-        "aggregator, redis and analyst"
+        f"{arguments.folder}: ca.pem with an authority for each role, and certificates for "
+        "shuffler, aggregator, redis and analyst"
     )
     return 0

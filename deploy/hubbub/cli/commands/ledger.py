@@ -42,18 +42,18 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     ledger.set_defaults(run=_ledger)
 
 
-def _ledger(given: argparse.Namespace) -> int:
-    candidates = read_candidates(given.candidates) if given.candidates else []
-    folders = [given.state_dir] if given.state_dir else _own_folders()
+def _ledger(arguments: argparse.Namespace) -> int:
+    candidates = read_candidates(arguments.candidates) if arguments.candidates else []
+    folders = [arguments.state_dir] if arguments.state_dir else _own_folders()
     views = {str(folder): peek(folder) for folder in folders}
-    if given.format == "json":
+    if arguments.format == "json":
         documents = {folder: _json(shown, candidates) for folder, shown in views.items()}
         say(json.dumps(documents, indent=1, ensure_ascii=False))
         return 0
-    trust = look(beside(state_home(), given.state_dir and settled(given.state_dir)))
+    trust = look(beside(state_home(), arguments.state_dir and settled(arguments.state_dir)))
     for folder, shown in views.items():
         _show(folder, shown, candidates)
-        for line in _trusted(trust, Path(folder).name if given.state_dir is None else ""):
+        for line in _trusted(trust, Path(folder).name if arguments.state_dir is None else ""):
             say(line)
     return 0
 

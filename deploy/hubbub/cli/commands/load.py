@@ -61,58 +61,58 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.set_defaults(run=_run)
 
 
-def _run(given: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     for name, most in _MAX.items():
-        if not 0 < getattr(given, name) <= most:
-            raise BadParameter(f"--{name} {getattr(given, name):g} is outside (0, {most:,.0f}]")
-    path = given.bundle or given.home / "app.hubbub"
+        if not 0 < getattr(arguments, name) <= most:
+            raise BadParameter(f"--{name} {getattr(arguments, name):g} is outside (0, {most:,.0f}]")
+    path = arguments.bundle or arguments.home / "app.hubbub"
     bundle = read_bundle(path)
-    if not given.other_machine and not is_loopback(bundle.shuffler):
+    if not arguments.other_machine and not is_loopback(bundle.shuffler):
         raise BadParameter(
             f"the bundle's shuffler, {bundle.shuffler}, is not on this machine; if it is yours to "
             "load, say so with --other-machine"
         )
-    metrics = tuple(given.metric or bundle.metrics)
-    _check_limits(bundle, metrics, given)
+    metrics = tuple(arguments.metric or bundle.metrics)
+    _check_limits(bundle, metrics, arguments)
     load = Load(
         bundle=path,
         metrics=metrics,
-        devices=given.devices,
-        wakes_a_second=given.rate / len(metrics),
-        seconds=given.seconds,
-        dial=given.dial,
-        processes=given.processes,
+        devices=arguments.devices,
+        wakes_a_second=arguments.rate / len(metrics),
+        seconds=arguments.seconds,
+        dial=arguments.dial,
+        processes=arguments.processes,
     )
     with progress() as bar:
-        task = bar.add_task("reports", total=round(given.rate * given.seconds))
+        task = bar.add_task("reports", total=round(arguments.rate * arguments.seconds))
         seen = drive(load, lambda so_far: bar.update(task, completed=so_far.acknowledged))
-    found = _figures(seen, given)
-    if given.format == "json":
+    found = _figures(seen, arguments)
+    if arguments.format == "json":
         say(json.dumps(found, indent=1))
     else:
         _show(found)
     return 0 if found["acknowledged"] == found["asked"] else 1
 
 
-def _check_limits(bundle: Bundle, metrics: tuple[str, ...], given: argparse.Namespace) -> None:
+def _check_limits(bundle: Bundle, metrics: tuple[str, ...], arguments: argparse.Namespace) -> None:
     """Devices keep to their ledgers: fewer of them than this could not report so much."""
     fewest = min(bundle.metric(name).limits.reports_per_epoch for name in metrics)
-    needed = given.rate * given.seconds / len(metrics) / fewest
-    if given.devices < needed:
+    needed = arguments.rate * arguments.seconds / len(metrics) / fewest
+    if arguments.devices < needed:
         raise BadParameter(
-            f"{given.devices:,} devices may not report so often in one epoch (limits of the "
+            f"{arguments.devices:,} devices may not report so often in one epoch (limits of the "
             f"metrics): give --devices {-int(-needed // 1):,}, or less --rate or --seconds"
         )
 
 
-def _figures(seen: Seen, given: argparse.Namespace) -> dict[str, Any]:
+def _figures(seen: Seen, arguments: argparse.Namespace) -> dict[str, Any]:
     metrics = seen.calls.counts.total()
     return {
         "asked": metrics,
         "acknowledged": seen.acknowledged,
         "not_sent": {reason: number for reason, number in seen.outcomes.items() if number},
         "reports_a_second": round(seen.acknowledged / max(seen.seconds, 1e-3), 1),
-        "asked_a_second": given.rate,
+        "asked_a_second": arguments.rate,
         "wakes": seen.wakes,
         "behind": seen.behind,
         "report_call_us": _shares(seen.calls, 1e6),

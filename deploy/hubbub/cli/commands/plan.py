@@ -107,96 +107,100 @@ def _whole(text: str) -> int:
 _whole.__name__ = "whole number"  # what argparse calls it in its message
 
 
-def _run(given: argparse.Namespace) -> int:
-    if given.attack:
-        return attack(given)
-    if given.capacity:
-        return capacity(given)
-    question, metric = _question(given)
-    rows = _rows(given, question, metric)
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.attack:
+        return attack(arguments)
+    if arguments.capacity:
+        return capacity(arguments)
+    question, metric = _question(arguments)
+    rows = _rows(arguments, question, metric)
     own = None
-    if metric is not None and given.reports is not None:
-        own = row(question, metric.mechanism, metric.arguments, given.reports)
+    if metric is not None and arguments.reports is not None:
+        own = row(question, metric.mechanism, metric.arguments, arguments.reports)
     simulated = own or rows[0]
-    if given.format == "json":
+    if arguments.format == "json":
         document: dict[str, Any] = {
             "question": asdict(question),
             "recommended": rows[0].mechanism,
             "rows": [row_json(one) for one in rows],
             "metric": None if own is None else row_json(own),
         }
-        if given.simulate is not None:
-            document["simulated"] = simulate(question, simulated, given.seed)
+        if arguments.simulate is not None:
+            document["simulated"] = simulate(question, simulated, arguments.seed)
         say(json.dumps(document, indent=1))
     else:
         show(question, rows, own, metric)
-        if given.simulate is not None:
-            show_simulated(simulate(question, simulated, given.seed))
-    if given.plot:
-        plot(question, [*rows, *([own] if own else [])], given.plot)
-        print(visible(f"drawn to {given.plot}"), file=sys.stderr)  # noqa: T201 beside the answer
+        if arguments.simulate is not None:
+            show_simulated(simulate(question, simulated, arguments.seed))
+    if arguments.plot:
+        plot(question, [*rows, *([own] if own else [])], arguments.plot)
+        print(visible(f"drawn to {arguments.plot}"), file=sys.stderr)  # noqa: T201 beside the answer
     return 0
 
 
-def _rows(given: argparse.Namespace, question: Question, metric: Metric | None) -> list[Row]:
+def _rows(arguments: argparse.Namespace, question: Question, metric: Metric | None) -> list[Row]:
     """The recommended mechanism and the others, with the figure worked out that was not given."""
-    goal = given.detect if given.error is None else given.error
-    epsilon = given.epsilon
-    if metric is not None and epsilon is None and (goal is None or given.reports is None):
+    goal = arguments.detect if arguments.error is None else arguments.error
+    epsilon = arguments.epsilon
+    if metric is not None and epsilon is None and (goal is None or arguments.reports is None):
         epsilon = metric.epsilon
-    if sum(figure is not None for figure in (given.reports, epsilon, goal)) != 2:  # noqa: PLR2004 of three
+    if sum(figure is not None for figure in (arguments.reports, epsilon, goal)) != 2:  # noqa: PLR2004 of three
         raise BadParameter(
             "give two of --reports, --epsilon and --error or --detect: the third is worked out"
         )
-    if given.whose and given.error is None:
-        raise BadParameter(f"--whose {given.whose} says whose share --error is of: give --error")
+    if arguments.whose and arguments.error is None:
+        raise BadParameter(
+            f"--whose {arguments.whose} says whose share --error is of: give --error"
+        )
     target: Target = (
-        (lambda one: one.detectable) if given.error is None else (lambda one: _error(one, given))
+        (lambda one: one.detectable)
+        if arguments.error is None
+        else (lambda one: _error(one, arguments))
     )
     if goal is None:
-        return plan(question, epsilon, given.reports)
-    if given.reports is None:
+        return plan(question, epsilon, arguments.reports)
+    if arguments.reports is None:
         needed = [
             reports_for(question, name, parameters, target, goal)
             for name, parameters in question.suitable(epsilon).items()
         ]
         return ranked(needed, lambda one: one.reports)
     tried = [
-        epsilon_for(question, name, given.reports, target, goal)
+        epsilon_for(question, name, arguments.reports, target, goal)
         for name in question.suitable(MIN_EPSILON)
     ]
     found = [one for one in tried if one is not None]
     if not found:
         raise BadParameter(
-            f"{given.reports:,} reports are too few for that at any epsilon up to 16; "
+            f"{arguments.reports:,} reports are too few for that at any epsilon up to 16; "
             "ask for less, or gather more"
         )
     return ranked(found, lambda one: one.epsilon)
 
 
-def _error(one: Row, given: argparse.Namespace) -> float:
-    return one.stderr if given.whose == REPORTERS else one.population
+def _error(one: Row, arguments: argparse.Namespace) -> float:
+    return one.stderr if arguments.whose == REPORTERS else one.population
 
 
-def _question(given: argparse.Namespace) -> tuple[Question, Metric | None]:
+def _question(arguments: argparse.Namespace) -> tuple[Question, Metric | None]:
     """What is asked, and the metric that it is from."""
-    permanent = given.permanent_epsilon
-    kinds = [given.values, given.strings, given.mean, given.ranges]
-    if given.metric and len(given.metric) == 1 and sum(k is not None for k in kinds) <= 1:
-        [metric] = chosen_metrics(given)
-        return _question_of(metric, given.strings or 100), metric
-    if given.metric or sum(kind is not None for kind in kinds) != 1:
+    permanent = arguments.permanent_epsilon
+    kinds = [arguments.values, arguments.strings, arguments.mean, arguments.ranges]
+    if arguments.metric and len(arguments.metric) == 1 and sum(k is not None for k in kinds) <= 1:
+        [metric] = chosen_metrics(arguments)
+        return _question_of(metric, arguments.strings or 100), metric
+    if arguments.metric or sum(kind is not None for kind in kinds) != 1:
         raise BadParameter(
             "say what is asked: one --metric of a catalog; or one of --values, --strings, --mean, "
             "--ranges"
         )
-    if given.values is not None:
-        return Question("values", _size(given.values, 2), permanent_epsilon=permanent), None
-    if given.strings is not None:
-        return Question("strings", _size(given.strings, 1), permanent_epsilon=permanent), None
-    if given.mean is not None:
-        return Question("mean", 1, *given.mean), None
-    size, low, high = given.ranges
+    if arguments.values is not None:
+        return Question("values", _size(arguments.values, 2), permanent_epsilon=permanent), None
+    if arguments.strings is not None:
+        return Question("strings", _size(arguments.strings, 1), permanent_epsilon=permanent), None
+    if arguments.mean is not None:
+        return Question("mean", 1, *arguments.mean), None
+    size, low, high = arguments.ranges
     return Question("ranges", _size(_whole(str(size)), 2), low, high), None
 
 

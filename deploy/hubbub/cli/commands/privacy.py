@@ -56,21 +56,21 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     many.set_defaults(run=_compose)
 
 
-def _card(given: argparse.Namespace) -> int:
-    if not 0 < given.delta < 1:
-        raise BadParameter(f"--delta {given.delta} is outside (0, 1)")
-    made = card(read_catalog(given.catalog), given.delta)
-    if given.format == "json":
+def _card(arguments: argparse.Namespace) -> int:
+    if not 0 < arguments.delta < 1:
+        raise BadParameter(f"--delta {arguments.delta} is outside (0, 1)")
+    made = card(read_catalog(arguments.catalog), arguments.delta)
+    if arguments.format == "json":
         data = asdict(made)
         for metric, one in zip(data["metrics"], made.metrics, strict=True):
             metric["shuffled"] = amplified_json(one.shuffled)
         say(json.dumps(data, indent=1))
         return 0
-    document = _document(made, given.catalog.name)
-    if given.format == "table":
+    document = _document(made, arguments.catalog.name)
+    if arguments.format == "table":
         document.show()
     else:
-        say((document.markdown() if given.format == "markdown" else document.html()).rstrip())
+        say((document.markdown() if arguments.format == "markdown" else document.html()).rstrip())
     return 0
 
 
@@ -135,14 +135,16 @@ def amplified_json(found: Amplified) -> dict[str, Any]:
     }
 
 
-def _amplify(given: argparse.Namespace) -> int:
-    found = amplified(given.epsilon, given.reports, given.delta, given.total_variation)
-    if given.json:
+def _amplify(arguments: argparse.Namespace) -> int:
+    found = amplified(
+        arguments.epsilon, arguments.reports, arguments.delta, arguments.total_variation
+    )
+    if arguments.json:
         say(json.dumps(amplified_json(found), indent=1))
         return 0
     say(
-        f"One report of epsilon {given.epsilon:g} among {given.reports:,} shuffled ones: "
-        f"epsilon {found.epsilon:.6g} at delta {given.delta:g}"
+        f"One report of epsilon {arguments.epsilon:g} among {arguments.reports:,} shuffled ones: "
+        f"epsilon {found.epsilon:.6g} at delta {arguments.delta:g}"
     )
     say(f"{ASSUMPTION}.")
     say(f"For a person: {meaning(found.epsilon)}")
@@ -151,12 +153,16 @@ def _amplify(given: argparse.Namespace) -> int:
     return 0
 
 
-def _compose(given: argparse.Namespace) -> int:
-    events = [Event(e, sampling=given.sampling, times=given.times) for e in given.epsilon]
-    events += [Event(sigma=s, sampling=given.sampling, times=given.times) for s in given.sigma]
-    events += _history(given.history) if given.history else []
-    found = compose(events, given.delta)
-    if given.json:
+def _compose(arguments: argparse.Namespace) -> int:
+    events = [
+        Event(e, sampling=arguments.sampling, times=arguments.times) for e in arguments.epsilon
+    ]
+    events += [
+        Event(sigma=s, sampling=arguments.sampling, times=arguments.times) for s in arguments.sigma
+    ]
+    events += _history(arguments.history) if arguments.history else []
+    found = compose(events, arguments.delta)
+    if arguments.json:
         say(json.dumps({**asdict(found), "best": found.best}, indent=1))
         return 0
     lines = [
@@ -166,7 +172,7 @@ def _compose(given: argparse.Namespace) -> int:
         ("privacy loss distributions", found.pld),
     ]
     table(
-        f"{sum(event.times for event in events):,} events together, at delta {given.delta:g}",
+        f"{sum(event.times for event in events):,} events together, at delta {arguments.delta:g}",
         ("bound", "epsilon", "odds change by"),
         [
             (

@@ -55,51 +55,53 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     trend.set_defaults(run=_trend)
 
 
-def _query(given: argparse.Namespace) -> int:
-    request = EstimateRequest(metric=given.metric, range=asked_range(given), **details(given))
-    return _tell(given, ("Estimate", "estimates"), request, show_estimates)
-
-
-def _top(given: argparse.Namespace) -> int:
-    number = max(given.number, 0)  # what is too few the service says
-    request = TopRequest(
-        metric=given.metric, range=asked_range(given), number=number, **details(given)
+def _query(arguments: argparse.Namespace) -> int:
+    request = EstimateRequest(
+        metric=arguments.metric, range=asked_range(arguments), **details(arguments)
     )
-    return _tell(given, ("Top", "top"), request, show_top)
+    return _tell(arguments, ("Estimate", "estimates"), request, show_estimates)
 
 
-def _compare(given: argparse.Namespace) -> int:
-    if not (given.last or given.epochs):
+def _top(arguments: argparse.Namespace) -> int:
+    number = max(arguments.number, 0)  # what is too few the service says
+    request = TopRequest(
+        metric=arguments.metric, range=asked_range(arguments), number=number, **details(arguments)
+    )
+    return _tell(arguments, ("Top", "top"), request, show_top)
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    if not (arguments.last or arguments.epochs):
         raise BadParameter(
             "say what is compared: --epochs or --last for before, --to or --to-last for after "
             "(newest), as in --epochs 2026-11-01 --to 2026-11-08"
         )
-    after = Range(last=given.to_last, epochs=given.to)
+    after = Range(last=arguments.to_last, epochs=arguments.to)
     request = CompareRequest(
-        metric=given.metric, before=asked_range(given), after=after, **details(given)
+        metric=arguments.metric, before=asked_range(arguments), after=after, **details(arguments)
     )
-    return _tell(given, ("Compare", "compare"), request, show_changes)
+    return _tell(arguments, ("Compare", "compare"), request, show_changes)
 
 
-def _trend(given: argparse.Namespace) -> int:
+def _trend(arguments: argparse.Namespace) -> int:
     request = TrendRequest(
-        metric=given.metric,
-        range=asked_range(given, "all"),
-        values=given.value,
-        number=max(given.number, 0),
-        **details(given),
+        metric=arguments.metric,
+        range=asked_range(arguments, "all"),
+        values=arguments.value,
+        number=max(arguments.number, 0),
+        **details(arguments),
     )
-    return _tell(given, ("Trend", "trend"), request, show_trend)
+    return _tell(arguments, ("Trend", "trend"), request, show_trend)
 
 
 def _tell(
-    given: argparse.Namespace,
+    arguments: argparse.Namespace,
     names: tuple[str, str],
     request: Message,
     show: Callable[[dict[str, Any]], None],
 ) -> int:
     """Ask, and write or show the answer. names: of the call, and of what its rows are."""
-    found = checked(names[1], document(ask(where(given), names[0], request)))
-    if not write(given, names[1], found):
+    found = checked(names[1], document(ask(where(arguments), names[0], request)))
+    if not write(arguments, names[1], found):
         show(found)
     return 0

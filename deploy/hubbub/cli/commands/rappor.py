@@ -45,27 +45,29 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     decode.set_defaults(run=_decode)
 
 
-def _decode(given: argparse.Namespace) -> int:
-    if not 0 < given.fdr < 1:
-        raise BadParameter(f"--fdr {given.fdr} is outside (0, 1)")
+def _decode(arguments: argparse.Namespace) -> int:
+    if not 0 < arguments.fdr < 1:
+        raise BadParameter(f"--fdr {arguments.fdr} is outside (0, 1)")
     _progress("reading ...")
-    collection = read_collection(given.params, given.counts)
-    names, places = read_map(given.map, collection)
+    collection = read_collection(arguments.params, arguments.counts)
+    names, places = read_map(arguments.map, collection)
     _progress(f"decoding {len(names):,} candidates ...")
-    decoded = decode_counts(collection, places, given.fdr, _CONFIDENCE)
+    decoded = decode_counts(collection, places, arguments.fdr, _CONFIDENCE)
     _progress("")
     rows = result_rows(names, decoded, collection.reports)
-    if given.out:
+    if arguments.out:
         try:
-            with given.out.open("w", encoding="utf-8", newline="") as file:
+            with arguments.out.open("w", encoding="utf-8", newline="") as file:
                 write_results(file, rows)
         except OSError as error:
-            raise BadParameter(f"--out {given.out}: cannot be written: {error.strerror}") from error
+            raise BadParameter(
+                f"--out {arguments.out}: cannot be written: {error.strerror}"
+            ) from error
     elif sys.stdout.isatty():
         _show(list(rows))
     else:
         write_results(sys.stdout, rows)
-    _summary(names, decoded, collection.reports, given.fdr)
+    _summary(names, decoded, collection.reports, arguments.fdr)
     return 0
 
 

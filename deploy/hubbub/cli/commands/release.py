@@ -47,26 +47,26 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.set_defaults(run=_release)
 
 
-def _release(given: argparse.Namespace) -> int:
-    if given.metric is None:
-        _show_record(releases(where(given)), given)
+def _release(arguments: argparse.Namespace) -> int:
+    if arguments.metric is None:
+        _show_record(releases(where(arguments)), arguments)
         return 0
-    if not given.purpose:
+    if not arguments.purpose:
         raise BadParameter("--purpose is missing: name the purpose that pays, of the [budget]")
-    if not all(0 <= epoch < 1 << 32 for epoch in given.epoch):
+    if not all(0 <= epoch < 1 << 32 for epoch in arguments.epoch):
         raise BadParameter("--epoch is outside [0, 2**32)")
     made = release(
-        where(given),
+        where(arguments),
         ReleaseRequest(
-            metric=given.metric,
-            query=given.what,
-            value=given.value,
-            epochs=given.epoch,
-            purpose=given.purpose,
-            by=given.by or getpass.getuser(),
+            metric=arguments.metric,
+            query=arguments.what,
+            value=arguments.value,
+            epochs=arguments.epoch,
+            purpose=arguments.purpose,
+            by=arguments.by or getpass.getuser(),
         ),
     )
-    if given.format == "json":
+    if arguments.format == "json":
         say(json.dumps(_made_json(made), indent=1, ensure_ascii=False))
     else:
         _show(made)
@@ -105,9 +105,9 @@ def _show(made: ReleaseResponse) -> None:
     )
 
 
-def _show_record(found: ListReleasesResponse, given: argparse.Namespace) -> None:
-    together = _together(found.records, given.delta) if found.records else None
-    if given.format == "json":
+def _show_record(found: ListReleasesResponse, arguments: argparse.Namespace) -> None:
+    together = _together(found.records, arguments.delta) if found.records else None
+    if arguments.format == "json":
         told = {
             "records": [document(record) for record in found.records],
             "purposes": [document(purpose) for purpose in found.purposes],
@@ -151,13 +151,13 @@ def _show_record(found: ListReleasesResponse, given: argparse.Namespace) -> None
     )
     if found.unreadable:
         say(
-            f"{found.unreadable} entries of the record cannot be read as they stand; what they may "
-            "have spent is counted"
+            f"{found.unreadable} entries of the record cannot be read as they stand; what they "
+            "may have spent is counted"
         )
     if together is not None:
         say(
             f"All of it together says epsilon {together['best']:.4g} at most about one person, at "
-            f"delta {given.delta:g}; the epsilons add up to "
+            f"delta {arguments.delta:g}; the epsilons add up to "
             f"{sum(record.epsilon for record in found.records):g}"
         )
 

@@ -66,36 +66,36 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.set_defaults(run=_simulate)
 
 
-def _simulate(given: argparse.Namespace) -> int:
+def _simulate(arguments: argparse.Namespace) -> int:
     for option, most in (
         ("runs", _MAX_RUNS),
         ("epochs", _MAX_EPOCHS),
         ("reports", _MAX_REPORTS),
     ):
-        number = getattr(given, option)
+        number = getattr(arguments, option)
         if number is not None and not 1 <= number <= most:
             raise BadParameter(f"--{option} {number} is outside [1, {most}]")
-    if given.seed is not None and given.seed < 0:
-        raise BadParameter(f"--seed {given.seed} is below 0")
-    bundle = _bundle(given.catalog, given.metric)
+    if arguments.seed is not None and arguments.seed < 0:
+        raise BadParameter(f"--seed {arguments.seed} is below 0")
+    bundle = _bundle(arguments.catalog, arguments.metric)
     plan = Plan(
         bundle,
-        metric := bundle.metric(given.metric),
-        read_truth(given.values, metric),
-        given.epochs,
-        given.reports,
-        given.confidence,
-        tuple(read_candidates(given.candidates)) if given.candidates else (),
+        metric := bundle.metric(arguments.metric),
+        read_truth(arguments.values, metric),
+        arguments.epochs,
+        arguments.reports,
+        arguments.confidence,
+        tuple(read_candidates(arguments.candidates)) if arguments.candidates else (),
     )
     started = time.monotonic()
     tally = Tally()
     runs: list[Run] = []
-    for run in _watched(rehearse(plan, given.runs, given.seed), given.runs):
+    for run in _watched(rehearse(plan, arguments.runs, arguments.seed), arguments.runs):
         tally.add(run)
-        if not given.json and run.values:
+        if not arguments.json and run.values:
             runs.clear()  # the last one that was answered is shown
         runs.append(run)
-    if tally.refused == given.runs:
+    if tally.refused == arguments.runs:
         most = max(run.reports for run in runs)
         raise BatchTooSmall(
             f'metric "{metric.name}": no run has more reports than {most:,}, '
@@ -103,11 +103,11 @@ def _simulate(given: argparse.Namespace) -> int:
             "--epochs, or lower min_batch"
         )
     found, seconds = tally.summary(), time.monotonic() - started
-    if given.json:
-        say(json.dumps(_document(plan, given, runs, found, seconds), ensure_ascii=False))
+    if arguments.json:
+        say(json.dumps(_document(plan, arguments, runs, found, seconds), ensure_ascii=False))
     else:
         _show(plan, next(run for run in runs if run.values), found)
-        say(f"{given.runs:,} runs in {seconds:.1f} s")
+        say(f"{arguments.runs:,} runs in {seconds:.1f} s")
     return 0
 
 
@@ -130,7 +130,7 @@ def _watched(runs: Iterable[Run], total: int) -> Iterator[Run]:
 
 
 def _document(
-    plan: Plan, given: argparse.Namespace, runs: Sequence[Run], found: Summary, seconds: float
+    plan: Plan, arguments: argparse.Namespace, runs: Sequence[Run], found: Summary, seconds: float
 ) -> dict[str, Any]:
     return {
         "metric": plan.metric.name,
@@ -139,7 +139,7 @@ def _document(
         "people": plan.reports or plan.truth.people,
         "epochs": plan.epochs,
         "confidence": plan.confidence,
-        "seed": given.seed,
+        "seed": arguments.seed,
         "seconds": seconds,
         "summary": asdict(found),
         "runs": [asdict(run) for run in runs],

@@ -51,9 +51,9 @@ def _add_every(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _metrics(given: argparse.Namespace) -> int:
-    found = document(ask(where(given), "Metrics", MetricsRequest()))
-    if write(given, "metrics", found):
+def _metrics(arguments: argparse.Namespace) -> int:
+    found = document(ask(where(arguments), "Metrics", MetricsRequest()))
+    if write(arguments, "metrics", found):
         return 0
     table(
         f"{len(found['metrics'])} metrics",
@@ -82,13 +82,13 @@ def _spark(numbers: list[int]) -> str:
     return "".join(_SPARKS[(len(_SPARKS) - 1) * number // most] for number in numbers)
 
 
-def _status(given: argparse.Namespace) -> int:
-    _check_every(given.every)
-    asked = where(given)
-    if given.watch:
-        return _watch_law(asked, given.every)
+def _status(arguments: argparse.Namespace) -> int:
+    _check_every(arguments.every)
+    asked = where(arguments)
+    if arguments.watch:
+        return _watch_law(asked, arguments.every)
     found = _law(asked)
-    if given.format == "json":
+    if arguments.format == "json":
         told = {**found["total"], "windows": found["windows"], "balanced": found["balanced"]}
         say(json.dumps({name: told[name] for name in ("windows", *TERMS, "balanced")}, indent=1))
     else:
@@ -154,14 +154,14 @@ def _check_every(seconds: float) -> None:
         raise BadParameter(f"--every {seconds:g} is outside [0.1, 3600] seconds")
 
 
-def _watch(given: argparse.Namespace) -> int:
-    _check_every(given.every)
-    asked = where(given)
-    if not given.metric:
-        return _watch_law(asked, given.every)
+def _watch(arguments: argparse.Namespace) -> int:
+    _check_every(arguments.every)
+    asked = where(arguments)
+    if not arguments.metric:
+        return _watch_law(asked, arguments.every)
 
     def look() -> tuple[object, Callable[[], None]]:
-        request = EstimateRequest(metric=given.metric)
+        request = EstimateRequest(metric=arguments.metric)
         try:
             found = checked("estimates", document(ask(asked, "Estimate", request)))
         except HubbubError as error:  # too few yet, or a service that is coming back
@@ -169,5 +169,5 @@ def _watch(given: argparse.Namespace) -> int:
             return said, lambda: say(said)
         return found, lambda: show_estimates(found)
 
-    live(look, given.every)
+    live(look, arguments.every)
     return 0

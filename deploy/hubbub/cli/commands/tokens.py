@@ -36,24 +36,26 @@ def add_action(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     token.set_defaults(run=_token)
 
 
-def _token(given: argparse.Namespace) -> int:
-    if not 1 <= given.days <= 3660:  # noqa: PLR2004 ten years
-        raise BadParameter(f"--days {given.days} is outside [1, 3660]")
-    if given.remove:
-        remove_token(given.file, given.name)
-        say(f"{given.name}: taken back")
-    elif given.name:
-        secret = add_token(given.file, given.name, given.role, given.days, time.time())
+def _token(arguments: argparse.Namespace) -> int:
+    if not 1 <= arguments.days <= 3660:  # noqa: PLR2004 ten years
+        raise BadParameter(f"--days {arguments.days} is outside [1, 3660]")
+    if arguments.remove:
+        remove_token(arguments.file, arguments.name)
+        say(f"{arguments.name}: taken back")
+    elif arguments.name:
+        secret = add_token(
+            arguments.file, arguments.name, arguments.role, arguments.days, time.time()
+        )
         say(secret)
         print(  # noqa: T201 beside the token, so that a pipe gets it alone
-            f"for {given.name}, {given.role}, {given.days} days; shown this once. Send it as\n"
-            "  Authorization: Bearer TOKEN",
+            f"for {arguments.name}, {arguments.role}, {arguments.days} days; shown this once. "
+            "Send it as\n  Authorization: Bearer TOKEN",
             file=sys.stderr,
         )
     else:
         now = time.time()
         table(
-            f"{given.file}: who may ask",
+            f"{arguments.file}: who may ask",
             ("name", "role", "until"),
             [
                 (
@@ -62,7 +64,7 @@ def _token(given: argparse.Namespace) -> int:
                     f"{datetime.fromtimestamp(one.expires, UTC):%Y-%m-%d}"
                     + (" (expired)" if one.expires <= now else ""),
                 )
-                for one in read_tokens(given.file)
+                for one in read_tokens(arguments.file)
             ],
             text_columns=3,
         )

@@ -44,20 +44,22 @@ def demo_catalog() -> Catalog:
         return read_catalog(path)
 
 
-def _up(given: argparse.Namespace) -> int:
-    if not 1 <= given.port <= _LAST_BASE:
-        raise BadParameter(f"--port {given.port} is outside [1, {_LAST_BASE}]")
+def _up(arguments: argparse.Namespace) -> int:
+    if not 1 <= arguments.port <= _LAST_BASE:
+        raise BadParameter(f"--port {arguments.port} is outside [1, {_LAST_BASE}]")
     here = Path("metrics.toml")
-    path = given.catalog or (here if here.exists() else None)
+    path = arguments.catalog or (here if here.exists() else None)
     catalog = read_catalog(path) if path else demo_catalog()
-    home = given.home.absolute()
-    with LocalRun(home, catalog, Ports.from_base(given.port)) as run:
-        say(f"hubbub is up, with {path or 'the catalog of the demo'}; state in {given.home}")
-        say(f"  devices report to   127.0.0.1:{given.port} with {given.home / 'app.hubbub'}")
+    home = arguments.home.absolute()
+    with LocalRun(home, catalog, Ports.from_base(arguments.port)) as run:
+        say(f"hubbub is up, with {path or 'the catalog of the demo'}; state in {arguments.home}")
+        say(
+            f"  devices report to   127.0.0.1:{arguments.port} with {arguments.home / 'app.hubbub'}"
+        )
         say(f"  see what was found  {run.endpoints.page}")
-        say(f"  ask for estimates   hubbub query METRIC --home {given.home}")
-        say(f"  see every report    hubbub status --home {given.home}")
-        say(f"  logs                {given.home / 'log'}")
+        say(f"  ask for estimates   hubbub query METRIC --home {arguments.home}")
+        say(f"  see every report    hubbub status --home {arguments.home}")
+        say(f"  logs                {arguments.home / 'log'}")
         say("Ctrl-C ends it; the next start goes on from here.")
         until_interrupted(run)
     return 0

@@ -16,49 +16,51 @@ from hubbub.mechanisms import SystemBits, Totals
 __all__ = ["attack", "chosen_metrics"]
 
 
-def attack(given: argparse.Namespace) -> int:
+def attack(arguments: argparse.Namespace) -> int:
     """Show what fake reports can do to the metrics asked for."""
-    if not 0 < given.fake < 1:
-        raise BadParameter(f"--fake {given.fake} is outside (0, 1)")
-    if not 1 <= given.targets <= 1000:  # noqa: PLR2004 more than anyone promotes at once
-        raise BadParameter(f"--targets {given.targets} is outside [1, 1000]")
-    if given.simulate is not None and not 100 <= given.simulate <= 10_000_000:  # noqa: PLR2004 hours
-        raise BadParameter(f"--simulate {given.simulate} is outside [100, 10000000]")
-    rows = [_row(metric, given) for metric in chosen_metrics(given)]
-    if given.format == "json":
+    if not 0 < arguments.fake < 1:
+        raise BadParameter(f"--fake {arguments.fake} is outside (0, 1)")
+    if not 1 <= arguments.targets <= 1000:  # noqa: PLR2004 more than anyone promotes at once
+        raise BadParameter(f"--targets {arguments.targets} is outside [1, 1000]")
+    if arguments.simulate is not None and not 100 <= arguments.simulate <= 10_000_000:  # noqa: PLR2004 hours
+        raise BadParameter(f"--simulate {arguments.simulate} is outside [100, 10000000]")
+    rows = [_row(metric, arguments) for metric in chosen_metrics(arguments)]
+    if arguments.format == "json":
         say(json.dumps(rows, indent=1))
     else:
-        _show(rows, given)
+        _show(rows, arguments)
     return 0
 
 
-def chosen_metrics(given: argparse.Namespace) -> list[Metric]:
+def chosen_metrics(arguments: argparse.Namespace) -> list[Metric]:
     """The metrics named on the command line, or all of the catalog."""
-    catalog = read_catalog(given.catalog)
-    for name in given.metric:
+    catalog = read_catalog(arguments.catalog)
+    for name in arguments.metric:
         if name not in catalog.metrics:
             raise UnknownMetric(
-                f'{given.catalog}: no metric "{name}"; look at: hubbub catalog check'
+                f'{arguments.catalog}: no metric "{name}"; look at: hubbub catalog check'
             )
-    return [m for m in catalog.metrics.values() if not given.metric or m.name in given.metric]
+    return [
+        m for m in catalog.metrics.values() if not arguments.metric or m.name in arguments.metric
+    ]
 
 
-def _row(metric: Metric, given: argparse.Namespace) -> dict[str, Any]:
-    targets = _targets(metric, given.targets)
+def _row(metric: Metric, arguments: argparse.Namespace) -> dict[str, Any]:
+    targets = _targets(metric, arguments.targets)
     attack = maximal_gain(metric.randomizer, targets)
-    held = _held(metric, targets) if given.simulate else 0.0
+    held = _held(metric, targets) if arguments.simulate else 0.0
     row: dict[str, Any] = {
         "metric": metric.name,
         "mechanism": metric.mechanism,
         "targets": len(targets),
         "worth": attack.worth,
-        "fake": given.fake,
+        "fake": arguments.fake,
         "true_share": held,
-        "gain": attack.gain(given.fake, held),
+        "gain": attack.gain(arguments.fake, held),
         "fake_for_1_percent": attack.fake_share(0.01, held),
     }
-    if given.simulate:
-        row["measured"] = _measured(metric, attack, targets, given)
+    if arguments.simulate:
+        row["measured"] = _measured(metric, attack, targets, arguments)
     return row
 
 
@@ -96,12 +98,12 @@ def _held(metric: Metric, targets: Sequence[Any]) -> float:
 
 
 def _measured(
-    metric: Metric, attack: Attack, targets: Sequence[Any], given: argparse.Namespace
+    metric: Metric, attack: Attack, targets: Sequence[Any], arguments: argparse.Namespace
 ) -> float:
     """By how much the targets' share of all reports grew, in one drawing."""
     mechanism, values, source = metric.randomizer, _some(metric), SystemBits()
-    honest = given.simulate
-    fake = round(honest * given.fake / (1 - given.fake))
+    honest = arguments.simulate
+    fake = round(honest * arguments.fake / (1 - arguments.fake))
     sums: Counter[int] = Counter()
     with progress() as bars:
         for number in bars.track(range(honest), description=metric.name):
@@ -122,13 +124,20 @@ def _share(metric: Metric, sums: Counter[int], reports: int, targets: Sequence[A
     return float(found[range(len(targets)) if strings else list(targets)].sum())
 
 
-def _show(rows: list[dict[str, Any]], given: argparse.Namespace) -> None:
-    header = ["metric", "mechanism", "targets", "worth", f"gain of {given.fake:.2%}", "1% takes"]
-    if given.simulate:
+def _show(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
+    header = [
+        "metric",
+        "mechanism",
+        "targets",
+        "worth",
+        f"gain of {arguments.fake:.2%}",
+        "1% takes",
+    ]
+    if arguments.simulate:
         header.append("measured")
     table(
-        f"What fake reports can do at most, if {given.fake:.2%} of all reports are fake"
-        + ("; values are spread evenly" if given.simulate else "; targets that nobody holds"),
+        f"What fake reports can do at most, if {arguments.fake:.2%} of all reports are fake"
+        + ("; values are spread evenly" if arguments.simulate else "; targets that nobody holds"),
         header,
         [
             (
@@ -138,7 +147,7 @@ def _show(rows: list[dict[str, Any]], given: argparse.Namespace) -> None:
                 f"{row['worth']:.2f}",
                 f"{row['gain']:+.2%}",
                 f"{row['fake_for_1_percent']:.3%}",
-                *([f"{row['measured']:+.2%}"] if given.simulate else []),
+                *([f"{row['measured']:+.2%}"] if arguments.simulate else []),
             )
             for row in rows
         ],

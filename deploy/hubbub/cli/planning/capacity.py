@@ -63,31 +63,31 @@ def add_capacity(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def capacity(given: argparse.Namespace) -> int:
+def capacity(arguments: argparse.Namespace) -> int:
     """Show what so many devices take."""
     for name, (low, high) in _LIMITS.items():
-        number = getattr(given, name)
+        number = getattr(arguments, name)
         if number is not None and not low <= number <= high:
             option = "--" + name.replace("_", "-")
             raise BadParameter(f"{option} {number:g} is outside [{low:g}, {high:g}]")
-    if given.per_day is None:
-        traffic = [traffic_of(metric, given.devices) for metric in chosen_metrics(given)]
+    if arguments.per_day is None:
+        traffic = [traffic_of(metric, arguments.devices) for metric in chosen_metrics(arguments)]
     else:
-        epoch = EPOCH_SECONDS[given.epoch]
-        traffic = [Traffic(given.devices * given.per_day, epoch, SEAL_BYTES + 2, 128)]
-    costs = MEASURED.on(_measured_us()) if given.measure else MEASURED
+        epoch = EPOCH_SECONDS[arguments.epoch]
+        traffic = [Traffic(arguments.devices * arguments.per_day, epoch, SEAL_BYTES + 2, 128)]
+    costs = MEASURED.on(_measured_us()) if arguments.measure else MEASURED
     found = needs(
         traffic,
-        Machine(given.machine_cores, given.machine_gb),
+        Machine(arguments.machine_cores, arguments.machine_gb),
         costs,
-        peak=given.peak,
-        outage_seconds=3600 * given.outage_hours,
+        peak=arguments.peak,
+        outage_seconds=3600 * arguments.outage_hours,
     )
     bottleneck = max(found, key=lambda need: need.load)
     a_day = sum(kind.a_day for kind in traffic)
-    if given.format == "json":
+    if arguments.format == "json":
         document = {
-            "devices": given.devices,
+            "devices": arguments.devices,
             "reports_a_day": a_day,
             "peak_reports_a_second": found[0].a_second,
             "costs": asdict(costs),
@@ -97,15 +97,15 @@ def capacity(given: argparse.Namespace) -> int:
         }
         say(json.dumps(document, indent=1))
     else:
-        _show(given, a_day, costs, found, bottleneck)
+        _show(arguments, a_day, costs, found, bottleneck)
     return 0
 
 
 def _show(
-    given: argparse.Namespace, a_day: float, costs: Costs, found: list[Need], bottleneck: Need
+    arguments: argparse.Namespace, a_day: float, costs: Costs, found: list[Need], bottleneck: Need
 ) -> None:
     table(
-        f"{given.devices:,.0f} devices, {a_day:,.0f} reports a day, {found[0].a_second:,.0f} a "
+        f"{arguments.devices:,.0f} devices, {a_day:,.0f} reports a day, {found[0].a_second:,.0f} a "
         "second at the busiest hour",
         ("part", "cores", "memory, GB", "machines", "decided by"),
         [
@@ -114,11 +114,11 @@ def _show(
         ],
     )
     say(
-        f"machines of {given.machine_cores} cores and {given.machine_gb:g} GB, used to 60%; Redis "
-        "masters, each with a replica beside it; of services one more, for restarts"
+        f"machines of {arguments.machine_cores} cores and {arguments.machine_gb:g} GB, used to "
+        "60%; Redis masters, each with a replica beside it; of services one more, for restarts"
     )
     say(f"bottleneck: {bottleneck.part}, by its {bottleneck.why}")
-    whose = "measured now" if given.measure else "of benchmarks/RESULTS.md"
+    whose = "measured now" if arguments.measure else "of benchmarks/RESULTS.md"
     rest = costs.aggregator_us + costs.shuffler_us + costs.pool_us + costs.totals_us
     say(
         f"a report takes {costs.open_us:.0f} us of a processor to open ({whose}) and {rest:.0f} us "

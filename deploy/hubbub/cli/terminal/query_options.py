@@ -42,11 +42,11 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tls", help="folder of certificates; plain text without it")
 
 
-def where(given: argparse.Namespace) -> Endpoints:
+def where(arguments: argparse.Namespace) -> Endpoints:
     """Where they are, as chosen."""
-    if given.query:
-        return Endpoints(given.query, given.tls)
-    return read_endpoints(given.home)
+    if arguments.query:
+        return Endpoints(arguments.query, arguments.tls)
+    return read_endpoints(arguments.home)
 
 
 def add_question(parser: argparse.ArgumentParser) -> None:
@@ -80,15 +80,17 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def asked_range(given: argparse.Namespace, otherwise: str = "") -> Range:
+def asked_range(arguments: argparse.Namespace, otherwise: str = "") -> Range:
     """Which epochs are meant, or `otherwise` if none was named."""
-    return Range(last=given.last, epochs=given.epochs or ("" if given.last else otherwise))
+    return Range(
+        last=arguments.last, epochs=arguments.epochs or ("" if arguments.last else otherwise)
+    )
 
 
-def details(given: argparse.Namespace) -> dict[str, Any]:
+def details(arguments: argparse.Namespace) -> dict[str, Any]:
     """What every question has besides its metric and its epochs."""
-    strings = read_candidates(given.candidates) if given.candidates else []
-    return {"confidence": given.confidence, "candidates": strings}
+    strings = read_candidates(arguments.candidates) if arguments.candidates else []
+    return {"confidence": arguments.confidence, "candidates": strings}
 
 
 def read_candidates(path: Path) -> list[str]:
@@ -136,15 +138,15 @@ def _told(message: Message, field: Any) -> Any:
     return document(given) if field.message_type else given
 
 
-def write(given: argparse.Namespace, question: str, answer: Mapping[str, Any]) -> bool:
+def write(arguments: argparse.Namespace, question: str, answer: Mapping[str, Any]) -> bool:
     """Write an answer as asked for; False if it is to be a table, which is the caller's to show.
 
     Raises:
         BadParameter: the file cannot be written, or the format needs one.
     """
-    match given.format:
+    match arguments.format:
         case "table":
-            if given.out:
+            if arguments.out:
                 raise BadParameter("--out takes --format json, csv or parquet")
             return False
         case "json":
@@ -153,21 +155,21 @@ def write(given: argparse.Namespace, question: str, answer: Mapping[str, Any]) -
             made = to_csv(rows(question, answer))
         case _:
             made = to_parquet(rows(question, answer))
-            if not given.out and sys.stdout.isatty():
+            if not arguments.out and sys.stdout.isatty():
                 raise BadParameter("Parquet is not for a screen: give --out FILE")
     raw = made.encode() if isinstance(made, str) else made
-    if not given.out and isinstance(made, str) and sys.stdout.isatty():
+    if not arguments.out and isinstance(made, str) and sys.stdout.isatty():
         say(made.rstrip("\n"))
         return True
-    if not given.out:
+    if not arguments.out:
         sys.stdout.buffer.write(raw)
         sys.stdout.flush()
         return True
     try:
-        given.out.write_bytes(raw)
+        arguments.out.write_bytes(raw)
     except OSError as error:
-        raise BadParameter(f"--out {given.out}: cannot be written: {error.strerror}") from error
-    say(f"{given.out}: {len(raw):,} bytes")
+        raise BadParameter(f"--out {arguments.out}: cannot be written: {error.strerror}") from error
+    say(f"{arguments.out}: {len(raw):,} bytes")
     return True
 
 

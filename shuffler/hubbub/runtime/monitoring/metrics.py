@@ -74,8 +74,8 @@ class Metrics(Collector):
         """Everything, as it stands now."""
         terms = GaugeMetricFamily(
             "hubbub_reports",
-            "Terms of the law: acknowledged = pooled + in_flight + counted + duplicate + "
-            "rejected + withheld",
+            "Terms of the law: acknowledged = pooled + in_flight + counted + duplicate + rejected "
+            "+ withheld",
             labels=("stream", "epoch", "state"),
         )
         up = GaugeMetricFamily("hubbub_store_up", "Whether Redis answers")
@@ -99,9 +99,9 @@ class Metrics(Collector):
             yield GaugeMetricFamily(f"hubbub_{name}", name.replace("_", " "), value=figure())
 
 
-def _newest(law: Law) -> list[Window]:
+def _newest(counts: Law) -> list[Window]:
     """Of every stream the newest windows."""
     by_stream: dict[str, list[Window]] = {}
-    for window in sorted(law):
+    for window in sorted(counts):
         by_stream.setdefault(window.stream, []).append(window)
     return [window for windows in by_stream.values() for window in windows[-_EPOCHS:]]
