@@ -150,7 +150,7 @@ async def _commit(store: RedisStore, number: int, chance: np.random.Generator) -
     cells = chance.binomial(5000, 0.27, VALUES)
     await store.shards(window)
     until = int(time.time()) + DAY
-    batch = Commit(secrets.token_bytes(16), tags, cells, 0, {}, until, crowd=5000)
+    batch = Commit(secrets.token_bytes(16), tags, cells, 0, {}, until, batch_reports=5000)
     await store.add(window, batch)
 
 

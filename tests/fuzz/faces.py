@@ -188,7 +188,7 @@ async def _fill(store: MemoryStore, bundle: Any) -> None:
         epoch = EPOCH * DAY // seconds
         cells = np.full(metric.randomizer.layout.size, BATCH // 2)
         tags = [bytes([number, place]) * 8 for place in range(BATCH)]
-        commit = Commit(bytes([number]) * 16, tags, cells, 0, {}, 4 * 10**9, crowd=BATCH)
+        commit = Commit(bytes([number]) * 16, tags, cells, 0, {}, 4 * 10**9, batch_reports=BATCH)
         await store.add(Window(metric.name, epoch), commit)
 
 

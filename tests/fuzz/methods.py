@@ -146,7 +146,9 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
         QueryEngine(signed.bundle, store),
     )
     releases = Releases(query.collected, RedisReleaseLog(server))
-    closed = Commit(bytes(16), [bytes(16)], np.array([50, 60, 40]), 0, {}, 4 * 10**9, crowd=100)
+    closed = Commit(
+        bytes(16), [bytes(16)], np.array([50, 60, 40]), 0, {}, 4 * 10**9, batch_reports=100
+    )
     await store.shards(Window("theme", epoch - 9))
     await store.add(Window("theme", epoch - 9), replace(closed, tags=_tags(100)))
     onward = channel(addresses[1], "aggregator", tls=None)

@@ -140,7 +140,7 @@ async def _fill(signed: Signed, url: str, today: int) -> None:
                 0,
                 {},
                 int(time.time()) + DAY,
-                crowd=1000,
+                batch_reports=1000,
                 at=int(time.time()) - 60,
             )
             await store.add(window, commit)

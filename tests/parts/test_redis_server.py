@@ -28,7 +28,7 @@ from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool import Pool
 from tests.support.cluster import Cluster, redis_cluster
 from tests.support.servers import has_tls, redis_server
-from tests.support.stores import crowd, totals
+from tests.support.stores import batch_reports, totals
 from tests.support.waiting import eventually
 from tests.system.chaos.line import Line
 
@@ -218,7 +218,7 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         assert await pool.withhold(WINDOW, 100) == 30
         assert await pool.is_empty(WINDOW)
         await pool.archive(WINDOW)
-        assert await pool.held() == 0
+        assert await pool.pool_reports() == 0
         assert (await pool.report_counts())[WINDOW]["withheld"] == 30
         assert await pool.memory() == 0
         await pool.resign()
@@ -228,7 +228,7 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         assert (await store.add(WINDOW, _commit(tags)))[0] is Outcome.SEEN
         assert await totals(store, WINDOW) == Totals([3, 0], 3)
         assert (await store.report_counts())[WINDOW] == {"counted": 3}
-        assert await crowd(store, WINDOW) == 0
+        assert await batch_reports(store, WINDOW) == 0
         record = RedisReleaseLog(adding)
         entry = Entry("i", 1, 2026, "p", "me", "m", "mode", "", (1,), "laplace", 1.0, 0.0, ())
         assert await record.spend(entry, (1.0, 0.0)) == (entry, False)
@@ -325,7 +325,7 @@ def test_what_is_kept_is_there_again_though_users_are_limited(tmp_path: Path) ->
         pool = Pool(server)
         if number:
             await pool.add({WINDOW: _reports(number)})
-        held.append(await pool.held())
+        held.append(await pool.pool_reports())
         await server.close()
         with pytest.raises(StoreUnavailable, match=r"Auth|NOAUTH"):
             await connect_redis(f"redis://127.0.0.1:{port}/0")
@@ -345,7 +345,7 @@ def test_a_backup_is_restored_as_the_runbook_says(tmp_path: Path) -> None:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         if number:
             await Pool(server).add({WINDOW: _reports(number)})
-        held.append(await Pool(server).held())
+        held.append(await Pool(server).pool_reports())
         await server.close()
 
     with redis_server(tmp_path / "old", appendonly="yes") as port:
@@ -410,7 +410,7 @@ def test_a_cluster_is_reached_over_tls(tmp_path: Path) -> None:
         server = await connect_redis(url, replicas=1)
         windows = [Window(f"stream-{number}", 1) for number in range(8)]
         await Pool(server).add({window: _reports(5) for window in windows})
-        assert await Pool(server).held() == 40
+        assert await Pool(server).pool_reports() == 40
         await server.close()
         with pytest.raises(StoreUnavailable):
             await connect_redis(url.partition("?")[0])  # whose authority nobody vouches for

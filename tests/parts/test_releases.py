@@ -300,7 +300,7 @@ def _fill(metric: Any, values: list[Any]) -> Commit:
         cells.update(mechanism.layout.cells(mechanism.randomize(metric.code(value), source)))
     summed = np.array([cells[cell] for cell in range(mechanism.layout.size)], dtype=np.int64)
     tags = [os.urandom(16) for _ in values]
-    return Commit(os.urandom(16), tags, summed, 0, {}, 4 * 10**9, crowd=len(values))
+    return Commit(os.urandom(16), tags, summed, 0, {}, 4 * 10**9, batch_reports=len(values))
 
 
 def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None:
@@ -332,7 +332,9 @@ def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None
             replace(ask, epochs=(today - 40, today - 30), by="you", purpose="tiny one")
         )
         assert (again.entry, again.again) == (made.entry, True)
-        assert (again.left.epsilon_left, again.left.delta_left) == pytest.approx((0.1, 2e-9))
+        assert (again.budget_left.epsilon_left, again.budget_left.delta_left) == pytest.approx(
+            (0.1, 2e-9)
+        )
         with pytest.raises(BudgetExhausted, match=r'purpose "tiny one" has epsilon 0\.1'):
             await releases.release(
                 replace(ask, query="mode", epochs=(today - 40,), purpose="tiny one")

@@ -23,7 +23,7 @@ from hubbub.mechanisms import Totals
 from hubbub.runtime import connect_redis
 from tests.conftest import Made
 from tests.support.servers import redis_server
-from tests.support.stores import crowd, totals
+from tests.support.stores import batch_reports, totals
 
 LATER = 4_000_000_000
 
@@ -199,7 +199,7 @@ def test_a_window_that_forgot_its_tags_counts_no_report_any_more(
         commit = _commit(_tags(2), [2])
         await store.add(window, commit)
         assert (await store.remembered())[window] == LATER
-        assert (await store.held())[window] == 2
+        assert (await store.counted_by_window())[window] == 2
         await store.forget(window)
         await store.forget(window)
         assert window not in await store.remembered()
@@ -218,19 +218,21 @@ def test_a_window_that_forgot_its_tags_counts_no_report_any_more(
 
 def test_a_window_takes_no_more_tags_than_it_may(check: Callable[[Body], None]) -> None:
     async def body(store: TotalsStore, window: Window) -> None:
-        first = _commit(_tags(3), [3], most=5)
+        first = _commit(_tags(3), [3], max_reports=5)
         assert (await store.add(window, first))[0] is Outcome.APPLIED
-        assert await store.add(window, _commit(_tags(3), [3], most=5)) == (
+        assert await store.add(window, _commit(_tags(3), [3], max_reports=5)) == (
             Outcome.FULL,
             frozenset(),
         )
         assert (await store.add(window, first))[0] is Outcome.ALREADY_APPLIED
-        repeated = _commit(list(first.tags), [3], most=5)
+        repeated = _commit(list(first.tags), [3], max_reports=5)
         assert (await store.add(window, repeated))[0] is Outcome.SEEN, "duplicates need no room"
-        assert (await store.add(window, _commit([], [], duplicates=3, most=0)))[
+        assert (await store.add(window, _commit([], [], duplicates=3, max_reports=0)))[
             0
         ] is Outcome.APPLIED
-        assert (await store.add(window, _commit(_tags(2), [2], most=5)))[0] is Outcome.APPLIED
+        assert (await store.add(window, _commit(_tags(2), [2], max_reports=5)))[
+            0
+        ] is Outcome.APPLIED
         assert await totals(store, window) == Totals([5], 5)
 
     check(body)
@@ -351,7 +353,7 @@ def test_a_window_that_cannot_be_read_ends_no_answer_about_others(
         good, bad = Window("good", 1), Window("bad", 1)
         for window in (good, bad):
             await store.shards(window)
-            await store.add(window, _commit(_tags(2), [2], crowd=2))
+            await store.add(window, _commit(_tags(2), [2], batch_reports=2))
         if field:
             await client.hset(bad.key("aggregator:totals"), field, garbage)
         else:
@@ -367,7 +369,7 @@ def test_a_window_that_cannot_be_read_ends_no_answer_about_others(
             assert counted[good] == 2
             assert (await store.read([good]))[0].counted == 2
             assert set(counted) <= {good, bad}
-            assert (await store.held())[good] == 2
+            assert (await store.counted_by_window())[good] == 2
             if bad in counted:
                 with pytest.raises(StoreUnavailable, match="the totals of bad:1 cannot be read"):
                     await store.read([bad])
@@ -400,7 +402,7 @@ def test_totals_that_cannot_be_read_end_no_overview_and_hold_up_no_drop(
             window = Window(name, 5)
             await store.shards(window)
             cells = [9] * metric.randomizer.layout.size
-            await store.add(window, _commit(_tags(50), cells, crowd=50))
+            await store.add(window, _commit(_tags(50), cells, batch_reports=50))
         await client.hset(Window("theme", 5).key("aggregator:totals"), field, garbage)
         await client.hset("aggregator:told", "crashed:5", "nonsense")
         query = QueryEngine(made.bundle, store)
@@ -412,7 +414,7 @@ def test_totals_that_cannot_be_read_end_no_overview_and_hold_up_no_drop(
         assert 'metric="crashed"' in told
         assert 'hubbub_estimate{metric="theme"' not in told
         folder, claims = tmp_path / "dropped", RedisDeliveryLog(server)
-        assert await EpochPublisher(query, [Folder(folder)]).once() == 1
+        assert await EpochPublisher(query, [Folder(folder)]).publish_closed() == 1
         assert [path.parent.name for path in folder.rglob("*.json")] == ["crashed"]
         assert await claims.claim("crashed:5"), "nobody is at it who would say so"
         await server.close()
@@ -465,15 +467,15 @@ def test_an_unreachable_redis_is_named_without_its_password() -> None:
 
 def test_the_smallest_crowd_of_a_window_is_known(check: Callable[[Body], None]) -> None:
     async def body(store: TotalsStore, window: Window) -> None:
-        assert await crowd(store, window) == 0
+        assert await batch_reports(store, window) == 0
         first, second = _tags(2), _tags(1)
-        await store.add(window, _commit(first, [2, 0], crowd=40))
-        assert await crowd(store, window) == 40
-        await store.add(window, _commit(second, [0, 1], crowd=25))
-        await store.add(window, _commit(_tags(1), [0, 1], crowd=90))
-        await store.add(window, _commit([], [], duplicates=3, crowd=0))  # counts nothing
-        assert await crowd(store, window) == 25
-        await store.add(window, _commit(second, [0, 1], crowd=7))  # seen: changes nothing
-        assert await crowd(store, window) == 25
+        await store.add(window, _commit(first, [2, 0], batch_reports=40))
+        assert await batch_reports(store, window) == 40
+        await store.add(window, _commit(second, [0, 1], batch_reports=25))
+        await store.add(window, _commit(_tags(1), [0, 1], batch_reports=90))
+        await store.add(window, _commit([], [], duplicates=3, batch_reports=0))  # counts nothing
+        assert await batch_reports(store, window) == 25
+        await store.add(window, _commit(second, [0, 1], batch_reports=7))  # seen: changes nothing
+        assert await batch_reports(store, window) == 25
 
     check(body)

@@ -27,7 +27,7 @@ def test_no_pair_of_payloads_changes_more_than_is_reckoned(mechanism: AnyMechani
         for payload in payloads
     ]
     l1, l2, unit, base = found[0].l1, found[0].l2, found[0].unit, found[0].base
-    whole = np.array([one.whole for one in found])
+    whole = np.array([one.numbers for one in found])
     assert (whole == np.rint(whole)).all()
     first = second = 0.0
     for one in whole:

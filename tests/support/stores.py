@@ -10,6 +10,6 @@ async def totals(store: TotalsStore, window: Window) -> Totals:
     return held.totals
 
 
-async def crowd(store: TotalsStore, window: Window) -> int:
+async def batch_reports(store: TotalsStore, window: Window) -> int:
     [held] = await store.read([window])
-    return held.crowd
+    return held.batch_reports

@@ -170,7 +170,7 @@ def test_a_witness_that_holds_anything_hurts_nobody(
             shutil.rmtree(reported.folder)
         reported.start().close(0)
         witness.write_text(shape)
-        Witnesses(reported.folder).told()
+        Witnesses(reported.folder).read_all()
         MemoryState(witnesses=Witnesses(reported.folder)).standing()
     _use(reported)
     assert _limits_held(reported)

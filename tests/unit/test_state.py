@@ -98,7 +98,7 @@ def test_what_was_entered_is_taken_once_and_settled(
     state.record_results({taken[0].id: SENT, taken[1].id: "refused_expired"})
     assert state.waiting() == 0
     assert state.take(10, 1 << 20, NOW) == ([], [])
-    assert {kept.fate for kept in state.kept()} == {SENT, "refused_expired"}
+    assert {kept.fate for kept in state.payload_records()} == {SENT, "refused_expired"}
     assert state.standing().counts == {"refused_expired": 1}
 
 
@@ -189,7 +189,7 @@ def test_a_report_on_its_way_when_all_was_purged_is_told_as_it_ended(
     taken, _ = state.take(9, 1 << 20, NOW)
     state.consent(on=False, forget=False, now=NOW)
     state.record_results({taken[0].id: SENT})
-    assert [kept.fate for kept in state.kept()] == [SENT]
+    assert [kept.fate for kept in state.payload_records()] == [SENT]
     assert state.standing().counts["disabled"] == 0
 
 
@@ -203,7 +203,7 @@ def test_forgetting_leaves_no_secret_no_ledger_and_no_second_report_today(
     after = state.standing()
     assert after.secret != secret
     assert after.accounts == {}
-    assert state.kept() == []
+    assert state.payload_records() == []
     assert after.account(signed.bundle.metric("theme")).reported(TODAY) is None
     assert after.account(signed.bundle.metric("theme")).reported(TODAY + 1) == 0
 
@@ -234,7 +234,7 @@ def test_only_the_last_thousand_are_remembered(
         _enter(state, *(entry_of("homepage", first + n, b"abcd") for n in range(40)))
         taken, _ = state.take(100, 1 << 20, NOW)
         state.record_results(dict.fromkeys((w.id for w in taken), SENT))
-    assert 1000 <= len(state.kept()) <= 1090
+    assert 1000 <= len(state.payload_records()) <= 1090
 
 
 def test_every_file_is_its_owners_and_holds_no_value(
@@ -430,7 +430,7 @@ def test_damage_found_in_the_middle_of_work_starts_a_new_file(
     failures = 0
     for _ in range(4):
         try:
-            state.kept()
+            state.payload_records()
             assert state.standing().counts["state_damaged"] == 1
         except StateUnusable:
             failures += 1
@@ -554,7 +554,7 @@ def test_a_witness_folder_that_others_can_write_is_not_used(
         witness._path.write_bytes(told)
         witness._path.parent.chmod(0o777)
         assert not witness.usable()
-        assert Witnesses(tmp_path / "s").told() == []
+        assert Witnesses(tmp_path / "s").read_all() == []
         with contextlib.closing(FolderState(tmp_path / "s")) as state:
             assert state.standing().on, "who may write there says nothing to us"
         witness._path.parent.chmod(0o700)
@@ -624,4 +624,4 @@ def test_many_threads_lose_nothing(make: Make, entry_of: Callable[..., OutboxEnt
         thread.join()
     taken, _ = state.take(100, 1 << 20, NOW)
     state.record_results(dict.fromkeys((w.id for w in taken), SENT))
-    assert [kept.fate for kept in state.kept()] == [SENT] * 80
+    assert [kept.fate for kept in state.payload_records()] == [SENT] * 80

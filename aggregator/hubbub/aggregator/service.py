@@ -100,27 +100,27 @@ class QueryService(QueryServicer):
 
     async def Estimate(self, request: wire.EstimateRequest, context: Context) -> wire.Estimated:
         """Estimates with their intervals."""
-        asked = _asked(request.range, request.confidence, request.candidates)
+        asked = _estimate_query(request.range, request.confidence, request.candidates)
         found = await _answered(context, self._query.estimate(request.metric, asked))
         # In a thread: a million values take seconds.
         return await asyncio.to_thread(message, wire.Estimated, found)
 
     async def Top(self, request: wire.TopRequest, context: Context) -> wire.TopList:
         """The most frequent values, and how sure their order is."""
-        asked = _asked(request.range, request.confidence, request.candidates)
+        asked = _estimate_query(request.range, request.confidence, request.candidates)
         found = await _answered(context, self._query.top(request.metric, asked, request.number))
         return message(wire.TopList, found)
 
     async def Compare(self, request: wire.CompareRequest, context: Context) -> wire.Compared:
         """What differs between two ranges."""
-        asked = _asked(request.before, request.confidence, request.candidates)
+        asked = _estimate_query(request.before, request.confidence, request.candidates)
         after = _range(request.after)
         found = await _answered(context, self._query.compare(request.metric, asked, after))
         return await asyncio.to_thread(message, wire.Compared, found)
 
     async def Trend(self, request: wire.TrendRequest, context: Context) -> wire.Trended:
         """Some values epoch by epoch."""
-        asked = _asked(request.range, request.confidence, request.candidates)
+        asked = _estimate_query(request.range, request.confidence, request.candidates)
         found = self._query.trend(request.metric, asked, list(request.values), request.number)
         return message(wire.Trended, await _answered(context, found))
 
@@ -142,7 +142,9 @@ def _range(given: wire.Range) -> EpochRange:
     return EpochRange(given.last, given.epochs)
 
 
-def _asked(given: wire.Range, confidence: float, candidates: Sequence[str]) -> EstimateQuery:
+def _estimate_query(
+    given: wire.Range, confidence: float, candidates: Sequence[str]
+) -> EstimateQuery:
     return EstimateQuery(_range(given), confidence or CONFIDENCE, tuple(candidates))
 
 

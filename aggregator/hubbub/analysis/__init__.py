@@ -11,7 +11,7 @@ from hubbub.analysis.estimate import estimate
 from hubbub.analysis.intervals import MAX_CONFIDENCE, MIN_CONFIDENCE, interval
 from hubbub.analysis.numbers import Mean
 from hubbub.analysis.order import Top, TopValue, top
-from hubbub.analysis.plausible import Plausibility, plausibility, together
+from hubbub.analysis.plausible import Plausibility, combine, plausibility
 from hubbub.analysis.poisoning import Attack, maximal_gain
 from hubbub.analysis.sampling import POPULATION, REPORTERS, Whose
 from hubbub.analysis.trend import shares
@@ -38,6 +38,7 @@ __all__ = [
     "answer_tiers",
     "base_cut",
     "changes",
+    "combine",
     "decode",
     "decode_counts",
     "discoveries",
@@ -49,7 +50,6 @@ __all__ = [
     "plausibility",
     "shares",
     "simplex",
-    "together",
     "top",
     "within_ends",
 ]

@@ -8,7 +8,7 @@ from hubbub.analysis.figures import Figures
 from hubbub.analysis.intervals import held_between, interval, reach_of
 from hubbub.analysis.sampling import sampled
 
-__all__ = ["Mean", "mean_of", "within"]
+__all__ = ["Mean", "mean_of", "with_interval"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,9 @@ def mean_of(
     return Mean(ends[0] + unit * whole, unit * error, ends[0] + unit * low, ends[0] + unit * high)
 
 
-def within(value: float, stderr: float, confidence: float, ends: tuple[float, float]) -> Mean:
+def with_interval(
+    value: float, stderr: float, confidence: float, ends: tuple[float, float]
+) -> Mean:
     """A number with its interval, whose own ends are among what can be."""
     inside = np.clip(np.array([value]), *ends)
     least, most = interval(inside, np.array([stderr]), confidence)

@@ -22,7 +22,7 @@ import numpy as np
 from hubbub.analysis.families import BitSum, family_for
 from hubbub.mechanisms import AnyMechanism, Memoized, Totals
 
-__all__ = ["Plausibility", "plausibility", "together"]
+__all__ = ["Plausibility", "combine", "plausibility"]
 
 # At this false-alarm rate an answer is called suspicious.
 _ALARM: Final = 1e-6
@@ -53,7 +53,7 @@ def plausibility(mechanism: AnyMechanism, totals: Totals, repeats: int = 1) -> P
     return Plausibility(overall, tuple(findings))
 
 
-def together(parts: Sequence[Plausibility]) -> Plausibility:
+def combine(parts: Sequence[Plausibility]) -> Plausibility:
     """Of several disjoint sets of reports: as suspicious as the worst, reckoned among them all."""
     overall = min([1.0, *(len(parts) * part.p_value for part in parts)])
     return Plausibility(overall, tuple(finding for part in parts for finding in part.findings))

@@ -155,7 +155,7 @@ def _noisy(
     totals.check(mechanism.layout)
     own = family_for(mechanism)
     found = own.statistic(mechanism, totals)
-    whole, l1, l2, unit, base = found.whole, found.l1, found.l2, found.unit, found.base
+    whole, l1, l2, unit, base = found.numbers, found.l1, found.l2, found.unit, found.base
     if place is not None and isinstance(unit, float):
         whole, l1, l2 = whole[place : place + 1], 1, 1.0
     noise, variance = _draw(len(whole), l1 * reports_each, l2 * reports_each, policy)

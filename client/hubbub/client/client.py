@@ -199,7 +199,7 @@ class Client:
             StateUnusable: the state cannot be read.
         """
         state = self._kept()
-        return view(self._bundle, state.standing(), state.kept(), self._clock())
+        return view(self._bundle, state.standing(), state.payload_records(), self._clock())
 
     @property
     def waiting(self) -> int:

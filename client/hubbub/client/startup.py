@@ -127,7 +127,7 @@ def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> li
 
 def _said_by(folder: Path) -> Vouched:
     """What a state says of itself; where it is lost, what its witness knows."""
-    told = Witnesses(folder).told()
+    told = Witnesses(folder).read_all()
     names = frozenset(name for known in told for name in known.accounts)
     return vouched(folder) or Vouched(folder.name, b"", names, {})
 

@@ -172,7 +172,7 @@ class Pool:
             await self._server.ask("SADD", "shuffler:closed", *(w.name for w in windows))
         return windows
 
-    async def held(self) -> int:
+    async def pool_reports(self) -> int:
         """How many reports Redis holds for us, pooled or in flight."""
         return sum((await self.held_of_streams()).values())
 

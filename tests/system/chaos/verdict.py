@@ -46,7 +46,7 @@ def drain(house: House, tell: Callable[[str], None]) -> dict[tuple[str, str, int
         front = house.fronts[number % len(house.fronts)]
         with open_client(house.home / "app.hubbub", house.state_of(number), front) as client:
             assert client.flush(HANG_SECONDS), f"device {number} cannot send: a part hangs"
-            for kept in client._state.kept():
+            for kept in client._state.payload_records():
                 entry = records.setdefault((str(kept.fate), kept.stream, kept.epoch), Counter())
                 entry[kept.payload] += 1
     close_epochs(house.pool_url)

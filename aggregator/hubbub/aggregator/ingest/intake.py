@@ -98,16 +98,16 @@ class Intake:
                 if part
             }
             outcomes = set[Outcome]()
-            crowd = sum(len(part.tags) for part in parts.values())
+            batch_reports = sum(len(part.tags) for part in parts.values())
             for shard, part in parts.items():
-                most = await self._room.of_window(window)
-                found, crowd = await self._commit(
+                max_reports = await self._room.of_window(window)
+                found, batch_reports = await self._commit(
                     window,
                     batch_id,
                     part,
                     shard=shard,
-                    crowd=crowd,
-                    most=None if most is None else most // shards,
+                    batch_reports=batch_reports,
+                    max_reports=None if max_reports is None else max_reports // shards,
                 )
                 outcomes.add(found)
         outcome = Outcome.APPLIED if Outcome.APPLIED in outcomes else Outcome.ALREADY_APPLIED
@@ -174,8 +174,8 @@ class Intake:
         part: _Part,
         *,
         shard: int,
-        crowd: int,
-        most: int | None,
+        batch_reports: int,
+        max_reports: int | None,
     ) -> tuple[Outcome, int]:
         """Count one shard's part: all of it ends in that shard's terms of the law.
 
@@ -195,16 +195,18 @@ class Intake:
                 rejected=rejected,
                 seen_until=closing_time(window.epoch, metric.epoch) + EPOCH_SECONDS[metric.epoch],
                 shard=shard,
-                crowd=crowd,
+                batch_reports=batch_reports,
                 at=int(self._clocks.now()),
-                most=most,
+                max_reports=max_reports,
             )
             with self._stages.of("commit", len(tags)):
                 outcome, seen = await self._store.add(window, commit)
             if outcome is Outcome.ALREADY_APPLIED:
-                return outcome, crowd - len(tags)  # how many of them were new is not told again
+                return outcome, batch_reports - len(
+                    tags
+                )  # how many of them were new is not told again
             if outcome is Outcome.APPLIED:
-                return outcome, crowd
+                return outcome, batch_reports
             if outcome is Outcome.FULL:
                 self._full[window] = self._clocks.elapsed() + _FULL_SECONDS
                 self._refuse_full(window)
@@ -215,7 +217,7 @@ class Intake:
             else:
                 fresh = [i for i, tag in enumerate(tags) if tag not in seen]
                 duplicates += len(tags) - len(fresh)
-            crowd -= len(tags) - len(fresh)
+            batch_reports -= len(tags) - len(fresh)
             tags = [tags[i] for i in fresh]
             payloads = payloads[fresh]
 

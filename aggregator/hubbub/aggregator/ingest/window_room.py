@@ -29,10 +29,13 @@ class Room:
     """
 
     def __init__(
-        self, store: TotalsStore, most: int = 0, monotonic: Callable[[], float] = time.monotonic
+        self,
+        store: TotalsStore,
+        max_reports: int = 0,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
-        self._most = most
+        self._most = max_reports
         self._monotonic = monotonic
         self._looked: float | None = None
         self._more: float = 0
@@ -44,7 +47,9 @@ class Room:
         if self._looked is None or now - self._looked > _LOOK_SECONDS:
             left = await self._store.room()
             self._more = max(left, 0) * _TIMES_WHAT_IS_LEFT / TAG_COST
-            self._held = Counter(await self._store.held()) if left < float("inf") else Counter()
+            self._held = (
+                Counter(await self._store.counted_by_window()) if left < float("inf") else Counter()
+            )
             self._looked = now
         if self._more == float("inf"):
             return self._most or None

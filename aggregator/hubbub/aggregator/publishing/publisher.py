@@ -201,12 +201,12 @@ class EpochPublisher:
         """Until cancelled. What cannot be taken now is given again later."""
         while True:
             try:
-                await self.once()
+                await self.publish_closed()
             except HubbubError as error:
                 _log.warning("closed epochs wait: %s", error)
             await asyncio.sleep(_LOOK_SECONDS)
 
-    async def once(self) -> int:
+    async def publish_closed(self) -> int:
         """Give what is due: how many were taken."""
         taken = 0
         async for holding, epoch in self._closed():

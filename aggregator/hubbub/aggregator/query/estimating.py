@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hubbub.accounting import Window
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
-from hubbub.analysis import CONFIDENCE, Answer, Plausibility, answer_tiers, plausibility, together
+from hubbub.analysis import CONFIDENCE, Answer, Plausibility, answer_tiers, combine, plausibility
 from hubbub.catalog import Bundle
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
@@ -66,15 +66,17 @@ def estimate_range(
 
 
 def _judged(tiers: Sequence[tuple[AnyMechanism, Totals]], repeats: int) -> Plausibility:
-    return together([plausibility(*tier, repeats) for tier in tiers if tier[1].reports])
+    return combine([plausibility(*tier, repeats) for tier in tiers if tier[1].reports])
 
 
 def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified | None:
     """The central guarantee of a report in the smallest batch, at the tier that hides least."""
-    crowds: dict[str, int] = {}
+    batch_sizes: dict[str, int] = {}
     for window, one in totals.items():
-        crowds[window.stream] = min(one.crowd, crowds.get(window.stream, one.crowd))
-    if not all(crowds.values()):
+        batch_sizes[window.stream] = min(
+            one.batch_reports, batch_sizes.get(window.stream, one.batch_reports)
+        )
+    if not all(batch_sizes.values()):
         return None
-    found = [amplified_of(bundle.metric(name).randomizer, n) for name, n in crowds.items()]
+    found = [amplified_of(bundle.metric(name).randomizer, n) for name, n in batch_sizes.items()]
     return max(found, key=lambda one: one.epsilon, default=None)

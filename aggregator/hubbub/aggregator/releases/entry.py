@@ -67,7 +67,7 @@ class Entry:
         """As JSON."""
         return json.dumps(asdict(self), separators=(",", ":"), allow_nan=False)
 
-    def told(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
         """All of it that is told beside the answer."""
         told = asdict(self)
         del told["answer"], told["year"]

@@ -17,7 +17,7 @@ from hubbub.catalog import Budget, Metric
 from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.privacy.releases import QUERIES, ReleaseKind, release
 
-__all__ = ["Left", "ReleaseQuery", "ReleaseResult", "Releases"]
+__all__ = ["BudgetLeft", "ReleaseQuery", "ReleaseResult", "Releases"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ReleaseQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class BudgetLeft:
     """What a purpose may spend in the current year, and what it has left."""
 
     purpose: str
@@ -61,7 +61,7 @@ class ReleaseResult:
 
     entry: Entry
     again: bool
-    left: Left
+    budget_left: BudgetLeft
 
 
 class Releases:
@@ -125,15 +125,15 @@ class Releases:
         # What was drawn is told only once it is entered; what was entered before is told again.
         kept, again = await self._record.spend(entry, budget.allowance(ask.purpose))
         return ReleaseResult(
-            kept, again, self._left(await self._record.entries(), budget, ask.purpose)
+            kept, again, self._budget_left(await self._record.entries(), budget, ask.purpose)
         )
 
-    async def record(self) -> tuple[Entries, list[Left]]:
+    async def record(self) -> tuple[Entries, list[BudgetLeft]]:
         """All releases, and what every purpose has left this year."""
         entries = await self._record.entries()
         budget = self._bundle.budget
         purposes = budget.purposes if budget else ()
-        return entries, [self._left(entries, budget, p) for p in purposes if budget]
+        return entries, [self._budget_left(entries, budget, p) for p in purposes if budget]
 
     def _budget(self, metric: Metric, ask: ReleaseQuery) -> Budget:
         """The budget, if the question is one that can be put."""
@@ -154,10 +154,12 @@ class Releases:
             )
         return budget
 
-    def _left(self, entries: Entries, budget: Budget, purpose: str) -> Left:
+    def _budget_left(self, entries: Entries, budget: Budget, purpose: str) -> BudgetLeft:
         epsilon, delta = budget.allowance(purpose)
         used = entries.spent(purpose, self._year())
-        return Left(purpose, epsilon, max(epsilon - used[0], 0.0), delta, max(delta - used[1], 0.0))
+        return BudgetLeft(
+            purpose, epsilon, max(epsilon - used[0], 0.0), delta, max(delta - used[1], 0.0)
+        )
 
     def _year(self) -> int:
         """The year whose budget pays.

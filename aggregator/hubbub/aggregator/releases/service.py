@@ -40,11 +40,11 @@ class ReleasesService(ReleasesServicer):
         except HubbubError as error:
             await abort(context, error)
         return ReleaseResponse(
-            record=ReleaseRecord(**made.entry.told()),
+            record=ReleaseRecord(**made.entry.record()),
             values=[ReleasedValue(**asdict(value)) for value in made.entry.answer],
             again=made.again,
-            epsilon_left=made.left.epsilon_left,
-            delta_left=made.left.delta_left,
+            epsilon_left=made.budget_left.epsilon_left,
+            delta_left=made.budget_left.delta_left,
         )
 
     async def ListReleases(
@@ -57,7 +57,7 @@ class ReleasesService(ReleasesServicer):
         except HubbubError as error:
             await abort(context, error)
         return ListReleasesResponse(
-            records=[ReleaseRecord(**entry.told()) for entry in entries.read],
+            records=[ReleaseRecord(**entry.record()) for entry in entries.read],
             purposes=[PurposeBudget(**asdict(one)) for one in purposes],
             unreadable=entries.unreadable,
         )

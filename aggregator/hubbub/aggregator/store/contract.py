@@ -64,9 +64,9 @@ class Commit:
     rejected: Mapping[str, int]
     seen_until: int
     shard: int = 0
-    crowd: int = 0
+    batch_reports: int = 0
     at: int = 0
-    most: int | None = None
+    max_reports: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class WindowTotals:
 
     cells: Integers
     counted: int
-    crowd: int
+    batch_reports: int
     at: int
 
     @property
@@ -124,7 +124,7 @@ class TotalsStore(TotalsReader, Protocol):
         """Forget a window's tags, and ids but the newest: it counts no report any more."""
         ...
 
-    async def held(self) -> Mapping[Window, int]:
+    async def counted_by_window(self) -> Mapping[Window, int]:
         """How many tags every window holds that holds any."""
         ...
 
@@ -139,7 +139,7 @@ class _Sums:
     tags: set[bytes] = field(default_factory=set)
     batches: set[bytes] = field(default_factory=set)
     terms: dict[str, int] = field(default_factory=dict)
-    crowds: list[int] = field(default_factory=list)
+    batch_sizes: list[int] = field(default_factory=list)
     at: int = 0
 
 
@@ -167,14 +167,14 @@ class MemoryStore:
         seen = sums.tags.intersection(commit.tags)
         if seen:
             return Outcome.SEEN, frozenset(seen)
-        if commit.most is not None and 0 < len(commit.tags) > commit.most - counted:
+        if commit.max_reports is not None and 0 < len(commit.tags) > commit.max_reports - counted:
             return Outcome.FULL, frozenset()
         self._until.setdefault(window, commit.seen_until)
         sums.batches.add(commit.batch_id)
         sums.tags.update(commit.tags)
         if len(commit.tags):
             sums.cells = commit.cells.copy() if sums.cells is None else sums.cells + commit.cells
-            sums.crowds.append(commit.crowd)
+            sums.batch_sizes.append(commit.batch_reports)
             sums.at = commit.at
         changes = {"counted": len(commit.tags), "duplicate": commit.duplicates}
         changes |= {f"rejected:{reason}": number for reason, number in commit.rejected.items()}
@@ -190,8 +190,12 @@ class MemoryStore:
         parts = [sums.cells for sums in shards if sums.cells is not None]
         cells = np.sum(parts, axis=0) if parts else np.zeros(0, dtype=np.int64)
         counted = sum(sums.terms.get("counted", 0) for sums in shards)
-        crowd = min((crowd for sums in shards for crowd in sums.crowds), default=0)
-        return WindowTotals(cells, counted, crowd, max((sums.at for sums in shards), default=0))
+        batch_reports = min(
+            (batch_reports for sums in shards for batch_reports in sums.batch_sizes), default=0
+        )
+        return WindowTotals(
+            cells, counted, batch_reports, max((sums.at for sums in shards), default=0)
+        )
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
         """How many reports every window of these streams holds, where it holds any."""
@@ -216,7 +220,7 @@ class MemoryStore:
         for sums in self._windows.get(window, []):
             sums.tags.clear()
 
-    async def held(self) -> Mapping[Window, int]:
+    async def counted_by_window(self) -> Mapping[Window, int]:
         """How many tags every window holds that holds any."""
         shards = {window: self._windows[window] for window in self._until}
         return {window: sum(len(sums.tags) for sums in own) for window, own in shards.items()}

@@ -97,9 +97,9 @@ class RedisStore:
                 commit.batch_id[:_ID_BYTES],
                 b"".join(commit.tags),
                 commit.cells.astype("<i8").tobytes() if len(commit.tags) else b"",
-                _NOBODY if commit.most is None else commit.most,
+                _NOBODY if commit.max_reports is None else commit.max_reports,
                 # What counts nothing leaves the smallest crowd as it is.
-                commit.crowd if len(commit.tags) else _NOBODY,
+                commit.batch_reports if len(commit.tags) else _NOBODY,
                 commit.at,
                 *(part for item in terms.items() if item[1] for part in item),
             ],
@@ -120,7 +120,7 @@ class RedisStore:
             )
         await self._server.durable([("HDEL", "aggregator:remembered", window.name)])
 
-    async def held(self) -> Mapping[Window, int]:
+    async def counted_by_window(self) -> Mapping[Window, int]:
         """How many tags every window holds that holds any."""
         names = [window.name for window in await self.remembered()]
         if not names:
@@ -221,13 +221,13 @@ def _held(shards: Sequence[Sequence[bytes | None]]) -> WindowTotals:
     cells = [np.frombuffer(packed, dtype="<i8") for packed, _, _, _ in shards if packed]
     summed = np.stack(cells).sum(axis=0) if cells else np.zeros(0, dtype=np.int64)
     # Totals of before crowds and times were kept have none: nothing is known of them.
-    crowds = [
+    batch_sizes = [
         _number(shard[2] or 0, 0, _MAX)
         for shard, counted in zip(shards, counts, strict=True)
         if counted
     ]
     times = [_number(at or 0, 0, _LATEST) for _, _, _, at in shards]
-    return WindowTotals(summed, sum(counts), min(crowds, default=0), max(times, default=0))
+    return WindowTotals(summed, sum(counts), min(batch_sizes, default=0), max(times, default=0))
 
 
 def _law(text: bytes | None) -> dict[str, int]:

@@ -77,7 +77,7 @@ class ParsedQuery:
     """A question as the query has it. name: the metric with all its tiers, or one of them."""
 
     name: str
-    asked: EstimateQuery
+    query: EstimateQuery
 
 
 def listed(metric: Metric, question: Annotated[EstimateParameters, Depends()]) -> ParsedQuery:

@@ -97,14 +97,14 @@ def _ask(route: Route, query: QueryEngine, put: Callable[..., ParsedQuery]) -> N
         paging: Pages,
     ) -> Estimated:
         """Estimates with their intervals."""
-        found = await query.estimate(asked.name, asked.asked, page.page)
+        found = await query.estimate(asked.name, asked.query, page.page)
         paging.link(page.first, page.number, found.total)
         return found
 
     @route("/metrics/{metric}/top")
     async def top(asked: Annotated[ParsedQuery, Depends(put)], number: Number = 10) -> TopList:
         """The most frequent values, and how sure it is that they are in this order."""
-        return await query.top(asked.name, asked.asked, number)
+        return await query.top(asked.name, asked.query, number)
 
     @route("/metrics/{metric}/compare")
     async def compare(
@@ -115,14 +115,14 @@ def _ask(route: Route, query: QueryEngine, put: Callable[..., ParsedQuery]) -> N
     ) -> Compared:
         """What differs between the epochs of `last` or `epochs`, before, and those after."""
         after = EpochRange(to_last or "", to_epochs or "")
-        return await query.compare(asked.name, asked.asked, after, page.page)
+        return await query.compare(asked.name, asked.query, after, page.page)
 
     @route("/metrics/{metric}/trend")
     async def trend(
         asked: Annotated[ParsedQuery, Depends(put)], value: Follow = None, number: FollowNumber = 5
     ) -> Trended:
         """Some values epoch by epoch."""
-        return await query.trend(asked.name, asked.asked, value or (), number)
+        return await query.trend(asked.name, asked.query, value or (), number)
 
 
 def _export(router: APIRouter, query: QueryEngine) -> None:
@@ -141,7 +141,7 @@ def _export(router: APIRouter, query: QueryEngine) -> None:
         format: Literal["csv", "parquet"] = "csv",  # noqa: A002 its usual name
     ) -> Response:
         """All estimates as a file."""
-        found = await query.estimate(asked.name, asked.asked)
+        found = await query.estimate(asked.name, asked.query)
         return await run_in_threadpool(_file, found, format)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from hubbub.aggregator.releases.releasing import Left, ReleaseQuery, ReleaseResult, Releases
+from hubbub.aggregator.releases.releasing import BudgetLeft, ReleaseQuery, ReleaseResult, Releases
 from hubbub.aggregator.web.access import Tokens
 from hubbub.aggregator.web.parameters import Text, needs
 from hubbub.aggregator.web.problems import PROBLEMS
@@ -65,7 +65,7 @@ class Record:
     """
 
     records: list[RecordLine]
-    purposes: list[Left]
+    purposes: list[BudgetLeft]
     unreadable: int
 
 
@@ -94,7 +94,7 @@ def publishing(releases: Releases, tokens: Tokens | None) -> APIRouter:
     async def record() -> Record:
         """What was released, by whom, and what each purpose has left this year."""
         entries, purposes = await releases.record()
-        lines = [RecordLine(**entry.told()) for entry in entries.read]
+        lines = [RecordLine(**entry.record()) for entry in entries.read]
         return Record(lines, list(purposes), entries.unreadable)
 
     @router.get("/tokens", dependencies=[needs("admin")])
@@ -108,9 +108,9 @@ def publishing(releases: Releases, tokens: Tokens | None) -> APIRouter:
 
 def _release(made: ReleaseResult) -> Release:
     return Release(
-        **made.entry.told(),
+        **made.entry.record(),
         values=list(made.entry.answer),
         again=made.again,
-        epsilon_left=made.left.epsilon_left,
-        delta_left=made.left.delta_left,
+        epsilon_left=made.budget_left.epsilon_left,
+        delta_left=made.budget_left.delta_left,
     )

@@ -14,7 +14,7 @@ from hubbub.analysis.families.contract import BitSum, Expected, Figures, Tier
 from hubbub.analysis.families.rows import rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.hashed import bloom_places
-from hubbub.analysis.numbers import within
+from hubbub.analysis.numbers import with_interval
 from hubbub.mechanisms import Rappor, Totals
 
 __all__ = ["Bloom"]
@@ -61,7 +61,7 @@ class Bloom(Strings):
             confidence,
             rows(names, reports, judged, found.fitted),
             correlation=1.0,
-            others=found.others and within(*found.others, confidence, (0.0, reports)),
+            others=found.others and with_interval(*found.others, confidence, (0.0, reports)),
             fit_p_value=found.misfit and found.misfit[1],
             repeats=repeats,
             twins=tuple(Twins(tuple(names[i] for i in group)) for group in found.twins),

@@ -90,7 +90,7 @@ class Statistic:
         their squares. unit, base: estimates are the numbers times a unit (or a matrix), and a base.
     """
 
-    whole: Floats
+    numbers: Floats
     l1: int
     l2: float
     unit: float | Floats

@@ -176,7 +176,7 @@ class State(Protocol):
         """How many reports wait to be sent."""
         ...
 
-    def kept(self) -> list[PayloadRecord]:
+    def payload_records(self) -> list[PayloadRecord]:
         """The payloads of the past that are still remembered, oldest first."""
         ...
 

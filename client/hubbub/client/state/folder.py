@@ -172,10 +172,10 @@ class FolderState:
         with self._transaction() as rows:
             return queries.waiting(rows)
 
-    def kept(self) -> list[PayloadRecord]:
+    def payload_records(self) -> list[PayloadRecord]:
         """The payloads of the past that are still remembered, oldest first."""
         with self._transaction() as rows:
-            return queries.kept(rows)
+            return queries.payload_records(rows)
 
     def consent(self, *, on: bool, forget: bool, now: float) -> None:
         """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""

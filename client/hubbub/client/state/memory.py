@@ -140,7 +140,7 @@ class MemoryState:
         with self._lock:
             return len(self._left())
 
-    def kept(self) -> list[PayloadRecord]:
+    def payload_records(self) -> list[PayloadRecord]:
         """Every payload of this process, oldest first."""
         with self._lock:
             return [

@@ -31,9 +31,9 @@ __all__ = [
     "draw",
     "give_up_late",
     "insert",
-    "kept",
     "meta",
     "overflow",
+    "payload_records",
     "prune",
     "purge",
     "purged_in_flight",
@@ -170,7 +170,7 @@ def overflow(rows: Rows, bounds: Bounds) -> list[Dropped]:
     return [Dropped(_text(stream), "outbox_full") for _, stream, _ in gone]
 
 
-def kept(rows: Rows) -> list[PayloadRecord]:
+def payload_records(rows: Rows) -> list[PayloadRecord]:
     """The payloads of the past that are still remembered, oldest first."""
     found = rows.execute("SELECT stream, epoch, payload, made, fate FROM reports ORDER BY id")
     return [

@@ -48,7 +48,7 @@ class Shared:
         """Where a state stands by what all places know now; None if nothing has changed."""
         if self._witnesses is None:
             return None
-        told = self._witnesses.told()
+        told = self._witnesses.read_all()
         first = self._heeded is None
         if not first and told == self._heeded:
             return None

@@ -183,7 +183,7 @@ class Witnesses:
         outside, inside = self.beside
         return outside if outside.usable() else inside
 
-    def told(self) -> list[Known]:
+    def read_all(self) -> list[Known]:
         """What all of them say now, the newest last."""
         read = [witness.read() for witness in (*self.beside, self.elsewhere)]
         return sorted(filter(None, read), key=lambda known: known.commits)

@@ -107,7 +107,7 @@ class Watch:
 
     def _begin(self, rows: Rows, *, damaged: int) -> bool:
         """Start a file as its witnesses say, and with a no if a state was lost and none knows."""
-        told = self._witnesses.told()
+        told = self._witnesses.read_all()
         facts.start(rows)
         mine = facts.known(rows)
         if told:

@@ -87,11 +87,11 @@ async def _connect_by(
     server = RedisServer(_client(address), url, replicas)
     try:
         async with server.errors():
-            told = await server.told()
+            told = await server.info()
             if int(told[0].get("cluster_enabled", 0)):
                 await server.close()
                 server = RedisServer(_cluster(addresses), url, replicas)
-                told = await server.told()
+                told = await server.info()
         if len(addresses) > 1 and not isinstance(server.client, RedisCluster):
             raise StoreUnavailable(  # noqa: TRY301 closed below
                 f"Redis at {shown(url)} is no Cluster; name the one server that is meant"

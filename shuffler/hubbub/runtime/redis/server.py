@@ -83,24 +83,24 @@ class RedisServer:
     async def memory(self) -> float:
         """Which part of the memory that it may use the fullest node uses; 0 without a limit."""
         async with self.errors():
-            nodes = await self.told("memory")
+            nodes = await self.info("memory")
         most = ((int(told.get("maxmemory", 0)), int(told["used_memory"])) for told in nodes)
         return max((used / limit for limit, used in most if limit), default=0.0)
 
     async def memory_left(self, part: float = 1.0) -> float:
         """How many bytes are left of this part of the fullest node's limit; endless without one."""
         async with self.errors():
-            nodes = await self.told("memory")
+            nodes = await self.info("memory")
         most = ((int(told.get("maxmemory", 0)), int(told["used_memory"])) for told in nodes)
         return min((part * limit - used for limit, used in most if limit), default=inf)
 
     async def times(self) -> list[float]:
         """What the time is by every node that takes writes, in seconds since 1970."""
         async with self.errors():
-            nodes = await self.told("server")
+            nodes = await self.info("server")
         return [int(told["server_time_usec"]) / 1e6 for told in nodes]
 
-    async def told(self, *section: str) -> list[Mapping[str, Any]]:
+    async def info(self, *section: str) -> list[Mapping[str, Any]]:
         """What every node that takes writes says of itself."""
         if isinstance(self.client, RedisCluster):
             nodes = await self.client.info(*section, target_nodes=RedisCluster.PRIMARIES)
