@@ -22,7 +22,7 @@ _MANY: Final = 10_000
 _FAR: Final = 8.0
 _STEPS: Final = 20
 # Below it a chance is the transform's own rounding.
-_LEAST_CHANCE: Final = 1e-12
+_MIN_CHANCE: Final = 1e-12
 
 
 def pure_tail(channel: Pure, reports: int) -> Tail | None:
@@ -67,8 +67,8 @@ def repeated_tail(lied: float, shown: float, lie: float, devices: int, repeats: 
     chances = np.fft.irfft(law.conj(), length)[length // 4 :]
     upper = np.cumsum(chances[::-1])[::-1]
     counts = first + np.arange(len(upper))
-    worth = np.maximum.accumulate(-ndtri(np.clip(upper, _LEAST_CHANCE, 1 - _LEAST_CHANCE)))
-    kept = np.append(True, np.diff(worth) > 0) & (upper > _LEAST_CHANCE) & (worth <= _FAR)
+    worth = np.maximum.accumulate(-ndtri(np.clip(upper, _MIN_CHANCE, 1 - _MIN_CHANCE)))
+    kept = np.append(True, np.diff(worth) > 0) & (upper > _MIN_CHANCE) & (worth <= _FAR)
     kept[0] = True
     return Tail((counts[kept] - mean) / deviation, worth[kept])
 

@@ -30,7 +30,7 @@ _log: Final = logging.getLogger("hubbub.shuffler")
 
 _TICK_SECONDS: Final = 0.1
 _LIVE_SECONDS: Final = 1.0
-_RELIST_SECONDS: Final = 20.0
+_RESTORE_SECONDS: Final = 20.0
 _CALL_SECONDS: Final = 60.0
 _LONGEST_WAIT_SECONDS: Final = 10.0
 # Calls under way, over all windows; and batches in flight of one window, so that those which the
@@ -83,13 +83,13 @@ class Mixer:
 
     async def run(self) -> None:
         """Mix, for ever. What a former process left in flight goes first."""
-        relist = 0.0
+        next_restore = 0.0
         while True:
             self._landed.clear()
             try:
-                if time.monotonic() > relist:
+                if time.monotonic() > next_restore:
                     await self._pool.restore_archived()
-                    relist = time.monotonic() + _RELIST_SECONDS
+                    next_restore = time.monotonic() + _RESTORE_SECONDS
                 self.closed = await self._pool.closed()
                 await self._mix_all(await self._pool.windows())
             except StoreUnavailable as error:

@@ -100,11 +100,11 @@ class _Score:
 def _features(reports: Reports, layout: Layout, score: _Score) -> dict[str, Any]:
     """What an attacker may look at, of one person's reports."""
     last = reports[-1]
-    told: set[Hashable] = {("cell", cell) for cell in layout.cells(last)}
-    told.add(("payload", last))
+    trait: set[Hashable] = {("cell", cell) for cell in layout.cells(last)}
+    trait.add(("payload", last))
     if any(one == other for one, other in pairwise(reports)):
-        told.add("two reports in a row are alike")
-    return {"score": sum(map(score, reports)), "told": told}
+        trait.add("two reports in a row are alike")
+    return {"score": sum(map(score, reports)), "traits": trait}
 
 
 Event = Callable[[dict[str, Any]], bool]
@@ -114,11 +114,11 @@ Event = Callable[[dict[str, Any]], bool]
 class _Tells:
     """Whether a person's reports have a feature, or have it not."""
 
-    told: Hashable
+    trait: Hashable
     present: bool
 
     def __call__(self, seen: dict[str, Any]) -> bool:
-        return (self.told in seen["told"]) is self.present
+        return (self.trait in seen["traits"]) is self.present
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +137,15 @@ def _choose(
 ) -> tuple[Event, str]:
     """The event that tells best on these observations, and its name."""
     half = len(one)
-    ones, others = (Counter(t for seen in part for t in seen["told"]) for part in (one, other))
+    ones, others = (Counter(t for seen in part for t in seen["traits"]) for part in (one, other))
     options: list[tuple[float, Event, str]] = []
-    for told in ones.keys() | others.keys():
-        name = told if isinstance(told, str) else f"one {told[0]}"
-        present, absent = ones[told], half - ones[told]
-        bound = _bound(present, others[told], half, alarm)
-        options.append((bound, _Tells(told, present=True), name))
-        bound = _bound(absent, half - others[told], half, alarm)
-        options.append((bound, _Tells(told, present=False), f"not {name}"))
+    for trait in ones.keys() | others.keys():
+        name = trait if isinstance(trait, str) else f"one {trait[0]}"
+        present, absent = ones[trait], half - ones[trait]
+        bound = _bound(present, others[trait], half, alarm)
+        options.append((bound, _Tells(trait, present=True), name))
+        bound = _bound(absent, half - others[trait], half, alarm)
+        options.append((bound, _Tells(trait, present=False), f"not {name}"))
     scores = sorted(sign * seen["score"] for seen in (*one, *other))
     for cut in sorted({scores[i] for i in range(0, 2 * half, max(1, half // _THRESHOLDS))}):
         past = _Scores(sign, cut)

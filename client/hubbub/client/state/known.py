@@ -25,7 +25,7 @@ class Known:
         changed. head: this moment's own name, for two copies may change as often, each its way.
     accounts: per metric what had been spent.
     consent: None where it was written by version 0.1, whose witness did not tell it.
-    heard: moments of other places that this one has taken in already.
+    merged: moments of other places that this one has taken in already.
     """
 
     state: str
@@ -33,7 +33,7 @@ class Known:
     head: str
     accounts: Mapping[str, Account]
     consent: Consent | None
-    heard: tuple[str, ...] = ()
+    merged: tuple[str, ...] = ()
 
     def document(self) -> bytes:
         """All of it but the responses, with a sum that shows damage."""
@@ -49,7 +49,7 @@ class Known:
             "generation": consent.generation,
             "preference": None if math.isinf(consent.preference) else consent.preference,
             "since": consent.since,
-            "heard": list(self.heard),
+            "heard": list(self.merged),
         }
         return json.dumps({**told, "sum": _sum(told)}).encode()
 
@@ -92,14 +92,14 @@ def agree(one: Known, other: Known) -> Known:
     ordered = one.state == other.state and one.commits != other.commits
     earlier, later = sorted((one, other), key=lambda known: known.commits)
     consent = one.consent or other.consent
-    if earlier.consent and later.consent and other.head not in one.heard:
+    if earlier.consent and later.consent and other.head not in one.merged:
         consent = agreed(earlier.consent, later.consent, ordered=ordered)
     return replace(
         one,
         commits=later.commits,
         accounts=merged(one.accounts, other.accounts),
         consent=consent,
-        heard=tuple(dict.fromkeys([*one.heard, *([other.head] if other.head else [])]))[-_HEARD:],
+        merged=tuple(dict.fromkeys([*one.merged, *([other.head] if other.head else [])]))[-_HEARD:],
     )
 
 

@@ -84,7 +84,7 @@ class Watch:
         """Let the witness know what the file says now. Raises StateUnusable."""
         mine, witness = facts.known(rows), self._witnesses.chosen
         told = witness.read()
-        if told is None or replace(told, accounts={}, heard=()) != replace(mine, accounts={}):
+        if told is None or replace(told, accounts={}, merged=()) != replace(mine, accounts={}):
             witness.write(mine)
             queries.set_meta(rows, witnessed=mine.head)
 

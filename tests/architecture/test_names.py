@@ -1,0 +1,80 @@
+"""Names are the field's words. What was called otherwise once is not called so again."""
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.test_house import SOURCES
+
+# A name that was rejected, and the word that the field has for it.
+REJECTED = {
+    "Asked": "EstimateQuery",
+    "Beyond": "UpstreamCounts",
+    "Collected": "TotalsByEpoch",
+    "Drawn": "PendingPayload",
+    "Drops": "EpochPublisher",
+    "Fresh": "CoalescedRead",
+    "Holding": "EpochSelection",
+    "HttpFace": "HttpServer",
+    "LawLine": "ReportCounts",
+    "Mix": "MixRule",
+    "PartMissing": "MissingDependency",
+    "Pressure": "Backpressure",
+    "Put": "ParsedQuery",
+    "Recent": "LruCache",
+    "Shelf": "TotalsCache",
+    "Standing": "DeviceState",
+    "Taker": "Sink",
+    "Told": "what it holds: a delivery log, replies",
+    "Worked": "RangeEstimate",
+    "lay_aside": "archive",
+    "relist": "restore_archived",
+    "tried_in_vain": "delivery_failed",
+    "turned_away_calls": "throttled_calls",
+    "unhold": "after_fork_in_parent",
+}
+# Beginnings that have a shorter word.
+BEGINNINGS = {"most_": "max_", "least_": "min_", "MOST_": "MAX_", "LEAST_": "MIN_"}
+# Participles and particles say of nothing what it is: nothing is defined by such a name alone.
+VAGUE = {"told", "asked", "beyond", "goes", "given", "heard", "law", "shelf", "still", "worked"}
+
+
+def _names(path: Path) -> Iterator[tuple[int, str]]:
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
+        if token.type == tokenize.NAME:
+            yield token.start[0], token.string
+
+
+def _defined(path: Path) -> Iterator[tuple[int, str]]:
+    """Public classes and functions, and the fields of classes."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.lineno, node.name
+        if isinstance(node, ast.ClassDef):
+            for one in node.body:
+                if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+                    yield one.lineno, one.target.id
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: "/".join(path.parts[-4:]))
+def test_no_name_is_one_that_was_rejected(path: Path) -> None:
+    for line, name in _names(path):
+        assert name not in REJECTED, f"{path}:{line}: {name}; say {REJECTED[name]}"
+        begins = next((one for one in BEGINNINGS if name.lstrip("_").startswith(one)), None)
+        if begins and not name.endswith("most_common"):
+            say = BEGINNINGS[begins]
+            raise AssertionError(f"{path}:{line}: {name}; begin it with {say}")
+    for line, name in _defined(path):
+        assert name.lower() not in VAGUE, f"{path}:{line}: {name}; say what it is"
+
+
+def test_a_rejected_name_is_noticed(tmp_path: Path) -> None:
+    written = tmp_path / "new.py"
+    for wrong in ("class Shelf: ...", "most_reports = 1", "def told() -> None: ..."):
+        written.write_text(wrong)
+        with pytest.raises(AssertionError, match=r"new\.py:1"):
+            test_no_name_is_one_that_was_rejected(written)
