@@ -93,7 +93,7 @@ function takeAway() {
   const strings = body ? " --candidates strings.txt" : "";
   $("commands").textContent =
     `hubbub query ${shown(name)} ${range}${strings}\nhubbub trend ${shown(name)} ${range}${strings}\n\n` +
-    `import hubbub.notebook\nhubbub.query.connect("${location.origin}").estimates("${shown(name)}")`;
+    `import hubbub.notebook\nhubbub.notebook.connect("${location.origin}").estimates("${shown(name)}")`;
   const buttons = ["csv", "parquet"].map((format) => {
     const button = h(
       "button",
