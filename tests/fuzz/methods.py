@@ -36,12 +36,13 @@ from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
 from hubbub.runtime import Limiter, Server, Stages, channel, connect_redis
 from hubbub.runtime.process import end_tasks
+from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission
 from hubbub.shuffler.backpressure import Backpressure
+from hubbub.shuffler.grpc_door import OperatorService, ShufflerService
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.service import LARGEST_SUBMIT_BYTES, OperatorService, ShufflerService
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1 import services_pb2 as wire
 from hubbub.wire.v1 import services_pb2_grpc as stubs
@@ -158,7 +159,9 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
         Intake(pool, Stages()),
     )
     pressure = Backpressure(pool, max_reports=10_000_000, max_memory=1)
-    devices = ShufflerService(streams, intake, mixer, limiter=Limiter(0, 1), pressure=pressure)
+    devices = ShufflerService(
+        Admission(streams, intake, mixer, limiter=Limiter(0, 1), pressure=pressure)
+    )
     servers = [
         Server(
             addresses[0],

@@ -29,12 +29,13 @@ from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
 from hubbub.runtime import Limiter, Metrics, Server, Stages, TlsFolder, channel, connect_redis
+from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission
 from hubbub.shuffler.backpressure import Backpressure
+from hubbub.shuffler.grpc_door import ShufflerService
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.service import LARGEST_SUBMIT_BYTES, ShufflerService
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import (
@@ -75,13 +76,14 @@ class Front:
         self.address = f"127.0.0.1:{free_port()}"
         table = read_stream_table(made.streams)
         self.intake = Intake(pool, Stages())
-        self.service = ShufflerService(
+        self.admission = Admission(
             table,
             self.intake,
             Mixer(pool, table, [], Policy(), stages=Stages()),
             limiter=limiter,
             pressure=pressure,
         )
+        self.service = ShufflerService(self.admission)
         self.server = Server(
             self.address,
             [lambda server: add_ShufflerServicer_to_server(self.service, server)],
@@ -90,7 +92,7 @@ class Front:
             largest_message_bytes=LARGEST_SUBMIT_BYTES,
             admit=self.service.admit,
             calls_of_peer=calls_of_peer,
-            turned_away=self.service.turned_away,
+            turned_away=self.admission.turned_away,
             spoiled=self.service.spoiled,
         )
 
@@ -197,8 +199,8 @@ def test_a_peer_past_its_rate_is_told_when_to_come_back(made: Made, redis_url: s
             assert 0.5 <= wait <= 1.0, "ten reports too many, at twenty a second, up to twice that"
             clock[0] += wait
             await front.send(front.request(1))
-            assert front.service.turned_away == {"peer_limit": 1}
-            assert front.service.counts == {"taken": 41}
+            assert front.admission.turned_away == {"peer_limit": 1}
+            assert front.admission.counts == {"taken": 41}
 
     asyncio.run(body())
 
@@ -216,7 +218,7 @@ def test_a_pool_that_is_full_refuses_unread_until_it_drains(made: Made, redis_ur
                     health_pb2.HealthCheckRequest()
                 )
                 assert healthy.status == health_pb2.HealthCheckResponse.SERVING, "full, not sick"
-            assert front.service.turned_away == {"no_room": 2}
+            assert front.admission.turned_away == {"no_room": 2}
             [window] = await front.pool.windows()
             await front.pool.withhold(window, 1000)
             await front.pressure.look()
@@ -247,7 +249,7 @@ def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
         async with serving_front(made, redis_url) as front:
             await front.pool._server.client.config_set("maxmemory", 1)
             assert await _hint(front.send(front.request(3))) >= 1
-            assert front.service.turned_away == {"store_full": 1}
+            assert front.admission.turned_away == {"store_full": 1}
             assert front.pressure.wait_seconds > 0, "the next ones are refused unread"
             await front.pool._server.client.config_set("maxmemory", 0)
             await front.pressure.look()
@@ -301,8 +303,8 @@ def test_the_sdk_waits_as_it_is_told_and_then_delivers(made: Made, redis_url: st
                     assert client.dropped == {}
 
             await asyncio.to_thread(report)
-            assert front.service.counts["taken"] == 6
-            assert front.service.turned_away["peer_limit"] > 0
+            assert front.admission.counts["taken"] == 6
+            assert front.admission.turned_away["peer_limit"] > 0
 
     asyncio.run(body())
 
@@ -342,7 +344,7 @@ def test_a_fault_of_our_own_is_named_in_the_log_without_what_was_sent(
             def broken(*_: object) -> None:
                 raise RuntimeError("the secret that somebody sent")
 
-            front.service._refusal = broken  # type: ignore[assignment, method-assign]
+            front.admission._refusal = broken  # type: ignore[assignment, method-assign]
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await front.send(front.request(1))
             assert caught.value.code() is grpc.StatusCode.INTERNAL

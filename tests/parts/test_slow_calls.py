@@ -78,7 +78,7 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
         async with serving_front(made, redis_url, calls_of_peer=calls_of_peer) as front:
             channels = await _channels(front.address, 5)
             hanging = [_hang(channel) for channel in channels for _ in range(60)]
-            await _until(lambda: front.service.turned_away["gave_way"] == 300 - kept)
+            await _until(lambda: front.admission.turned_away["gave_way"] == 300 - kept)
             for _ in range(5):
                 await front.send(front.request(2))
             async with grpc.aio.insecure_channel(front.address) as channel:
@@ -86,7 +86,7 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
                     health_pb2.HealthCheckRequest()
                 )
             assert healthy.status == health_pb2.HealthCheckResponse.SERVING
-            assert front.service.counts["taken"] == 10
+            assert front.admission.counts["taken"] == 10
             await _until(lambda: sum(one.done() for one in hanging) > 300 - kept)
             told = {one.result() for one in hanging if one.done()}
             assert told == {grpc.StatusCode.RESOURCE_EXHAUSTED}
@@ -111,7 +111,7 @@ def test_a_call_that_does_not_arrive_in_time_is_refused_counted_and_hinted(
                 assert await call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
                 hints = dict(await call.trailing_metadata() or ())
                 assert int(hints["grpc-retry-pushback-ms"]) >= 1000
-            assert front.service.turned_away == {"too_slow": 2}
+            assert front.admission.turned_away == {"too_slow": 2}
             await channel.close()
 
     asyncio.run(body())
@@ -138,7 +138,7 @@ def test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken(
             reader, writer = await _dial(front.address)
             writer.write(_headers(1, SUBMIT))
             dripping = asyncio.create_task(drip(reader, writer))
-            await _until(lambda: front.service.turned_away["too_slow"] == 1)
+            await _until(lambda: front.admission.turned_away["too_slow"] == 1)
             dripping.cancel()
             writer.close()
 
@@ -149,7 +149,7 @@ def test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken(
 
             [channel] = await _channels(front.address, 1)
             await _call(channel, SUBMIT, two())
-            assert front.service.counts["taken"] == 1, "the second one is never read"
+            assert front.admission.counts["taken"] == 1, "the second one is never read"
             await channel.close()
 
     asyncio.run(body())
@@ -163,7 +163,7 @@ def test_health_is_told_once_and_not_watched(made: Made, redis_url: str) -> None
             watches = [stub.Watch(health_pb2.HealthCheckRequest()) for _ in range(90)]
             codes = {await one.code() for one in watches}
             assert codes == {grpc.StatusCode.UNIMPLEMENTED}, "by which a caller takes us as healthy"
-            assert front.service.turned_away == {"watch": 90}
+            assert front.admission.turned_away == {"watch": 90}
             await front.send(front.request(1))
             await channel.close()
 
@@ -260,7 +260,7 @@ def test_who_reads_no_answer_fills_its_own_places_alone(made: Made, redis_url: s
             framed = struct.pack(">BI", 0, len(message)) + message
             for stream in range(1, 181, 2):
                 writer.write(_headers(stream, SUBMIT) + _frame(0, 1, stream, framed))
-            await _until(lambda: front.service.turned_away["peer_calls"] >= 1)
+            await _until(lambda: front.admission.turned_away["peer_calls"] >= 1)
             assert front.server._calls._worked_on == 0, "those of others are free"
             writer.close()
             await _until(lambda: not front.server._calls._open_of)
@@ -320,6 +320,6 @@ def test_calls_that_are_reset_at_once_cancel_no_others(made: Made, redis_url: st
             finally:
                 ended.set()
                 await asyncio.gather(*resetting)
-            assert front.service.counts["taken"] == 30
+            assert front.admission.counts["taken"] == 30
 
     asyncio.run(body())

@@ -22,6 +22,7 @@ from hubbub.runtime.redis.memory import Memory
 from hubbub.runtime.redis.scripts import lua, script
 from hubbub.runtime.redis.server import RedisServer
 from hubbub.runtime.rpc.limiter import Limiter, network
+from hubbub.runtime.rpc.peers import caller_of
 from hubbub.runtime.rpc.refusal import come_back, refuse
 from hubbub.runtime.rpc.server import Server, channel
 from hubbub.runtime.tls import TlsFolder
@@ -38,6 +39,7 @@ __all__ = [
     "Stages",
     "TlsFolder",
     "add_common",
+    "caller_of",
     "channel",
     "check_range",
     "come_back",

@@ -14,12 +14,13 @@ from hubbub.runtime import (
     run_service,
     serve_until_signal,
 )
+from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission
 from hubbub.shuffler.backpressure import Backpressure
+from hubbub.shuffler.grpc_door import OperatorService, ShufflerService
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.service import LARGEST_SUBMIT_BYTES, OperatorService, ShufflerService
 from hubbub.shuffler.settings import Settings, parse
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1.services_pb2_grpc import (
@@ -54,15 +55,13 @@ async def _serve(settings: Settings) -> None:
         max_memory=settings.max_memory,
         sizes={name: stream.sealed_bytes for name, stream in table.streams.items()},
     )
-    service = ShufflerService(
-        table, intake, mixer, limiter=limiter, pressure=pressure, clocks=clocks
-    )
-    servers = [_for_devices(settings, service), _for_operators(settings, service, pool)]
+    admission = Admission(table, intake, mixer, limiter=limiter, pressure=pressure, clocks=clocks)
+    servers = [_for_devices(settings, admission), _for_operators(settings, admission, pool)]
     metrics = Metrics(
         pool.report_counts,
         counters={
-            "submitted_reports": ("outcome", service.counts),
-            "throttled_calls": ("reason", service.turned_away),
+            "submitted_reports": ("outcome", admission.counts),
+            "throttled_calls": ("reason", admission.turned_away),
             "batches": ("outcome", mixer.counts),
         },
         gauges={
@@ -87,7 +86,8 @@ async def _serve(settings: Settings) -> None:
             await one.close()
 
 
-def _for_devices(settings: Settings, service: ShufflerService) -> Server:
+def _for_devices(settings: Settings, admission: Admission) -> Server:
+    service = ShufflerService(admission)
     return Server(
         settings.listen,
         [lambda server: add_ShufflerServicer_to_server(service, server)],
@@ -97,18 +97,18 @@ def _for_devices(settings: Settings, service: ShufflerService) -> Server:
         admit=service.admit,
         connection_seconds=_CONNECTION_SECONDS,
         calls_of_peer=settings.peer_calls,
-        turned_away=service.turned_away,
+        turned_away=admission.turned_away,
         spoiled=service.spoiled,
     )
 
 
-def _for_operators(settings: Settings, service: ShufflerService, pool: Pool) -> Server:
+def _for_operators(settings: Settings, admission: Admission, pool: Pool) -> Server:
     return Server(
         settings.operator_listen,
         [lambda server: add_OperatorServicer_to_server(OperatorService(pool), server)],
         tls=settings.common.tls,
         callers=("analyst", "aggregator"),
-        turned_away=service.turned_away,
+        turned_away=admission.turned_away,
     )
 
 

@@ -154,8 +154,7 @@ def _from_elsewhere(headers: Headers, origins: Collection[str]) -> bool:
 
 def network_of(client: tuple[str, int] | None) -> str:
     """Who is asking, as limits tell callers apart: an address, or of IPv6 a network."""
-    host, port = client or ("unknown", 0)
-    return network(f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}")
+    return network(client[0] if client else "unknown")
 
 
 def _with_headers(send: Send, scope: Scope) -> Send:

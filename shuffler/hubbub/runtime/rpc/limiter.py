@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
 from typing import Final
-from urllib.parse import unquote
 
 __all__ = ["Limiter", "network"]
 
@@ -88,18 +87,17 @@ def _networks(caller: str) -> tuple[str, ...]:
     return found.groups() if found else (_OTHERS,) * 3
 
 
-def network(peer: str) -> str:
-    """What gRPC calls a peer ("ipv4:1.2.3.4:567", "ipv6:%5B::1%5D:567") without its port.
+def network(address: str) -> str:
+    """What a caller at this address is known by: of IPv6 the network alone, where one has 2**64.
 
-    Of IPv6 the network alone: who has one address there has 2**64.
+    What is no address stays as it is.
     """
-    text = unquote(peer).partition(":")[2].rpartition(":")[0].strip("[]")
     try:
-        address = ip_address(text.partition("%")[0])
+        found = ip_address(address.partition("%")[0])
     except ValueError:
-        return peer.partition(":")[0]  # a Unix socket, say: all of them are one
-    if isinstance(address, IPv6Address):
-        if address.ipv4_mapped:
-            return str(address.ipv4_mapped)
-        return f"{int(address) >> 128 - _IPV6_NETWORK:016x}"
-    return str(address)
+        return address
+    if isinstance(found, IPv6Address):
+        if found.ipv4_mapped:
+            return str(found.ipv4_mapped)
+        return f"{int(found) >> 128 - _IPV6_NETWORK:016x}"
+    return str(found)

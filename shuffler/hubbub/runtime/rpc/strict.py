@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from hubbub.runtime.rpc.calls import Calls
-from hubbub.runtime.rpc.limiter import network
+from hubbub.runtime.rpc.peers import caller_of
 from hubbub.runtime.rpc.refusal import come_back, refuse
 from hubbub.runtime.tls import common_name
 
@@ -74,7 +74,7 @@ class Strict(grpc.aio.ServerInterceptor):
         health = handler_call_details.method.startswith(_HEALTH)
 
         async def call(_requests: object, context: Context) -> Any:
-            peer = network(context.peer())
+            peer = caller_of(context)
             if not health:
                 await self._let_in(context)
             raw = await self._calls.message(context, peer)

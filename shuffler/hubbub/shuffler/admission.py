@@ -1,0 +1,142 @@
+"""Admission: which reports the shuffler takes, and what whoever sent the others is to do.
+
+Decided once for every door; a door says it in the words of its protocol. Of a caller it knows a
+network, for the limiter alone.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from hubbub.accounting import Window
+from hubbub.errors import StoreFull, StoreUnavailable
+from hubbub.runtime import Clocks, Limiter
+from hubbub.shuffler.backpressure import Backpressure
+from hubbub.shuffler.intake import Intake
+from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.streams import StreamTable
+from hubbub.wire.v1.report_pb2 import SealedReport
+from hubbub.wire.v1.services_pb2 import Reason, Refusal
+
+__all__ = ["LARGEST_SUBMIT_BYTES", "Admission", "ComeBack", "Never", "Taken"]
+
+LARGEST_SUBMIT_BYTES: Final = 2 << 20
+_MAX_REPORTS: Final = 1000
+# Redis said no to a write: by then the pressure has been looked at again.
+_FULL_SECONDS: Final = 1.0
+# A stream that has piled up does not drain at once.
+_CROWDED_SECONDS: Final = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """All are in the pool, but for those refused for good, by their place in the submission."""
+
+    refused: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ComeBack:
+    """Not all could be taken now: the same may be sent again after so long; None: whenever."""
+
+    why: str
+    wait_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """No submission: it need not be sent again."""
+
+    why: str
+
+
+class Admission:
+    """Takes reports from devices.
+
+    counts: reports by what became of them: "taken", or why not. turned_away: submissions, by
+        reason.
+    """
+
+    def __init__(
+        self,
+        table: StreamTable,
+        intake: Intake,
+        mixer: Mixer,
+        *,
+        limiter: Limiter,
+        pressure: Backpressure,
+        clocks: Clocks | None = None,
+    ) -> None:
+        self._table = table
+        self._intake = intake
+        self._mixer = mixer
+        self._limiter = limiter
+        self._pressure = pressure
+        self._clocks = clocks or Clocks()
+        self.counts: Counter[str] = Counter()
+        self.turned_away: Counter[str] = Counter()
+
+    def wait_seconds(self, caller: str) -> float:
+        """How long a caller must wait, before its request is even read; 0 to let it in."""
+        wait_seconds = self._pressure.wait_seconds
+        if wait_seconds:
+            self.turned_away["no_room"] += 1
+            return wait_seconds
+        wait_seconds = self._limiter.wait_seconds(caller)
+        if wait_seconds:
+            self.turned_away["peer_limit"] += 1
+        return wait_seconds
+
+    def spoiled(self, caller: str, size: int) -> None:
+        """A caller's message was none: it costs as much as one of so many bytes."""
+        self._limiter.charge(caller, max(1, size * _MAX_REPORTS // LARGEST_SUBMIT_BYTES))
+
+    async def take(self, reports: Sequence[SealedReport], caller: str) -> Taken | ComeBack | Never:
+        """Pool what can be taken, durably, and say which could not and why."""
+        # A request without a report costs as much as one with one; with too many, as the largest.
+        self._limiter.charge(caller, min(max(1, len(reports)), _MAX_REPORTS))
+        if len(reports) > _MAX_REPORTS:
+            return Never(f"more than {_MAX_REPORTS} reports")
+        now = self._clocks.earliest(), self._clocks.latest()
+        refused = []
+        taken: dict[Window, list[bytes]] = defaultdict(list)
+        for index, report in enumerate(reports):
+            reason = self._refusal(report, *now)
+            if reason is None:
+                taken[Window(report.stream, report.epoch)].append(report.sealed)
+            else:
+                refused.append(Refusal(index=index, reason=reason))
+        # What has no room waits on the devices; they send the rest again with it: the same members.
+        waiting = [taken.pop(w) for w in list(taken) if self._pressure.is_crowded(w.stream)]
+        if taken:
+            try:
+                await self._intake.add(taken)
+            except StoreFull:
+                self._pressure.full()
+                self.turned_away["store_full"] += 1
+                return ComeBack("the pool is full; send again later", _FULL_SECONDS)
+            except StoreUnavailable:
+                self.turned_away["store_away"] += 1
+                return ComeBack("the pool is away; send again", None)
+        for window, sealed in taken.items():
+            self._pressure.took(window.stream, len(sealed))
+            self.counts["taken"] += len(sealed)
+        for refusal in refused:
+            self.counts[Reason.Name(refusal.reason).removeprefix("REASON_").lower()] += 1
+        if waiting:
+            self.turned_away["stream_full"] += 1
+            return ComeBack("no room for one of these metrics now", _CROWDED_SECONDS)
+        return Taken(tuple(refused))
+
+    def _refusal(
+        self, report: SealedReport, earliest: float, latest: float
+    ) -> "Reason.ValueType | None":
+        if len(UnknownFieldSet(report)):
+            return Reason.REASON_UNKNOWN_FIELD  # PRIVACY: it could carry an identifier
+        reason = self._table.refusal(report, earliest, latest)
+        if reason is None and Window(report.stream, report.epoch) in self._mixer.closed:
+            return Reason.REASON_EXPIRED
+        return reason
