@@ -17,7 +17,8 @@ from typing import Any, cast
 
 from google.protobuf.message import DecodeError, Message
 
-from hubbub.aggregator.publishing.tables import rows, to_csv
+from hubbub.aggregator.publishing.tables import to_csv
+from hubbub.answers import Question, whole_rows
 from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
 from hubbub.cli.terminal.output import table
 from hubbub.cli.terminal.query_options import checked, document
@@ -94,7 +95,7 @@ def _command_line(data: bytes) -> None:
         return
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(HubbubError):
         found = checked(question, document(message))
-        to_csv(rows(question, found))
+        to_csv(whole_rows(question, found))
         if zlib.crc32(data) % SHOWN == 0:
             show(found)
     seen = set(out.getvalue()) - {"\n"}
@@ -141,7 +142,7 @@ def _show_metrics(found: dict[str, Any]) -> None:
         table("metrics", ("name", "asks for"), [(metric["name"], metric["description"])])
 
 
-_SHOWN: Sequence[tuple[type[Message], str, Callable[[dict[str, Any]], None]]] = (
+_SHOWN: Sequence[tuple[type[Message], Question, Callable[[dict[str, Any]], None]]] = (
     (wire.Estimated, "estimates", show_estimates),
     (wire.TopList, "top", show_top),
     (wire.Compared, "compare", show_changes),

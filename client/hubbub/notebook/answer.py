@@ -4,23 +4,14 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from hubbub.answers import COLUMNS, Question, Row, rows
 from hubbub.errors import MissingDependency
 
-__all__ = ["Answer", "Question"]
-
-Question = Literal["estimates", "top", "compare", "trend", "metrics"]
-Row = dict[str, Any]
+__all__ = ["Answer"]
 
 _SHOWN: Final = 20
-_COLUMNS: Final[Mapping[Question, Sequence[str]]] = {
-    "estimates": ("value", "estimate", "stderr", "low", "high", "share", "rank", "detected"),
-    "top": ("value", "rank", "estimate", "low", "high", "share", "ahead_confidence"),
-    "compare": ("value", "before", "after", "difference", "low", "high", "p_value", "changed"),
-    "trend": ("value", "epoch", "begins", "reports", "share", "low", "high"),
-    "metrics": ("name", "kind", "mechanism", "epsilon", "reports", "waiting", "updated"),
-}
 
 
 class Answer(Sequence[Row]):
@@ -32,7 +23,7 @@ class Answer(Sequence[Row]):
     def __init__(self, question: Question, document: Mapping[str, Any]) -> None:
         self.question: Question = question
         self.document = document
-        self._rows = _rows(question, document)
+        self._rows = rows(question, document)
         self._told = self._title(), self._notes()
 
     def __len__(self) -> int:
@@ -48,7 +39,7 @@ class Answer(Sequence[Row]):
         return f"<{self._told[0]}: {len(self)} rows>"
 
     def _repr_html_(self) -> str:
-        columns = _COLUMNS[self.question]
+        columns = COLUMNS[self.question]
         head = "".join(f"<th>{column}</th>" for column in columns)
         body = "".join(
             "<tr>" + "".join(f"<td>{_cell(row.get(column))}</td>" for column in columns) + "</tr>"
@@ -113,31 +104,6 @@ class Answer(Sequence[Row]):
         if found.get("final") is False:
             notes.append("not final: reports of these epochs are still taken")
         return notes
-
-
-def _rows(question: Question, found: Mapping[str, Any]) -> list[Row]:
-    match question:
-        case "metrics":
-            return [dict(metric) for metric in found["metrics"]]
-        case "top":
-            return [
-                {**one["value"], "ahead_confidence": one["ahead_confidence"]}
-                for one in found["values"]
-            ]
-        case "trend":
-            epochs = {epoch["epoch"]: epoch for epoch in found["epochs"]}
-            return [
-                {
-                    "value": one["value"],
-                    "begins": epochs[point["epoch"]]["begins"],
-                    "reports": epochs[point["epoch"]]["reports"],
-                    **point,
-                }
-                for one in found["series"]
-                for point in one["points"]
-            ]
-        case _:
-            return [dict(value) for value in found["values"]]
 
 
 def _cell(cell: Any) -> str:

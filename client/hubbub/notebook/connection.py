@@ -10,8 +10,9 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 
+from hubbub.answers import Question
 from hubbub.errors import HubbubError, ServiceUnavailable
-from hubbub.notebook.answer import Answer, Question
+from hubbub.notebook.answer import Answer
 from hubbub.notebook.authority import authority_in
 
 __all__ = ["Connection", "connect"]

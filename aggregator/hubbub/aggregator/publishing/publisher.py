@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from hubbub.aggregator.publishing.tables import rows, to_csv
+from hubbub.aggregator.publishing.tables import to_csv
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
+from hubbub.answers import whole_rows
 from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable, TotalsUnreadable
 from hubbub.runtime import RedisServer, replace_file
 
@@ -91,7 +92,7 @@ class Folder:
         own = self._folder / closed.metric
         own.mkdir(exist_ok=True)
         if "values" in closed.document:
-            table = to_csv(rows("estimates", closed.document)).encode()
+            table = to_csv(whole_rows("estimates", closed.document)).encode()
             replace_file(own / f"{closed.epoch}.csv", table)
         replace_file(own / f"{closed.epoch}.json", closed.json())
 

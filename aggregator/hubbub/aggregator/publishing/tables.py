@@ -1,32 +1,23 @@
-"""Tables: an answer as rows, for files that other programs read. CSV and Parquet.
-
-Every row stands alone: it names its metric, its epochs and its confidence.
-"""
+"""Tables: rows as files that other programs read. CSV and Parquet."""
 
 import csv
 import io
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
+from hubbub.answers import Row
 from hubbub.errors import MissingDependency
 from hubbub.errors.visible import UNSEEN
 
-__all__ = ["FORMATS", "Row", "inert", "rows", "to_csv", "to_parquet"]
+__all__ = ["FORMATS", "inert", "to_csv", "to_parquet"]
 
-Row = dict[str, Any]
 _CONTROLS: Final = frozenset(map(chr, range(0x20)))
-Document = Mapping[str, Any]
 FORMATS: Final = ("csv", "parquet")
 
 # What a spreadsheet takes for a formula when a cell begins with it, also as it normalizes it: the
 # full-width and small forms too.
 _FORMULA: Final = frozenset("=+-@\N{MINUS SIGN}")
-
-
-def rows(question: str, answer: Document) -> list[Row]:
-    """The rows of an answer's JSON: to "estimates", "top", "compare", "trend" or "metrics"."""
-    return _ROWS[question](answer)
 
 
 def to_csv(table: Sequence[Row]) -> str:
@@ -83,58 +74,3 @@ def inert(text: str) -> str:
 
 def _cell(cell: Any) -> Any:
     return inert(cell) if isinstance(cell, str) else cell
-
-
-def _estimates(answer: Document) -> list[Row]:
-    names = ("metric", "since", "until", "final", "reports", "mechanism", "epsilon", "confidence")
-    head = {name: answer[name] for name in names}
-    return [{**head, **value} for value in answer["values"]]
-
-
-def _top(answer: Document) -> list[Row]:
-    head = {
-        name: answer[name]
-        for name in ("metric", "reports", "confidence", "set_confidence", "order_confidence")
-    }
-    return [
-        {**head, **one["value"], "ahead_confidence": one["ahead_confidence"]}
-        for one in answer["values"]
-    ]
-
-
-def _compare(answer: Document) -> list[Row]:
-    names = ("metric", "before_reports", "after_reports", "confidence")
-    head = {name: answer[name] for name in names}
-    return [{**head, **change} for change in answer["values"]]
-
-
-def _trend(answer: Document) -> list[Row]:
-    head = {name: answer[name] for name in ("metric", "kind", "confidence")}
-    epochs = {epoch["epoch"]: epoch for epoch in answer["epochs"]}
-    return [
-        {
-            **head,
-            "value": one["value"],
-            "begins": epochs[point["epoch"]]["begins"],
-            "reports": epochs[point["epoch"]]["reports"],
-            **point,
-        }
-        for one in answer["series"]
-        for point in one["points"]
-    ]
-
-
-def _metrics(answer: Document) -> list[Row]:
-    return [
-        {name: cell for name, cell in metric.items() if not isinstance(cell, list)}
-        for metric in answer["metrics"]
-    ]
-
-
-_ROWS: Final[Mapping[str, Callable[[Document], list[Row]]]] = {
-    "estimates": _estimates,
-    "top": _top,
-    "compare": _compare,
-    "trend": _trend,
-    "metrics": _metrics,
-}

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Depends, Query, Response
 from starlette.concurrency import run_in_threadpool
 
-from hubbub.aggregator.publishing.tables import rows, to_csv, to_parquet
+from hubbub.aggregator.publishing.tables import to_csv, to_parquet
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import (
     Compared,
@@ -35,6 +35,7 @@ from hubbub.aggregator.web.parameters import (
     strings,
 )
 from hubbub.aggregator.web.problems import PROBLEMS
+from hubbub.answers import whole_rows
 
 __all__ = ["questions"]
 
@@ -146,7 +147,7 @@ def _export(router: APIRouter, query: QueryEngine) -> None:
 
 
 def _file(found: Estimated, kind: str) -> Response:
-    table = rows("estimates", asdict(found))
+    table = whole_rows("estimates", asdict(found))
     body: Any = to_csv(table) if kind == "csv" else to_parquet(table)
     name = f"{found.metric.replace('/', '-')}.{kind}"
     headers = {"content-disposition": f'attachment; filename="{name}"'}

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from google.protobuf.message import Message
 
-from hubbub.aggregator.publishing.tables import rows, to_csv, to_parquet
+from hubbub.aggregator.publishing.tables import to_csv, to_parquet
+from hubbub.answers import Question, whole_rows
 from hubbub.catalog.encoding import read_text
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
@@ -138,7 +139,7 @@ def _told(message: Message, field: Any) -> Any:
     return document(given) if field.message_type else given
 
 
-def write(arguments: argparse.Namespace, question: str, answer: Mapping[str, Any]) -> bool:
+def write(arguments: argparse.Namespace, question: Question, answer: Mapping[str, Any]) -> bool:
     """Write an answer as asked for; False if it is to be a table, which is the caller's to show.
 
     Raises:
@@ -152,9 +153,9 @@ def write(arguments: argparse.Namespace, question: str, answer: Mapping[str, Any
         case "json":
             made: str | bytes = json.dumps(answer, indent=1, ensure_ascii=False) + "\n"
         case "csv":
-            made = to_csv(rows(question, answer))
+            made = to_csv(whole_rows(question, answer))
         case _:
-            made = to_parquet(rows(question, answer))
+            made = to_parquet(whole_rows(question, answer))
             if not arguments.out and sys.stdout.isatty():
                 raise BadParameter("Parquet is not for a screen: give --out FILE")
     raw = made.encode() if isinstance(made, str) else made

@@ -1,0 +1,46 @@
+"""The rows of an answer's JSON, with every field of a value: a new one is in every face."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hubbub.answers.columns import HEADS, Question
+
+__all__ = ["Document", "Row", "rows", "whole_rows"]
+
+Row = dict[str, Any]
+Document = Mapping[str, Any]
+
+
+def rows(question: Question, answer: Document) -> list[Row]:
+    """A row per value; of a trend one per value and epoch."""
+    match question:
+        case "metrics":
+            return [dict(metric) for metric in answer["metrics"]]
+        case "top":
+            return [
+                {**one["value"], "ahead_confidence": one["ahead_confidence"]}
+                for one in answer["values"]
+            ]
+        case "trend":
+            epochs = {epoch["epoch"]: epoch for epoch in answer["epochs"]}
+            return [
+                {
+                    "value": one["value"],
+                    "begins": epochs[point["epoch"]]["begins"],
+                    "reports": epochs[point["epoch"]]["reports"],
+                    **point,
+                }
+                for one in answer["series"]
+                for point in one["points"]
+            ]
+        case _:
+            return [dict(value) for value in answer["values"]]
+
+
+def whole_rows(question: Question, answer: Document) -> list[Row]:
+    """Rows that stand alone, as lines of a file do: each says its metric, epochs and confidence."""
+    head = {name: answer[name] for name in HEADS[question]}
+    return [
+        {name: cell for name, cell in {**head, **row}.items() if not isinstance(cell, list)}
+        for row in rows(question, answer)
+    ]

@@ -1,0 +1,64 @@
+"""A new field of a value is in the rows of every face, since they are made in one place."""
+
+import json
+from typing import Any, get_args
+
+import pytest
+
+from hubbub.aggregator.publishing.tables import to_csv
+from hubbub.answers import COLUMNS, Question, rows, whole_rows
+from hubbub.notebook import Answer
+
+VALUE = {"value": "dark", "estimate": 9.0, "low": 8.0, "high": 10.0, "median": 7.25}
+ALL: dict[Any, dict[str, Any]] = {
+    "estimates": {
+        "metric": "theme",
+        "since": "",
+        "until": "",
+        "final": True,
+        "reports": 30,
+        "mechanism": "grr",
+        "epsilon": 1.0,
+        "confidence": 0.95,
+        "values": [VALUE],
+    },
+    "top": {
+        "metric": "theme",
+        "reports": 30,
+        "confidence": 0.95,
+        "set_confidence": 1.0,
+        "order_confidence": 1.0,
+        "values": [{"value": VALUE, "ahead_confidence": None}],
+    },
+    "compare": {
+        "metric": "theme",
+        "before_reports": 30,
+        "after_reports": 30,
+        "confidence": 0.95,
+        "values": [VALUE],
+    },
+    "trend": {
+        "metric": "theme",
+        "kind": "values",
+        "confidence": 0.95,
+        "epochs": [{"epoch": 7, "begins": "2026-11-01", "reports": 30}],
+        "series": [{"value": "dark", "points": [{"epoch": 7, "share": 0.3, "median": 7.25}]}],
+    },
+    "metrics": {"total": 1, "metrics": [{"name": "theme", "median": 7.25, "tiers": [1.0]}]},
+}
+
+
+@pytest.mark.parametrize("question", get_args(Question))
+def test_a_field_that_nobody_has_named_is_in_every_format(question: Question) -> None:
+    """`median` is no field today."""
+    answer = ALL[question]
+    [row] = rows(question, answer)
+    assert row["median"] == 7.25
+    [alone] = whole_rows(question, answer)
+    assert alone["median"] == 7.25
+    assert "median" in to_csv([alone]).splitlines()[0].split(",")
+    assert json.loads(json.dumps(Answer(question, {"findings": [], **answer})[0]))["median"] == 7.25
+
+
+def test_every_question_has_its_columns() -> None:
+    assert set(COLUMNS) == set(get_args(Question))
