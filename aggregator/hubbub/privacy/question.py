@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import exp
 from typing import Any, Literal
 
-from hubbub.catalog.choice import LISTED, REPEATED
+from hubbub.mechanisms import built_from
 
 __all__ = ["Question"]
 
@@ -32,13 +32,14 @@ class Question:
             case "values":
                 asked = {"epsilon": epsilon, "categories": self.size}
                 same = "grr" if self.size == 2 else "rr"  # noqa: PLR2004 for two values they are one
-                plain = {name: asked for name in LISTED if name != same}
+                names = built_from("listed", *asked)
+                plain = {name: asked for name in names if name != same}
                 chain = _chain(epsilon, self.permanent_epsilon)
                 basic = {"rappor.basic": {"categories": self.size, **chain}}
                 if self.permanent_epsilon is None:
                     return plain | basic
                 lasting = {**asked, "permanent_epsilon": self.permanent_epsilon}
-                return dict.fromkeys(REPEATED, lasting) | basic
+                return dict.fromkeys(built_from("listed", *lasting), lasting) | basic
             case "strings":
                 sketch = {"epsilon": epsilon, "hashes": 1024, "width": 1024}
                 chain = _chain(epsilon, self.permanent_epsilon)
@@ -47,7 +48,7 @@ class Question:
                     return bloom | dict.fromkeys(("cms", "hcms"), sketch)
                 return bloom
             case "mean":
-                return {"mean.one_bit": ends, "mean.piecewise": ends}
+                return dict.fromkeys(built_from("mean", *ends), ends)
             case "ranges":
                 buckets = {**ends, "buckets": self.size}
                 return {"wave": buckets, "buckets": {**buckets, "sampled": min(self.size, 4)}}

@@ -12,14 +12,12 @@ from typing import Any, Final
 
 from hubbub.catalog.rules import check, is_number, is_text, is_whole
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import build
+from hubbub.mechanisms import build, built_from
 
 __all__ = [
     "AUTO",
     "AUTO_FIELDS",
     "EQUAL",
-    "LISTED",
-    "REPEATED",
     "Choice",
     "Option",
     "choose",
@@ -43,17 +41,6 @@ _MAX_CELLS: Final = 1 << 22
 # More reports than there are people, a thousand times.
 _MAX: Final = 10**13
 _COUNT: Final = f"must be a whole number above 0, and at most {_MAX:,}"
-LISTED: Final[tuple[str, ...]] = (
-    "rr",
-    "grr",
-    "unary.sue",
-    "unary.oue",
-    "subset",
-    "hadamard",
-    "projective",
-)
-REPEATED: Final[tuple[str, ...]] = ("long.grr", "long.unary")
-_MEANS: Final[tuple[str, ...]] = ("mean.one_bit", "mean.piecewise")
 EQUAL: Final = 1.05
 """Variances within this factor of the least count as alike: then size decides."""
 
@@ -130,11 +117,12 @@ def choose(epsilon: float, categories: int | None, told: Mapping[str, Any]) -> C
     cells = _whole(told, "max_cells", _MAX_CELLS)
     own = {key: told[key] for key in ("permanent_epsilon", "low", "high") if key in told}
     if categories is None:
-        names, needed = _MEANS, {"low", "high"}
+        names, needed = built_from("mean", "epsilon", "low", "high"), {"low", "high"}
     elif "permanent_epsilon" in own:
-        names, needed = REPEATED, {"permanent_epsilon"}
+        names = built_from("listed", "epsilon", "permanent_epsilon", "categories")
+        needed = {"permanent_epsilon"}
     else:
-        names, needed = LISTED, set[str]()
+        names, needed = built_from("listed", "epsilon", "categories"), set[str]()
     if own.keys() != needed:
         wrong = ", ".join(sorted(own.keys() ^ needed))
         raise BadParameter(

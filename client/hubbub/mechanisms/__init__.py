@@ -21,7 +21,7 @@ from hubbub.mechanisms.layout import (
 from hubbub.mechanisms.mechanism import AnyMechanism, Mechanism, Memo, Memoized
 from hubbub.mechanisms.probability import Probability
 from hubbub.mechanisms.rappor import Rappor
-from hubbub.mechanisms.registry import REGISTRY, build, parameters
+from hubbub.mechanisms.registry import REGISTRY, build, built_from, parameters
 
 __all__ = [
     "REGISTRY",
@@ -43,6 +43,7 @@ __all__ = [
     "SystemBits",
     "Totals",
     "build",
+    "built_from",
     "parameters",
     "tally",
 ]

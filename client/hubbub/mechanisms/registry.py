@@ -14,7 +14,7 @@ from hubbub.mechanisms.long_grr import LongitudinalGrr
 from hubbub.mechanisms.long_unary import LongitudinalUnary
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
-from hubbub.mechanisms.mechanism import AnyMechanism
+from hubbub.mechanisms.mechanism import AnyMechanism, FamilyName
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.rappor import Rappor
 from hubbub.mechanisms.rappor_basic import BasicRappor
@@ -23,7 +23,7 @@ from hubbub.mechanisms.subset import SubsetSelection
 from hubbub.mechanisms.unary import OptimizedUnary, SymmetricUnary
 from hubbub.mechanisms.wave import SquareWave
 
-__all__ = ["REGISTRY", "build", "parameters"]
+__all__ = ["REGISTRY", "build", "built_from", "parameters"]
 
 REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
     mechanism.NAME: mechanism
@@ -59,6 +59,21 @@ def parameters(name: str) -> Mapping[str, bool]:
         raise BadParameter(f'mechanism "{name}" is not known; there are {", ".join(REGISTRY)}')
     known = inspect.signature(REGISTRY[name]).parameters
     return {key: parameter.default is parameter.empty for key, parameter in known.items()}
+
+
+def built_from(family: FamilyName, *given: str) -> tuple[str, ...]:
+    """The names of a family's mechanisms that can be built from exactly these parameters."""
+
+    def fits(known: Mapping[str, bool]) -> bool:
+        return known.keys() >= set(given) and {key for key, must in known.items() if must} <= {
+            *given
+        }
+
+    return tuple(
+        name
+        for name, mechanism in REGISTRY.items()
+        if family == mechanism.FAMILY and fits(parameters(name))
+    )
 
 
 def build(name: str, **given: Any) -> AnyMechanism:
