@@ -1,15 +1,23 @@
 """A mechanism of a family is answered, planned, checked, attacked and released as the family is."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from hubbub.analysis import answer, maximal_gain, plausibility, shares
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Release
-from hubbub.mechanisms import KeyedBits, tally
+from hubbub.catalog.choice import choose
+from hubbub.cli.main import main
+from hubbub.client import Outcome
+from hubbub.client.testing import FakeShuffler, make_bundle, memory_client
+from hubbub.mechanisms import REGISTRY, KeyedBits, tally
 from hubbub.privacy.draws import draw
 from hubbub.privacy.releases import release
 from tests.support.recipe import example
+from tests.support.waiting import HANG_SECONDS
 
 
 def test_the_recipe_s_mechanism_is_answered_as_its_family_is() -> None:
@@ -34,3 +42,54 @@ def test_the_recipe_s_mechanism_is_answered_as_its_family_is() -> None:
     policy = Release("laplace", 1.0)
     released = release([(mechanism, totals)], names, "histogram", "", policy=policy, reports_each=1)
     assert [one.value for one in released] == names
+
+
+CATALOG = """
+shuffler = "127.0.0.1:1"
+[metrics.theme]
+description = "a metric"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "forced"
+epsilon = 2.0
+values = ["a", "b", "c", "d"]
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
+"""
+
+
+def test_a_line_in_the_registry_is_enough_for_sdk_planner_audit_and_query(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The recipe's mechanism beside the others, for a moment: nothing else is told of it."""
+    monkeypatch.setitem(REGISTRY, "forced", example())
+    catalog, people = tmp_path / "metrics.toml", tmp_path / "people.csv"
+    catalog.write_text(CATALOG)
+    people.write_text("a,600\nb,300\nc,100\n")
+
+    def command(*words: str) -> str:
+        assert main([*words]) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    assert choose(2.0, 4, {"reports": 1000}).best.mechanism
+    rows = json.loads(
+        command("plan", "--values", "4", "--epsilon", "2", "--reports", "1000", "--format", "json")
+    )
+    assert "forced" in {row["mechanism"] for row in rows["rows"]}
+    assert "theme" in command("catalog", "check", str(catalog))
+    assert "forced" in command("privacy", str(catalog))
+    assert "theme" in command("audit", str(catalog), "--no-proofs", "--samples", "2000")
+    told = json.loads(
+        command(
+            *("simulate", "theme", "--catalog", str(catalog), "--values", str(people)),
+            *("--runs", "3", "--seed", "1", "--json"),
+        )
+    )
+    assert len(told["runs"]) == 3
+    assert {value["value"] for value in told["runs"][0]["values"]} == {"a", "b", "c", "d"}
+    shuffler = FakeShuffler()
+    client = memory_client(make_bundle(catalog).bundle, transport=shuffler)
+    assert client.report("theme", "a") is Outcome.QUEUED
+    assert client.flush(HANG_SECONDS)
+    assert len(shuffler.reports()) == 1
