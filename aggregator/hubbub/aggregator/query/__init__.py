@@ -1,7 +1,7 @@
 """The query core: what analysts ask, answered in one place for every face.
 
-span says which epochs are meant; collected and shelf read their totals; working, trends and law say
-what follows; answers has the shape of it all; query puts it together.
+epoch_range says which epochs are meant; totals and cache read them; estimating, trends and
+report_counts say what follows; answers has the shape of it all; engine puts it together.
 """
 
 from hubbub.aggregator.query.engine import WHOLE, Page, QueryEngine

@@ -66,9 +66,8 @@ class QueryEngine:
     UnknownMetric; BadParameter for a range that is none, or candidates that do not fit;
     BatchTooSmall for fewer reports than the metric's minimum batch.
 
-    beyond: where the shuffler's terms of the law come from; without, they are not known. stages:
-    whom answers that had to be worked out are told to, by how long they took. clock, clocks: as
-    Collected has them.
+    upstream: where the shuffler's terms of the law come from; without, they are not known. stages:
+    measures how long answers took that were not cached. clock, clocks: as TotalsByEpoch has them.
     """
 
     def __init__(

@@ -53,7 +53,7 @@ def estimate_range(
     totals: Mapping[Window, WindowTotals],
     query: EstimateQuery,
 ) -> RangeEstimate:
-    """All of it, from what the windows of some epochs hold."""
+    """Estimates, their plausibility and amplification, from the totals of some epochs' windows."""
     metric = selection.metric
     tiers = collected.tiers(metric, totals, selection.epochs)
     repeats = metric.limits.reports_per_epoch * len(selection.epochs)
