@@ -44,10 +44,11 @@ COVERED := $(BIN)/coverage run --parallel-mode -m pytest
 PYTEST := $(BIN)/python -m pytest
 proofs:
 	@$(COVERED) tests/proofs $(ARGS)
-	@$(PYTEST) tests/statistics/calibration tests/interfaces tests/deploy tests/architecture $(CLUSTER) $(ARGS)
+	@$(PYTEST) tests/interfaces tests/deploy tests/architecture $(CLUSTER) $(ARGS)
+	@$(PYTEST) tests/system $(addprefix --ignore=,$(SLOW) $(CLUSTER)) $(ARGS)
 units:
 	@$(COVERED) tests/unit tests/statistics --ignore=tests/statistics/calibration $(ARGS)
-	@$(PYTEST) tests/system $(addprefix --ignore=,$(SLOW) $(CLUSTER)) $(ARGS)
+	@$(PYTEST) tests/statistics/calibration $(ARGS)
 services:
 	@$(PYTEST) tests/parts $(SLOW) $(ARGS)
 
