@@ -18,7 +18,7 @@ from tests.support.waiting import HANG_SECONDS
 
 __all__ = ["counted", "percentile", "refusals", "told_refusals"]
 
-TURNED_AWAY = "hubbub_turned_away"
+THROTTLED = "hubbub_throttled_calls"
 # How a service refuses; a caller that is still sending may hear INTERNAL of it. What is not served
 # at all is UNIMPLEMENTED, and the strangers' own patience ends with DEADLINE_EXCEEDED.
 REFUSED = ("RESOURCE_EXHAUSTED", "PERMISSION_DENIED", "INTERNAL")
@@ -70,7 +70,7 @@ def told_refusals(tls: Path, port: int) -> int:
             sample.value
             for family in text_string_to_metric_families(text)
             for sample in family.samples
-            if sample.name.startswith(TURNED_AWAY) and sample.name.endswith("_total")
+            if sample.name.startswith(THROTTLED) and sample.name.endswith("_total")
         )
     )
 
