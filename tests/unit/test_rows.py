@@ -5,8 +5,9 @@ from typing import Any, get_args
 
 import pytest
 
+from hubbub.accounting import TERMS
 from hubbub.aggregator.publishing.tables import to_csv
-from hubbub.answers import COLUMNS, Question, rows, whole_rows
+from hubbub.answers import COLUMNS, Question, cell, columns_of, rows, title, whole_rows
 from hubbub.notebook import Answer
 
 VALUE = {"value": "dark", "estimate": 9.0, "low": 8.0, "high": 10.0, "median": 7.25}
@@ -44,6 +45,7 @@ ALL: dict[Any, dict[str, Any]] = {
         "epochs": [{"epoch": 7, "begins": "2026-11-01", "reports": 30}],
         "series": [{"value": "dark", "points": [{"epoch": 7, "share": 0.3, "median": 7.25}]}],
     },
+    "status": {"total": {}, "windows": [{"stream": "theme", "epoch": 7, "median": 7.25}]},
     "metrics": {"total": 1, "metrics": [{"name": "theme", "median": 7.25, "tiers": [1.0]}]},
 }
 
@@ -62,3 +64,28 @@ def test_a_field_that_nobody_has_named_is_in_every_format(question: Question) ->
 
 def test_every_question_has_its_columns() -> None:
     assert set(COLUMNS) == set(get_args(Question))
+    told = [column.field for column in COLUMNS["status"] if column.unit == "count"]
+    assert tuple(told) == TERMS
+
+
+def test_cells_say_what_is_not_known_and_leave_out_what_does_not_apply() -> None:
+    answer = {"kind": "values", "confidence": 0.999}
+    heads = [title(column, "estimates", answer) for column in columns_of("estimates", answer)]
+    assert "99.9% interval" in heads
+    means = {**answer, "kind": "mean"}
+    assert not {"share", "rank", "detected"} & {
+        column.field for column in columns_of("estimates", means)
+    }
+    row = {"waiting": None, "updated": None, "ahead_confidence": None, "balanced": None}
+    said = {
+        column.field: cell(column, row, of_means=False)
+        for question in ("metrics", "top", "status")
+        for column in COLUMNS[question]
+        if column.field in row
+    }
+    assert said == {
+        "waiting": "?",
+        "updated": "never",
+        "ahead_confidence": "",
+        "balanced": "?",
+    }

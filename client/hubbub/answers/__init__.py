@@ -1,6 +1,19 @@
 """Floor 1. Answers as rows and columns, once for every face: files, notebooks, tables."""
 
-from hubbub.answers.columns import COLUMNS, Question
+from hubbub.answers.cells import cell, columns_of, is_of_means, title
+from hubbub.answers.columns import COLUMNS, Column, Question
 from hubbub.answers.rows import Document, Row, rows, whole_rows
 
-__all__ = ["COLUMNS", "Document", "Question", "Row", "rows", "whole_rows"]
+__all__ = [
+    "COLUMNS",
+    "Column",
+    "Document",
+    "Question",
+    "Row",
+    "cell",
+    "columns_of",
+    "is_of_means",
+    "rows",
+    "title",
+    "whole_rows",
+]

@@ -1,18 +1,162 @@
-"""What people see of an answer's rows, and in which order; the rest of a row is for programs."""
+"""The columns of an answer's table, once for every face that shows one; a new one is one line.
+
+What is not a column here is still a field of the row, for programs: JSON, CSV, Parquet, frames.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["COLUMNS", "HEADS", "Question"]
+__all__ = ["COLUMNS", "HEADS", "Column", "Question"]
 
-Question = Literal["estimates", "top", "compare", "trend", "metrics"]
+Question = Literal["estimates", "top", "compare", "trend", "metrics", "status"]
+Unit = Literal[
+    "text",
+    "count",  # of reports, exact
+    "reports",  # of reports, estimated; of a mean, in the metric's own unit
+    "share",  # of the reports
+    "level",  # a share; of a mean, in the metric's own unit
+    "change",  # of a level
+    "probability",
+    "confidence",
+    "epsilon",  # nats
+    "flag",  # said where it is true
+    "verdict",  # yes, no, or not known
+    "time",  # ISO 8601, UTC
+]
 
-COLUMNS: Final[Mapping[Question, Sequence[str]]] = {
-    "estimates": ("value", "estimate", "stderr", "low", "high", "share", "rank", "detected"),
-    "top": ("value", "rank", "estimate", "low", "high", "share", "ahead_confidence"),
-    "compare": ("value", "before", "after", "difference", "low", "high", "p_value", "changed"),
-    "trend": ("value", "epoch", "begins", "reports", "share", "low", "high"),
-    "metrics": ("name", "kind", "mechanism", "epsilon", "reports", "waiting", "updated"),
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    field: of a row. to: of the field at the other end, where the column is an interval.
+    title: above it; "{level}" stands for the answer's confidence. mean_title: of an answer that is
+    a mean, where it differs.
+    meaning: a sentence without its full stop, for Prometheus' help and the page's hints.
+    of_means: whether a mean has it. gauge: whether Prometheus gets it.
+    spare: narrow terminals leave out columns in this order, from 1 on; 0 stays.
+    """
+
+    field: str
+    title: str
+    unit: Unit
+    meaning: str
+    to: str = ""
+    mean_title: str = ""
+    of_means: bool = True
+    gauge: bool = False
+    spare: int = 0
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Of a row, one or both ends."""
+        return (self.field, self.to) if self.to else (self.field,)
+
+
+_VALUE: Final = Column("value", "value", "text", "what was reported")
+_ESTIMATE: Final = Column(
+    *("estimate", "estimate", "reports"),
+    "unbiased estimate, in reports; of a mean, in the metric's own unit",
+    gauge=True,
+)
+_INTERVAL: Final = Column(
+    *("low", "{level} interval", "reports"),
+    "ends of the estimate's interval, in the unit of the estimate",
+    to="high",
+    gauge=True,
+)
+_SHARE: Final = Column(
+    *("share", "share", "share"),
+    "estimate as a share of the reports; not of a mean",
+    of_means=False,
+    gauge=True,
+    spare=5,
+)
+_RANK: Final = Column(
+    "rank", "rank", "count", "place by estimate, the largest first", of_means=False, spare=3
+)
+
+
+def _ends(unit: Unit) -> Column:
+    return Column("low", "{level} interval", unit, "ends of the interval", to="high")
+
+
+def _reports(field: str, meaning: str) -> Column:
+    return Column(field, field.replace("_", " "), "count", meaning)
+
+
+COLUMNS: Final[Mapping[Question, Sequence[Column]]] = {
+    "estimates": (
+        _VALUE,
+        _ESTIMATE,
+        Column("stderr", "std. error", "reports", "standard error of the estimate", spare=2),
+        _INTERVAL,
+        _SHARE,
+        _RANK,
+        Column(
+            *("detected", "detected", "flag", "whether the value stands out from zero"),
+            of_means=False,
+            spare=4,
+        ),
+        Column(
+            *("consistent", "consistent", "reports"),
+            "post-processed: never below zero, summing to the reports; biased for a single value",
+            of_means=False,
+            spare=1,
+        ),
+    ),
+    "top": (
+        _VALUE,
+        _RANK,
+        _SHARE,
+        _ESTIMATE,
+        _INTERVAL,
+        Column(
+            *("ahead_confidence", "ahead", "confidence"),
+            "how sure that the value is ahead of the next one",
+        ),
+    ),
+    "compare": (
+        _VALUE,
+        Column("before", "before", "level", "share of the reports before, or the mean"),
+        Column("after", "after", "level", "share of the reports after, or the mean"),
+        Column("difference", "difference", "change", "after less before"),
+        _ends("change"),
+        Column(
+            *("p_value", "p-value", "probability"),
+            "chance of a difference as large if nothing has changed",
+        ),
+        Column("changed", "changed", "flag", "whether it differs beyond what chance explains"),
+    ),
+    "trend": (
+        _VALUE,
+        Column("begins", "epoch", "time", "when the epoch begins"),
+        _reports("reports", "reports of the epoch"),
+        Column("share", "share", "level", "share of the reports, or the mean", mean_title="mean"),
+        _ends("level"),
+    ),
+    "metrics": (
+        Column("name", "metric", "text", "its name in the catalog"),
+        Column("kind", "asks for", "text", "values, strings, ranges or a mean"),
+        Column("mechanism", "mechanism", "text", "what randomizes on the device"),
+        Column("epsilon", "epsilon", "epsilon", "of one report, as proven, rounded up"),
+        _reports("reports", "reports counted, over all epochs"),
+        _reports("waiting", "reports that the shuffler holds"),
+        Column("updated", "last counted", "time", "when the last report was counted"),
+    ),
+    "status": (
+        Column("stream", "stream", "text", "a metric's name, and its tier"),
+        Column("epoch", "epoch", "text", "the epoch's number"),
+        _reports("acknowledged", "taken over by the shuffler"),
+        _reports("pooled", "wait at the shuffler for a crowd"),
+        _reports("in_flight", "on their way in a batch"),
+        _reports("counted", "in the totals"),
+        _reports("duplicate", "sent again, counted once"),
+        _reports("rejected", "refused by the aggregator, with a reason"),
+        _reports("withheld", "too few to hide in a crowd; deleted"),
+        Column("balanced", "balanced", "verdict", "whether no report is lost or counted twice"),
+    ),
 }
 
 HEADS: Final[Mapping[Question, Sequence[str]]] = {
@@ -24,5 +168,6 @@ HEADS: Final[Mapping[Question, Sequence[str]]] = {
     "compare": ("metric", "before_reports", "after_reports", "confidence"),
     "trend": ("metric", "kind", "confidence"),
     "metrics": (),
+    "status": (),
 }
 """What an answer says of all of its rows, and a row that stands alone says itself."""

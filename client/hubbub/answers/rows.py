@@ -16,6 +16,8 @@ def rows(question: Question, answer: Document) -> list[Row]:
     match question:
         case "metrics":
             return [dict(metric) for metric in answer["metrics"]]
+        case "status":
+            return [dict(window) for window in answer["windows"]]
         case "top":
             return [
                 {**one["value"], "ahead_confidence": one["ahead_confidence"]}

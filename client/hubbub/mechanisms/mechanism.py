@@ -11,7 +11,7 @@ from hubbub.mechanisms.layout import Estimates, Layout, Totals
 __all__ = ["AnyMechanism", "FamilyName", "Forgetful", "Mechanism", "Memo", "Memoized", "ValueKind"]
 
 ValueKind = Literal["categories", "strings", "numbers"]
-FamilyName = Literal["listed", "sketch", "bloom", "ranges", "mean"]
+FamilyName = str
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any, Final
 
-from hubbub.answers import COLUMNS, Question, Row, rows
+from hubbub.answers import Question, Row, cell, columns_of, is_of_means, rows, title
 from hubbub.errors import MissingDependency
 
 __all__ = ["Answer"]
@@ -39,18 +39,23 @@ class Answer(Sequence[Row]):
         return f"<{self._told[0]}: {len(self)} rows>"
 
     def _repr_html_(self) -> str:
-        columns = COLUMNS[self.question]
-        head = "".join(f"<th>{column}</th>" for column in columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{_cell(row.get(column))}</td>" for column in columns) + "</tr>"
+        columns = columns_of(self.question, self.document)
+        of_means = is_of_means(self.question, self.document)
+        titles = [title(column, self.question, self.document) for column in columns]
+        cells = [
+            [cell(column, row, of_means=of_means) for column in columns]
             for row in self._rows[:_SHOWN]
+        ]
+        head = "".join(f"<th>{escape(one)}</th>" for one in titles)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(one)}</td>" for one in row) + "</tr>" for row in cells
         )
         more = len(self) - _SHOWN
         rest = f"<p>... and {more:,} more rows</p>" if more > 0 else ""
         notes = "".join(f"<p><strong>{escape(note)}</strong></p>" for note in self._told[1])
-        title = escape(self._told[0])
+        caption = escape(self._told[0])
         return (
-            f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead>"
+            f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{rest}{notes}"
         )
 
@@ -104,14 +109,6 @@ class Answer(Sequence[Row]):
         if found.get("final") is False:
             notes.append("not final: reports of these epochs are still taken")
         return notes
-
-
-def _cell(cell: Any) -> str:
-    if cell is None:
-        return ""
-    if isinstance(cell, float):
-        return f"{cell:,.5g}" if abs(cell) < 1000 else f"{cell:,.0f}"  # noqa: PLR2004 digits that say something
-    return escape(str(cell))
 
 
 def _bars(axes: Any, rows: Sequence[Row], question: Question) -> None:

@@ -16,6 +16,7 @@ from hubbub.aggregator.query import Page, QueryEngine
 from hubbub.aggregator.query.answers import Estimated, MetricLine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
+from hubbub.answers import COLUMNS
 from hubbub.errors import BatchTooSmall, TotalsUnreadable
 
 __all__ = ["exposition"]
@@ -67,14 +68,11 @@ class _Estimates(Collector):
             ["metric"],
         )
         labels = ["metric", "value"]
-        unit = "in reports; of a mean, in the metric's own unit"
         columns = {
-            "estimate": _family("estimate", f"Unbiased estimate, {unit}", labels),
-            "low": _family("estimate_low", f"Lower end of its 95% interval, {unit}", labels),
-            "high": _family("estimate_high", f"Upper end of its 95% interval, {unit}", labels),
-            "share": _family(
-                "estimate_share", "Estimate as a share of the reports; not of a mean", labels
-            ),
+            field: _family(_of(field), column.meaning, labels)
+            for column in COLUMNS["estimates"]
+            if column.gauge
+            for field in column.fields
         }
         for line, found in self._found:
             held.add_metric([line.name], line.reports)
@@ -94,6 +92,11 @@ class _Estimates(Collector):
         for status, number in sorted(self._requests.items()):
             answered.add_metric([str(status)], number)
         yield answered
+
+
+def _of(field: str) -> str:
+    """estimate, estimate_low, estimate_share."""
+    return field if field == "estimate" else f"estimate_{field}"
 
 
 def _family(name: str, said: str, labels: list[str]) -> GaugeMetricFamily:

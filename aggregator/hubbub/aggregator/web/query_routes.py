@@ -35,7 +35,7 @@ from hubbub.aggregator.web.parameters import (
     strings,
 )
 from hubbub.aggregator.web.problems import PROBLEMS
-from hubbub.answers import whole_rows
+from hubbub.answers import COLUMNS, Column, Question, whole_rows
 
 __all__ = ["questions"]
 
@@ -76,6 +76,11 @@ def questions(query: QueryEngine) -> APIRouter:
     async def metric(metric: Metric) -> MetricDetail:
         """One metric, and what one person's report reveals."""
         return await query.metric(metric)
+
+    @router.get("/columns")
+    async def columns() -> dict[Question, list[Column]]:
+        """What tables of each answer show, in which order and unit."""
+        return {question: list(own) for question, own in COLUMNS.items()}
 
     @router.get("/status")
     async def status() -> PipelineStatus:

@@ -4,21 +4,17 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from hubbub.accounting import TERMS
-from hubbub.cli.terminal.answer_tables import show_estimates
-from hubbub.cli.terminal.output import live, say, table
+from hubbub.cli.terminal.answer_tables import show_estimates, show_metrics, show_pipeline
+from hubbub.cli.terminal.output import live, say
 from hubbub.cli.terminal.query_options import add_format, add_where, checked, document, where, write
 from hubbub.cli.terminal.service_client import Endpoints, ask
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
 from hubbub.wire.v1.services_pb2 import EstimateRequest, MetricsRequest, PipelineRequest
 
 __all__ = ["add"]
-
-_BALANCED: Final = {True: "yes", False: "NO", None: "?"}
-_SPARKS: Final = "▁▂▃▄▅▆▇█"
-_SHOWN_EPOCHS: Final = 30
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -55,31 +51,8 @@ def _metrics(arguments: argparse.Namespace) -> int:
     found = document(ask(where(arguments), "Metrics", MetricsRequest()))
     if write(arguments, "metrics", found):
         return 0
-    table(
-        f"{len(found['metrics'])} metrics",
-        ("metric", "asks for", "mechanism", "", "epsilon", "reports", "waiting", "last counted"),
-        [
-            (
-                metric["name"],
-                metric["kind"],
-                metric["mechanism"],
-                _spark([epoch["reports"] for epoch in metric["epochs"][-_SHOWN_EPOCHS:]]),
-                f"{metric['epsilon']:.3f}",
-                f"{metric['reports']:,}",
-                "?" if metric["waiting"] is None else f"{metric['waiting']:,}",
-                (metric["updated"] or "never").removesuffix("Z").replace("T", " "),
-            )
-            for metric in found["metrics"]
-        ],
-        text_columns=4,
-    )
+    show_metrics(found)
     return 0
-
-
-def _spark(numbers: list[int]) -> str:
-    """A line of blocks, the highest for the largest."""
-    most = max(numbers, default=0) or 1
-    return "".join(_SPARKS[(len(_SPARKS) - 1) * number // most] for number in numbers)
 
 
 def _status(arguments: argparse.Namespace) -> int:
@@ -92,37 +65,12 @@ def _status(arguments: argparse.Namespace) -> int:
         told = {**found["total"], "windows": found["windows"], "balanced": found["balanced"]}
         say(json.dumps({name: told[name] for name in ("windows", *TERMS, "balanced")}, indent=1))
     else:
-        _show_law(found)
+        show_pipeline(found)
     return 0 if found["balanced"] else 1
 
 
 def _law(asked: Endpoints) -> dict[str, Any]:
     return document(ask(asked, "Pipeline", PipelineRequest()))
-
-
-def _show_law(found: dict[str, Any]) -> None:
-    """Every window's terms and their sum; what the shuffler did not tell is a question mark."""
-    rows = [(line["stream"], str(line["epoch"]), line) for line in found["windows"]]
-    rows.append(("all", "", found["total"]))
-    table(
-        "acknowledged = pooled + in flight + counted + duplicate + rejected + withheld",
-        ("stream", "epoch", *(term.replace("_", " ") for term in TERMS), "balanced"),
-        [
-            (
-                stream,
-                epoch,
-                *("?" if line[term] is None else f"{line[term]:,}" for term in TERMS),
-                _BALANCED[line["balanced"]],
-            )
-            for stream, epoch, line in rows
-        ],
-        text_columns=2,
-    )
-    if not found["complete"]:
-        say(
-            "the shuffler's terms are not known, so the law cannot be checked: start the "
-            "aggregator with --shuffler-status, and the shuffler"
-        )
 
 
 def _watch_law(asked: Endpoints, every_seconds: float) -> int:
@@ -140,7 +88,7 @@ def _watch_law(asked: Endpoints, every_seconds: float) -> int:
         before[:] = [now]
 
         def show() -> None:
-            _show_law(found)
+            show_pipeline(found)
             say(f"{rate:,.0f} reports counted a second")
 
         return found, show

@@ -1,55 +1,78 @@
 """Answers as tables for people: with bars and whiskers on a terminal, plain in a pipe."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import takewhile
 from shutil import get_terminal_size
 from typing import Any, Final
 
+from hubbub.answers import Column, Question, Row, cell, columns_of, is_of_means, rows, title
 from hubbub.cli.terminal.bars import bars
 from hubbub.cli.terminal.output import say, table
 
-__all__ = ["Answer", "show_changes", "show_estimates", "show_top", "show_trend"]
+__all__ = [
+    "show_changes",
+    "show_estimates",
+    "show_metrics",
+    "show_pipeline",
+    "show_top",
+    "show_trend",
+]
 
-Answer = dict[str, Any]
-Columns = dict[str, list[str]]
+Answer = Mapping[str, Any]
+Intervals = Sequence[tuple[float, float, float]]
 
 # More rows than this are for a file, not for eyes; the rest is in json, csv and parquet.
 _ROWS: Final = 50
 _PICTURE: Final = " "
-# Below this confidence an order is as good as unknown.
-_TELLING: Final = 0.95
+_TEXTS: Final = ("text", "time")
 _DOUBT: Final = 1e-3
 _TWINS: Final = 5
-_NARROWEST: Final = 16
+_NARROWEST: Final = 12
 _WIDEST: Final = 44
-_SPARE: Final = ("consistent", "std. error", "rank", "detected", "share")
+_SPARKS: Final = "▁▂▃▄▅▆▇█"
+_SHOWN_EPOCHS: Final = 30
+
+
+def show_metrics(found: Answer) -> None:
+    """The metrics there are, each with its last epochs as a line of blocks."""
+    sparks = [
+        _spark([epoch["reports"] for epoch in metric["epochs"][-_SHOWN_EPOCHS:]])
+        for metric in found["metrics"]
+    ]
+    _show("metrics", found, f"{len(found['metrics'])} metrics", sparks=sparks)
+
+
+def show_pipeline(found: Answer) -> None:
+    """Every window's terms and their sum; what the shuffler did not tell is a question mark."""
+    total = {**found["total"], "stream": "all", "epoch": ""}
+    _show(
+        "status",
+        found,
+        "acknowledged = pooled + in flight + counted + duplicate + rejected + withheld",
+        [*rows("status", found), total],
+    )
+    if not found["complete"]:
+        say(
+            "the shuffler's terms are not known, so the law cannot be checked: start the "
+            "aggregator with --shuffler-status, and the shuffler"
+        )
 
 
 def show_estimates(found: Answer) -> None:
     """Estimates as a table, with what makes them more or less to be trusted."""
-    values = found["values"]
+    values = rows("estimates", found)
     if found["kind"] == "values":
         values = sorted(values, key=lambda value: value["rank"])
     shown = values[:_ROWS]
-    mean = found["kind"] == "mean"
-    digits = ",.5g" if mean else ",.0f"
-    columns = {
-        "value": [value["value"] for value in shown],
-        "estimate": [f"{value['estimate']:{digits}}" for value in shown],
-        "std. error": [f"{value['stderr']:{digits}}" for value in shown],
-        f"{_level(found)} interval": [
-            f"{value['low']:{digits}} to {value['high']:{digits}}" for value in shown
-        ],
-    }
-    if not mean:
-        columns["share"] = [f"{value['share']:.1%}" for value in shown]
-        columns["detected"] = ["yes" if value["detected"] else "" for value in shown]
-        columns["consistent"] = [f"{value['consistent']:{digits}}" for value in shown]
-        _draw(columns, [(v["estimate"], v["low"], v["high"]) for v in shown])
-    _columns(
+    _show(
+        "estimates",
+        found,
         f"{found['metric']}: {found['reports']:,} reports, {found['mechanism']}, "
         f"epsilon {found['epsilon']:.3f} per report, epochs {_spans(found['epochs'])}",
-        columns,
+        shown,
+        None if found["kind"] == "mean" else _intervals(shown, "estimate"),
     )
     _say_whose(found)
     _say_trust(found)
@@ -90,19 +113,9 @@ def _say_trust(found: Answer) -> None:
 
 def show_top(found: Answer) -> None:
     """The most frequent values, and how sure their order is."""
-    values = [one["value"] for one in found["values"]]
-    columns = {
-        "value": [value["value"] for value in values],
-        "rank": [f"{value['rank']}" for value in values],
-        "share": [f"{value['share']:.1%}" for value in values],
-        "estimate": [f"{value['estimate']:,.0f}" for value in values],
-        f"{_level(found)} interval": [
-            f"{value['low']:,.0f} to {value['high']:,.0f}" for value in values
-        ],
-        "ahead": [_ahead(one["ahead_confidence"]) for one in found["values"]],
-    }
-    _draw(columns, [(v["estimate"], v["low"], v["high"]) for v in values])
-    _columns(f"{found['metric']}: the most frequent of {found['reports']:,} reports", columns)
+    values = rows("top", found)
+    heading = f"{found['metric']}: the most frequent of {found['reports']:,} reports"
+    _show("top", found, heading, values, _intervals(values, "estimate"))
     say(
         f"these are the most frequent with a confidence of {found['set_confidence']:.1%} at least, "
         f"in this order with {found['order_confidence']:.1%}"
@@ -112,62 +125,31 @@ def show_top(found: Answer) -> None:
 
 def show_changes(found: Answer) -> None:
     """What differs between two ranges, the surest first."""
-    shown = sorted(found["values"], key=lambda change: change["p_value"])
-    digits = ",.5g" if found["kind"] == "mean" else ".2%"
-    table(
+    changes = sorted(rows("compare", found), key=lambda change: change["p_value"])
+    _show(
+        "compare",
+        found,
         f"{found['metric']}: {found['before_reports']:,} reports of epochs "
         f"{_spans(found['before_epochs'])}, then {found['after_reports']:,} of "
         f"{_spans(found['after_epochs'])}",
-        (
-            *("value", "before", "after", "difference"),
-            *(f"{_level(found)} interval", "p-value", "changed"),
-        ),
-        [
-            (
-                one["value"],
-                f"{one['before']:{digits}}",
-                f"{one['after']:{digits}}",
-                f"{one['difference']:+{digits}}",
-                f"{one['low']:+{digits}} to {one['high']:+{digits}}",
-                f"{one['p_value']:.2g}",
-                "yes" if one["changed"] else "",
-            )
-            for one in shown[:_ROWS]
-        ],
+        changes[:_ROWS],
     )
     _say_whose(found)
-    _say_more(len(shown))
+    _say_more(len(changes))
 
 
 def show_trend(found: Answer) -> None:
     """Every series as a table of epochs."""
-    begins = {epoch["epoch"]: epoch for epoch in found["epochs"]}
-    numbers = found["kind"] != "values"
-    digits = ",.5g" if numbers else ".1%"
-    for one in found["series"]:
-        points = one["points"][-_ROWS:]
-        own = [begins[point["epoch"]] for point in points]
-        columns = {
-            "epoch": [epoch["begins"].removesuffix("T00:00:00Z") for epoch in own],
-            "reports": [f"{epoch['reports']:,}" for epoch in own],
-            "mean" if numbers else "share": [f"{point['share']:{digits}}" for point in points],
-            f"{_level(found)} interval": [
-                f"{point['low']:{digits}} to {point['high']:{digits}}" for point in points
-            ],
-        }
-        _draw(columns, [(p["share"], p["low"], p["high"]) for p in points])
-        _columns(f"{found['metric']}: {one['value']}", columns)
+    points = rows("trend", found)
+    for place, one in enumerate(found["series"]):
+        begin = sum(len(before["points"]) for before in found["series"][:place])
+        own = points[begin : begin + len(one["points"])][-_ROWS:]
+        heading = f"{found['metric']}: {one['value']}"
+        _show("trend", found, heading, own, _intervals(own, "share"), without="value")
     _say_whose(found)
     small = sum(epoch["reports"] < found["min_batch"] for epoch in found["epochs"])
     if small:
         say(f"{small} epochs hold fewer than the minimum batch of {found['min_batch']:,}")
-
-
-def _ahead(confidence: float | None) -> str:
-    """How sure that a value is ahead of the next one, where anything can be told."""
-    if confidence is None:
-        return ""
-    return f"{confidence:.1%}" if confidence >= _TELLING else "too close to call"
 
 
 def _names(strings: Sequence[str]) -> str:
@@ -182,30 +164,65 @@ def _say_whose(found: Answer) -> None:
         say("of those who reported: intervals hold what was randomized, not who happened to report")
 
 
-def _level(found: Answer) -> str:
-    """95%, or 99.9%."""
-    return f"{100 * found['confidence']:.6g}%"
+def _show(
+    question: Question,
+    found: Answer,
+    heading: str,
+    shown: Sequence[Row] | None = None,
+    drawn: Intervals | None = None,
+    *,
+    without: str = "",
+    sparks: Sequence[str] = (),
+) -> None:
+    """The columns of an answer, and on a terminal a picture of its intervals beside them.
+
+    shown: some of the rows; without, all. without: a column that the heading has told.
+    sparks: a picture per row that is shown everywhere.
+    """
+    shown = rows(question, found) if shown is None else shown
+    of_means = is_of_means(question, found)
+    columns = {
+        column: [cell(column, row, of_means=of_means) for row in shown]
+        for column in columns_of(question, found)
+        if column.field != without
+    }
+    name = partial(title, question=question, answer=found)
+    pictures = list(sparks)
+    if drawn is not None and sys.stdout.isatty():
+        columns, pictures = _with_room(columns, name, drawn)
+    cells = [*columns.values(), *([pictures] if pictures else [])]
+    table(
+        heading,
+        [*map(name, columns), *([_PICTURE] if pictures else [])],
+        list(zip(*cells, strict=True)),
+        text_columns=sum(1 for _ in takewhile(lambda column: column.unit in _TEXTS, columns)),
+        pictures=bool(pictures),
+    )
 
 
-def _draw(columns: Columns, rows: Sequence[tuple[float, float, float]]) -> None:
-    """Bars as a last column, on a terminal; in a narrow one in place of what can be spared."""
-    if not sys.stdout.isatty():
-        return
-    room, kept = get_terminal_size().columns, dict(columns)
-    for spare in (None, *_SPARE):
-        kept.pop(spare or "", None)
+def _with_room(
+    columns: Mapping[Column, list[str]], name: Callable[[Column], str], drawn: Intervals
+) -> tuple[dict[Column, list[str]], list[str]]:
+    """The columns that leave room for bars, and the bars; in a tiny terminal all, and none."""
+    spares = sorted({column.spare for column in columns} | {0})
+    for spare in spares:
+        kept = {column: own for column, own in columns.items() if not 0 < column.spare <= spare}
         # A column has a space on either side, and one between it and the next.
-        left = room - sum(3 + max(map(len, (name, *own))) for name, own in kept.items()) - 4
+        taken = sum(3 + max(map(len, (name(column), *own))) for column, own in kept.items())
+        left = get_terminal_size().columns - taken - 4
         if left >= _NARROWEST:
-            columns.clear()
-            columns.update(kept)
-            columns[_PICTURE] = bars(rows, min(left, _WIDEST))
-            return
+            return kept, bars(drawn, min(left, _WIDEST))
+    return dict(columns), []
 
 
-def _columns(title: str, columns: Columns) -> None:
-    rows = list(zip(*columns.values(), strict=True))
-    table(title, list(columns), rows, pictures=_PICTURE in columns)
+def _intervals(shown: Sequence[Row], middle: str) -> Intervals:
+    return [(row[middle], row["low"], row["high"]) for row in shown]
+
+
+def _spark(numbers: list[int]) -> str:
+    """A line of blocks, the highest for the largest."""
+    most = max(numbers, default=0) or 1
+    return "".join(_SPARKS[(len(_SPARKS) - 1) * number // most] for number in numbers)
 
 
 def _say_more(number: int) -> None:

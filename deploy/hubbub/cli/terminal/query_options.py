@@ -189,4 +189,5 @@ _HOLDS: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
     "compare": lambda _found: True,
     "trend": _has_epochs,
     "metrics": lambda _found: True,
+    "status": lambda _found: True,
 }

@@ -1,7 +1,8 @@
 // What differs between two epochs of a metric, with intervals and p-values.
 /* global d3 */
-import { $, ask, count, figure, fill, h, named, percent, tell } from "./shell.js";
+import { $, ask, count, h, tell } from "./shell.js";
 import { bars } from "./charts.js";
+import { fillAnswer } from "./tables.js";
 
 const SHOWN = 15;
 
@@ -52,16 +53,14 @@ export async function compare(path, { asked, body }) {
       to_epochs: form.after.value,
       number: 100,
     };
-    show(await ask(`${path}/compare`, given, body));
+    await show(await ask(`${path}/compare`, given, body));
   } catch (error) {
     tell($("compared"), error);
   }
 }
 
-function show(found) {
+async function show(found) {
   const mean = found.kind === "mean";
-  const format = mean ? (number) => figure(number) : (number) => percent(number, 2);
-  const signed = (number) => (number > 0 ? "+" : "") + format(number);
   const drawing = h("div"),
     table = h("table");
   const changed = found.values.filter((one) => one.changed).length;
@@ -87,18 +86,5 @@ function show(found) {
     "Differences with their intervals; the table has the same numbers",
     mean ? d3.format("~g") : d3.format("+.1%"),
   );
-  fill(
-    table,
-    "Sorted by p-value",
-    ["value", "before", "after", "difference", "interval", "p-value", "changed"],
-    found.values.map((one) => [
-      named(one.value, 200),
-      format(one.before),
-      format(one.after),
-      signed(one.difference),
-      `${signed(one.low)} to ${signed(one.high)}`,
-      one.p_value.toPrecision(2),
-      h("td", { class: one.changed ? "yes" : "" }, one.changed ? "yes" : ""),
-    ]),
-  );
+  await fillAnswer(table, "Sorted by p-value", "compare", found, found.values);
 }

@@ -1,7 +1,8 @@
 // The answer to a question: what makes it more or less to be trusted, its picture, its table.
 /* global d3 */
-import { $, count, figure, fill, h, named, percent, shown } from "./shell.js";
+import { $, count, figure, h, percent, shown } from "./shell.js";
 import { bars } from "./charts.js";
+import { fillAnswer } from "./tables.js";
 
 const SHOWN = 25;
 // At this chance the strings asked for are no explanation of the totals.
@@ -57,7 +58,7 @@ export function showFlags(found, first) {
 }
 
 /** Bars with whiskers, and the table of the same numbers. */
-export function showEstimates(found, { first, hourly, consistent }) {
+export async function showEstimates(found, { first, hourly, consistent }) {
   const mean = found.kind === "mean",
     ranges = found.kind === "ranges";
   const updated = found.updated?.replace("T", " ").replace("Z", " UTC");
@@ -101,32 +102,8 @@ export function showEstimates(found, { first, hourly, consistent }) {
     said.push(`Mean ${figure(estimate)}, ${figure(low)} to ${figure(high)}.`);
   }
   $("bars-said").textContent = said.join(" ");
-  showTable(found, rows, level);
-}
-
-function showTable(found, rows, level) {
-  const mean = found.kind === "mean";
-  const format = (number) => (mean ? figure(number) : count(number));
-  const header = ["value", "estimate", "std. error", `${level} interval`];
-  fill(
-    $("table"),
-    `All numbers in ${mean ? "the metric’s own unit" : "reports"}`,
-    mean ? header : [...header, "share", "rank", "detected", "consistent"],
-    rows.map((one) => [
-      named(one.value, 200),
-      format(one.estimate),
-      format(one.stderr),
-      `${format(one.low)} to ${format(one.high)}`,
-      ...(mean
-        ? []
-        : [
-            percent(one.share),
-            String(one.rank),
-            h("td", { class: one.detected ? "yes" : "" }, one.detected ? "yes" : ""),
-            format(one.consistent),
-          ]),
-    ]),
-  );
+  const unit = mean ? "the metric’s own unit" : "reports";
+  await fillAnswer($("table"), `All numbers in ${unit}`, "estimates", found, rows);
 }
 
 /** Buttons for the rows before and after; `go` asks for the page that begins at a row. */

@@ -42,7 +42,7 @@ async function estimates(first = 0) {
   if (metric.kind === "ranges") Object.assign(paged, { number: MOST_RANGES, order: "listed" });
   const found = await ask(`${path}/estimates`, paged, body);
   showFlags(found, first);
-  showEstimates(found, {
+  await showEstimates(found, {
     first,
     hourly: metric.epoch_length === "hour",
     consistent: wantsConsistent(),

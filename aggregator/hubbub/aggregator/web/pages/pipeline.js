@@ -1,18 +1,12 @@
 // The pipeline as it runs: the conservation law and its terms, asked for every two seconds.
 /* global d3 */
-import { $, ask, count, fill, h, named, ready, tell } from "./shell.js";
+import { $, ask, count, h, ready, tell } from "./shell.js";
 import { bars, lines } from "./charts.js";
+import { columnsOf, fillAnswer } from "./tables.js";
 
 const EVERY = 2000;
-const MEANINGS = {
-  pooled: "wait at the shuffler for a crowd",
-  in_flight: "on their way in a batch",
-  counted: "in the totals",
-  duplicate: "sent again, counted once",
-  rejected: "refused by the aggregator, with a reason",
-  withheld: "too few to hide in a crowd; deleted",
-};
-const TERMS = Object.keys(MEANINGS);
+/** Terms of the law with their meanings: the first is the sum of the others. */
+let law = {};
 const worded = (name) => name.replace("_", " ");
 /** A term, which is not known where the shuffler did not tell it. */
 const term = (number) => (number === null ? "?" : count(number));
@@ -20,26 +14,27 @@ const MOST_WINDOWS = 200;
 const seen = [];
 
 function showLaw(status) {
-  const law = $("law");
+  const note = $("law");
   const said = !status.complete
     ? "The shuffler cannot be asked from here: only the aggregator’s terms are shown."
     : status.balanced
       ? "The law balances: nothing is lost, nothing is counted twice."
       : "The law does not balance. Reports move while we look; if this stays, something is wrong.";
-  if (law.textContent !== said) law.textContent = said;
-  law.className = `note ${status.complete ? (status.balanced ? "good" : "bad") : ""}`;
+  if (note.textContent !== said) note.textContent = said;
+  note.className = `note ${status.complete ? (status.balanced ? "good" : "bad") : ""}`;
   const total = status.total;
+  const [whole, ...terms] = Object.keys(law);
   const part = (name, number) =>
     h(
       "div",
-      { title: MEANINGS[name] ?? "taken over by the shuffler" },
+      { title: law[name] },
       h("span", { class: "muted" }, worded(name)),
       h("b", {}, term(number)),
     );
   $("equation").replaceChildren(
-    part("acknowledged", total.acknowledged),
+    part(whole, total[whole]),
     h("i", {}, "="),
-    ...TERMS.flatMap((name, place) => [
+    ...terms.flatMap((name, place) => [
       place ? h("i", {}, "+") : null,
       part(name, total[name]),
     ]).filter(Boolean),
@@ -47,7 +42,8 @@ function showLaw(status) {
 }
 
 function showFlow(total) {
-  const told = TERMS.filter((name) => total[name] !== null);
+  const [, ...terms] = Object.keys(law);
+  const told = terms.filter((name) => total[name] !== null);
   const rows = told.map((name) => ({
     value: worded(name),
     estimate: total[name],
@@ -79,34 +75,25 @@ function showRate() {
   );
 }
 
-function showWindows(windows) {
+function showWindows(status) {
+  const { windows } = status;
   const newest = [...windows].sort((a, b) => b.epoch - a.epoch).slice(0, MOST_WINDOWS);
-  const balance = { true: "yes", false: "no", null: "?" };
-  const rows = newest.map((one) => [
-    named(one.stream),
-    String(one.epoch),
-    term(one.acknowledged),
-    ...TERMS.map((name) => term(one[name])),
-    h("td", { class: balance[one.balanced] }, balance[one.balanced]),
-  ]);
-  fill(
-    $("windows"),
-    `${newest.length} of ${windows.length} streams and epochs`,
-    ["stream", "epoch", "acknowledged", ...TERMS.map(worded), "balanced"],
-    rows,
-  );
+  const said = `${newest.length} of ${windows.length} streams and epochs`;
+  return fillAnswer($("windows"), said, "status", status, newest);
 }
 
 async function look() {
   if (document.hidden) return;
   try {
     const status = await ask("/v1/status");
+    const counts = (await columnsOf("status")).filter((one) => one.unit === "count");
+    law = Object.fromEntries(counts.map((one) => [one.field, one.meaning]));
     seen.push({ time: new Date(), counted: status.total.counted });
     if (seen.length > 150) seen.shift();
     showLaw(status);
     showFlow(status.total);
     showRate();
-    showWindows(status.windows);
+    await showWindows(status);
   } catch (error) {
     tell($("law"), error);
   }

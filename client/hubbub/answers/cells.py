@@ -1,0 +1,54 @@
+"""The cells of a table as text for people, each by the unit of its column."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from hubbub.answers.columns import COLUMNS, Column, Question, Unit
+from hubbub.answers.rows import Document, Row
+
+__all__ = ["cell", "columns_of", "is_of_means", "title"]
+
+# Below this confidence an order is as good as unknown.
+_TELLING: Final = 0.95
+_UNKNOWN: Final[Mapping[Unit, str]] = {"count": "?", "verdict": "?", "time": "never"}
+
+_WRITTEN: Final[Mapping[Unit, Callable[[Any, bool], str]]] = {
+    "text": lambda given, _: str(given),
+    "count": lambda number, _: f"{number:,}",
+    "reports": lambda number, means: f"{number:,.5g}" if means else f"{number:,.0f}",
+    "share": lambda share, _: f"{share:.1%}",
+    "level": lambda level, means: f"{level:,.5g}" if means else f"{level:.2%}",
+    "change": lambda change, means: f"{change:+,.5g}" if means else f"{change:+.2%}",
+    "probability": lambda chance, _: f"{chance:.2g}",
+    "confidence": lambda sure, _: f"{sure:.1%}" if sure >= _TELLING else "too close to call",
+    "epsilon": lambda epsilon, _: f"{epsilon:.3f}",
+    "flag": lambda flag, _: "yes" if flag else "",
+    "verdict": lambda flag, _: "yes" if flag else "NO",
+    "time": lambda time, _: time.removesuffix("T00:00:00Z").removesuffix("Z").replace("T", " "),
+}
+
+
+def is_of_means(question: Question, answer: Document) -> bool:
+    """Whether its figures are means, in the metric's own unit, and not numbers of reports."""
+    kind = answer.get("kind")
+    return kind != "values" if question == "trend" else kind == "mean"
+
+
+def columns_of(question: Question, answer: Document) -> Sequence[Column]:
+    """The columns that this answer has."""
+    means = is_of_means(question, answer)
+    return [column for column in COLUMNS[question] if column.of_means or not means]
+
+
+def title(column: Column, question: Question, answer: Document) -> str:
+    """What stands above a column of this answer: "95% interval"."""
+    said = (is_of_means(question, answer) and column.mean_title) or column.title
+    return said.replace("{level}", f"{100 * answer.get('confidence', 0):.6g}%")
+
+
+def cell(column: Column, row: Row, *, of_means: bool) -> str:
+    """One cell; empty where the figure does not apply, "?" where it is not known."""
+    told = [row[field] for field in column.fields]
+    if None in told:
+        return _UNKNOWN.get(column.unit, "")
+    return " to ".join(_WRITTEN[column.unit](one, of_means) for one in told)

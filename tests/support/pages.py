@@ -1,0 +1,68 @@
+"""The aggregator's page over totals in memory, in this process: a test may change what it runs."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import numpy as np
+
+from hubbub.accounting import Window
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.releases.release_log import MemoryReleaseLog
+from hubbub.aggregator.releases.releasing import Releases
+from hubbub.aggregator.store.contract import Commit, MemoryStore
+from hubbub.aggregator.web.server import HttpServer
+from hubbub.cli.local.ports import free_port
+from hubbub.privacy.draws import draw
+from tests.support import web
+from tests.support.bundles import DAY, make_signed
+from tests.support.waiting import HANG_SECONDS, eventually
+
+__all__ = ["EPOCH", "page_of"]
+
+EPOCH = 20_000
+"""The one epoch there is, two days before the page's now."""
+
+
+@contextmanager
+def page_of(
+    folder: Path, catalog: str, held: Mapping[str, Mapping[int, int]], *, seed: int = 1
+) -> Iterator[str]:
+    """A page's address until the end of the block. held: per metric, who holds each value."""
+    signed = make_signed(folder, catalog, start=(EPOCH - 14) * DAY)
+    store = MemoryStore()
+    now = (EPOCH + 2) * DAY + 4000.0
+    query = QueryEngine(signed.bundle, store, clock=lambda: now)
+    releases = Releases(query.collected, MemoryReleaseLog(), clock=lambda: now)
+    address = f"127.0.0.1:{free_port()}"
+    chance = np.random.default_rng(seed)
+    server = HttpServer(address, query, releases)
+
+    async def serve() -> None:
+        for number, (name, truth) in enumerate(held.items()):
+            drawn = draw(
+                signed.bundle.metric(name).randomizer, list(truth), list(truth.values()), chance
+            )
+            tags = [bytes([number]) * 8 + n.to_bytes(8, "big") for n in range(drawn.reports)]
+            commit = Commit(
+                *(bytes([number]) * 16, tags, np.array(drawn.cells), 0, {}, int(now) + DAY),
+                batch_reports=drawn.reports,
+            )
+            await store.add(Window(name, EPOCH), commit)
+        await server.run()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    try:
+        eventually(
+            lambda: web.get(f"http://{address}/health").status_code == 200,
+            although=(httpx2.TransportError,),
+        )
+        yield f"http://{address}"
+    finally:
+        server._server.should_exit = True
+        thread.join(HANG_SECONDS)
+        assert not thread.is_alive(), "the page does not stop"
