@@ -48,7 +48,12 @@ def test_a_notebook_shows_a_table_with_what_not_to_miss(
     assert "<script" not in shown
     assert "<img" not in shown
     assert "not final" in shown
-    for answer in (connection.metrics(), connection.top("theme"), connection.trend("theme")):
+    for answer in (
+        connection.metrics(),
+        connection.top("theme"),
+        connection.trend("theme"),
+        connection.status(),
+    ):
         assert answer._repr_html_().startswith("<table><caption>")
 
 
@@ -71,6 +76,8 @@ def test_pictures_have_every_interval(connection: hubbub.notebook.Connection) ->
     assert len(axes.collections) == 4, "a band each"
     axes.figure.canvas.draw()
     mpl.pyplot.close(axes.figure)  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="no estimates to plot"):
+        connection.status().plot()
     with pytest.raises(TypeError, match="no estimates to plot"):
         connection.metrics().plot()
 

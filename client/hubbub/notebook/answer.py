@@ -78,8 +78,8 @@ class Answer(Sequence[Row]):
         """
         pyplot = _library("matplotlib.pyplot", "matplotlib")
         axes = pyplot.subplots()[1] if axes is None else axes
-        if self.question == "metrics":
-            raise TypeError("metrics have no estimates to plot: ask for estimates")
+        if self.question in {"metrics", "status"}:
+            raise TypeError(f"{self.question} has no estimates to plot: ask for estimates")
         if self.question == "trend":
             _lines(axes, self._rows, most)
         else:
@@ -92,6 +92,8 @@ class Answer(Sequence[Row]):
         match self.question:
             case "metrics":
                 return f"{found['total']} metrics"
+            case "status":
+                return f"{len(found['windows'])} streams and epochs"
             case "compare":
                 return (
                     f"{found['metric']}: {found['before_reports']:,} reports, then "

@@ -108,6 +108,10 @@ class Connection:
         found = self._pages("/v1/metrics", {}, None, "metrics", 1000)
         return self._answer("metrics", found)
 
+    def status(self) -> Answer:
+        """The conservation law: where every report is, a row per stream and epoch."""
+        return self._answer("status", self._get("/v1/status", {}, None))
+
     def estimates(
         self,
         metric: str,
