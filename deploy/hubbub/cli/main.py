@@ -45,7 +45,9 @@ _SERVICES: Final = {
 }
 
 
-_FIRST_ACTION: Final = {"privacy": ("card", {"card", "amplify", "compose", "-h", "--help"})}
+_FIRST_ACTION: Final = {
+    "privacy": ("card", {"card", "amplify", "compose", "crowd", "-h", "--help"})
+}
 """Of some commands: the action where none is named, and all there are."""
 
 

@@ -12,9 +12,11 @@ from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.cli.terminal.document import Document, Table
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
+from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, meaning
 from hubbub.privacy.composition import Event, compose
+from hubbub.privacy.histogram import Crowd, central_epsilon, largest_local
 
 __all__ = ["add"]
 
@@ -43,6 +45,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     crowd.add_argument("--json", action="store_true")
     crowd.set_defaults(run=_amplify)
+    _add_crowd(actions)
     many = actions.add_parser("compose", help="what many reports or releases say together")
     many.add_argument("--epsilon", type=float, action="append", default=[], help="(repeat)")
     many.add_argument("--sigma", type=float, action="append", default=[], help="Gaussian (repeat)")
@@ -54,6 +57,88 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     many.add_argument("--delta", type=float, required=True)
     many.add_argument("--json", action="store_true")
     many.set_defaults(run=_compose)
+
+
+def _add_crowd(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    crowd = actions.add_parser(
+        "crowd",
+        help="what a whole shuffled epoch says of one person",
+        description="The central epsilon of one person in an epoch of `grr` reports that leaves "
+        "the "
+        "shuffler whole; or, with --central, the largest local epsilon that keeps such a promise.",
+    )
+    crowd.add_argument("--reports", type=int, required=True, help="in the epoch")
+    crowd.add_argument(
+        "--values", type=int, required=True, help="how many there are to choose from"
+    )
+    which = crowd.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--local-epsilon", type=float, metavar="E", help="of one report, nats; inf: nobody lies"
+    )
+    which.add_argument("--central", type=float, metavar="E", help="the promise to be kept, nats")
+    crowd.add_argument(
+        "--honest", type=float, default=1.0, help="share of reports counted on (%(default)s)"
+    )
+    crowd.add_argument(
+        "--dummies", type=int, default=0, help="evenly spread, added to it (%(default)s)"
+    )
+    crowd.add_argument(
+        "--max-local", type=float, default=MAX_EPSILON, help="with --central (%(default)s)"
+    )
+    crowd.add_argument("--delta", type=float, default=DELTA, help="(%(default)s)")
+    crowd.add_argument("--json", action="store_true")
+    crowd.set_defaults(run=_crowd)
+
+
+def _crowd(arguments: argparse.Namespace) -> int:
+    local = arguments.local_epsilon
+    if arguments.central is not None:
+        if not 0 < arguments.central <= MAX_EPSILON:
+            raise BadParameter(f"--central {arguments.central:g} is outside (0, {MAX_EPSILON}]")
+        if not 0 < arguments.max_local <= MAX_EPSILON:
+            raise BadParameter(f"--max-local {arguments.max_local:g} is outside (0, {MAX_EPSILON}]")
+        local = largest_local(
+            arguments.reports,
+            arguments.values,
+            arguments.central,
+            arguments.delta,
+            honest=arguments.honest,
+            dummies=arguments.dummies,
+            most=arguments.max_local,
+        )
+    crowd = Crowd(arguments.reports, arguments.values, local, arguments.honest, arguments.dummies)
+    central = central_epsilon(crowd, arguments.delta)
+    rare, tenth = crowd.stderr(0.0), crowd.stderr(0.1)
+    if arguments.json:
+        found = {
+            "epsilon_central": central if isfinite(central) else None,
+            "delta": arguments.delta,
+            "epsilon_local": local if isfinite(local) else None,
+            "reports": crowd.reports,
+            "categories": crowd.categories,
+            "honest": crowd.honest,
+            "dummies": crowd.dummies,
+            "stderr_rare": rare,
+            "stderr_tenth": tenth,
+        }
+        say(json.dumps(found, indent=1))
+        return 0
+    dummies = f" and {crowd.dummies:,} dummies" if crowd.dummies else ""
+    say(
+        f"A whole epoch of {crowd.reports:,} reports{dummies}, {crowd.honest:.0%} of them honest, "
+        f"over {crowd.categories:,} values"
+    )
+    say(
+        f"epsilon of one person, to who sees it shuffled: {central:.6g} at delta "
+        f"{arguments.delta:g}"
+    )
+    say(f"epsilon of one report, whoever works together:  {local:.6g}")
+    say(
+        f"standard error of a rare value: {rare:,.4g} reports; of one that a tenth holds: "
+        f"{tenth:,.4g}"
+    )
+    say(f"For a person: {meaning(central)}")
+    return 0
 
 
 def _card(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,215 @@
+"""The exact accountant of a shuffled histogram: never below the truth, and hardly above it."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations_with_replacement, permutations, product
+from math import exp, inf, log, nextafter
+from typing import Any
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution
+from scipy.stats import binom
+
+from hubbub.analysis.arrays import Floats
+from hubbub.errors import BadParameter
+from hubbub.privacy.histogram import Crowd, central_epsilon, delta_of, largest_local
+
+DELTA = 1e-8
+
+
+Chances = dict[tuple[int, ...], Fraction]
+
+
+def _shown(values: tuple[int, ...], d: int, lie: Fraction, dummies: int) -> Chances:
+    """Every histogram of these people's reports and of dummies, with its exact chance."""
+    keep = 1 - (d - 1) * lie
+    chances: Chances = {(0,) * d: Fraction(1)}
+    reports = [[keep if x == value else lie for x in range(d)] for value in values]
+    reports += [[Fraction(1, d)] * d] * dummies
+    for report in reports:
+        grown: Chances = defaultdict(Fraction)
+        for counts, chance in chances.items():
+            for x, own in enumerate(report):
+                grown[(*counts[:x], counts[x] + 1, *counts[x + 1 :])] += chance * own
+        chances = grown
+    return chances
+
+
+def _exact_delta(n: int, d: int, lie: Fraction, t: float, dummies: int = 0) -> Fraction:
+    """The hockey-stick divergence, over all that the others may hold and every pair of values."""
+    worst = Fraction(0)
+    ratio, nothing = Fraction(t), Fraction(0)
+    for others in combinations_with_replacement(range(d), n - 1):
+        seen = [_shown((own, *others), d, lie, dummies) for own in range(d)]
+        for one, two in permutations(seen, 2):
+            over = [p - ratio * two[counts] for counts, p in one.items()]
+            worst = max(worst, sum((more for more in over if more > 0), nothing))
+    return worst
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize(("n", "dummies"), [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (1, 2), (3, 2)])
+@pytest.mark.parametrize("local", [0.5, 1.5, 3.0])
+def test_delta_is_never_below_what_all_outcomes_give(
+    n: int, d: int, local: float, dummies: int
+) -> None:
+    """Enumerated with fractions: every histogram, whatever the others hold."""
+    lie = Fraction(1 / (exp(local) + d - 1))
+    for central in (0.1 * local, 0.4 * local, 0.8 * local):
+        exact = _exact_delta(n, d, lie, nextafter(exp(central), inf), dummies)
+        told = delta_of(Crowd(n, d, local, dummies=dummies), central)
+        assert told >= exact
+        if exact > 1e-3 and d == 3:
+            assert told <= 1.35 * float(exact), "a small crowd shows how many lied"
+
+
+def _attack(crowd: Crowd) -> Iterator[tuple[Floats, Floats]]:
+    """Two histograms that an adversary tells apart: the others all hold a value that is neither.
+
+    Of two values, all hold the same. What others noise is all there is, and nothing is rounded.
+    """
+    d, m, dummies = crowd.categories, crowd.others, crowd.dummies
+    q = 0.0 if crowd.epsilon_local == inf else 1 / (exp(crowd.epsilon_local) + d - 1)
+    p = 1 - (d - 1) * q
+    if d == 2:
+        mean = m * q + dummies / 2
+        counts = np.arange(int(mean + 14 * mean**0.5 + 60))
+        noise = np.convolve(binom.pmf(counts, m, q), binom.pmf(counts, dummies, 0.5))
+        own, other = np.append(0, noise), np.append(noise, 0)
+        held, not_held = p * own + q * other, q * own + p * other
+        yield held, not_held
+        yield not_held, held
+        return
+    mean = m * q + dummies / d
+    x, y = np.meshgrid(*[np.arange(int(mean + 10 * mean**0.5 + 40))] * 2, indexing="ij")
+
+    def joint(x: Any, y: Any) -> Floats:
+        """Of lies and dummies on the two values; exact if there are only one kind."""
+        trials, chance = (m, q) if q else (dummies, 1 / d)
+        both = binom.pmf(x + y, trials, 2 * chance) * binom.pmf(x, x + y, 0.5)
+        return np.where((x >= 0) & (y >= 0), both, 0.0)
+
+    first, second, neither = joint(x - 1, y), joint(x, y - 1), joint(x, y)
+    yield (
+        p * first + q * second + (1 - p - q) * neither,
+        q * first + p * second + (1 - p - q) * neither,
+    )
+
+
+SETTINGS = [
+    Crowd(1000, 2, 3.1),
+    Crowd(10_000, 2, 5.32),
+    Crowd(100_000, 2, 2.0),
+    Crowd(10_000, 2, 6.0, dummies=100),
+    Crowd(1000, 2, inf, dummies=80),
+    Crowd(1000, 3, 3.5),
+    Crowd(1000, 16, 3.1),
+    Crowd(10_000, 16, 5.189),
+    Crowd(100_000, 16, 7.396),
+    Crowd(100_000, 16, 7.2, honest=0.9),
+    Crowd(1_000_000, 256, 9.0),
+    Crowd(10_000, 4096, 7.063),
+    Crowd(100_000, 65_536, 9.57),
+    Crowd(1000, 65_536, 8.0),
+    Crowd(1000, 16, inf, dummies=16 * 61),
+]
+
+
+@pytest.mark.parametrize("crowd", SETTINGS, ids=repr)
+def test_the_bound_is_just_above_what_an_attack_reaches(crowd: Crowd) -> None:
+    """From below by dp-accounting's PLD of two explicit mass functions, and by 1% from above."""
+    told = central_epsilon(crowd, DELTA)
+    reached = 0.0
+    for held, other in _attack(crowd):
+        distribution = privacy_loss_distribution.from_two_probability_mass_functions(
+            _logs(other),
+            _logs(held),
+            pessimistic_estimate=False,
+            value_discretization_interval=told * 1e-4,
+        )
+        reached = max(reached, distribution.get_epsilon_for_delta(DELTA))
+        exact = float(np.maximum(held - exp(told) * other, 0).sum())
+        assert exact <= DELTA
+    assert 0.999 * reached <= told, "optimistic by the grid alone"
+    assert told <= 1.01 * reached
+
+
+def _logs(chances: Floats) -> dict[int, float]:
+    return {place: log(one) for place, one in enumerate(chances.ravel().tolist()) if one > 1e-300}
+
+
+@pytest.mark.parametrize(
+    ("reports", "categories", "local"),
+    [
+        (10_000, 2, 5.320),
+        (10_000, 16, 5.189),
+        (10_000, 4096, 7.063),
+        (100_000, 16, 7.396),
+        (100_000, 256, 7.540),
+        (100_000, 65_536, 9.570),
+        (1_000_000, 16, 9.688),
+        (1_000_000, 65_536, 10.815),
+    ],
+)
+def test_the_largest_local_epsilon_is_that_of_an_independent_computation(
+    reports: int, categories: int, local: float
+) -> None:
+    found = largest_local(reports, categories, 1.0, DELTA)
+    assert found is not None
+    assert local - 0.006 <= found <= local + 0.001
+    assert central_epsilon(Crowd(reports, categories, found), DELTA) <= 1.0
+
+
+def test_more_people_fewer_lies_and_dummies_do_what_they_should() -> None:
+    base = central_epsilon(Crowd(10_000, 16, 5.0), DELTA)
+    assert central_epsilon(Crowd(20_000, 16, 5.0), DELTA) < base
+    assert central_epsilon(Crowd(10_000, 16, 5.5), DELTA) > base
+    assert central_epsilon(Crowd(10_000, 16, 5.0, honest=0.5), DELTA) > base
+    assert central_epsilon(Crowd(10_000, 16, 5.0, dummies=500), DELTA) < base
+    assert central_epsilon(Crowd(10_000, 16, 5.0), 1e-6) < base
+    assert central_epsilon(Crowd(1, 16, 5.0), DELTA) == 5.0
+    assert central_epsilon(Crowd(100, 16, inf), DELTA) == inf
+    assert delta_of(Crowd(1, 16, 5.0), 0.0) == pytest.approx((exp(5) - 1) / (exp(5) + 15), rel=1e-3)
+
+
+def test_every_split_of_two_values_is_covered() -> None:
+    """Whoever holds what, the count of one of two values never tells more than is told."""
+    for n, local in ((60, 2.0), (400, 3.0), (400, 1.0)):
+        p, q = exp(local) / (exp(local) + 1), 1 / (exp(local) + 1)
+        central = 0.6 * central_epsilon(Crowd(n, 2, local), 1e-4)
+        told, worst = delta_of(Crowd(n, 2, local), central), 0.0
+        for holders in range(n):
+            named = binom.pmf(np.arange(n + 1), n - 1 - holders, q)
+            noise = np.convolve(named, binom.pmf(np.arange(n + 1), holders, p))
+            own, other = np.append(0, noise), np.append(noise, 0)
+            held, not_held = p * own + q * other, q * own + p * other
+            for one, two in ((held, not_held), (not_held, held)):
+                worst = max(worst, float(np.maximum(one - exp(central) * two, 0).sum()))
+        assert worst <= told <= 1.05 * worst
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((0, 16, 5.0), "reports 0"),
+        ((10, 1, 5.0), "categories 1"),
+        ((10, 16, 0.0), "local epsilon 0.0"),
+        ((10, 16, 99.0), "local epsilon 99.0"),
+        ((10, 16, 5.0, 0.0), "honest 0.0"),
+        ((10, 16, 5.0, 1.0, -1), "dummies -1"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(given: tuple[float, ...], said: str) -> None:
+    with pytest.raises(BadParameter, match=said):
+        Crowd(*given)  # type: ignore[arg-type]
+    with pytest.raises(BadParameter, match="delta 1"):
+        central_epsilon(Crowd(10, 2, 1.0), 1)
+
+
+def test_a_promise_that_no_crowd_of_this_size_keeps_leaves_reports_private_by_themselves() -> None:
+    assert largest_local(3, 16, 0.5, DELTA) == pytest.approx(0.5, abs=0.1)
+    assert all(
+        (largest_local(n, d, 1.0, DELTA) or 0) >= 1.0 for n, d in product((1, 10, 100), (2, 16))
+    )
