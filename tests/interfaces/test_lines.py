@@ -26,19 +26,54 @@ from hubbub.cli.local.ports import free_port
 from hubbub.runtime import Limiter
 from tests.interfaces.house import house
 from tests.support import web
+from tests.support.clocks import pass_time, run_moved
 from tests.support.waiting import HANG_SECONDS, eventually_async
 
 LARGE = 30_000_000
 
 
+class Face:
+    """A port, and what happens behind it.
+
+    came: once for every connection, every part of a request, and every answer that waits for its
+    reader. begun: something slow; it ends when it may.
+    """
+
+    def __init__(self, turned_away: Counter[str] | None) -> None:
+        self.port = free_port()
+        self.turned_away = Counter[str]() if turned_away is None else turned_away
+        self.came = asyncio.Semaphore(0)
+        self.begun, self.may_end = asyncio.Event(), asyncio.Event()
+
+
+class Watched(Line):
+    """A line that tells its face what came."""
+
+    def __init__(self, face: Face, lines: Lines, **given: Any) -> None:
+        super().__init__(lines, **given)
+        self._came = face.came
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base has it
+        super().connection_made(transport)
+        self._came.release()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._came.release()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._came.release()
+
+
 @asynccontextmanager
 async def _served(
     monkeypatch: pytest.MonkeyPatch, turned_away: Counter[str] | None = None, **limits: Any
-) -> AsyncIterator[int]:
-    """An application behind our guard and lines, with other limits: its port."""
+) -> AsyncIterator[Face]:
+    """An application behind our guard and lines, with other limits."""
     for name, value in limits.items():
         monkeypatch.setattr(f"hubbub.aggregator.web.lines.{name}", value)
-    app = FastAPI()
+    face, app = Face(turned_away), FastAPI()
     handle_problems(app)
 
     @app.get("/large")
@@ -51,44 +86,52 @@ async def _served(
 
     @app.get("/slow")
     async def slow() -> str:
-        await asyncio.sleep(2)
+        face.begun.set()
+        await face.may_end.wait()
         return "done"
 
     @app.post("/told")
     async def told(request: Request) -> int:
         return len(await request.body())
 
-    port = free_port()
     config = uvicorn.Config(
         Guard(app, None, Limiter(0, 1), pages=()),
-        port=port,
-        http=partial(Line, Lines(turned_away=turned_away)),  # type: ignore[arg-type]  # as in the face
+        port=face.port,
+        http=partial(Watched, face, Lines(turned_away=face.turned_away)),  # type: ignore[arg-type]  # as in the face
         log_config=None,
         log_level="critical",
         lifespan="off",
     )
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 uvicorn tells nobody
-        await asyncio.sleep(0.01)
+
+    async def started() -> bool:
+        return server.started
+
+    await eventually_async(started)
     try:
-        yield port
+        yield face
     finally:
         server.should_exit = True
         await serving
 
 
-def _client(port: int) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=HANG_SECONDS)
+def _client(face: Face) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(base_url=f"http://127.0.0.1:{face.port}", timeout=HANG_SECONDS)
 
 
-async def _said(port: int, *parts: bytes, seconds: float = 0.0) -> bytes:
-    """All that is answered to these parts, with a pause between them, until the line ends."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+async def _said(face: Face, *parts: bytes, seconds: float = 0.0) -> bytes:
+    """All that is answered to these parts, until the line ends.
+
+    seconds: that pass after each part is there, and after the connection is.
+    """
+    reader, writer = await asyncio.open_connection("127.0.0.1", face.port)
     try:
-        for part in parts:
+        for part in (b"", *parts):
             writer.write(part)
-            await asyncio.sleep(seconds)
+            if seconds and not face.turned_away:
+                await face.came.acquire()
+                await pass_time(seconds)
         return await asyncio.wait_for(reader.read(), HANG_SECONDS)
     except ConnectionError:
         return b""
@@ -97,46 +140,71 @@ async def _said(port: int, *parts: bytes, seconds: float = 0.0) -> bytes:
 
 
 HEAD = b"POST /told HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+SLOW = b"GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
-def test_a_request_that_does_not_arrive_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    import h11
+@pytest.mark.parametrize(
+    ("parts", "seconds"),
+    [
+        ([], 10.5),
+        ([HEAD, *(b"X-%d: 1\r\n" % n for n in range(9))], 1.5),
+        ([HEAD + b"\r\n1234", b"5"], 40.0),
+        ([HEAD + b"\r\n", *(b"%d" % n for n in range(8))], 9.0),
+    ],
+)
+def test_a_request_that_does_not_arrive_is_ended(
+    monkeypatch: pytest.MonkeyPatch, parts: list[bytes], seconds: float
+) -> None:
+    """Its head has 10 seconds, its body 60, however often some of it comes."""
 
     async def body() -> None:
-        short = {h11.IDLE: 1.0, h11.SEND_BODY: 2.0}
-        turned_away = Counter[str]()
-        async with _served(monkeypatch, turned_away, _SECONDS=short) as port:
-            said = await asyncio.gather(
-                _said(port),
-                _said(port, HEAD, *(b"X-%d: 1\r\n" % n for n in range(40)), seconds=0.1),
-                _said(port, HEAD + b"\r\n1234"),
-                _said(port, HEAD + b"\r\n", *(b"%d" % n for n in range(9)), seconds=0.4),
-            )
-            assert set(said) == {b""}
-        assert turned_away == {"too_slow": 4}
-        longer = {h11.IDLE: 4.0, h11.SEND_BODY: HANG_SECONDS}
-        async with _served(monkeypatch, _SECONDS=longer) as port:
-            whole = await _said(port, HEAD + b"\r\n", b"1234", b"56789", b"", seconds=0.3)
+        async with _served(monkeypatch) as face:
+            assert await _said(face, *parts, seconds=seconds) == b""
+            assert face.turned_away == {"too_slow": 1}
+
+    run_moved(body)
+
+
+def test_a_request_that_gets_on_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        async with _served(monkeypatch) as face:
+            slowly = HEAD.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
+            whole = await _said(face, slowly + b"\r\n", b"1234", b"5678", b"9", seconds=9.0)
             assert whole.startswith(b"HTTP/1.1 200 OK")
-            async with _client(port) as one:
-                for _ in range(3):
-                    await asyncio.sleep(1.5)
-                    answer = await one.post("/told", content=b"abc")
-                    assert (answer.status_code, answer.text) == (200, "3"), "one line, kept"
-                # Longer than a request may take: it is being answered.
-                assert (await one.get("/slow")).text == '"done"'
+        async with _served(monkeypatch) as face, _client(face) as one:
+            for _ in range(4):
+                answer = await one.post("/told", content=b"abc")
+                assert (answer.status_code, answer.text) == (200, "3"), "one line, kept"
+                await pass_time(4)
+            # Longer than a request may take: it is being answered.
+            slow = asyncio.create_task(one.get("/slow"))
+            await face.begun.wait()
+            await pass_time(100)
+            face.may_end.set()
+            assert (await slow).text == '"done"'
+            assert not face.turned_away
 
-    asyncio.run(body())
+    run_moved(body)
 
 
-def test_an_answer_that_nobody_reads_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("limits", "passes"),
+    # The second by uvicorn's own limit of what is idle, 5 seconds, and what we give it after that.
+    [({"_ANSWER_SECONDS": 4.0}, [4.5]), ({}, [5.5, 10.5])],
+)
+def test_an_answer_that_nobody_reads_is_ended(
+    monkeypatch: pytest.MonkeyPatch, limits: dict[str, float], passes: list[float]
+) -> None:
     async def body() -> None:
-        turned_away = Counter[str]()
-        async with _served(monkeypatch, turned_away, _ANSWER_SECONDS=1.0) as port:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        async with _served(monkeypatch, **limits) as face:
+            reader, writer = await asyncio.open_connection("127.0.0.1", face.port)
             writer.write(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
             reader._transport.pause_reading()  # type: ignore[attr-defined]
-            await asyncio.sleep(3)
+            for _ in ("connection", "request", "answer that waits"):
+                await face.came.acquire()
+            for seconds in passes:
+                assert not face.turned_away
+                await pass_time(seconds)
             reader._transport.resume_reading()  # type: ignore[attr-defined]
             got = 0
             try:
@@ -145,33 +213,31 @@ def test_an_answer_that_nobody_reads_is_ended(monkeypatch: pytest.MonkeyPatch) -
             except ConnectionError:
                 pass
             assert got < LARGE
-            assert turned_away == {"too_slow": 1}
+            assert face.turned_away == {"too_slow": 1}
             writer.close()
-        async with _served(monkeypatch, _ANSWER_SECONDS=HANG_SECONDS) as port, _client(port) as one:
+        async with _served(monkeypatch, **limits) as face, _client(face) as one:
             assert len((await one.get("/large")).content) == LARGE
 
-    asyncio.run(body())
+    run_moved(body)
 
 
 @pytest.mark.parametrize("limit", ["_MAX", "_MAX_OF_ADDRESS"])
 def test_the_line_that_waits_longest_gives_way(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     async def body() -> None:
-        turned_away = Counter[str]()
-        async with _served(monkeypatch, turned_away, **{limit: 10}) as port:
-            slow = asyncio.create_task(
-                _said(port, b"GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            )
-            await asyncio.sleep(0.3)
-            halves = [asyncio.create_task(_said(port, HEAD)) for _ in range(30)]
-            async with _client(port) as one:
+        async with _served(monkeypatch, **{limit: 10}) as face:
+            slow = asyncio.create_task(_said(face, SLOW))
+            await face.begun.wait()
+            halves = [asyncio.create_task(_said(face, HEAD)) for _ in range(30)]
+            async with _client(face) as one:
                 assert (await one.post("/told", content=b"abc")).text == "3"
+            face.may_end.set()
             assert (await slow).endswith(b'"done"'), "what is answered is not ended"
 
             async def ended() -> bool:
                 return sum(half.done() for half in halves) >= 21
 
             await eventually_async(ended)
-            assert turned_away["gave_way"] >= 21
+            assert face.turned_away["gave_way"] >= 21
             for half in halves:
                 half.cancel()
 
@@ -186,9 +252,9 @@ def test_answers_that_nobody_reads_give_way_the_longest_unread_first(
 
     async def body() -> None:
         turned_away, number = Counter[str](), 10
-        async with _served(monkeypatch, turned_away, **{limit: number}) as port:
-            unread = [await _unread(port) for _ in range(3 * number)]
-            async with _client(port) as one:
+        async with _served(monkeypatch, turned_away, **{limit: number}) as face:
+            unread = [await _unread(face.port) for _ in range(3 * number)]
+            async with _client(face) as one:
                 for _ in range(3):
                     assert (await one.post("/told", content=b"abc")).text == "3"
             assert turned_away == {"gave_way": 2 * number + 1}
@@ -247,8 +313,8 @@ def test_a_fault_is_a_problem_and_its_text_stays_out_of_answer_and_log(
 ) -> None:
     async def body() -> None:
         async with (
-            _served(monkeypatch) as port,
-            _client(port) as one,
+            _served(monkeypatch) as face,
+            _client(face) as one,
         ):
             answer = await one.get("/broken")
             assert answer.status_code == 500
@@ -306,15 +372,21 @@ def test_bytes_that_are_no_http_write_no_traceback(
     chunked = b"POST /told HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 
     async def body() -> None:
-        async with _served(monkeypatch) as port:
+        async with _served(monkeypatch) as face:
             said = await asyncio.gather(
-                _said(port, chunked, b"secret\r\n", seconds=0.5),
-                _said(port, chunked + b"secret\r\n"),
-                _said(port, b"\x16\x03\x01secret\r\n\r\n"),
-                _said(port, HEAD + b"\r\n123456789secret\r\n\r\n"),
-                _said(port, b"GET /secret\xff HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+                _said(face, chunked + b"secret\r\n"),
+                _said(face, b"\x16\x03\x01secret\r\n\r\n"),
+                _said(face, HEAD + b"\r\n123456789secret\r\n\r\n"),
+                _said(face, b"GET /secret\xff HTTP/1.1\r\nHost: localhost\r\n\r\n"),
             )
-            assert said[0].startswith(b"HTTP/1.1 411")
+            assert len(said) == 4
+            reader, writer = await asyncio.open_connection("127.0.0.1", face.port)
+            writer.write(chunked)
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 411")
+            writer.write(b"secret\r\n")
+            await asyncio.wait_for(reader.read(), HANG_SECONDS)
+            writer.close()
 
     with caplog.at_level(logging.DEBUG):
         asyncio.run(body())

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,6 +22,7 @@ from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1.services_pb2 import Refusal, SubmitResponse
 from tests.conftest import Made
 from tests.support.bundles import DAY
+from tests.support.clocks import FakeClock
 from tests.support.waiting import HANG_SECONDS
 
 APPLY = "/hubbub.wire.v1.Ingest/Apply"
@@ -32,25 +34,32 @@ FINAL = grpc.StatusCode.INVALID_ARGUMENT
 
 
 class Garbled(grpc.GenericRpcHandler):  # type: ignore[misc,unused-ignore]
-    """Answers OK with bytes that are no message, so often; then as it should."""
+    """Answers OK with bytes that are no message, so often; then as it should.
 
-    def __init__(self, often: int) -> None:
+    in_flight: how many reports the pool had in flight when each call came.
+    """
+
+    def __init__(self, often: int, look: Callable[[], Awaitable[int]]) -> None:
         self.left = often
-        self.asked = 0
+        self.look = look
+        self.in_flight: list[int] = []
 
     def service(self, details: grpc.HandlerCallDetails) -> Any:
         assert details.method == APPLY
         return grpc.unary_unary_rpc_method_handler(self._answer)
 
     async def _answer(self, _request: bytes, _context: Any) -> bytes:
-        self.asked += 1
+        self.in_flight.append(await self.look())
         self.left -= 1
         return b"\xff\xff\xff" if self.left >= 0 else b""
 
 
 def test_a_batch_stays_in_flight_until_an_answer_can_be_read(made: Made, redis_url: str) -> None:
     async def scenario() -> None:
-        garbled, server = Garbled(3), grpc.aio.server()
+        async def in_flight() -> int:
+            return (await pool.report_counts())[window]["in_flight"]
+
+        garbled, server = Garbled(3, in_flight), grpc.aio.server()
         server.add_generic_rpc_handlers((garbled,))
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
@@ -58,21 +67,22 @@ def test_a_batch_stays_in_flight_until_an_answer_can_be_read(made: Made, redis_u
         await redis.client.flushdb()
         pool, table = Pool(redis), read_stream_table(made.streams)
         onward = channel(f"127.0.0.1:{port}", "aggregator", tls=None)
-        mixer = Mixer(pool, table, [onward], Policy(), stages=Stages())
+        clock = FakeClock()
+        mixer = Mixer(pool, table, [onward], Policy(), stages=Stages(), clock=clock)
         window = Window("theme", int(time.time()) // DAY)
         info, key = seal_info(*window), made.bundle.keys[0].key
         await pool.add({window: [seal(b"\1", key, info) for _ in range(40)]})
         await pool.heartbeat()
         loops = [asyncio.create_task(mixer.run())]
-        seen = 0
         async with asyncio.timeout(HANG_SECONDS):
-            while garbled.left >= 0 or (await pool.report_counts())[window]["in_flight"]:
-                terms = (await pool.report_counts())[window]
-                if garbled.left > 0:  # another garbled answer is to come: nothing is over
-                    seen += terms["in_flight"] > 0
-                await asyncio.sleep(0.01)
-        assert seen, "the batch was over before an answer could be read"
-        assert garbled.asked == 4, "it was sent until an answer could be read, and no more"
+            while garbled.left >= 0 or await in_flight():
+                clock.advance(1)
+                await clock.settle(*loops)
+        for _ in range(5):
+            clock.advance(30)
+            await clock.settle(*loops)
+        assert 0 not in garbled.in_flight, "it was over before an answer could be read"
+        assert len(garbled.in_flight) == 4, "it was sent until an answer could be read, and no more"
         await end_tasks(loops)
         await onward.close()
         await server.stop(0)

@@ -4,8 +4,10 @@ import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import grpc
@@ -20,7 +22,7 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import seal, seal_info
 from hubbub.cli.local.ports import free_port
 from hubbub.errors import BadParameter, StoreUnavailable
-from hubbub.runtime import Clocks, Server, Stages, channel, connect_redis
+from hubbub.runtime import Clocks, Server, Stages, SystemClock, channel, connect_redis
 from hubbub.runtime.process import end_tasks
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
@@ -29,8 +31,9 @@ from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
 from hubbub.wire.v1.services_pb2_grpc import IngestServicer, add_IngestServicer_to_server
 from tests.conftest import Made
+from tests.support.clocks import FakeClock
 from tests.support.stores import totals
-from tests.support.waiting import eventually_async
+from tests.support.waiting import HANG_SECONDS
 
 DAY = 86_400
 
@@ -43,16 +46,23 @@ class Sink(IngestServicer):
         self.refused = 0
         self.delivered: Counter[bytes] = Counter()
         self.sealed: Counter[bytes] = Counter()
-        self.seconds = 0.0
+        self.before: Callable[[], Awaitable[None]] | None = None
 
     async def Apply(self, request: Batch, context: Any) -> BatchOutcome:
         if request.stream in self.unknown:
             self.refused += 1
             await context.abort(grpc.StatusCode.NOT_FOUND, "no such metric")
-        await asyncio.sleep(self.seconds)
+        if self.before:
+            await self.before()
         self.delivered[request.batch_id] += 1
         self.sealed.update(request.sealed)
         return BatchOutcome()
+
+    async def has_refused(self) -> bool:
+        return self.refused > 0
+
+    async def has_taken(self, reports: int) -> bool:
+        return self.sealed.total() >= reports
 
 
 @asynccontextmanager
@@ -66,22 +76,54 @@ async def _sink() -> AsyncIterator[tuple[Sink, str]]:
     await server.stop(1)
 
 
+@dataclass
+class Mixing:
+    """Mixers of one Redis, all by one clock."""
+
+    pools: list[Pool]
+    clock: FakeClock
+    loops: "list[asyncio.Task[None]]"
+    mixers: list[Mixer]
+
+    def deliveries(self) -> "list[asyncio.Task[None]]":
+        return [task for mixer in self.mixers for task in mixer._flying.values()]
+
+    async def turn(self, seconds: float = 0.1) -> None:
+        """Time passes, and each of them has looked at every window, and waits again."""
+        self.clock.advance(seconds)
+        await self.clock.settle(*self.loops)
+
+    async def until(self, look: Callable[[], Awaitable[bool]]) -> None:
+        """As long as it takes, by their own clock: waits of any length are over at once."""
+        async with asyncio.timeout(HANG_SECONDS):
+            while not await look():
+                await self.turn(1.0)
+
+
 @asynccontextmanager
 async def _mixers(
     redis_url: str, table: StreamTable, address: str, number: int, clocks: Clocks | None = None
-) -> AsyncIterator[list[Pool]]:
+) -> AsyncIterator[Mixing]:
     server = await connect_redis(redis_url)
     await server.client.flushdb()
-    pools = [Pool(server) for _ in range(number)]
+    pools, clock = [Pool(server) for _ in range(number)], FakeClock()
     channels = [channel(address, "aggregator", tls=None) for _ in pools]
     mixers = [
-        Mixer(pool, table, [one], Policy(max_batch=50), stages=Stages(), clocks=clocks)
+        Mixer(
+            pool,
+            table,
+            [one],
+            Policy(max_batch=50),
+            stages=Stages(),
+            clocks=clocks,
+            clock=clock,
+        )
         for pool, one in zip(pools, channels, strict=True)
     ]
     for pool in pools:
         await pool.heartbeat()
     loops = [asyncio.create_task(run()) for m in mixers for run in (m.run, m.heartbeat)]
-    yield pools
+    yield Mixing(pools, clock, loops, mixers)
     await end_tasks(loops)
     for one in channels:
         await one.close()
@@ -89,34 +131,42 @@ async def _mixers(
     await server.close()
 
 
-async def _until(done: Callable[[], bool]) -> None:
-    async def look() -> bool:
-        return done()
-
-    await eventually_async(look)
-
-
 def _reports(number: int) -> list[bytes]:
     return [secrets.token_bytes(49) for _ in range(number)]
 
 
-def test_processes_that_share_a_pool_share_its_batches(made: Made, redis_url: str) -> None:
+def test_processes_that_share_a_pool_share_its_batches(
+    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However slow this machine is, none of them is taken for dead.
+    monkeypatch.setattr("hubbub.shuffler.pool._ALIVE_MS", round(1000 * HANG_SECONDS))
+
     async def body() -> None:
         table, today = read_stream_table(made.streams), int(time.time()) // DAY
         async with (
             _sink() as (sink, address),
-            _mixers(redis_url, table, address, 3) as pools,
+            _mixers(redis_url, table, address, 3) as mixing,
         ):
-            sink.seconds = 0.2  # long enough that all of them see every batch
-            reports, window = _reports(1000), Window("theme", today)
-            await pools[0].add({window: reports})
-            await pools[0].close_windows()
+            turning = asyncio.Lock()
+
+            async def all_have_seen_it() -> None:
+                """Before a batch is over, all of them look at it twice."""
+                async with turning:
+                    await mixing.turn()
+                    await mixing.turn()
+
+            sink.before = all_have_seen_it
+            pool, reports, window = mixing.pools[0], _reports(1000), Window("theme", today)
+            await pool.add({window: reports})
+            await pool.close_windows()
 
             async def all_delivered() -> bool:
-                terms = (await pools[0].report_counts())[window]
+                terms = (await pool.report_counts())[window]
                 return terms["pooled"] + terms["in_flight"] == 0
 
-            await eventually_async(all_delivered)
+            await mixing.until(all_delivered)
+            for _ in range(5):
+                await mixing.turn(30)
             assert sink.sealed == Counter(reports), "each report once"
             assert set(sink.delivered.values()) == {1}, "each batch once"
 
@@ -128,20 +178,63 @@ def test_a_stream_that_nobody_takes_holds_up_no_other(made: Made, redis_url: str
         table, today = read_stream_table(made.streams), int(time.time()) // DAY
         async with (
             _sink() as (sink, address),
-            _mixers(redis_url, table, address, 1) as (pool,),
+            _mixers(redis_url, table, address, 1) as mixing,
         ):
+            [pool] = mixing.pools
             sink.unknown = {"theme"}
             stuck = Window("theme", today)
             await pool.add({stuck: _reports(1000)})
-            await _until(lambda: sink.refused > 0)
+            await mixing.until(sink.has_refused)
             await pool.add({Window("editor", today // 7): _reports(500)})
             await pool.close_windows()
-            await _until(lambda: sink.sealed.total() == 500)
+            await mixing.until(partial(sink.has_taken, 500))
+            for _ in range(20):  # more than it would take to have them all in flight
+                await mixing.turn()
             law = await pool.report_counts()
             assert law[stuck]["pooled"] + law[stuck]["in_flight"] == 1000
             assert law[stuck]["in_flight"] <= 3 * 50, "what waits stays in the pool, unmixed"
             sink.unknown = set()
-            await _until(lambda: sink.sealed.total() == 1500)
+            await mixing.until(partial(sink.has_taken, 1500))
+
+    asyncio.run(body())
+
+
+def test_a_batch_that_was_refused_is_not_sent_again_before_its_time(
+    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class LatestTime:
+        """Where a wait is drawn, the longest of them."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(secrets.SystemRandom(), name)
+
+        def uniform(self, _low: float, high: float) -> float:
+            return high
+
+    monkeypatch.setattr("hubbub.shuffler.mixer._random", LatestTime())
+
+    async def body() -> None:
+        table, today = read_stream_table(made.streams), int(time.time()) // DAY
+        async with (
+            _sink() as (sink, address),
+            _mixers(redis_url, table, address, 1) as mixing,
+        ):
+            [pool], clock = mixing.pools, mixing.clock
+            sink.unknown = {"theme"}
+            await mixing.turn()
+            await pool.add({Window("theme", today): _reports(50)})
+            await pool.close_windows()
+            await mixing.turn()
+            [sending] = mixing.deliveries()
+            for waited in (0.2, 0.4, 0.8):
+                await clock.settle(sending)
+                refused = sink.refused
+                clock.advance(waited - 0.01)
+                await clock.settle(sending, *mixing.loops)
+                assert sink.refused == refused, "all wait: nothing is on its way"
+                clock.advance(0.02)
+                await clock.settle(sending, *mixing.loops)
+                assert sink.refused == refused + 1
 
     asyncio.run(body())
 
@@ -151,7 +244,8 @@ def test_a_window_that_cannot_be_mixed_holds_up_no_other(made: Made, redis_url: 
 
     async def body() -> None:
         table, today = read_stream_table(made.streams), int(time.time()) // DAY
-        async with _sink() as (sink, address), _mixers(redis_url, table, address, 1) as (pool,):
+        async with _sink() as (sink, address), _mixers(redis_url, table, address, 1) as mixing:
+            [pool] = mixing.pools
             client: Any = pool._server.client
             bad = Window("crashed", today * 24)
             await client.set(bad.key("shuffler:pool"), "no set")
@@ -164,7 +258,7 @@ def test_a_window_that_cannot_be_mixed_holds_up_no_other(made: Made, redis_url: 
                     ("SADD", "shuffler:closed", f"theme:{today}"),
                 ]
             )
-            await _until(lambda: sink.sealed.total() >= 500)
+            await mixing.until(partial(sink.has_taken, 500))
             assert sink.sealed == Counter(reports)
 
     asyncio.run(body())
@@ -182,17 +276,21 @@ def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
         )
         async with (
             _sink() as (sink, address),
-            _mixers(redis_url, table, address, 1, clocks) as (pool,),
+            _mixers(redis_url, table, address, 1, clocks) as mixing,
         ):
+            [pool] = mixing.pools
             gone = Window("retired", today)
             await pool.add({gone: _reports(300)})
 
             async def found_out() -> bool:
                 return bool(await pool._server.client.hexists("shuffler:unknown", gone.name))
 
-            await eventually_async(found_out)
+            await mixing.until(found_out)
+            await mixing.turn()
             assert (await pool.report_counts())[gone]["pooled"] == 300, "a table may know it again"
             ahead[0] = 31.0 * DAY
+            await mixing.turn()
+            await mixing.turn()
             assert (await pool.report_counts())[gone]["pooled"] == 300, (
                 "one clock jumped: nothing is deleted"
             )
@@ -206,7 +304,7 @@ def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
                 withheld = (await pool.report_counts())[gone]["withheld"]
                 return withheld == 300 and not await pool.windows()
 
-            await eventually_async(all_withheld)
+            await mixing.until(all_withheld)
             assert not sink.delivered
 
     asyncio.run(body())
@@ -298,12 +396,23 @@ def test_a_mixer_that_is_told_to_end_ends_whatever_has_just_landed(
 ) -> None:
     """At a signal every loop is cancelled; one that swallowed it would hang the service."""
 
+    class Watched(SystemClock):
+        """Tells when it is waited by."""
+
+        waits = asyncio.Event()
+
+        async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+            self.waits.set()
+            return await super().wait(event, seconds)
+
     async def body() -> None:
         server = await connect_redis(redis_url)
-        mixer = Mixer(Pool(server), read_stream_table(made.streams), [], Policy(), stages=Stages())
+        table, clock = read_stream_table(made.streams), Watched()
+        mixer = Mixer(Pool(server), table, [], Policy(), stages=Stages(), clock=clock)
         for turns in range(6):
+            clock.waits.clear()
             loop = asyncio.create_task(mixer.run())
-            await asyncio.sleep(0.15)
+            await clock.waits.wait()
             mixer._landed.set()
             for _ in range(turns):
                 await asyncio.sleep(0)

@@ -25,10 +25,12 @@ from hubbub.runtime.rpc.limiter import Limiter, network
 from hubbub.runtime.rpc.peers import caller_of
 from hubbub.runtime.rpc.refusal import come_back, refuse
 from hubbub.runtime.rpc.server import Server, channel
+from hubbub.runtime.system_clock import Clock, SystemClock
 from hubbub.runtime.tls import TlsFolder
 
 __all__ = [
     "BELIEVED_SECONDS",
+    "Clock",
     "Clocks",
     "Common",
     "Limiter",
@@ -37,6 +39,7 @@ __all__ = [
     "RedisServer",
     "Server",
     "Stages",
+    "SystemClock",
     "TlsFolder",
     "add_common",
     "caller_of",

@@ -5,7 +5,6 @@ up, since the aggregator does not take it or somebody floods it, stops no other.
 thresholds by which packet switches share a buffer, Choudhury and Hahne 1998.
 """
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from math import inf
 from typing import Final
 
 from hubbub.errors import StoreUnavailable
+from hubbub.runtime import Clock, SystemClock
 from hubbub.shuffler.pool import Pool
 
 __all__ = ["Backpressure"]
@@ -35,7 +35,7 @@ class Backpressure:
 
     max_reports: that Redis may hold for us, pooled and in flight, before more are refused.
     max_memory: the part of Redis' own maxmemory that may be used before more are refused.
-    sizes: of a stream's reports, in bytes.
+    sizes: of a stream's reports, in bytes. clock: it waits by.
     """
 
     def __init__(
@@ -45,9 +45,11 @@ class Backpressure:
         max_reports: int,
         max_memory: float,
         sizes: Mapping[str, int] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._pool = pool
         self._sizes = sizes or {}
+        self._clock = clock or SystemClock()
         self._held: Counter[str] = Counter()
         self._left = inf
         self._max_reports = max_reports
@@ -89,7 +91,7 @@ class Backpressure:
         while True:
             with suppress(StoreUnavailable):  # then submissions fail by themselves
                 await self.look()
-            await asyncio.sleep(_LOOK_SECONDS)
+            await self._clock.sleep(_LOOK_SECONDS)
 
     async def look(self) -> None:
         """See how full it is. Raises StoreUnavailable if Redis cannot be asked."""

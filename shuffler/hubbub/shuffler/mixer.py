@@ -6,7 +6,6 @@ Several processes may mix one pool: what one of them took it alone sends, until 
 import asyncio
 import logging
 import secrets
-import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,7 +16,7 @@ import grpc.aio
 
 from hubbub.accounting import Window
 from hubbub.errors import StoreUnavailable
-from hubbub.runtime import Clocks, Stages, headers
+from hubbub.runtime import Clock, Clocks, Stages, SystemClock, headers
 from hubbub.shuffler.mixing_policy import Policy, shuffled
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import StreamTable
@@ -49,6 +48,7 @@ class Mixer:
 
     channels: to each of the aggregators, which share one Redis. policy: when batches leave. clocks:
     what is withheld is gone, so they must be sure that a window is over, unless its operator is.
+    clock: it waits by.
     counts: deliveries by what became of them. closed: windows that an operator closed.
     """
 
@@ -61,6 +61,7 @@ class Mixer:
         *,
         stages: Stages,
         clocks: Clocks | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._pool = pool
         self._table = table
@@ -68,6 +69,7 @@ class Mixer:
         self._policy = policy
         self._stages = stages
         self._clocks = clocks or Clocks()
+        self._clock = clock or SystemClock()
         self._calls = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._flying: dict[bytes, asyncio.Task[None]] = {}
         self._of_window: Counter[Window] = Counter()
@@ -87,17 +89,15 @@ class Mixer:
         while True:
             self._landed.clear()
             try:
-                if time.monotonic() > next_restore:
+                if self._clock.monotonic() > next_restore:
                     await self._pool.restore_archived()
-                    next_restore = time.monotonic() + _RESTORE_SECONDS
+                    next_restore = self._clock.monotonic() + _RESTORE_SECONDS
                 self.closed = await self._pool.closed()
                 await self._mix_all(await self._pool.windows())
             except StoreUnavailable as error:
                 _log.warning("mixing waits: %s", error)
-                await asyncio.sleep(_LONGEST_WAIT_SECONDS * _random.random())
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_TICK_SECONDS):
-                    await self._landed.wait()
+                await self._clock.sleep(_LONGEST_WAIT_SECONDS * _random.random())
+            await self._clock.wait(self._landed, _TICK_SECONDS)
 
     async def heartbeat(self) -> None:
         """Tell the other processes that this one lives, for ever."""
@@ -107,7 +107,7 @@ class Mixer:
                     await self._pool.heartbeat()
                 except StoreUnavailable as error:
                     _log.debug("not told that we live: %s", error)
-                await asyncio.sleep(_LIVE_SECONDS)
+                await self._clock.sleep(_LIVE_SECONDS)
         finally:
             with suppress(StoreUnavailable):  # then it is found out in some seconds
                 await self._pool.resign()
@@ -212,7 +212,7 @@ class Mixer:
                 failures += 1
                 self._say_failing(error)
                 longest = min(_LONGEST_WAIT_SECONDS, 0.1 * 2.0 ** min(failures, 20))
-                await asyncio.sleep(_random.uniform(0, longest))
+                await self._clock.sleep(_random.uniform(0, longest))
             else:
                 self._failing = False
                 self.counts["delivered"] += 1
