@@ -4,14 +4,9 @@ import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import grpc
-import grpc.aio
 import pytest
 
 from hubbub.accounting import Window
@@ -20,115 +15,19 @@ from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import seal, seal_info
-from hubbub.cli.local.ports import free_port
 from hubbub.errors import BadParameter, StoreUnavailable
-from hubbub.runtime import Clocks, Server, Stages, SystemClock, channel, connect_redis
+from hubbub.runtime import Clocks, Stages, SystemClock, connect_redis
 from hubbub.runtime.process import end_tasks
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.streams import StreamTable, read_stream_table
-from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
-from hubbub.wire.v1.services_pb2_grpc import IngestServicer, add_IngestServicer_to_server
+from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import Made
-from tests.support.clocks import FakeClock
+from tests.support.mixing import a_sink, mixers
 from tests.support.stores import totals
 from tests.support.waiting import HANG_SECONDS
 
 DAY = 86_400
-
-
-class Sink(IngestServicer):
-    """Takes every batch, but those of streams that it does not know."""
-
-    def __init__(self) -> None:
-        self.unknown: set[str] = set()
-        self.refused = 0
-        self.delivered: Counter[bytes] = Counter()
-        self.sealed: Counter[bytes] = Counter()
-        self.before: Callable[[], Awaitable[None]] | None = None
-
-    async def Apply(self, request: Batch, context: Any) -> BatchOutcome:
-        if request.stream in self.unknown:
-            self.refused += 1
-            await context.abort(grpc.StatusCode.NOT_FOUND, "no such metric")
-        if self.before:
-            await self.before()
-        self.delivered[request.batch_id] += 1
-        self.sealed.update(request.sealed)
-        return BatchOutcome()
-
-    async def has_refused(self) -> bool:
-        return self.refused > 0
-
-    async def has_taken(self, reports: int) -> bool:
-        return self.sealed.total() >= reports
-
-
-@asynccontextmanager
-async def _sink() -> AsyncIterator[tuple[Sink, str]]:
-    sink, address = Sink(), f"127.0.0.1:{free_port()}"
-    server = Server(
-        address, [lambda s: add_IngestServicer_to_server(sink, s)], tls=None, callers=None
-    )
-    await server.start()
-    yield sink, address
-    await server.stop(1)
-
-
-@dataclass
-class Mixing:
-    """Mixers of one Redis, all by one clock."""
-
-    pools: list[Pool]
-    clock: FakeClock
-    loops: "list[asyncio.Task[None]]"
-    mixers: list[Mixer]
-
-    def deliveries(self) -> "list[asyncio.Task[None]]":
-        return [task for mixer in self.mixers for task in mixer._flying.values()]
-
-    async def turn(self, seconds: float = 0.1) -> None:
-        """Time passes, and each of them has looked at every window, and waits again."""
-        self.clock.advance(seconds)
-        await self.clock.settle(*self.loops)
-
-    async def until(self, look: Callable[[], Awaitable[bool]]) -> None:
-        """As long as it takes, by their own clock: waits of any length are over at once."""
-        async with asyncio.timeout(HANG_SECONDS):
-            while not await look():
-                await self.turn(1.0)
-
-
-@asynccontextmanager
-async def _mixers(
-    redis_url: str, table: StreamTable, address: str, number: int, clocks: Clocks | None = None
-) -> AsyncIterator[Mixing]:
-    server = await connect_redis(redis_url)
-    await server.client.flushdb()
-    pools, clock = [Pool(server) for _ in range(number)], FakeClock()
-    channels = [channel(address, "aggregator", tls=None) for _ in pools]
-    mixers = [
-        Mixer(
-            pool,
-            table,
-            [one],
-            Policy(max_batch=50),
-            stages=Stages(),
-            clocks=clocks,
-            clock=clock,
-        )
-        for pool, one in zip(pools, channels, strict=True)
-    ]
-    for pool in pools:
-        await pool.heartbeat()
-    loops = [asyncio.create_task(run()) for m in mixers for run in (m.run, m.heartbeat)]
-    yield Mixing(pools, clock, loops, mixers)
-    await end_tasks(loops)
-    for one in channels:
-        await one.close()
-    await server.client.flushdb()
-    await server.close()
 
 
 def _reports(number: int) -> list[bytes]:
@@ -144,8 +43,8 @@ def test_processes_that_share_a_pool_share_its_batches(
     async def body() -> None:
         table, today = read_stream_table(made.streams), int(time.time()) // DAY
         async with (
-            _sink() as (sink, address),
-            _mixers(redis_url, table, address, 3) as mixing,
+            a_sink() as (sink, address),
+            mixers(redis_url, table, address, 3) as mixing,
         ):
             turning = asyncio.Lock()
 
@@ -177,8 +76,8 @@ def test_a_stream_that_nobody_takes_holds_up_no_other(made: Made, redis_url: str
     async def body() -> None:
         table, today = read_stream_table(made.streams), int(time.time()) // DAY
         async with (
-            _sink() as (sink, address),
-            _mixers(redis_url, table, address, 1) as mixing,
+            a_sink() as (sink, address),
+            mixers(redis_url, table, address, 1) as mixing,
         ):
             [pool] = mixing.pools
             sink.unknown = {"theme"}
@@ -216,8 +115,8 @@ def test_a_batch_that_was_refused_is_not_sent_again_before_its_time(
     async def body() -> None:
         table, today = read_stream_table(made.streams), int(time.time()) // DAY
         async with (
-            _sink() as (sink, address),
-            _mixers(redis_url, table, address, 1) as mixing,
+            a_sink() as (sink, address),
+            mixers(redis_url, table, address, 1) as mixing,
         ):
             [pool], clock = mixing.pools, mixing.clock
             sink.unknown = {"theme"}
@@ -244,7 +143,7 @@ def test_a_window_that_cannot_be_mixed_holds_up_no_other(made: Made, redis_url: 
 
     async def body() -> None:
         table, today = read_stream_table(made.streams), int(time.time()) // DAY
-        async with _sink() as (sink, address), _mixers(redis_url, table, address, 1) as mixing:
+        async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as mixing:
             [pool] = mixing.pools
             client: Any = pool._server.client
             bad = Window("crashed", today * 24)
@@ -275,8 +174,8 @@ def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
             monotonic=lambda: time.monotonic() + passed[0],
         )
         async with (
-            _sink() as (sink, address),
-            _mixers(redis_url, table, address, 1, clocks) as mixing,
+            a_sink() as (sink, address),
+            mixers(redis_url, table, address, 1, clocks) as mixing,
         ):
             [pool] = mixing.pools
             gone = Window("retired", today)

@@ -19,7 +19,7 @@ from hubbub.errors import StoreUnavailable
 from hubbub.runtime import Clock, Clocks, Stages, SystemClock, headers
 from hubbub.shuffler.mixing_policy import Policy, shuffled
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.streams import StreamTable
+from hubbub.shuffler.streams import Stream, StreamTable
 from hubbub.wire.v1.services_pb2 import Batch
 from hubbub.wire.v1.services_pb2_grpc import IngestStub
 
@@ -73,6 +73,7 @@ class Mixer:
         self._calls = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._flying: dict[bytes, asyncio.Task[None]] = {}
         self._of_window: Counter[Window] = Counter()
+        self._cutting: dict[bytes, asyncio.Task[None]] = {}
         self._landed = asyncio.Event()
         self._failing = False
         self.closed: frozenset[Window] = frozenset()
@@ -136,6 +137,21 @@ class Mixer:
         for batch_id, owner in (await self._pool.batches(window)).items():
             self._launch(window, batch_id, owner, key_id)
         over = self.is_over(window)
+        if stream.mix == "pool":
+            await self._mix_pool(window, stream, key_id, over=over)
+        else:
+            await self._leave_whole(window, stream, over=over)
+        if over and not self._of_window[window]:
+            if window in self.closed or self._clocks.settled:
+                withheld = await self._pool.withhold(window, stream.min_batch)
+                if withheld:
+                    _log.info("%s epoch %d: %d reports withheld", *window, withheld)
+            if await self._pool.is_empty(window):
+                self._policy.on_batch_sent(window)
+                await self._pool.archive(window)
+
+    async def _mix_pool(self, window: Window, stream: Stream, key_id: int, *, over: bool) -> None:
+        """Take random batches, as the policy has it, and send them."""
         fitting = _BATCH_BYTES // stream.sealed_bytes
         while self._of_window[window] < _BATCHES_A_WINDOW:
             mix = self._policy.rule_for(window, stream.min_batch, fitting)
@@ -148,14 +164,35 @@ class Mixer:
                 break
             self._policy.on_batch_sent(window)
             self._launch(window, taken, None, key_id)
-        if over and not self._of_window[window]:
-            if window in self.closed or self._clocks.settled:
-                withheld = await self._pool.withhold(window, stream.min_batch)
-                if withheld:
-                    _log.info("%s epoch %d: %d reports withheld", *window, withheld)
-            if await self._pool.is_empty(window):
-                self._policy.on_batch_sent(window)
-                await self._pool.archive(window)
+
+    async def _leave_whole(self, window: Window, stream: Stream, *, over: bool) -> None:
+        """Set a crowd apart once it may leave, and cut it in a task of its own.
+
+        PRIVACY: no part of it is sent before all of it is cut, and nothing of it ever joins
+            another.
+        """
+        if over or stream.mix == "rolling":
+            level = await self._pool.level(window)
+            if level.reports >= stream.min_batch:
+                fitting = _BATCH_BYTES // stream.sealed_bytes
+                crowd = self._policy.crowd_for(stream.min_batch, fitting)
+                await self._pool.leave(window, crowd, level)
+        for crowd_id in await self._pool.crowds(window):
+            if crowd_id not in self._cutting:
+                self._cutting[crowd_id] = asyncio.create_task(self._cut(window, crowd_id))
+
+    async def _cut(self, window: Window, crowd_id: bytes) -> None:
+        """Cut all of a crowd; where Redis is away, the next look at the window goes on with it."""
+        try:
+            with self._stages.of("cut"):
+                while await self._pool.cut(window, crowd_id):
+                    pass
+        except StoreUnavailable as error:
+            _log.warning("%s epoch %d: cutting waits: %s", *window, error)
+            await self._clock.sleep(_LIVE_SECONDS)
+        finally:
+            del self._cutting[crowd_id]
+            self._landed.set()
 
     async def _wait_for_table(self, window: Window) -> None:
         """A window that is not in the table waits for one that knows it; but not for ever."""

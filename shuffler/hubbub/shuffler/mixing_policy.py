@@ -1,5 +1,8 @@
 """When reports may leave the pool, how many, in which order. Pure: no Redis, no network, no clock.
 
+A stream whose promise rests on a whole epoch leaves as one crowd: all that the window holds when it
+is over, or, rolling, whenever so many have gathered; never fewer. All others go through a pool mix.
+
 A pool mix: while a window is open, a batch leaves a reserve behind, so that a flood of known
 reports never isolates an unknown one in a single flush. When it is over, what holds the minimum
 goes out whole; less is withheld, never forwarded small. With a reserve of at least the minimum
@@ -14,7 +17,7 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 
-__all__ = ["MixRule", "Policy", "Take", "shuffled"]
+__all__ = ["Crowd", "MixRule", "Policy", "Take", "shuffled"]
 
 _random: Final = secrets.SystemRandom()
 
@@ -25,6 +28,22 @@ class Take:
 
     number: int
     needs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Set all reports of a pool apart, if it still holds at least `needs`.
+
+    cut_reports: how many go together in a message, on average; chance decides which.
+    """
+
+    needs: int
+    cut_reports: int
+
+    @classmethod
+    def of(cls, needs: int, fitting: int) -> "Crowd":
+        """fitting: reports that fit in a message, with as much room again."""
+        return cls(needs, max(1, 3 * fitting // 4))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +109,10 @@ class Policy:
             reserve=round(min_batch * (self._reserve + self._spread * drawn)),
             max_batch=max(min_batch, min(self._max_batch, fitting)),
         )
+
+    def crowd_for(self, min_batch: int, fitting: int) -> Crowd:
+        """The rule for a pool that leaves whole. fitting: reports that fit in a message."""
+        return Crowd.of(min_batch, max(1, min(self._max_batch, fitting)))
 
     def on_batch_sent(self, pool: object) -> None:
         """A batch has left the pool."""

@@ -7,7 +7,9 @@ STREAM:EPOCH, behind the prefix "shuffler:":
     pool:{W}       set of sealed reports: a resent one is the same member
     batches:{W}    hash of the batches in flight: id -> the process that sends it
     batch:{W}:ID   set of the sealed reports of one batch in flight
-    law:{W}        hash: acknowledged, withheld, and takes: how many batches were taken
+    crowds:{W}     hash of the crowds that leave whole and are being cut: id -> how many cuts :
+    secret crowd:{W}:ID   set of the sealed reports of such a crowd that are in no cut yet; a cut is
+    a batch law:{W}        hash: acknowledged, withheld, and takes: how many batches were taken
     windows        set of every W that may hold anything
     over           set of every W that is over and empty; its counters are kept for a while
     closed         set of every W that an operator closed before its time
@@ -22,19 +24,23 @@ from typing import Final, NamedTuple
 
 from hubbub.accounting import Window
 from hubbub.runtime import RedisServer, lua, script
-from hubbub.shuffler.mixing_policy import Take
+from hubbub.shuffler.mixing_policy import Crowd, Take
 from hubbub.shuffler.pool_replies import PoolReplies
 
 __all__ = ["Level", "Pool"]
 
 # A Redis that is full lets a script go on that has begun to write, if it began by taking away: so
 # those that make room begin by deleting, if only a field that nobody has.
-_ADD, _TAKE, _HOLD, _DELIVERED, _WITHHOLD, _POOLED, _COUNTS = (
+_ADD, _TAKE, _HOLD, _DELIVERED, _WITHHOLD, _POOLED, _COUNTS, _LEAVE, _CUT = (
     lua(__package__, f"scripts/{name}")
-    for name in ("add", "take", "hold", "delivered", "withhold", "pooled", "counts")
+    for name in (
+        *("add", "take", "hold", "delivered", "withhold", "pooled", "counts", "leave", "cut"),
+    )
 )
 # Lua's unpack fails past some thousands of arguments.
 _CHUNK: Final = 4000
+# Reports that one step cuts: some milliseconds, in which Redis does nothing else.
+_CUT_AT_ONCE: Final = 1000
 # The counters of a window that is over stay readable for so long.
 _KEEP_SECONDS: Final = 30 * 86_400
 # A process that did not say for so long that it lives has its batches sent by another.
@@ -81,6 +87,48 @@ class Pool:
         )
         [taken] = await self._server.execute([step])
         return batch_id if taken else None
+
+    async def leave(self, window: Window, crowd: Crowd, level: Level) -> int:
+        """Set the pool apart as a crowd that leaves whole: how many reports, 0 if too few.
+
+        level: as it was when this was decided; if anybody took since, nothing happens.
+        """
+        crowd_id = secrets.token_bytes(16)
+        pool, crowds, law = _keys(window, "pool", "crowds", "law")
+        step = script(
+            _LEAVE,
+            [pool, crowds, _crowd_key(window, crowd_id), law],
+            [
+                *(crowd_id.hex(), crowd.needs, crowd.cut_reports),
+                *(secrets.token_hex(32), level.takes),
+            ],
+        )
+        [left] = await self._server.durable([step])
+        return int(left)
+
+    async def crowds(self, window: Window) -> list[bytes]:
+        """The ids of the crowds that are being cut, by whomever."""
+        names = await self._server.ask("HKEYS", window.key("shuffler:crowds"))
+        found = [self._told.batch_id(window, name) for name in names]
+        return [one for one in found if one is not None]
+
+    async def cut(self, window: Window, crowd_id: bytes) -> bool:
+        """Cut some of a crowd, as its secret says: whether there is more to do.
+
+        Its cuts are batches in flight, ours to send, once all are whole. Several processes may do
+        it.
+        """
+        step = script(
+            _CUT,
+            [
+                *_keys(window, "crowds"),
+                _crowd_key(window, crowd_id),
+                *_keys(window, "batches"),
+            ],
+            [crowd_id.hex(), _batch_key(window, b""), _CUT_AT_ONCE, self._owner],
+        )
+        [more] = await self._server.execute([step])
+        return bool(more)
 
     async def batches(self, window: Window) -> dict[bytes, bytes]:
         """The ids of the window's batches in flight that are ours to send, with who has sent them.
@@ -137,7 +185,7 @@ class Pool:
 
     async def is_empty(self, window: Window) -> bool:
         """Whether the window holds no report, pooled or in flight."""
-        return not await self._server.ask("EXISTS", *_keys(window, "pool", "batches"))
+        return not await self._server.ask("EXISTS", *_keys(window, "pool", "batches", "crowds"))
 
     async def archive(self, window: Window) -> None:
         """Lay a window that is over and empty aside; its counters stay readable for a while."""
@@ -217,9 +265,12 @@ class Pool:
         """The terms of every window that has any."""
         if not windows:
             return {}
-        parts = ("pool", "batches", "law")
+        parts = ("pool", "batches", "law", "crowds")
         answers = await self._server.each(
-            [script(_COUNTS, _keys(w, *parts), [_batch_key(w, b"")]) for w in windows]
+            [
+                script(_COUNTS, _keys(w, *parts), [_batch_key(w, b""), _crowd_key(w, b"")])
+                for w in windows
+            ]
         )
         return {
             window: self._told.terms(window, numbers)
@@ -238,6 +289,10 @@ def _keys(window: Window, *parts: str) -> list[str]:
 
 def _batch_key(window: Window, batch_id: bytes) -> str:
     return f"{window.key('shuffler:batch')}:{batch_id.hex()}"
+
+
+def _crowd_key(window: Window, crowd_id: bytes) -> str:
+    return f"{window.key('shuffler:crowd')}:{crowd_id.hex()}"
 
 
 def _alive(owner: bytes) -> bytes:

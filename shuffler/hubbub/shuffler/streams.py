@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hubbub.accounting import Window
 from hubbub.errors import BadParameter
@@ -16,10 +16,11 @@ __all__ = ["Stream", "StreamTable", "read_stream_table"]
 # What a stream may be told. The least batch is the catalog's, too: of fewer reports none hides.
 _RANGES: Final = {
     "sealed_bytes": (1, 1 << 20),
-    "min_batch": (10, 1_000_000),
+    "min_batch": (10, 100_000_000),
     "epoch_seconds": (60, 366 * 86_400),
     "grace_seconds": (1, 366 * 86_400),
 }
+_MIXES: Final = ("pool", "epoch", "rolling")
 _LONGEST_NAME: Final = 256
 # A device's clock may be this far ahead of ours.
 _AHEAD_SECONDS: Final = 600
@@ -27,18 +28,25 @@ _AHEAD_SECONDS: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One stream: its reports' one length, and when and how many of them may leave."""
+    """One stream: its reports' one length, and when and how many of them may leave.
+
+    mix: "pool", random parts as they come, with a reserve; "epoch", the whole epoch as one crowd,
+    when it is over; "rolling", everything as one crowd whenever the minimum has gathered.
+    """
 
     sealed_bytes: int
     min_batch: int
     epoch_seconds: int
     grace_seconds: int
+    mix: str = "pool"
 
     def __post_init__(self) -> None:
         for name, (low, high) in _RANGES.items():
             number = getattr(self, name)
             if type(number) is not int or not low <= number <= high:
                 raise ValueError(f"{name} {number!a} is no whole number in [{low}, {high}]")
+        if self.mix not in _MIXES:
+            raise ValueError(f"mix {self.mix!a} is none of {', '.join(_MIXES)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +121,7 @@ def read_stream_table(path: Path) -> StreamTable:
         ) from error
 
 
-def _stream(path: Path, name: str, fields: Mapping[str, int]) -> Stream:
+def _stream(path: Path, name: str, fields: Mapping[str, Any]) -> Stream:
     if not 0 < len(name) <= _LONGEST_NAME:
         raise ValueError("a stream has a name")
     try:

@@ -1,0 +1,118 @@
+"""Mixers of one real Redis, by a clock that a test moves, before an aggregator that keeps all."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from hubbub.cli.local.ports import free_port
+from hubbub.runtime import Clocks, Server, Stages, channel, connect_redis
+from hubbub.runtime.process import end_tasks
+from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.mixing_policy import Policy
+from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.streams import StreamTable
+from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
+from hubbub.wire.v1.services_pb2_grpc import IngestServicer, add_IngestServicer_to_server
+from tests.support.clocks import FakeClock
+from tests.support.waiting import HANG_SECONDS
+
+__all__ = ["Mixing", "Sink", "a_sink", "mixers"]
+
+
+class Sink(IngestServicer):
+    """Takes every batch, but those of streams that it does not know."""
+
+    def __init__(self) -> None:
+        self.unknown: set[str] = set()
+        self.refused = 0
+        self.delivered: Counter[bytes] = Counter()
+        self.sealed: Counter[bytes] = Counter()
+        self.before: Callable[[], Awaitable[None]] | None = None
+
+    async def Apply(self, request: Batch, context: Any) -> BatchOutcome:
+        if request.stream in self.unknown:
+            self.refused += 1
+            await context.abort(grpc.StatusCode.NOT_FOUND, "no such metric")
+        if self.before:
+            await self.before()
+        self.delivered[request.batch_id] += 1
+        self.sealed.update(request.sealed)
+        return BatchOutcome()
+
+    async def has_refused(self) -> bool:
+        return self.refused > 0
+
+    async def has_taken(self, reports: int) -> bool:
+        return self.sealed.total() >= reports
+
+
+@asynccontextmanager
+async def a_sink() -> AsyncIterator[tuple[Sink, str]]:
+    sink, address = Sink(), f"127.0.0.1:{free_port()}"
+    server = Server(
+        address, [lambda s: add_IngestServicer_to_server(sink, s)], tls=None, callers=None
+    )
+    await server.start()
+    yield sink, address
+    await server.stop(1)
+
+
+@dataclass
+class Mixing:
+    """Mixers of one Redis, all by one clock."""
+
+    pools: list[Pool]
+    clock: FakeClock
+    loops: "list[asyncio.Task[None]]"
+    mixers: list[Mixer]
+
+    def deliveries(self) -> "list[asyncio.Task[None]]":
+        return [task for mixer in self.mixers for task in mixer._flying.values()]
+
+    async def turn(self, seconds: float = 0.1) -> None:
+        """Time passes, and each of them has looked at every window, and waits again."""
+        self.clock.advance(seconds)
+        await self.clock.settle(*self.loops)
+
+    async def until(self, look: Callable[[], Awaitable[bool]]) -> None:
+        """As long as it takes, by their own clock: waits of any length are over at once."""
+        async with asyncio.timeout(HANG_SECONDS):
+            while not await look():
+                await self.turn(1.0)
+
+
+@asynccontextmanager
+async def mixers(
+    redis_url: str, table: StreamTable, address: str, number: int, clocks: Clocks | None = None
+) -> AsyncIterator[Mixing]:
+    server = await connect_redis(redis_url)
+    await server.client.flushdb()
+    pools, clock = [Pool(server) for _ in range(number)], FakeClock()
+    channels = [channel(address, "aggregator", tls=None) for _ in pools]
+    made = [
+        Mixer(
+            pool,
+            table,
+            [one],
+            Policy(max_batch=50),
+            stages=Stages(),
+            clocks=clocks,
+            clock=clock,
+        )
+        for pool, one in zip(pools, channels, strict=True)
+    ]
+    for pool in pools:
+        await pool.heartbeat()
+    loops = [asyncio.create_task(run()) for m in made for run in (m.run, m.heartbeat)]
+    yield Mixing(pools, clock, loops, made)
+    await end_tasks(loops)
+    for one in channels:
+        await one.close()
+    await server.client.flushdb()
+    await server.close()
