@@ -48,7 +48,15 @@ def title(column: Column, question: Question, answer: Document) -> str:
 
 def cell(column: Column, row: Row, *, of_means: bool) -> str:
     """One cell; empty where the figure does not apply, "?" where it is not known."""
-    told = [row[field] for field in column.fields]
+    told = [row.get(field) for field in column.fields]
     if None in told:
         return _UNKNOWN.get(column.unit, "")
-    return " to ".join(_WRITTEN[column.unit](one, of_means) for one in told)
+    return " to ".join(_written(column.unit, one, of_means=of_means) for one in told)
+
+
+def _written(unit: Unit, given: Any, *, of_means: bool) -> str:
+    """As its unit is; what a service of another version, or a stranger, sends is shown as it is."""
+    try:
+        return _WRITTEN[unit](given, of_means)
+    except (TypeError, ValueError, AttributeError):
+        return str(given)
