@@ -19,8 +19,9 @@ def test_rappor_needs_room_for_its_hashes() -> None:
 
 @pytest.mark.parametrize("name", ["cms", "hcms"])
 def test_a_sketch_needs_more_than_one_bucket_and_has_bounds(name: str) -> None:
-    for hashes, width in ((4, 1), (1 << 16, 1 << 7)):
-        with pytest.raises(BadParameter, match=r"width .* or hashes"):
+    wrong = {(4, 1): r"width 1 is outside \[2, 65536\]", (1 << 16, 1 << 7): "width 128 or hashes"}
+    for (hashes, width), says in wrong.items():
+        with pytest.raises(BadParameter, match=says):
             build(name, epsilon=1.0, hashes=hashes, width=width)
 
 

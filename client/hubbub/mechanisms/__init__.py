@@ -19,9 +19,16 @@ from hubbub.mechanisms.layout import (
     tally,
 )
 from hubbub.mechanisms.mechanism import AnyMechanism, Mechanism, Memo, Memoized
+from hubbub.mechanisms.parameter import Parameter, is_number
 from hubbub.mechanisms.probability import Probability
 from hubbub.mechanisms.rappor import Rappor
-from hubbub.mechanisms.registry import REGISTRY, build, built_from, parameters
+from hubbub.mechanisms.registry import (
+    REGISTRY,
+    build,
+    built_from,
+    described_parameters,
+    parameters,
+)
 
 __all__ = [
     "REGISTRY",
@@ -36,6 +43,7 @@ __all__ = [
     "Memo",
     "Memoized",
     "OneHot",
+    "Parameter",
     "Probability",
     "Rappor",
     "Samples",
@@ -44,6 +52,8 @@ __all__ = [
     "Totals",
     "build",
     "built_from",
+    "described_parameters",
+    "is_number",
     "parameters",
     "tally",
 ]

@@ -25,8 +25,9 @@ from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Samples, Totals
 from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
+from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
-from hubbub.mechanisms.ranges import Range, check_buckets
+from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.subsets import choose, members
 
 __all__ = ["BucketFlips"]
@@ -37,10 +38,12 @@ class BucketFlips:
     """dBitFlipPM over [low, high] in `buckets` equal buckets; a device answers about `sampled`."""
 
     epsilon: float
-    low: float
-    high: float
-    buckets: int
-    sampled: int
+    low: float = field(metadata=ranges.LOW)
+    high: float = field(metadata=ranges.HIGH)
+    buckets: int = field(metadata=ranges.BUCKETS)
+    sampled: int = field(
+        metadata=whole("About how many of them a device answers.", 2, ranges.MAX_BUCKETS)
+    )
     lie: Probability = field(init=False, repr=False)
     range: Range = field(init=False, repr=False)
     layout: Samples = field(init=False, repr=False)
@@ -61,7 +64,7 @@ class BucketFlips:
     edges = ranges.edges
 
     def __post_init__(self) -> None:
-        check_buckets(self.buckets)
+        check_whole(self, "buckets")
         # With one bucket alone two numbers would differ in one bit: half of epsilon for nothing.
         if not (isinstance(self.sampled, int) and 2 <= self.sampled <= self.buckets):  # noqa: PLR2004 as said
             raise BadParameter(f"sampled {self.sampled} is outside [2, buckets {self.buckets}]")

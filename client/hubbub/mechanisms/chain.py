@@ -13,13 +13,24 @@ Source: Erlingsson, Pihur, Korolova (CCS 2014), sections 2 and 3, theorems 1 and
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Final
 
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.parameter import number
 from hubbub.mechanisms.probability import Probability, log_at_least
 from hubbub.mechanisms.pure import Pure
 
-__all__ = ["Chain", "channel"]
+__all__ = ["ONE_AS_ONE", "PERMANENT_LIE", "ZERO_AS_ONE", "Chain", "channel"]
+
+PERMANENT_LIE: Final = number(
+    "How often a bit is a coin's for life: the permanent lie.", 0, 1, "()"
+)
+ZERO_AS_ONE: Final = number(
+    "How often a bit that is 0 for life is reported as 1, below `q`.", 0, 1, "[)"
+)
+ONE_AS_ONE: Final = number("How often a bit that is 1 for life is reported as 1.", 0, 1, "(]")
+"""What every mechanism with this response says of its parameters."""
 
 
 @dataclass(frozen=True, slots=True)

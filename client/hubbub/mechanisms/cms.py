@@ -31,8 +31,8 @@ class CountMeanSketch:
     """Count mean sketch with `hashes` functions (m_h) into `width` buckets (m_w)."""
 
     epsilon: float
-    hashes: int
-    width: int
+    hashes: int = field(metadata=sketch.HASHES)
+    width: int = field(metadata=sketch.WIDTH)
     lie: Probability = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
 
@@ -54,7 +54,7 @@ class CountMeanSketch:
     probes = sketch.probes
 
     def __post_init__(self) -> None:
-        sketch.check_size(self.hashes, self.width, sketch.MAX_CELLS)
+        sketch.check_size(self, sketch.MAX_CELLS)
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))
         object.__setattr__(self, "lie", lie)
         object.__setattr__(self, "channel", pure.Pure(lie.complement.exact, lie.exact))

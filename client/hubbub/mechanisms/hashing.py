@@ -8,12 +8,11 @@ from typing import Any, Final
 
 import mmh3
 
-from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.errors import ValueOutOfDomain
 
 __all__ = [
     "MAX_STRING_BYTES",
     "WORDS",
-    "check_counts",
     "digest",
     "encoded",
     "position",
@@ -58,10 +57,3 @@ def positions(string: bytes, cohort: int, hashes: int, size: int) -> list[int]:
         words = range(min(WORDS, hashes - block))
         found += [int.from_bytes(word[4 * w : 4 * w + 4], "little") % size for w in words]
     return found
-
-
-def check_counts(**counts: tuple[int, int]) -> None:
-    """Raises BadParameter unless every named number is whole and in [1, its top]."""
-    for name, (number, top) in counts.items():
-        if not (isinstance(number, int) and 1 <= number <= top):
-            raise BadParameter(f"{name} {number} is outside [1, {top}]")

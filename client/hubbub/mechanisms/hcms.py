@@ -33,8 +33,8 @@ class HadamardSketch:
     """Hadamard count mean sketch with `hashes` functions into `width` buckets, a power of two."""
 
     epsilon: float
-    hashes: int
-    width: int
+    hashes: int = field(metadata=sketch.HASHES)
+    width: int = field(metadata=sketch.WIDTH)
     keep: Probability = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
     transform: WalshHadamard = field(init=False, repr=False)
@@ -57,7 +57,7 @@ class HadamardSketch:
     probes = sketch.probes
 
     def __post_init__(self) -> None:
-        sketch.check_size(self.hashes, self.width, sketch.MAX_CELLS // 2)
+        sketch.check_size(self, sketch.MAX_CELLS // 2)
         odds = exp_at_most(self.epsilon)
         keep = Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards the fair coin
         object.__setattr__(self, "keep", keep)

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import OneHot
-from hubbub.mechanisms.longitudinal import odds
+from hubbub.mechanisms.longitudinal import PERMANENT_EPSILON, odds
 from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
 from hubbub.mechanisms.probability import Probability, log_at_least
 
@@ -32,7 +32,7 @@ class LongitudinalGrr:
     """Chained k-ary randomized response over [0, categories)."""
 
     epsilon: float
-    permanent_epsilon: float
+    permanent_epsilon: float = field(metadata=PERMANENT_EPSILON)
     categories: int
     permanent: Probability = field(init=False, repr=False)
     fresh: Probability = field(init=False, repr=False)

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import BitVector
-from hubbub.mechanisms.longitudinal import odds
+from hubbub.mechanisms.longitudinal import PERMANENT_EPSILON, odds
 from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
 from hubbub.mechanisms.probability import Probability, log_at_least
 
@@ -34,7 +34,7 @@ class LongitudinalUnary:
     """Chained optimized unary encoding over [0, categories)."""
 
     epsilon: float
-    permanent_epsilon: float
+    permanent_epsilon: float = field(metadata=PERMANENT_EPSILON)
     categories: int
     rare: Probability = field(init=False, repr=False)
     flip: Probability = field(init=False, repr=False)

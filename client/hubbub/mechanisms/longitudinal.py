@@ -1,11 +1,19 @@
 """What mechanisms with a permanent lie under a fresh one share: two bounds, one below the other."""
 
 from fractions import Fraction
+from typing import Final
 
 from hubbub.errors import BadParameter
-from hubbub.mechanisms.probability import exp_at_most
+from hubbub.mechanisms.parameter import number
+from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON, exp_at_most
 
-__all__ = ["odds"]
+__all__ = ["PERMANENT_EPSILON", "odds"]
+
+PERMANENT_EPSILON: Final = number(
+    "What all reports of one unchanged value may say together, in nats, above `epsilon`.",
+    MIN_EPSILON,
+    MAX_EPSILON,
+)
 
 
 def odds(epsilon: float, permanent_epsilon: float) -> tuple[Fraction, Fraction]:

@@ -30,8 +30,8 @@ class OneBitMean:
     """The mean of numbers in [low, high] from one bit each."""
 
     epsilon: float
-    low: float
-    high: float
+    low: float = field(metadata=ranges.LOW)
+    high: float = field(metadata=ranges.HIGH)
     keep: Probability = field(init=False, repr=False)
     range: Range = field(init=False, repr=False)
 

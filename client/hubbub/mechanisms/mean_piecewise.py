@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from hubbub.errors import BadParameter
 from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import DIGITS, Probability, exp_at_most
 from hubbub.mechanisms.ranges import MAX_BUCKETS, Range
 from hubbub.mechanisms.window import Window
@@ -38,9 +38,11 @@ class PiecewiseMean:
     """The mean of numbers in [low, high] from a place on a line each."""
 
     epsilon: float
-    low: float
-    high: float
-    steps: int = 256
+    low: float = field(metadata=ranges.LOW)
+    high: float = field(metadata=ranges.HIGH)
+    steps: int = field(
+        default=256, metadata=whole("On how many steps the range is cut.", 2, MAX_BUCKETS)
+    )
     range: Range = field(init=False, repr=False)
     window: Window = field(init=False, repr=False)
 
@@ -60,8 +62,7 @@ class PiecewiseMean:
     probes = ranges.places
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.steps, int) and 2 <= self.steps <= MAX_BUCKETS):  # noqa: PLR2004 one step has no inside
-            raise BadParameter(f"steps {self.steps} is outside [2, {MAX_BUCKETS}]")
+        check_whole(self, "steps")  # one step has no inside
         width = max(1, round(self.steps / exp_at_most(self.epsilon, Fraction(1, 2))))
         object.__setattr__(self, "range", Range(self.low, self.high))
         object.__setattr__(self, "window", Window(self.epsilon, self.steps + 1, width))

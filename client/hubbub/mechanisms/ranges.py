@@ -1,6 +1,5 @@
 """A range of numbers: what mechanisms over numbers check and divide."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -8,14 +7,17 @@ from itertools import pairwise
 from typing import Any, Final, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms.parameter import is_number, number, whole
 
 __all__ = [
+    "BUCKETS",
+    "HIGH",
+    "LOW",
     "MAX_BUCKETS",
     "InBuckets",
     "OverRange",
     "Range",
     "check",
-    "check_buckets",
     "edges",
     "middles",
     "place",
@@ -24,6 +26,11 @@ __all__ = [
 
 # Estimates are one number a bucket; finer than this is a number, not a bucket.
 MAX_BUCKETS: Final = 4096
+
+LOW: Final = number("The smallest number that can be reported.")
+HIGH: Final = number("The largest number that can be reported, above `low`.")
+BUCKETS: Final = whole("How many equal parts the range from low to high has.", 2, MAX_BUCKETS)
+"""What every mechanism over a range says of these parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +43,14 @@ class Range:
 
     def __post_init__(self) -> None:
         ends = (self.low, self.high)
-        if not (all(map(_is_number, ends)) and self.low < self.high):
+        if not (all(map(is_number, ends)) and self.low < self.high):
             raise BadParameter(f"low {self.low} and high {self.high} are no range: low < high")
         wide = Fraction(self.high) - Fraction(self.low)
         object.__setattr__(self, "_wide", wide.as_integer_ratio())
 
     def check(self, value: Any) -> None:
         """Raises ValueOutOfDomain unless `value` is a number in the range. Never shows it."""
-        if not (_is_number(value) and self.low <= value <= self.high):
+        if not (is_number(value) and self.low <= value <= self.high):
             raise ValueOutOfDomain(f"value is not a number in [{self.low}, {self.high}]")
 
     def share(self, value: Any) -> Fraction:
@@ -116,18 +123,3 @@ def middles(self: InBuckets) -> Sequence[float]:
 def edges(self: InBuckets) -> Sequence[float]:
     """Where the buckets begin, and where the last one ends."""
     return self.range.edges(self.buckets)
-
-
-def check_buckets(buckets: int, most: int = MAX_BUCKETS) -> None:
-    """Raises BadParameter unless `buckets` is a whole number in [2, most]."""
-    if not (isinstance(buckets, int) and 2 <= buckets <= most):  # noqa: PLR2004 one is no question
-        raise BadParameter(f"buckets {buckets} is outside [2, {most}]")
-
-
-def _is_number(thing: Any) -> bool:
-    if isinstance(thing, bool) or not isinstance(thing, int | float):
-        return False
-    try:
-        return math.isfinite(thing)
-    except OverflowError:  # an int beyond every float
-        return False

@@ -20,10 +20,11 @@ from typing import Any, ClassVar, Final
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.chain import Chain
-from hubbub.mechanisms.hashing import check_counts, encoded, positions
+from hubbub.mechanisms.chain import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain
+from hubbub.mechanisms.hashing import encoded, positions
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
 from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
+from hubbub.mechanisms.parameter import check_whole, whole
 
 __all__ = ["Rappor"]
 
@@ -35,12 +36,16 @@ MAX_HASHES: Final = 8
 class Rappor:
     """RAPPOR with `bits` Bloom bits, `hashes` hash functions and `cohorts` cohorts."""
 
-    bits: int
-    hashes: int
-    cohorts: int
-    f: float
-    p: float
-    q: float
+    bits: int = field(metadata=whole("How many bits a Bloom filter has.", 1, MAX_BITS))
+    hashes: int = field(
+        metadata=whole("How many bits of it a string sets, at most `bits`.", 1, MAX_HASHES)
+    )
+    cohorts: int = field(
+        metadata=whole("In how many groups, each with hash functions of its own.", 1, 1 << 16)
+    )
+    f: float = field(metadata=PERMANENT_LIE)
+    p: float = field(metadata=ZERO_AS_ONE)
+    q: float = field(metadata=ONE_AS_ONE)
     chain: Chain = field(init=False, repr=False)
 
     NAME: ClassVar[str] = "rappor"
@@ -54,11 +59,7 @@ class Rappor:
     )
 
     def __post_init__(self) -> None:
-        check_counts(
-            bits=(self.bits, MAX_BITS),
-            hashes=(self.hashes, MAX_HASHES),
-            cohorts=(self.cohorts, 1 << 16),
-        )
+        check_whole(self, "bits", "hashes", "cohorts")
         if not self.hashes <= self.bits:
             raise BadParameter(f"hashes {self.hashes} is above bits {self.bits}")
         object.__setattr__(self, "chain", Chain(self.f, self.p, self.q))

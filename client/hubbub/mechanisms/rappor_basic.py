@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.chain import Chain
+from hubbub.mechanisms.chain import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain
 from hubbub.mechanisms.layout import BitVector
 from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
 
@@ -27,9 +27,9 @@ class BasicRappor:
     """RAPPOR over [0, categories), one bit each."""
 
     categories: int
-    f: float
-    p: float
-    q: float
+    f: float = field(metadata=PERMANENT_LIE)
+    p: float = field(metadata=ZERO_AS_ONE)
+    q: float = field(metadata=ONE_AS_ONE)
     chain: Chain = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
 

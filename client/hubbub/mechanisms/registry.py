@@ -15,6 +15,7 @@ from hubbub.mechanisms.long_unary import LongitudinalUnary
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.mechanism import AnyMechanism, FamilyName
+from hubbub.mechanisms.parameter import Parameter, described
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.rappor import Rappor
 from hubbub.mechanisms.rappor_basic import BasicRappor
@@ -23,7 +24,7 @@ from hubbub.mechanisms.subset import SubsetSelection
 from hubbub.mechanisms.unary import OptimizedUnary, SymmetricUnary
 from hubbub.mechanisms.wave import SquareWave
 
-__all__ = ["REGISTRY", "build", "built_from", "parameters"]
+__all__ = ["REGISTRY", "build", "built_from", "described_parameters", "parameters"]
 
 REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
     mechanism.NAME: mechanism
@@ -59,6 +60,11 @@ def parameters(name: str) -> Mapping[str, bool]:
         raise BadParameter(f'mechanism "{name}" is not known; there are {", ".join(REGISTRY)}')
     known = inspect.signature(REGISTRY[name]).parameters
     return {key: parameter.default is parameter.empty for key, parameter in known.items()}
+
+
+def described_parameters(name: str) -> Mapping[str, Parameter]:
+    """What a mechanism of the registry says of its parameters, but for epsilon and categories."""
+    return described(REGISTRY[name])
 
 
 def built_from(family: FamilyName, *given: str) -> tuple[str, ...]:

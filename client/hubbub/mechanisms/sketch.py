@@ -7,13 +7,30 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from hubbub.errors import BadParameter
-from hubbub.mechanisms.hashing import check_counts, encoded, position
+from hubbub.mechanisms.hashing import encoded, position
+from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.pure import Pure
 
-__all__ = ["MAX_CELLS", "SketchMechanism", "check", "check_size", "positions", "probes", "row"]
+__all__ = [
+    "HASHES",
+    "MAX_CELLS",
+    "WIDTH",
+    "SketchMechanism",
+    "check",
+    "check_size",
+    "positions",
+    "probes",
+    "row",
+]
 
 # More cells than this are read from the store at every query for little more certainty.
 MAX_CELLS: Final = 1 << 22
+
+HASHES: Final = whole(
+    "How many hash functions there are; a report uses one of them (m_h).", 1, 1 << 16
+)
+WIDTH: Final = whole("How many buckets each hash function has (m_w).", 2, 1 << 16)
+"""What both say of these parameters."""
 
 
 class SketchMechanism(Protocol):
@@ -35,11 +52,13 @@ class SketchMechanism(Protocol):
         ...
 
 
-def check_size(hashes: int, width: int, most: int) -> None:
-    """Raises BadParameter unless there are two buckets at least and `most` in all."""
-    check_counts(hashes=(hashes, 1 << 16), width=(width, 1 << 16))
-    if not (width > 1 and hashes * width <= most):
-        raise BadParameter(f"width {width} is 1, or hashes * width is above {most}")
+def check_size(self: SketchMechanism, max_cells: int) -> None:
+    """Raises BadParameter unless there are two buckets at least and `max_cells` in all."""
+    check_whole(self, "hashes", "width")
+    if not self.hashes * self.width <= max_cells:
+        raise BadParameter(
+            f"width {self.width} or hashes {self.hashes} is too large: together above {max_cells}"
+        )
 
 
 def check(self: SketchMechanism, value: Any) -> None:  # noqa: ARG001 what an app passed

@@ -21,8 +21,9 @@ from hubbub.mechanisms import pure, ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.mechanisms.ranges import Range, check_buckets
+from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.window import Window
 
 __all__ = ["MAX_WAVE_BUCKETS", "SquareWave"]
@@ -36,9 +37,11 @@ class SquareWave:
     """Square Wave over [low, high] in `buckets` equal buckets."""
 
     epsilon: float
-    low: float
-    high: float
-    buckets: int
+    low: float = field(metadata=ranges.LOW)
+    high: float = field(metadata=ranges.HIGH)
+    buckets: int = field(
+        metadata=whole("How many equal parts the range from low to high has.", 2, MAX_WAVE_BUCKETS)
+    )
     range: Range = field(init=False, repr=False)
     window: Window = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
@@ -60,7 +63,7 @@ class SquareWave:
     variance = pure.variance
 
     def __post_init__(self) -> None:
-        check_buckets(self.buckets, MAX_WAVE_BUCKETS)
+        check_whole(self, "buckets")
         e = float(exp_at_most(self.epsilon))
         wide = (self.epsilon * e - e + 1) / (e * (e - 1 - self.epsilon))  # 2b, of the range
         width = min(max(1, round(wide * self.buckets)), self.buckets)

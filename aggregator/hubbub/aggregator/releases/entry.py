@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from hubbub.aggregator.words import check_words, mended
 from hubbub.errors import BadParameter
+from hubbub.mechanisms import is_number
 from hubbub.privacy.releases import Released
 
 __all__ = ["LONGEST_NAME", "LONGEST_VALUE", "Entry", "Unreadable", "read_entry"]
@@ -53,14 +54,14 @@ class Entry:
         if not all(type(epoch) is int and 0 <= epoch < 2**32 for epoch in self.epochs):
             raise BadParameter("an epoch of a release is outside [0, 2**32)")
         for name in ("epsilon", "delta"):
-            if not (_is_number(getattr(self, name)) and getattr(self, name) >= 0):
+            if not (_within(getattr(self, name)) and getattr(self, name) >= 0):
                 raise BadParameter(f"{name} of a release is not a number from 0 on")
         for told in self.answer:
             numbers = [getattr(told, one.name) for one in fields(told) if one.name != "value"]
             _text(
                 "a value", told.value
             ).encode()  # as the catalog has it; a ValueError if it cannot
-            if not all(number is None or _is_number(number) for number in numbers):
+            if not all(number is None or _within(number) for number in numbers):
                 raise BadParameter("an answer of a release is not a number")
 
     def text(self) -> str:
@@ -138,5 +139,5 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in {int, float} and abs(value) < _MAX
+def _within(value: Any) -> bool:
+    return is_number(value) and abs(value) < _MAX

@@ -1,0 +1,99 @@
+"""Parameter: what a number that a mechanism is built from means, and between what it lies.
+
+Said where the number is a field of its class, `bits: int = field(metadata=whole("...", 1, 4096))`,
+and read from there by the class itself, by the catalog and by its reference.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from math import inf, isinf
+from typing import Any, Final
+
+from hubbub.errors import BadParameter
+
+__all__ = ["Interval", "Parameter", "check_whole", "described", "is_number", "number", "whole"]
+
+_KEY: Final = "parameter"
+# From here on a float is written with an exponent.
+_LONG: Final = 1e6
+
+
+def is_number(thing: Any) -> bool:
+    """Whether it is a finite number that a float can hold."""
+    return (
+        isinstance(thing, int | float)
+        and not isinstance(thing, bool)
+        and -sys.float_info.max <= thing <= sys.float_info.max
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The numbers from low to high. ends: which of them belong to it, as "[]", "()", "[)", "(]"."""
+
+    low: float = -inf
+    high: float = inf
+    ends: str = "[]"
+
+    def __contains__(self, given: float) -> bool:
+        above = self.low <= given if self.ends[0] == "[" else self.low < given
+        return above and (given <= self.high if self.ends[1] == "]" else given < self.high)
+
+    def __str__(self) -> str:
+        """As a condition: " in [0, 1)", " above 0"; nothing if it holds every number."""
+        if isinf(self.high):
+            says = "not below" if self.ends[0] == "[" else "above"
+            return "" if isinf(self.low) else f" {says} {_figure(self.low)}"
+        return f" in {self.ends[0]}{_figure(self.low)}, {_figure(self.high)}{self.ends[1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One number that a mechanism is built from, beside epsilon and how many values are listed.
+
+    meaning: a sentence for who writes a catalog; "" if the class has none. whole: no fraction.
+    default: None if it must be given.
+    """
+
+    meaning: str
+    interval: Interval
+    whole: bool
+    default: float | None = None
+
+
+def whole(meaning: str, low: int, high: int) -> Mapping[str, Parameter]:
+    """The metadata of a field that holds a whole number in [low, high]."""
+    return {_KEY: Parameter(meaning, Interval(low, high), whole=True)}
+
+
+def number(
+    meaning: str, low: float = -inf, high: float = inf, ends: str = "[]"
+) -> Mapping[str, Parameter]:
+    """The metadata of a field that holds any number between two, or any at all."""
+    return {_KEY: Parameter(meaning, Interval(low, high, ends), whole=False)}
+
+
+def described(mechanism: Any) -> dict[str, Parameter]:
+    """The parameters of a mechanism's class, or of one built, by name."""
+    found = {}
+    for field in fields(mechanism):
+        if field.init and field.name not in {"epsilon", "categories"}:
+            says = field.metadata.get(_KEY)
+            given = says or Parameter("", Interval(), whole=field.type is int)
+            default = field.default if is_number(field.default) else None
+            found[field.name] = Parameter(given.meaning, given.interval, given.whole, default)
+    return found
+
+
+def check_whole(mechanism: Any, *names: str) -> None:
+    """Raises BadParameter unless each of these fields holds a whole number in its interval."""
+    for name in names:
+        interval = described(mechanism)[name].interval
+        given = getattr(mechanism, name)
+        if not (isinstance(given, int) and given in interval):
+            raise BadParameter(f"{name} {given} is outside [{interval.low}, {interval.high}]")
+
+
+def _figure(given: float) -> str:
+    return f"{given:g}" if isinstance(given, float) and abs(given) >= _LONG else str(given)
