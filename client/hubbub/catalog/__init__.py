@@ -18,7 +18,8 @@ from hubbub.catalog.keys.opening import (
 )
 from hubbub.catalog.keys.operator import read_operator_key
 from hubbub.catalog.keys.sealing import SEAL_BYTES, TAG_BYTES, open_sealed, seal, seal_info
-from hubbub.catalog.metric import Limits, Metric, family_of
+from hubbub.catalog.limits import Limits
+from hubbub.catalog.metric import Metric, family_of
 from hubbub.catalog.policy import SPANS, Budget, Caps, Release
 from hubbub.catalog.promise import Promise
 from hubbub.catalog.signing import open_bundle, read_bundle, sign_bundle

@@ -6,41 +6,66 @@ count as equal, and the shortest payload decides, then the fewest cells.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from math import sqrt
 from typing import Any, Final
 
-from hubbub.catalog.rules import check, is_number, is_text, is_whole
+from hubbub.catalog.fields import REQUIRED, CatalogField, Entry, entry, fields_of
+from hubbub.catalog.kinds import Kind, number, numbers_by_name, of_parameter, whole
+from hubbub.catalog.rules import is_text, is_whole
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import build, built_from
+from hubbub.mechanisms import build, built_from, described_parameters, is_number, parameters
+from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
 __all__ = [
     "AUTO",
-    "AUTO_FIELDS",
+    "CHOICE",
     "EQUAL",
     "Choice",
     "Option",
     "choose",
-    "load_choice",
+    "own_fields",
     "resolve",
 ]
 
 AUTO: Final = "auto"
-AUTO_FIELDS: Final = {
-    "reports": True,
-    "max_payload_bytes": False,
-    "max_cells": False,
-    "permanent_epsilon": False,
-    "low": False,
-    "high": False,
-}
-"""What a metric may tell the planner besides epsilon and values, and whether it must."""
-
-_MAX_PAYLOAD_BYTES: Final = 128
-_MAX_CELLS: Final = 1 << 22
 # More reports than there are people, a thousand times.
 _MAX: Final = 10**13
-_COUNT: Final = f"must be a whole number above 0, and at most {_MAX:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a metric may tell the planner besides epsilon and values: its fields, never built."""
+
+    reports: int = field(
+        metadata=entry(whole(1, _MAX), "How many reports you expect of an epoch.", "100_000")
+    )
+    max_payload_bytes: int = field(
+        default=128, metadata=entry(whole(1, _MAX), "The longest payload you allow.", "64")
+    )
+    max_cells: int = field(
+        default=1 << 22,
+        metadata=entry(whole(1, _MAX), "The most numbers that totals may have.", "65536"),
+    )
+    permanent_epsilon: float | None = field(
+        default=None,
+        metadata=entry(
+            number("a number of nats", MIN_EPSILON, MAX_EPSILON),
+            "With listed values that are reported again and again: what all reports of one "
+            "unchanged value may say together, above `epsilon`.",
+            "3.0",
+        ),
+    )
+    low: float | None = field(
+        default=None,
+        metadata=entry(number(), "With a number: the smallest that can be reported.", "0"),
+    )
+    high: float | None = field(
+        default=None,
+        metadata=entry(number(), "With a number: the largest, above `low`.", "24"),
+    )
+
+
 EQUAL: Final = 1.05
 """Variances within this factor of the least count as alike: then size decides."""
 
@@ -60,9 +85,9 @@ class Option:
     cells: int
 
     def __post_init__(self) -> None:
-        check(self, ("parameters",))
         if not (
-            is_text(self.mechanism)
+            not numbers_by_name().problem(self.parameters)
+            and is_text(self.mechanism)
             and is_number(self.stderr)
             and is_whole(self.payload_bytes)
             and is_whole(self.cells)
@@ -80,17 +105,41 @@ class Choice:
 
     def __post_init__(self) -> None:
         if not (is_whole(self.reports) and self.reports >= 1):
-            raise BadParameter(f"reports {_COUNT}")
+            raise BadParameter("a choice is for no number of reports")
 
     def __str__(self) -> str:
         said = f"chosen for {self.reports:,} reports: {_said(self.best)}"
         return f"{said}; next {_said(self.runner_up)}" if self.runner_up else said
 
 
-def load_choice(entry: Mapping[str, Any]) -> Choice:
-    """A choice as a bundle holds it (dataclasses.asdict)."""
+def _load(entry: Any) -> Choice:
     best, runner_up = entry["best"], entry["runner_up"]
     return Choice(entry["reports"], Option(**best), Option(**runner_up) if runner_up else None)
+
+
+CHOICE: Final = Kind(
+    lambda: "what was chosen, and what came next",
+    lambda given: "" if isinstance(given, Choice) else "must be a choice",
+    dict,
+    dump=asdict,
+    load=_load,
+)
+"""The kind of a field that tells how a mechanism was chosen, which only a bundle has."""
+
+
+def own_fields(mechanism: str) -> tuple[CatalogField, ...]:
+    """What a metric may say, beside what all may, for a mechanism of the registry or for AUTO."""
+    if mechanism == AUTO:
+        return fields_of(Wishes)
+    needed = parameters(mechanism)
+    return tuple(
+        CatalogField(
+            name,
+            Entry(of_parameter(says), says.meaning),
+            REQUIRED if needed[name] else says.default,
+        )
+        for name, says in described_parameters(mechanism).items()
+    )
 
 
 def resolve(
@@ -106,15 +155,15 @@ def resolve(
 def choose(epsilon: float, categories: int | None, told: Mapping[str, Any]) -> Choice:
     """The best mechanism for `categories` listed values, or for the mean of a number if None.
 
-    told: the AUTO_FIELDS that were given. With `permanent_epsilon` values are reported again and
+    told: those of Wishes that were given. With `permanent_epsilon` values are reported again and
     again, and mechanisms with a permanent lie are chosen from.
 
     Raises:
         BadParameter: a field out of range, or no mechanism within the limits.
     """
-    reports = _whole(told, "reports", None)
-    payload = _whole(told, "max_payload_bytes", _MAX_PAYLOAD_BYTES)
-    cells = _whole(told, "max_cells", _MAX_CELLS)
+    reports, payload, cells = (
+        _whole(told, name) for name in ("reports", "max_payload_bytes", "max_cells")
+    )
     own = {key: told[key] for key in ("permanent_epsilon", "low", "high") if key in told}
     if categories is None:
         names, needed = built_from("mean", "epsilon", "low", "high"), {"low", "high"}
@@ -156,11 +205,12 @@ def _option(name: str, given: Mapping[str, Any], own: Mapping[str, float], repor
     return Option(name, dict(own), stderr, layout.payload_bytes, layout.size)
 
 
-def _whole(told: Mapping[str, Any], name: str, usual: int | None) -> int:
-    number: Any = told.get(name, usual)
-    if not (is_whole(number) and 1 <= number <= _MAX):
-        raise BadParameter(f"{name} {str(number)[:20]} {_COUNT}")
-    return int(number)
+def _whole(told: Mapping[str, Any], name: str) -> int:
+    [wish] = (one for one in fields_of(Wishes) if one.name == name)
+    given: Any = told.get(name, None if wish.required else wish.default)
+    if problem := wish.problem(given):
+        raise BadParameter(f"{name} {str(given)[:20]} {problem}")
+    return int(given)
 
 
 def _said(option: Option) -> str:

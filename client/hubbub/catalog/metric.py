@@ -9,20 +9,25 @@ from datetime import date
 from math import inf
 from typing import Any, Final, Self
 
-from hubbub.catalog.choice import Choice
+from hubbub.catalog import kinds
+from hubbub.catalog.choice import AUTO, CHOICE, Choice
+from hubbub.catalog.epochs import EPOCH_SECONDS
+from hubbub.catalog.fields import Entry, check, dumped, entry
+from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.policy import Caps, Release
-from hubbub.catalog.rules import NAME, check, is_number, what_is_wrong_with_values
+from hubbub.catalog.rules import NAME
+from hubbub.catalog.tables import table_of
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, build, parameters
-from hubbub.mechanisms.probability import MIN_EPSILON
+from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
-__all__ = ["Limits", "Metric", "family_of"]
+__all__ = ["DOMAINS", "Metric", "family_of"]
 
-_CHECKED: Final = (
-    *("description", "owner", "expires", "epoch", "epsilon", "min_batch"),
-    *("sampling", "parameters"),
-)
+DOMAINS: Final = {"strings": "string", "numbers": "number"}
+"""What `domain` says for each kind of value that is not listed."""
+
 _TIER: Final = re.compile(r"[0-9.e+-]{1,16}")
+_EPSILON: Final = kinds.number("a number of nats", MIN_EPSILON, MAX_EPSILON)
 # A batch travels as one message, and the services take none above this.
 MAX_BATCH_BYTES: Final = 64 << 20
 # What sealing and framing add to a payload, rounded up.
@@ -34,26 +39,12 @@ def family_of(stream: str) -> str:
     return stream.partition("/")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one device may say about one metric. Raises BadParameter out of range."""
-
-    reports_per_epoch: int
-    lifetime_epsilon: float
-
-    def __post_init__(self) -> None:
-        check(self, ("reports_per_epoch", "lifetime_epsilon"))
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One entry of the catalog.
+    """One entry of the catalog: its fields, each with all that is said of it.
 
     values: None for a metric over strings or numbers.
-    tiers: smaller epsilons that a person may ask for instead, ascending. Each is a stream.
-    choice: how the mechanism was chosen, if it was; says nothing about what totals mean.
-    sampling: the chance that a device takes part in an epoch at all; its own coin says so.
-    release: how its numbers may be published outside, if they may.
+    choice: says nothing about what totals mean.
     caps: what all metrics of its catalog together may say about one person.
     memoized: the randomizer again, if it has a permanent step.
     report_loss: what one report can lose, in nats, as proven of the mechanism.
@@ -65,20 +56,142 @@ class Metric:
     """
 
     name: str
-    description: str
-    owner: str
-    expires: date
-    epoch: str
-    mechanism: str
-    epsilon: float
-    min_batch: int
-    limits: Limits
-    values: tuple[str, ...] | None = None
-    parameters: Mapping[str, float] = field(default_factory=dict)
-    choice: Choice | None = None
-    tiers: tuple[float, ...] = ()
-    release: Release | None = None
-    sampling: float = 1.0
+    description: str = field(
+        metadata=entry(
+            kinds.text("says what is asked"),
+            "What is asked, as people read it: on pages, on the privacy card, on their device.",
+            '"Colour theme in use at the end of the day"',
+            write="write one",
+        )
+    )
+    owner: str = field(
+        metadata=entry(
+            kinds.text("says who answers for it"),
+            "Who asks, and answers questions about it.",
+            '"desktop@example.org"',
+            write="write one",
+            label="asked by",
+        )
+    )
+    expires: date = field(
+        metadata=entry(
+            kinds.day("after which clients stop reporting"),
+            "The last day on which devices report.",
+            "2027-06-30",
+            write="write YYYY-MM-DD",
+            label="until",
+        )
+    )
+    mechanism: str = field(
+        metadata=entry(
+            kinds.one_of(lambda: (AUTO, *REGISTRY)),
+            "How a device randomizes its value; `auto` chooses the mechanism with the least error.",
+            '"unary.oue"',
+            defines=True,
+        )
+    )
+    epsilon: float = field(
+        metadata=entry(
+            _EPSILON,
+            "The most that one report may say about a person, in nats.",
+            "1.0",
+            defines=True,
+        )
+    )
+    parameters: Mapping[str, float] = field(
+        default_factory=dict,
+        metadata=entry(
+            kinds.numbers_by_name(),
+            "The mechanism's own numbers, each a field of its name.",
+            written=False,
+            defines=True,
+            always=True,
+        ),
+    )
+    values: tuple[str, ...] | None = field(
+        default=None,
+        metadata=entry(
+            kinds.values(),
+            "The values that can be reported, for a mechanism over listed values.",
+            '["light", "dark", "system"]',
+            others={
+                "values_file": Entry(
+                    kinds.path("a text file, one value a line"),
+                    "The same from a file (plain or .gz) beside the catalog.",
+                    '"themes.txt"',
+                ),
+                "domain": Entry(
+                    kinds.one_of(DOMAINS.values),
+                    "What can be reported instead of listed values, as the mechanism has it.",
+                    '"string"',
+                ),
+            },
+            defines=True,
+            always=True,
+        ),
+    )
+    epoch: str = field(
+        metadata=entry(
+            kinds.one_of(lambda: EPOCH_SECONDS),
+            "How long reports are added up, in UTC.",
+            '"day"',
+            label="counted by the",
+            defines=True,
+        )
+    )
+    min_batch: int = field(
+        metadata=entry(
+            # A batch hides a report among its others; below ten there is nobody to hide among.
+            kinds.whole(10, 1_000_000),
+            "The fewest reports that ever leave the shuffler together.",
+            "1000",
+            label="minimum batch",
+        )
+    )
+    limits: Limits = field(
+        metadata=entry(
+            table_of(Limits, flat=True),
+            "What one device may say about this metric.",
+            "{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }",
+            write="write limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }",
+        )
+    )
+    choice: Choice | None = field(
+        default=None, metadata=entry(CHOICE, "How the mechanism was chosen.", written=False)
+    )
+    tiers: tuple[float, ...] = field(
+        default=(),
+        metadata=entry(
+            kinds.ascending(
+                f"a list of numbers of nats in [{MIN_EPSILON}, epsilon), ascending",
+                f"ascend from {MIN_EPSILON} to below epsilon, and differ in six digits",
+                _EPSILON,
+            ),
+            "Smaller epsilons that a person may ask for instead; each is a stream of its own.",
+            "[0.25, 0.5]",
+            write="write tiers = [0.25, 0.5]",
+        ),
+    )
+    sampling: float = field(
+        default=1.0,
+        metadata=entry(
+            # One device in a million; fewer are asked by asking in fewer places.
+            kinds.number("a chance", 1e-6, 1),
+            "The chance that a device takes part in an epoch; its own coin says so.",
+            "0.5",
+            write="write sampling = 0.1",
+        ),
+    )
+    release: Release | None = field(
+        default=None,
+        metadata=entry(
+            table_of(Release),
+            "How its numbers may be published outside; none may without it.",
+            '{ mechanism = "laplace", epsilon = 0.5 }',
+            write='write release = { mechanism = "laplace", epsilon = 0.5 }, '
+            "for gaussian with delta",
+        ),
+    )
     caps: Caps = Caps()  # noqa: RUF009 a frozen value
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
     memoized: Memoized | None = field(init=False, repr=False, compare=False)
@@ -117,31 +230,20 @@ class Metric:
 
     def _check(self) -> None:
         """Raises BadParameter for what stands in a field by itself."""
-        check(self, _CHECKED)
+        check(self)
         name, slash, tier = self.name.partition("/") if isinstance(self.name, str) else ("", "", "")
         if not (NAME.fullmatch(name) and (not slash or _TIER.fullmatch(tier))):
             raise BadParameter(f"name must match {NAME.pattern}")
-        if not (isinstance(self.mechanism, str) and self.mechanism in REGISTRY):
+        if self.mechanism == AUTO:
             raise BadParameter(f"mechanism must be one of {', '.join(REGISTRY)}")
         if self.parameters.keys() & {"epsilon", "categories"}:
             raise BadParameter("parameters hold epsilon or categories, which follow from the rest")
         listed = REGISTRY[self.mechanism].VALUES == "categories"
         if listed != (self.values is not None):
             raise BadParameter(f"{self.mechanism} {'needs' if listed else 'takes no'} values")
-        if listed and (wrong := what_is_wrong_with_values(self.values)):
-            raise BadParameter(f"values: {wrong}")
-        if not self.limits.lifetime_epsilon >= self.epsilon:
-            raise BadParameter("lifetime_epsilon must be a number not below epsilon; raise it")
-        ascend = isinstance(self.tiers, tuple) and all(map(is_number, self.tiers))
-        if not (
-            ascend
-            and list(self.tiers) == sorted(set(self.tiers))
-            and all(MIN_EPSILON <= tier < self.epsilon for tier in self.tiers)
-            and len(set(self.streams)) == 1 + len(self.tiers)
-        ):
-            raise BadParameter(
-                f"tiers must ascend from {MIN_EPSILON} to below epsilon, and differ in six digits"
-            )
+        if found := conflicts(self.epsilon, self.limits, self.tiers):
+            said = "; ".join(f"{name}: {problem}" for name, problem in found.items())
+            raise BadParameter(said)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -196,7 +298,8 @@ class Metric:
         if self.values is None:
             self.randomizer.check(value)
             return value
-        code = self._index.get(value) if isinstance(value, str) else None
+        text = str(value).lower() if isinstance(value, bool) else value
+        code = self._index.get(text) if isinstance(text, str) else None
         if code is None:
             raise ValueOutOfDomain(
                 f'metric "{self.name}": the value is not one of its {len(self.values)} values'
@@ -205,14 +308,8 @@ class Metric:
 
     def definition(self) -> dict[str, Any]:
         """What may never change under this name: it decides what totals mean."""
-        return {
-            "mechanism": self.mechanism,
-            "version": self.randomizer.VERSION,
-            "epsilon": self.epsilon,
-            "parameters": dict(sorted(self.parameters.items())),
-            "values": None if self.values is None else list(self.values),
-            "epoch": self.epoch,
-        }
+        told = dumped(self, defines=True)
+        return {"mechanism": told.pop("mechanism"), "version": self.randomizer.VERSION, **told}
 
     def digest(self) -> str:
         """SHA-256 of the definition, in hex."""

@@ -6,8 +6,7 @@ the second line's bytes as they stand, so there is nothing to canonicalise.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, replace
-from datetime import date
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,13 +14,14 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from hubbub.catalog.bundle import Bundle
-from hubbub.catalog.choice import load_choice
 from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
+from hubbub.catalog.fields import dumped, loaded
 from hubbub.catalog.keys.handover import Handover
 from hubbub.catalog.keys.opening import OpeningKeyPublic
 from hubbub.catalog.keys.points import KEY_BYTES, refuse_weak_signing_key
-from hubbub.catalog.metric import Limits, Metric
-from hubbub.catalog.policy import Budget, Caps, Release
+from hubbub.catalog.metric import Metric
+from hubbub.catalog.policy import Budget, Caps
+from hubbub.catalog.tables import table_of
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.visible import visible
 
@@ -35,7 +35,7 @@ _REASON: Final = 300
 
 def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey) -> bytes:
     """The bundle as a file's content."""
-    caps = {name: cap for name, cap in asdict(bundle.caps).items() if cap is not None}
+    caps = dumped(bundle.caps)
     body = json.dumps(
         {
             "version": 1,
@@ -46,9 +46,12 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey) -> bytes:
                 for k in bundle.keys
             ],
             "history": dict(bundle.history),
-            "metrics": {name: _dump(metric) for name, metric in bundle.metrics.items()},
+            "metrics": {
+                name: metric.definition() | dumped(metric, defines=False)
+                for name, metric in bundle.metrics.items()
+            },
         }
-        | ({"budget": asdict(bundle.budget)} if bundle.budget else {})
+        | ({"budget": dumped(bundle.budget)} if bundle.budget else {})
         | ({"caps": caps} if caps else {})
         | ({"serial": bundle.serial} if bundle.serial else {})
         | ({"handovers": [_words(h) for h in bundle.handovers]} if bundle.handovers else {}),
@@ -114,24 +117,6 @@ def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> B
     return bundle
 
 
-def _dump(metric: Metric) -> dict[str, Any]:
-    return (
-        metric.definition()
-        | {
-            "description": metric.description,
-            "owner": metric.owner,
-            "expires": metric.expires.isoformat(),
-            "min_batch": metric.min_batch,
-            "reports_per_epoch": metric.limits.reports_per_epoch,
-            "lifetime_epsilon": metric.limits.lifetime_epsilon,
-        }
-        | ({"choice": asdict(metric.choice)} if metric.choice else {})
-        | ({"tiers": list(metric.tiers)} if metric.tiers else {})
-        | ({"sampling": metric.sampling} if metric.sampling < 1 else {})
-        | ({"release": asdict(metric.release)} if metric.release else {})
-    )
-
-
 def _words(handover: Handover) -> dict[str, str]:
     return {
         "old": to_text(handover.old),
@@ -143,7 +128,7 @@ def _words(handover: Handover) -> dict[str, str]:
 def _load(body: Any, signer: bytes) -> Bundle:
     if body["version"] != 1:
         raise ValueError(f"version {body['version']}")
-    caps = Caps(**body.get("caps", {}))
+    caps: Caps = table_of(Caps).load(body.get("caps", {}))
     return Bundle(
         metrics={name: _load_metric(name, entry, caps) for name, entry in body["metrics"].items()},
         keys=tuple(
@@ -154,7 +139,7 @@ def _load(body: Any, signer: bytes) -> Bundle:
         roots=body["roots"],
         history=_table(body["history"]),
         operator=signer,
-        budget=Budget(**body["budget"]) if "budget" in body else None,
+        budget=table_of(Budget).load(body["budget"]) if "budget" in body else None,
         caps=caps,
         serial=body.get("serial", 0),
         handovers=tuple(
@@ -166,24 +151,7 @@ def _load(body: Any, signer: bytes) -> Bundle:
 
 def _load_metric(name: str, entry: Mapping[str, Any], caps: Caps) -> Metric:
     try:
-        metric = Metric(
-            name=name,
-            description=entry["description"],
-            owner=entry["owner"],
-            expires=date.fromisoformat(entry["expires"]),
-            epoch=entry["epoch"],
-            mechanism=entry["mechanism"],
-            epsilon=entry["epsilon"],
-            min_batch=entry["min_batch"],
-            limits=Limits(entry["reports_per_epoch"], entry["lifetime_epsilon"]),
-            values=None if entry["values"] is None else tuple(_listed(entry["values"])),
-            parameters=_table(entry["parameters"]),
-            choice=load_choice(entry["choice"]) if "choice" in entry else None,
-            tiers=tuple(_listed(entry.get("tiers", []))),
-            sampling=entry.get("sampling", 1.0),
-            release=Release(**entry["release"]) if "release" in entry else None,
-            caps=caps,
-        )
+        metric = Metric(name=name, caps=caps, **loaded(Metric, entry))
     except BadParameter as error:
         raise BadParameter(f'metric "{name}": {error}') from error
     if entry["version"] != metric.randomizer.VERSION:

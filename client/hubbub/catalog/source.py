@@ -5,56 +5,60 @@ Every field is checked. All problems are told at once, with file, line, metric, 
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from hubbub.catalog.choice import AUTO, AUTO_FIELDS, resolve
-from hubbub.catalog.domain import values
+from hubbub.catalog import kinds
+from hubbub.catalog.choice import own_fields, resolve
+from hubbub.catalog.domain import read_values
 from hubbub.catalog.exposure import over_caps
-from hubbub.catalog.metric import Limits, Metric
-from hubbub.catalog.policy import Budget, Caps, read_budget, read_caps, read_release
-from hubbub.catalog.rules import NAME, RULES, is_address, is_number
+from hubbub.catalog.fields import CatalogField, entry, fields_of
+from hubbub.catalog.limits import conflicts
+from hubbub.catalog.metric import Metric
+from hubbub.catalog.policy import Budget, Caps
+from hubbub.catalog.reading import Complain, read_fields, read_section
+from hubbub.catalog.rules import NAME
+from hubbub.catalog.tables import table_of
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.errors.visible import visible
-from hubbub.mechanisms import REGISTRY, parameters
-from hubbub.mechanisms.probability import MIN_EPSILON
+from hubbub.mechanisms import is_number
 
 __all__ = ["Catalog", "read_catalog"]
-
-_FIELDS: Final = (
-    "description",
-    "owner",
-    "expires",
-    "epoch",
-    "mechanism",
-    "epsilon",
-    "values",
-    "values_file",
-    "domain",
-    "min_batch",
-    "limits",
-    "tiers",
-    "release",
-    "sampling",
-)
-_RULED: Final = ("description", "owner", "expires", "epoch", "epsilon", "min_batch")
-
-Complain = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """A checked catalog: its metrics by name, and the shuffler's address as clients dial it.
+    """A checked catalog: its metrics by name, and the shuffler's address as clients dial it."""
 
-    caps: the most that all metrics may say about one person. budget: for releases, if there are.
-    """
-
-    shuffler: str
-    metrics: dict[str, Metric]
-    caps: Caps = Caps()  # noqa: RUF009 a frozen value
-    budget: Budget | None = None
+    shuffler: str = field(
+        metadata=entry(
+            kinds.address(),
+            "Where devices find the shuffler.",
+            '"shuffler.example.org:7070"',
+        )
+    )
+    metrics: dict[str, Metric] = field(
+        metadata=entry(
+            kinds.tables(),
+            "What is asked: one table for each metric, [metrics.NAME].",
+            write="add a [metrics.NAME] table",
+        )
+    )
+    caps: Caps = field(
+        default=Caps(),
+        metadata=entry(
+            table_of(Caps), "The most that all metrics together may say about one person."
+        ),
+    )
+    budget: Budget | None = field(
+        default=None,
+        metadata=entry(
+            table_of(Budget),
+            "What may be spent on releases; needed once a metric has a `release`.",
+        ),
+    )
 
 
 def read_catalog(path: Path) -> Catalog:
@@ -71,9 +75,13 @@ def read_catalog(path: Path) -> Catalog:
         told = visible(f'{where}field "{name}": {problem}')
         problems.append(f"{path}:{_line(text, metric, name)}: {told}")
 
-    caps = read_caps(document.get("caps", {}), lambda field, problem: complain("", field, problem))
+    def wrong(name: str, problem: str) -> None:
+        complain("", name, problem)
+
+    tables = _tables(document, wrong)
+    caps = read_section("caps", Caps, document.get("caps", {}), wrong) or Caps()
     metrics: dict[str, Metric] = {}
-    for name, table in _tables(document, complain).items():
+    for name, table in tables.items():
         if not NAME.fullmatch(name):
             complain(name, "name", f"must match {NAME.pattern}; rename the metric")
         elif not isinstance(table, dict):
@@ -88,7 +96,7 @@ def read_catalog(path: Path) -> Catalog:
             )
             if metric is not None:
                 metrics[name] = metric
-    budget = _policies(document, metrics, caps, lambda field, problem: complain("", field, problem))
+    budget = _policies(document, metrics, caps, wrong)
     if problems:
         raise CatalogInvalid("\n".join(problems))
     return Catalog(document["shuffler"], metrics, caps, budget)
@@ -117,10 +125,11 @@ def _policies(
     document: dict[str, Any], metrics: Mapping[str, Metric], caps: Caps, wrong: Complain
 ) -> Budget | None:
     """The budget, which there is if anything is released; complains of metrics above the caps."""
-    for field, problem in over_caps(metrics.values(), caps):
-        wrong(field, problem)
+    for name, problem in over_caps(metrics.values(), caps):
+        wrong(name, problem)
     if "budget" in document:
-        return read_budget(document["budget"], wrong)
+        budget: Budget | None = read_section("budget", Budget, document["budget"], wrong)
+        return budget
     if released := [metric.name for metric in metrics.values() if metric.release]:
         wrong(
             "budget",
@@ -130,18 +139,16 @@ def _policies(
     return None
 
 
-def _tables(document: dict[str, Any], complain: Callable[[str, str, str], None]) -> dict[str, Any]:
-    """The metrics' tables, once the rest of the document has been looked at."""
-    for name in document.keys() - {"shuffler", "metrics", "caps", "budget"}:
-        complain("", name, "is not known here; remove it, or move it into a [metrics.NAME] table")
-    shuffler = document.get("shuffler")
-    if not is_address(shuffler):
-        complain("", "shuffler", 'must be "HOST:PORT", as the clients dial it')
+def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+    """The metrics' tables, once the rest of the top of the file has been looked at."""
+    own = {field.name: field for field in fields_of(Catalog)}
+    for name in document.keys() - own.keys():
+        wrong(name, "is not known here; remove it, or move it into a [metrics.NAME] table")
+    for name in ("shuffler", "metrics"):
+        if problem := own[name].problem(document.get(name)):
+            wrong(name, problem)
     tables = document.get("metrics")
-    if not (isinstance(tables, dict) and tables):
-        complain("", "metrics", "there is none; add a [metrics.NAME] table")
-        return {}
-    return tables
+    return tables if isinstance(tables, dict) else {}
 
 
 def _metric(
@@ -155,82 +162,55 @@ def _metric(
         complaints += 1
         complain(field, problem)
 
-    mechanism = table.get("mechanism")
-    if not isinstance(mechanism, str) or mechanism not in (AUTO, *REGISTRY):
-        wrong("mechanism", f"must be one of {', '.join((AUTO, *REGISTRY))}")
+    fields = {field.name: field for field in fields_of(Metric) if field.entry.written}
+    mechanism: Any = table.get("mechanism")
+    if problem := fields["mechanism"].problem(mechanism):
+        wrong("mechanism", problem)
         return None
-    known = AUTO_FIELDS if mechanism == AUTO else parameters(mechanism)
-    own = [p for p in known if p not in {"epsilon", "categories"}]
-    for field in table.keys() - {*_FIELDS, *own}:
-        wrong(field, f"is not known for {mechanism}; it takes {', '.join((*_FIELDS, *own))}")
-    for field in own:
-        if not (is_number(table.get(field)) or (field not in table and not known[field])):
-            wrong(field, f"{mechanism} needs this number; add it")
-    sampling = table.get("sampling", 1.0)
-    for field, given in [*((field, table.get(field)) for field in _RULED), ("sampling", sampling)]:
-        is_right, remedy = RULES[field]
-        if not is_right(given):
-            wrong(field, remedy)
-    limits = _limits(table.get("limits"), table.get("epsilon"), wrong)
-    tiers = _tiers(table.get("tiers", []), table.get("epsilon"), wrong)
-    listed = values(mechanism, table, folder, wrong)
-    release = read_release(table.get("release"), wrong)
-    if complaints or limits is None:
+    own = own_fields(mechanism)
+    _refuse_unknown(mechanism, table, [*_names(fields), *(field.name for field in own)], wrong)
+    for parameter in own:
+        if problem := _problem_with_own(mechanism, parameter, table):
+            wrong(parameter.name, problem)
+    found = read_fields(Metric, table, wrong)
+    listed = read_values(fields["values"], mechanism, table, folder, wrong)
+    if {"epsilon", "limits"} <= found.keys():
+        tiers = found.get("tiers", ())
+        for field, problem in conflicts(found["epsilon"], found["limits"], tiers).items():
+            wrong(field, problem)
+    if complaints:
         return None
-    told: Mapping[str, Any] = {field: table[field] for field in own if field in table}
+    told = {field.name: table[field.name] for field in own if field.name in table}
     try:
-        mechanism, found, choice = resolve(
-            mechanism, float(table["epsilon"]), len(listed) if listed else None, told
+        chosen, given, choice = resolve(
+            mechanism, found["epsilon"], len(listed) if listed else None, told
         )
-        return Metric(
-            name=name,
-            description=table["description"].strip(),
-            owner=table["owner"].strip(),
-            expires=table["expires"],
-            epoch=table["epoch"],
-            mechanism=mechanism,
-            epsilon=float(table["epsilon"]),
-            min_batch=table["min_batch"],
-            limits=limits,
-            values=listed,
-            parameters=found,
-            choice=choice,
-            tiers=tiers,
-            release=release,
-            sampling=float(sampling),
-            caps=caps,
-        )
+        more = {"mechanism": chosen, "parameters": given, "choice": choice, "values": listed}
+        return Metric(name=name, caps=caps, **{**found, **more})
     except BadParameter as error:
         wrong("mechanism", str(error))
         return None
 
 
-def _limits(given: Any, epsilon: Any, wrong: Complain) -> Limits | None:
-    remedy = "write limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }"
-    if not (isinstance(given, dict) and given.keys() == {"reports_per_epoch", "lifetime_epsilon"}):
-        wrong("limits", f"must hold reports_per_epoch and lifetime_epsilon; {remedy}")
-        return None
-    try:
-        limits = Limits(**given)
-    except BadParameter as error:
-        wrong("limits", f"{error}; {remedy}")
-        return None
-    if is_number(epsilon) and not limits.lifetime_epsilon >= epsilon:
-        wrong("limits", "lifetime_epsilon must be a number not below epsilon; raise it")
-        return None
-    return Limits(limits.reports_per_epoch, float(limits.lifetime_epsilon))
+def _names(fields: Mapping[str, CatalogField]) -> list[str]:
+    """What stands in a table for these fields, also where one can be said in several ways."""
+    return [name for field in fields.values() for name in (field.name, *field.entry.others)]
 
 
-def _tiers(given: Any, epsilon: Any, wrong: Complain) -> tuple[float, ...]:
-    """The smaller epsilons that a person may choose; complains unless ascending below epsilon."""
-    numbers = isinstance(given, list) and all(map(is_number, given))
-    inside = numbers and is_number(epsilon) and all(MIN_EPSILON <= t < epsilon for t in given)
-    if not (inside and given == sorted(set(given))):
-        wrong(
-            "tiers", f"must ascend from {MIN_EPSILON} to below epsilon; write tiers = [0.25, 0.5]"
-        )
-        return ()
-    return tuple(float(tier) for tier in given)
+def _refuse_unknown(
+    mechanism: str, table: Mapping[str, Any], known: list[str], wrong: Complain
+) -> None:
+    for name in table.keys() - set(known):
+        wrong(name, f"is not known for {mechanism}; it takes {', '.join(known)}")
+
+
+def _problem_with_own(mechanism: str, field: CatalogField, table: Mapping[str, Any]) -> str:
+    """What is wrong with a number of the mechanism's own."""
+    if field.name not in table and not field.required:
+        return ""
+    if not is_number(table.get(field.name)):
+        return f"{mechanism} needs this number; add it"
+    return field.problem(table[field.name])
 
 
 def _line(text: str, metric: str, field: str) -> int:

@@ -6,7 +6,7 @@ and read from there by the class itself, by the catalog and by its reference.
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import inf, isinf
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from hubbub.errors import BadParameter
 __all__ = ["Interval", "Parameter", "check_whole", "described", "is_number", "number", "whole"]
 
 _KEY: Final = "parameter"
-# From here on a float is written with an exponent.
+# What is above is an end that nobody means to reach, and is told in short.
 _LONG: Final = 1e6
 
 
@@ -81,8 +81,8 @@ def described(mechanism: Any) -> dict[str, Parameter]:
         if field.init and field.name not in {"epsilon", "categories"}:
             says = field.metadata.get(_KEY)
             given = says or Parameter("", Interval(), whole=field.type is int)
-            default = field.default if is_number(field.default) else None
-            found[field.name] = Parameter(given.meaning, given.interval, given.whole, default)
+            default: Any = field.default if is_number(field.default) else None
+            found[field.name] = replace(given, default=default)
     return found
 
 
@@ -96,4 +96,4 @@ def check_whole(mechanism: Any, *names: str) -> None:
 
 
 def _figure(given: float) -> str:
-    return f"{given:g}" if isinstance(given, float) and abs(given) >= _LONG else str(given)
+    return f"{given:g}" if abs(given) > _LONG else str(given)

@@ -1,0 +1,136 @@
+"""Fields of a catalog: what is said of each, once, where it is declared, and what follows from it.
+
+A field of metrics.toml is a field of a dataclass, with an `entry` as its metadata:
+
+    min_batch: int = field(
+        metadata=entry(whole(10, 1_000_000), "The fewest reports that leave together.", "1000")
+    )
+
+From that come the reader of metrics.toml, the check of whatever is built, bundle, overview, privacy
+card, JSON schema and reference. Its default is the dataclass' own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import lru_cache
+from typing import Any, Final
+
+from hubbub.catalog.kinds import Kind
+from hubbub.errors import BadParameter
+
+__all__ = [
+    "REQUIRED",
+    "CatalogField",
+    "Entry",
+    "check",
+    "dumped",
+    "entry",
+    "fields_of",
+    "loaded",
+]
+
+_KEY: Final = "catalog"
+REQUIRED: Final = MISSING
+"""The default of a field that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is said of a field.
+
+    meaning: one sentence for who writes a catalog. example: its value as TOML has it.
+    write: what to write instead of what is wrong.
+    label: what page and card call it, before its value; "" if they do not list it.
+    others: names in metrics.toml that say the same in another way.
+    written: whether people write it; if not, it is made of what they wrote.
+    defines: whether totals mean something else when it changes.
+    always: whether a bundle holds it though it has its default, as all did in version 0.1.
+    """
+
+    kind: Kind
+    meaning: str
+    example: str = ""
+    write: str = ""
+    label: str = ""
+    others: Mapping[str, "Entry"] = field(default_factory=dict)
+    written: bool = True
+    defines: bool = False
+    always: bool = False
+
+
+def entry(kind: Kind, meaning: str, example: str = "", **more: Any) -> Mapping[str, Entry]:
+    """The metadata of a field of a catalog; `more` as in Entry."""
+    return {_KEY: Entry(kind, meaning, example, **more)}
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogField:
+    """A field with its name and its default, which is REQUIRED if it has none."""
+
+    name: str
+    entry: Entry
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        """Whether there is no default."""
+        return self.default is REQUIRED
+
+    def problem(self, given: Any) -> str:
+        """Why it may not hold this, with the remedy; "" if it may."""
+        problem = self.entry.kind.problem(given)
+        return f"{problem}; {self.entry.write}" if problem and self.entry.write else problem
+
+    def is_default(self, given: Any) -> bool:
+        """Whether this is what it holds if nothing is written; 1 is not True."""
+        return type(given) is type(self.default) and bool(given == self.default)
+
+
+@lru_cache
+def fields_of(section: type) -> tuple[CatalogField, ...]:
+    """The catalog's fields of a dataclass, in order."""
+    found = []
+    for one in fields(section):
+        if says := one.metadata.get(_KEY):
+            made = one.default if one.default_factory is MISSING else one.default_factory()
+            found.append(CatalogField(one.name, says, made))
+    return tuple(found)
+
+
+def check(thing: Any) -> None:
+    """Raises BadParameter for the first of an object's fields that holds what it may not."""
+    section: type = type(thing)
+    for one in fields_of(section):
+        given = getattr(thing, one.name)
+        if not one.is_default(given) and (problem := one.problem(given)):
+            raise BadParameter(f"{one.name} {problem}")
+
+
+def dumped(thing: Any, *, defines: bool | None = None) -> dict[str, Any]:
+    """The JSON of an object's fields, of all or of those that do or do not define it.
+
+    Defaults are left out, so that a bundle is what it was before a field was invented.
+    """
+    found: dict[str, Any] = {}
+    section: type = type(thing)
+    for one in fields_of(section):
+        says, holds = one.entry, getattr(thing, one.name)
+        if defines in {None, says.defines} and (says.always or holds != one.default):
+            made = says.kind.dump(holds)
+            found |= made if says.kind.flat else {one.name: made}
+    return found
+
+
+def loaded(section: type, table: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a dataclass from their JSON. What is not known is passed over.
+
+    Raises KeyError for one that must be there, and TypeError or ValueError for another shape.
+    """
+    found = {}
+    for one in fields_of(section):
+        kind = one.entry.kind
+        if kind.flat:
+            found[one.name] = kind.load(table)
+        elif one.required or one.name in table:
+            found[one.name] = kind.load(table[one.name])
+    return found

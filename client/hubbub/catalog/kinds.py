@@ -1,0 +1,276 @@
+"""Kinds of fields: what each may hold, and how it stands in metrics.toml, bundle and schema."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from math import inf, isinf
+from typing import Any, Final
+
+from hubbub.catalog.encoding import is_writable
+from hubbub.catalog.rules import ADDRESS, MAX_TEXT, is_address, is_text, is_whole
+from hubbub.mechanisms.parameter import Interval, Parameter, is_number
+
+__all__ = [
+    "Kind",
+    "Schema",
+    "address",
+    "ascending",
+    "day",
+    "number",
+    "numbers_by_name",
+    "of_parameter",
+    "one_of",
+    "path",
+    "shares",
+    "tables",
+    "text",
+    "values",
+    "whole",
+]
+
+Schema = dict[str, Any]
+
+MAX_VALUE_BYTES: Final = 1024
+# Shares are written with a few digits; three thirds are one.
+_ROUNDING: Final = 1e-9
+
+
+def _same(thing: Any) -> Any:
+    return thing
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a field may hold.
+
+    words: the same for people, as "a whole number in [1, 9]".
+    problem: why it may not hold this, after the field's name, as "must be ..."; "" if it may.
+    schema: the same in JSON Schema, as far as it goes there.
+    read: what was written, once it may be, as the field holds it.
+    dump, load: to the JSON of a bundle, and from there, where `problem` has not looked yet.
+    flat: `dump` gives several names with what they hold, and `load` takes them.
+    """
+
+    words: Callable[[], str]
+    problem: Callable[[Any], str]
+    schema: Callable[[], Schema]
+    read: Callable[[Any], Any] = _same
+    dump: Callable[[Any], Any] = _same
+    load: Callable[[Any], Any] = _same
+    flat: bool = False
+
+
+def _kind(words: str, holds: Callable[[Any], bool], schema: Schema, **ways: Any) -> Kind:
+    return Kind(
+        lambda: words,
+        lambda given: "" if holds(given) else f"must be {words}",
+        lambda: schema,
+        **ways,
+    )
+
+
+def text(which: str) -> Kind:
+    """A text of some length."""
+    schema = {"type": "string", "pattern": r"\S", "maxLength": MAX_TEXT}
+    return _kind(f"a text that {which}", is_text, schema, read=str.strip)
+
+
+def day(which: str) -> Kind:
+    """A date; not the last one that there is, which has no day after it."""
+    return _kind(
+        f"a date, {which}",
+        # A datetime is a date too, but not a day.
+        lambda given: type(given) is date and given < date.max,
+        {"type": "string", "format": "date", "pattern": r"^\d{4}-\d{2}-\d{2}$"},
+        dump=date.isoformat,
+        load=date.fromisoformat,
+    )
+
+
+def address() -> Kind:
+    """HOST:PORT."""
+    schema = {"type": "string", "pattern": f"^{ADDRESS.pattern}$"}
+    return _kind('"HOST:PORT", as the clients dial it', is_address, schema)
+
+
+def path(which: str) -> Kind:
+    """The path of a file."""
+    return _kind(
+        f"the path of {which}",
+        lambda given: isinstance(given, str) and bool(given),
+        {"type": "string", "minLength": 1},
+    )
+
+
+def one_of(names: Callable[[], Iterable[str]]) -> Kind:
+    """One of some words, which are asked for each time: a registry may grow."""
+
+    def words() -> str:
+        return f"one of {', '.join(names())}"
+
+    return Kind(
+        words,
+        lambda given: "" if isinstance(given, str) and given in names() else f"must be {words()}",
+        lambda: {"enum": [*names()]},
+    )
+
+
+def number(what: str = "a number", low: float = -inf, high: float = inf, ends: str = "[]") -> Kind:
+    """A number between two, or any."""
+    interval = Interval(low, high, ends)
+    return _kind(
+        f"{what}{interval}",
+        lambda given: is_number(given) and given in interval,
+        {"type": "number", **_bounds(interval)},
+        read=float,
+    )
+
+
+def whole(low: int, high: int) -> Kind:
+    """A whole number between two."""
+    interval = Interval(low, high)
+    return _kind(
+        f"a whole number{interval}",
+        lambda given: is_whole(given) and given in interval,
+        {"type": "integer", **_bounds(interval)},
+    )
+
+
+def of_parameter(parameter: Parameter) -> Kind:
+    """A mechanism's parameter, which keeps the number as it was written."""
+    what, is_right = ("a whole number", is_whole) if parameter.whole else ("a number", is_number)
+    return _kind(
+        f"{what}{parameter.interval}",
+        lambda given: is_right(given) and given in parameter.interval,
+        {"type": "integer" if parameter.whole else "number", **_bounds(parameter.interval)},
+    )
+
+
+def ascending(words: str, rule: str, item: Kind) -> Kind:
+    """A list in which each is larger than the one before. rule: after "must"."""
+
+    def holds(given: Any) -> bool:
+        return (
+            isinstance(given, list | tuple)
+            and not any(item.problem(one) for one in given)
+            and list(given) == sorted(set(given))
+        )
+
+    return Kind(
+        lambda: words,
+        lambda given: "" if holds(given) else f"must {rule}",
+        lambda: {"type": "array", "items": item.schema(), "uniqueItems": True},
+        read=lambda given: tuple(item.read(one) for one in given),
+        dump=list,
+        load=_tuple,
+    )
+
+
+def values() -> Kind:
+    """The values of a metric: texts, each once; or true and false, which are texts from then on."""
+    words = "a list of texts, none empty and none twice; or of true and false"
+    texts = {"type": "string", "minLength": 1, "maxLength": MAX_VALUE_BYTES}
+    array: Schema = {"type": "array", "uniqueItems": True}
+    return Kind(
+        lambda: words,
+        _problem_with_values,
+        lambda: {
+            "anyOf": [
+                {**array, "items": texts},
+                {**array, "items": {"type": "boolean"}, "minItems": 2},
+            ]
+        },
+        read=lambda given: tuple(map(_as_text, given)),
+        dump=lambda given: None if given is None else list(given),
+        load=lambda given: None if given is None else _tuple(given),
+    )
+
+
+def _problem_with_values(given: Any) -> str:
+    if isinstance(given, list) and _are_both_booleans(given):
+        return ""
+    if not (isinstance(given, list | tuple) and all(isinstance(v, str) and v for v in given)):
+        return "must be a list of texts, none empty; or true and false"
+    if not all(map(is_writable, given)):
+        return "holds half of a surrogate pair; write it as text"
+    if any(len(v.encode()) > MAX_VALUE_BYTES for v in given):
+        return f"holds a value longer than {MAX_VALUE_BYTES} bytes; shorten it"
+    if len(set(given)) != len(given):
+        return "holds a value twice; remove one"
+    return ""
+
+
+def _are_both_booleans(given: list[Any]) -> bool:
+    return all(isinstance(one, bool) for one in given) and sorted(given) == [False, True]
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def numbers_by_name() -> Kind:
+    """Numbers, each with its name."""
+    return _kind(
+        "numbers by name",
+        lambda given: (
+            isinstance(given, Mapping)
+            and all(isinstance(name, str) and is_number(one) for name, one in given.items())
+        ),
+        {"type": "object", "additionalProperties": {"type": "number"}},
+        dump=lambda given: dict(sorted(given.items())),
+        load=_table,
+    )
+
+
+def tables() -> Kind:
+    """Tables by name, one at least."""
+    return Kind(
+        lambda: "tables by name",
+        lambda given: "" if isinstance(given, dict) and given else "there is none",
+        lambda: {"type": "object", "minProperties": 1},
+    )
+
+
+def shares(of: str) -> Kind:
+    """Shares of a whole by name, together 1 at most."""
+
+    def holds(given: Any) -> bool:
+        return (
+            isinstance(given, Mapping)
+            and bool(given)
+            and all(is_text(name) for name in given)
+            and all(is_number(share) and share > 0 for share in given.values())
+            and sum(given.values()) <= 1 + _ROUNDING
+        )
+
+    rule = f"give each {of} its share, together 1 at most"
+    share = {"type": "number", "exclusiveMinimum": 0, "maximum": 1 + _ROUNDING}
+    return Kind(
+        lambda: f"a table that gives each {of} its share, together 1 at most",
+        lambda given: "" if holds(given) else f"must {rule}",
+        lambda: {"type": "object", "minProperties": 1, "additionalProperties": share},
+        read=lambda given: {name: float(share) for name, share in given.items()},
+        load=_table,
+    )
+
+
+def _bounds(interval: Interval) -> Schema:
+    """JSON Schema's words for an interval."""
+    found: Schema = {}
+    if not isinf(interval.low):
+        found["minimum" if interval.ends[0] == "[" else "exclusiveMinimum"] = interval.low
+    if not isinf(interval.high):
+        found["maximum" if interval.ends[1] == "]" else "exclusiveMaximum"] = interval.high
+    return found
+
+
+def _tuple(thing: Any) -> tuple[Any, ...]:
+    if not isinstance(thing, list):
+        raise TypeError("a list is something else")
+    return tuple(thing)
+
+
+def _table(thing: Any) -> dict[str, Any]:
+    if not isinstance(thing, dict):
+        raise TypeError("a table is something else")
+    return thing

@@ -1,0 +1,42 @@
+"""Limits: what one device may say about one metric, and what epsilons contradict each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hubbub.catalog import kinds
+from hubbub.catalog.fields import check, entry
+
+__all__ = ["Limits", "conflicts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one device may say about one metric. Raises BadParameter out of range."""
+
+    reports_per_epoch: int = field(
+        metadata=entry(kinds.whole(1, 1000), "How often one device may report in an epoch.", "1")
+    )
+    lifetime_epsilon: float = field(
+        metadata=entry(
+            # A lifetime at the largest epsilon, a report a second: above it there is no limit.
+            kinds.number("a number of nats", 0, 1e12),
+            "What one device may ever say, in nats; then it stops reporting.",
+            "50.0",
+        )
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+def conflicts(epsilon: float, limits: Limits, tiers: Sequence[float]) -> dict[str, str]:
+    """What these say against each other: per field that is to be mended, what is wrong with it."""
+    found = {}
+    if not limits.lifetime_epsilon >= epsilon:
+        found["limits"] = "lifetime_epsilon must be a number not below epsilon; raise it"
+    names = {f"{tier:g}" for tier in tiers}
+    if not (all(tier < epsilon for tier in tiers) and len(names) == len(tiers)):
+        found["tiers"] = (
+            "must ascend to below epsilon, and differ in six digits; write tiers = [0.25, 0.5]"
+        )
+    return found

@@ -1,0 +1,86 @@
+"""Tables: the kind of a field that holds another dataclass' fields, and their JSON schema."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from hubbub.catalog.fields import CatalogField, dumped, fields_of, loaded
+from hubbub.catalog.kinds import Kind, Schema
+from hubbub.errors import BadParameter
+
+__all__ = ["field_schema", "object_schema", "table_of"]
+
+
+def table_of(section: type, *, flat: bool = False) -> Kind:
+    """The kind of a field that holds an object of this dataclass, written as a table.
+
+    flat: a bundle has its fields beside the others.
+    """
+    return Kind(
+        lambda: f"a table of {_enumerated(section)}",
+        partial(_problem, section),
+        partial(object_schema, section),
+        partial(_read, section),
+        dumped,
+        partial(_load, section, flat=flat),
+        flat,
+    )
+
+
+def object_schema(section: type) -> Schema:
+    """The JSON schema of a table with a dataclass' fields."""
+    own = fields_of(section)
+    found: Schema = {
+        "type": "object",
+        "properties": {one.name: field_schema(one) for one in own},
+        "additionalProperties": False,
+    }
+    required = [one.name for one in own if one.required]
+    return found | ({"required": required} if required else {})
+
+
+def field_schema(field: CatalogField) -> Schema:
+    """The JSON schema of one field, with what is said of it."""
+    found: Schema = {"description": field.entry.meaning, **field.entry.kind.schema()}
+    if isinstance(field.default, int | float | str):
+        found["default"] = field.default
+    return found
+
+
+def _problem(section: type, given: Any) -> str:
+    if isinstance(given, section):
+        return ""
+    own = {one.name: one for one in fields_of(section)}
+    needed = {one.name for one in own.values() if one.required}
+    if not (isinstance(given, dict) and needed <= given.keys() <= own.keys()):
+        return f"must hold {_enumerated(section)}"
+    wrong = [
+        f"{name} {problem}" for name, one in given.items() if (problem := own[name].problem(one))
+    ]
+    if wrong:
+        return "; ".join(wrong)
+    try:
+        _read(section, given)
+    except BadParameter as error:
+        return str(error)
+    return ""
+
+
+def _read(section: type, given: Mapping[str, Any]) -> Any:
+    own = [one for one in fields_of(section) if one.name in given]
+    return section(**{one.name: one.entry.kind.read(given[one.name]) for one in own})
+
+
+def _load(section: type, table: Any, *, flat: bool) -> Any:
+    own = {one.name for one in fields_of(section)}
+    if not (isinstance(table, dict) and (flat or table.keys() <= own)):
+        raise TypeError("a table is something else")
+    return section(**loaded(section, table))
+
+
+def _enumerated(section: type) -> str:
+    """The names of its fields: "a, b and perhaps c"."""
+    own = fields_of(section)
+    needed = [one.name for one in own if one.required]
+    *first, last = [*needed, *(f"perhaps {one.name}" for one in own if not one.required)]
+    return f"{', '.join(first)} and {last}"
