@@ -76,6 +76,7 @@ class Amplified:
 
     epsilon: central, in nats; never above `epsilon_local`. method: "numerical", or "none" where
     the crowd adds nothing. closed_form: the published bound, infinite where it does not hold.
+    assumption: what it rests on.
     """
 
     epsilon: float
@@ -85,6 +86,7 @@ class Amplified:
     total_variation: float
     method: str
     closed_form: float
+    assumption: str = ASSUMPTION
 
 
 @lru_cache(maxsize=4096)

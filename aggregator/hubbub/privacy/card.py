@@ -11,7 +11,7 @@ from math import exp, isfinite, tanh
 from hubbub.catalog import SPANS, Catalog, Metric, exposure, unchanged_exposure
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified
 from hubbub.privacy.composition import sampled
-from hubbub.privacy.crowd import amplified_of
+from hubbub.privacy.crowd import shuffled_of
 
 __all__ = [
     "Card",
@@ -123,7 +123,7 @@ def meaning(epsilon: float) -> str:
 
 def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
     """The line of one metric."""
-    shuffled = amplified_of(metric.randomizer, metric.min_batch, delta)
+    shuffled = shuffled_of(metric, delta=delta)
     per_epoch = min(
         metric.limits.reports_per_epoch * metric.report_loss, metric.limits.lifetime_epsilon
     )
@@ -141,6 +141,13 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
     if metric.tiers:
         tiers = ", ".join(f"{tier:g}" for tier in metric.tiers)
         sentence += f" A person may choose epsilon {tiers} instead."
+    if metric.central:
+        sentence += (
+            f" Reports leave the shuffler {shuffled.reports:,} at a time or not at all: to who "
+            "sees "
+            f"them so, an answer says {shuffled.epsilon:.3g} nats at delta {shuffled.delta:g}, "
+            f"{shuffled.assumption}. What is estimated from them may be published as it is."
+        )
     if metric.limits.reports_per_epoch > 1:
         sentence += " The figure after the shuffler is of one report, not of all of an epoch."
     return MetricCard(

@@ -29,7 +29,7 @@ Talwar (FOCS 2021), section 3, for this one mechanism.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil, exp, expm1, floor, inf, log, sqrt
 from typing import Final
 
@@ -41,7 +41,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 
-__all__ = ["Crowd", "central_epsilon", "delta_of", "largest_local"]
+__all__ = ["Crowd", "central_epsilon", "delta_of", "keeps", "largest_local"]
 
 _MAX_REPORTS: Final = 10**9
 _MAX_CATEGORIES: Final = 1 << 24
@@ -122,6 +122,7 @@ class Crowd:
         return sqrt(lies + self.dummies / self.categories * (1 - 1 / self.categories)) / (p - q)
 
 
+@lru_cache(maxsize=1024)
 def central_epsilon(crowd: Crowd, delta: float) -> float:
     """The least epsilon that is proven for one person of the crowd at `delta`, in nats.
 
@@ -150,6 +151,13 @@ def delta_of(crowd: Crowd, central: float) -> float:
     return min(1.0, _seen(crowd, _MIN_DELTA).delta(central))
 
 
+def keeps(crowd: Crowd, central: float, delta: float) -> bool:
+    """Whether a crowd is proven to say no more than `central` at `delta`."""
+    _check(delta)
+    return crowd.epsilon_local <= central or _seen(crowd, delta).delta(central) <= delta
+
+
+@lru_cache(maxsize=1024)
 def largest_local(
     reports: int,
     categories: int,
@@ -159,11 +167,10 @@ def largest_local(
     honest: float = 1.0,
     dummies: int = 0,
     most: float = MAX_EPSILON,
-) -> float | None:
+) -> float:
     """The largest local epsilon whose crowd says `central` at most, within .001 below it.
 
-    most: where the search ends. None where not even the smallest crowd's does: then the crowd is
-    too small, and reports would have to be private by themselves.
+    most: where the search ends. `central` itself, where so small a crowd adds nothing.
 
     Raises:
         BadParameter: a number out of range.
@@ -171,8 +178,7 @@ def largest_local(
     _check(delta)
 
     def hides(epsilon: float) -> bool:
-        crowd = Crowd(reports, categories, epsilon, honest, dummies)
-        return epsilon <= central or _seen(crowd, delta).delta(central) <= delta
+        return keeps(Crowd(reports, categories, epsilon, honest, dummies), central, delta)
 
     low, high = min(central, most), most
     if hides(high):

@@ -4,6 +4,7 @@ metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle-
 """
 
 from hubbub.catalog.bundle import Bundle, refuse_changes, stream_table
+from hubbub.catalog.central import Accountant, CentralPromise
 from hubbub.catalog.choice import Choice, Option
 from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at, epoch_start, grace_seconds
 from hubbub.catalog.exposure import epochs_within, exposure, unchanged_exposure
@@ -31,10 +32,12 @@ __all__ = [
     "SEAL_BYTES",
     "SPANS",
     "TAG_BYTES",
+    "Accountant",
     "Budget",
     "Bundle",
     "Caps",
     "Catalog",
+    "CentralPromise",
     "Choice",
     "Handover",
     "Limits",

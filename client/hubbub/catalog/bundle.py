@@ -128,6 +128,7 @@ def stream_table(bundle: Bundle) -> str:
             "min_batch": metric.min_batch,
             "epoch_seconds": EPOCH_SECONDS[metric.epoch],
             "grace_seconds": grace_seconds(metric.epoch),
+            **({} if metric.mix == "pool" else {"mix": metric.mix}),
         }
         for metric in bundle.streams.values()
     }

@@ -16,6 +16,7 @@ __all__ = [
     "address",
     "ascending",
     "day",
+    "flag",
     "number",
     "numbers_by_name",
     "of_parameter",
@@ -113,6 +114,11 @@ def one_of(names: Callable[[], Iterable[str]]) -> Kind:
         lambda given: "" if isinstance(given, str) and given in names() else f"must be {words()}",
         lambda: {"enum": [*names()]},
     )
+
+
+def flag() -> Kind:
+    """True or false."""
+    return _kind("true or false", lambda given: isinstance(given, bool), {"type": "boolean"})
 
 
 def number(what: str = "a number", low: float = -inf, high: float = inf, ends: str = "[]") -> Kind:

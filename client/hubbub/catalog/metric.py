@@ -10,9 +10,10 @@ from math import inf
 from typing import Any, Final, Self
 
 from hubbub.catalog import kinds
+from hubbub.catalog.central import CENTRAL_FIELDS, CROWD_MECHANISM, CentralPromise
 from hubbub.catalog.choice import AUTO, CHOICE, Choice
 from hubbub.catalog.epochs import EPOCH_SECONDS
-from hubbub.catalog.fields import Entry, check, dumped, entry
+from hubbub.catalog.fields import Entry, check, dumped, entry, fields_of
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.policy import Caps, Release
 from hubbub.catalog.rules import NAME
@@ -192,6 +193,61 @@ class Metric:
             "for gaussian with delta",
         ),
     )
+    central_epsilon: float | None = field(
+        default=None,
+        metadata=entry(
+            _EPSILON,
+            "The most that a whole epoch, shuffled, may say about one person, in nats.",
+            "1.0",
+            label="central epsilon",
+            defines=True,
+        ),
+    )
+    crowd: int | None = field(
+        default=None,
+        metadata=entry(
+            kinds.whole(10, 1_000_000),
+            "The fewest reports of an epoch that leave the shuffler, as a whole or not at all.",
+            "30000",
+            label="crowd",
+            defines=True,
+        ),
+    )
+    delta: float = field(
+        default=1e-8,
+        metadata=entry(
+            kinds.number("a chance", 1e-15, 0.1),
+            "The chance with which a whole epoch may say more than `central_epsilon`.",
+            "1e-8",
+            defines=True,
+        ),
+    )
+    honest: float = field(
+        default=0.9,
+        metadata=entry(
+            kinds.number("a share", 0, 1, "(]"),
+            "The share of a crowd's reports that is counted on to lie as it should.",
+            "0.9",
+            defines=True,
+        ),
+    )
+    max_local_epsilon: float = field(
+        default=8.0,
+        metadata=entry(
+            _EPSILON,
+            "The most that a report may say to who sees it alone, whatever the crowd allows.",
+            "8.0",
+        ),
+    )
+    rolling: bool = field(
+        default=False,
+        metadata=entry(
+            kinds.flag(),
+            "Whether a crowd leaves whenever it has gathered, and not when its epoch is over.",
+            "true",
+            defines=True,
+        ),
+    )
     caps: Caps = Caps()  # noqa: RUF009 a frozen value
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
     memoized: Memoized | None = field(init=False, repr=False, compare=False)
@@ -210,7 +266,7 @@ class Metric:
                 "raise epsilon or lie more"
             )
         batch_bytes = self.min_batch * (randomizer.layout.payload_bytes + _SEALED_MORE_BYTES)
-        if not batch_bytes <= MAX_BATCH_BYTES:
+        if not (batch_bytes <= MAX_BATCH_BYTES or self.crowd):  # a crowd leaves in cuts
             size = f"{batch_bytes / (1 << 20):.1f} MiB, above {MAX_BATCH_BYTES >> 20}"
             raise BadParameter(
                 f"a minimum batch of {self.min_batch} reports is {size}; "
@@ -241,9 +297,52 @@ class Metric:
         listed = REGISTRY[self.mechanism].VALUES == "categories"
         if listed != (self.values is not None):
             raise BadParameter(f"{self.mechanism} {'needs' if listed else 'takes no'} values")
-        if found := conflicts(self.epsilon, self.limits, self.tiers):
+        found = conflicts(self.epsilon, self.limits, self.tiers)
+        if found := found | self._central_conflicts():
             said = "; ".join(f"{name}: {problem}" for name, problem in found.items())
             raise BadParameter(said)
+
+    def _central_conflicts(self) -> dict[str, str]:
+        """What a central promise does not go with, by field."""
+        own = {name: getattr(self, name) for name in CENTRAL_FIELDS}
+        if self.central_epsilon is None or self.crowd is None:
+            section: type = type(self)
+            usual = {one.name: one.default for one in fields_of(section)}
+            if lonely := [name for name, given in own.items() if given != usual[name]]:
+                return {lonely[0]: "is of a central promise; write central_epsilon and crowd"}
+            return {}
+        found = {}
+        if self.mechanism != CROWD_MECHANISM:
+            found["mechanism"] = f'must be "{CROWD_MECHANISM}" or "{AUTO}" with a crowd'
+        if self.min_batch != self.crowd:
+            found["min_batch"] = "is the crowd; leave it out"
+        if self.limits.reports_per_epoch != 1:
+            found["limits"] = "reports_per_epoch must be 1 with a crowd: it is of one report each"
+        if self.tiers:
+            found["tiers"] = "each would need a crowd of its own; leave them out"
+        if self.epsilon > self.max_local_epsilon:
+            found["epsilon"] = (
+                f"{self.epsilon:g} is above max_local_epsilon {self.max_local_epsilon:g}; lower "
+                "it, "
+                "or write a larger max_local_epsilon"
+            )
+        return found
+
+    @property
+    def central(self) -> CentralPromise | None:
+        """What a whole shuffled epoch promises; None if nothing."""
+        if self.central_epsilon is None or self.crowd is None:
+            return None
+        return CentralPromise(
+            self.central_epsilon, self.crowd, self.delta, self.honest, self.max_local_epsilon
+        )
+
+    @property
+    def mix(self) -> str:
+        """How its reports leave the shuffler: "pool", "epoch" or "rolling"."""
+        if self.central is None:
+            return "pool"
+        return "rolling" if self.rolling else "epoch"
 
     @property
     def arguments(self) -> dict[str, Any]:

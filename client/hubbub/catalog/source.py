@@ -8,10 +8,17 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hubbub.catalog import kinds
-from hubbub.catalog.choice import own_fields, resolve
+from hubbub.catalog.central import (
+    CENTRAL_FIELDS,
+    CROWD_MECHANISM,
+    Accountant,
+    CentralPromise,
+    crowd_table,
+)
+from hubbub.catalog.choice import AUTO, own_fields, resolve
 from hubbub.catalog.domain import read_values
 from hubbub.catalog.exposure import over_caps
 from hubbub.catalog.fields import CatalogField, entry, fields_of
@@ -61,8 +68,11 @@ class Catalog:
     )
 
 
-def read_catalog(path: Path) -> Catalog:
+def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
     """The catalog in a TOML file.
+
+    accountant: works out the local epsilon of metrics with a central promise, which are refused
+    without.
 
     Raises:
         CatalogInvalid: it cannot be read, is not TOML, or breaks a rule; one line per problem.
@@ -90,8 +100,7 @@ def read_catalog(path: Path) -> Catalog:
             metric = _metric(
                 name,
                 table,
-                path.parent,
-                caps,
+                _Around(path.parent, caps, accountant),
                 lambda f, p, n=name: complain(n, f, p),  # type: ignore[misc]
             )
             if metric is not None:
@@ -151,9 +160,15 @@ def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     return tables if isinstance(tables, dict) else {}
 
 
-def _metric(
-    name: str, table: dict[str, Any], folder: Path, caps: Caps, complain: Complain
-) -> Metric | None:
+class _Around(NamedTuple):
+    """What a metric's table is read with: the catalog's folder, its caps, and who works out."""
+
+    folder: Path
+    caps: Caps
+    accountant: Accountant | None
+
+
+def _metric(name: str, table: dict[str, Any], around: _Around, complain: Complain) -> Metric | None:
     """The metric of one table, or None once something was complained about."""
     complaints = 0
 
@@ -167,13 +182,16 @@ def _metric(
     if problem := fields["mechanism"].problem(mechanism):
         wrong("mechanism", problem)
         return None
+    listed = read_values(fields["values"], mechanism, table, around.folder, wrong)
+    if promise := _central(table, fields, wrong):
+        table = crowd_table(table, promise, len(listed or "ab"), around.accountant, wrong)
+        mechanism = table["mechanism"]
     own = own_fields(mechanism)
     _refuse_unknown(mechanism, table, [*_names(fields), *(field.name for field in own)], wrong)
     for parameter in own:
         if problem := _problem_with_own(mechanism, parameter, table):
             wrong(parameter.name, problem)
     found = read_fields(Metric, table, wrong)
-    listed = read_values(fields["values"], mechanism, table, folder, wrong)
     if {"epsilon", "limits"} <= found.keys():
         tiers = found.get("tiers", ())
         for field, problem in conflicts(found["epsilon"], found["limits"], tiers).items():
@@ -186,10 +204,35 @@ def _metric(
             mechanism, found["epsilon"], len(listed) if listed else None, told
         )
         more = {"mechanism": chosen, "parameters": given, "choice": choice, "values": listed}
-        return Metric(name=name, caps=caps, **{**found, **more})
+        return Metric(name=name, caps=around.caps, **{**found, **more})
     except BadParameter as error:
         wrong("mechanism", str(error))
         return None
+
+
+def _central(
+    table: Mapping[str, Any], fields: Mapping[str, CatalogField], wrong: Complain
+) -> CentralPromise | None:
+    """The central promise that a table makes, if it makes one and says it right."""
+    given = {name: table.get(name, fields[name].default) for name in CENTRAL_FIELDS}
+    if given["central_epsilon"] is None and given["crowd"] is None:
+        return None
+    for name, other in (("central_epsilon", "crowd"), ("crowd", "central_epsilon")):
+        if given[name] is None:
+            wrong(name, f"must be {fields[name].entry.kind.words()} beside {other}; add it")
+            return None
+    if table.get("mechanism") not in {CROWD_MECHANISM, AUTO} or "domain" in table:
+        wrong("crowd", f'is of listed values, with mechanism "{CROWD_MECHANISM}" or "{AUTO}"')
+        return None
+    if any(fields[name].problem(one) for name, one in given.items()):
+        return None  # which is told with all other fields
+    return CentralPromise(
+        float(given["central_epsilon"]),
+        given["crowd"],
+        float(given["delta"]),
+        float(given["honest"]),
+        float(given["max_local_epsilon"]),
+    )
 
 
 def _names(fields: Mapping[str, CatalogField]) -> list[str]:

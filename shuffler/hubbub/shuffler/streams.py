@@ -16,7 +16,7 @@ __all__ = ["Stream", "StreamTable", "read_stream_table"]
 # What a stream may be told. The least batch is the catalog's, too: of fewer reports none hides.
 _RANGES: Final = {
     "sealed_bytes": (1, 1 << 20),
-    "min_batch": (10, 100_000_000),
+    "min_batch": (10, 1_000_000),
     "epoch_seconds": (60, 366 * 86_400),
     "grace_seconds": (1, 366 * 86_400),
 }

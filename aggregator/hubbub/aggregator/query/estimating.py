@@ -11,7 +11,7 @@ from hubbub.catalog import Bundle
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified
-from hubbub.privacy.crowd import amplified_of
+from hubbub.privacy.crowd import shuffled_of
 
 __all__ = ["EstimateQuery", "RangeEstimate", "estimate_range"]
 
@@ -70,13 +70,16 @@ def _judged(tiers: Sequence[tuple[AnyMechanism, Totals]], repeats: int) -> Plaus
 
 
 def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified | None:
-    """The central guarantee of a report in the smallest batch, at the tier that hides least."""
-    batch_sizes: dict[str, int] = {}
+    """The central guarantee of a report in the smallest batch, at the tier that hides least.
+
+    Of a metric with a central promise, in the smallest epoch.
+    """
+    sizes: dict[str, int] = {}
     for window, one in totals.items():
-        batch_sizes[window.stream] = min(
-            one.batch_reports, batch_sizes.get(window.stream, one.batch_reports)
-        )
-    if not all(batch_sizes.values()):
+        whole = bundle.metric(window.stream).central is not None
+        size = one.counted if whole else one.batch_reports
+        sizes[window.stream] = min(size, sizes.get(window.stream, size))
+    if not all(sizes.values()):
         return None
-    found = [amplified_of(bundle.metric(name).randomizer, n) for name, n in batch_sizes.items()]
+    found = [shuffled_of(bundle.metric(name), size) for name, size in sizes.items()]
     return max(found, key=lambda one: one.epsilon, default=None)

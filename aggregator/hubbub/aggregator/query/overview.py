@@ -10,7 +10,7 @@ from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.analysis.families import family_for
 from hubbub.catalog import epoch_start, family_of
-from hubbub.privacy.amplification import ASSUMPTION, Amplified
+from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
 
 __all__ = ["detail", "iso_time", "line", "shown_epochs", "shuffled"]
@@ -86,7 +86,7 @@ def shown_epochs(
 
 def shuffled(found: Amplified) -> Shuffled:
     """A central guarantee with what it rests on."""
-    return Shuffled(found.epsilon, found.delta, found.reports, ASSUMPTION)
+    return Shuffled(found.epsilon, found.delta, found.reports, found.assumption)
 
 
 def iso_time(seconds: float) -> str:

@@ -8,12 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from hubbub.catalog import Metric, read_catalog
+from hubbub.catalog import Metric
 from hubbub.cli.terminal.document import Document, Table
 from hubbub.cli.terminal.output import progress, say
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import SystemBits
+from hubbub.privacy.crowd import read_planned
 from hubbub.privacy.proofs.audit import (
     ALARM,
     NOT_WALKED,
@@ -78,7 +79,7 @@ def _metrics(path: Path | None, names: list[str]) -> list[Metric]:
         if names:
             raise BadParameter("--metric names a metric of a catalog: give the catalog")
         return []
-    catalog = read_catalog(path)
+    catalog = read_planned(path)
     for name in names:
         if name not in catalog.metrics:
             raise BadParameter(f'{path}: no metric "{name}"; look at: hubbub catalog check')

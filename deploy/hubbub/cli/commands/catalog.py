@@ -5,11 +5,12 @@ from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 
-from hubbub.catalog import Catalog, read_catalog
+from hubbub.catalog import Catalog
 from hubbub.catalog.encoding import read_text, to_text
 from hubbub.cli.installation import build_bundle
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
+from hubbub.privacy.crowd import read_planned
 
 __all__ = ["add"]
 
@@ -36,7 +37,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    catalog = read_catalog(arguments.catalog)
+    catalog = read_planned(arguments.catalog)
     rows = [
         (
             metric.name,
@@ -85,7 +86,7 @@ def _build(arguments: argparse.Namespace) -> int:
         roots = read_text(arguments.roots) if arguments.roots else None
     except ValueError as error:
         raise BadParameter(f"--roots {error}; give the authority's ca.pem") from error
-    catalog = read_catalog(arguments.catalog)
+    catalog = read_planned(arguments.catalog)
     _say_expired(catalog)
     bundle = build_bundle(
         catalog,

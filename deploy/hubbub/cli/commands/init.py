@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.aggregator.web.access import add_token
-from hubbub.catalog import Catalog, read_catalog
+from hubbub.catalog import Catalog
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.local.certificates import names_by_role, write_certificates
 from hubbub.cli.terminal.output import say
 from hubbub.errors import KeysUnusable
+from hubbub.privacy.crowd import read_planned
 
 __all__ = ["add", "initialise"]
 
@@ -59,7 +60,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def _run(arguments: argparse.Namespace) -> int:
     folder: Path = arguments.folder
-    initialise(folder, read_catalog(arguments.catalog), arguments.host)
+    initialise(folder, read_planned(arguments.catalog), arguments.host)
     say(f"{folder}: ready to run")
     say(f"  {folder}/app.hubbub             for the apps")
     say(f"  {folder}/keys/operator.key      signs bundles: keep it offline, and a copy")

@@ -7,7 +7,7 @@ from math import exp, isfinite
 from pathlib import Path
 from typing import Any
 
-from hubbub.catalog import SPANS, read_catalog
+from hubbub.catalog import SPANS
 from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.cli.terminal.document import Document, Table
 from hubbub.cli.terminal.output import say, table
@@ -16,6 +16,7 @@ from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, meaning
 from hubbub.privacy.composition import Event, compose
+from hubbub.privacy.crowd import read_planned
 from hubbub.privacy.histogram import Crowd, central_epsilon, largest_local
 
 __all__ = ["add"]
@@ -144,7 +145,7 @@ def _crowd(arguments: argparse.Namespace) -> int:
 def _card(arguments: argparse.Namespace) -> int:
     if not 0 < arguments.delta < 1:
         raise BadParameter(f"--delta {arguments.delta} is outside (0, 1)")
-    made = card(read_catalog(arguments.catalog), arguments.delta)
+    made = card(read_planned(arguments.catalog), arguments.delta)
     if arguments.format == "json":
         data = asdict(made)
         for metric, one in zip(data["metrics"], made.metrics, strict=True):
@@ -216,7 +217,7 @@ def amplified_json(found: Amplified) -> dict[str, Any]:
         "total_variation": found.total_variation,
         "method": found.method,
         "closed_form": found.closed_form if isfinite(found.closed_form) else None,
-        "assumption": ASSUMPTION,
+        "assumption": found.assumption,
     }
 
 

@@ -8,13 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.catalog import Bundle, read_catalog
+from hubbub.catalog import Bundle
 from hubbub.cli.rehearsals.rehearsal import Plan, Run, rehearse
 from hubbub.cli.rehearsals.tally import Summary, Tally
 from hubbub.cli.rehearsals.truth import read_truth
 from hubbub.cli.terminal.output import progress, say, table
 from hubbub.cli.terminal.query_options import read_candidates
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
+from hubbub.privacy.crowd import read_planned
 
 __all__ = ["add"]
 
@@ -113,7 +114,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 def _bundle(path: Path, name: str) -> Bundle:
     """What would be built of a catalog, as far as one of its metrics is asked about."""
-    catalog = read_catalog(path)
+    catalog = read_planned(path)
     if name not in catalog.metrics:
         raise UnknownMetric(
             f'metric "{name[:60]}" is not in {path}; it has {", ".join(sorted(catalog.metrics))}'

@@ -6,10 +6,11 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
 
-from hubbub.catalog import Catalog, read_catalog
+from hubbub.catalog import Catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
+from hubbub.privacy.crowd import read_planned
 
 __all__ = ["add", "demo_catalog", "until_interrupted"]
 
@@ -41,7 +42,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def demo_catalog() -> Catalog:
     """The catalog that the demo asks."""
     with as_file(files("hubbub.cli") / "demo_data" / "metrics.toml") as path:
-        return read_catalog(path)
+        return read_planned(path)
 
 
 def _up(arguments: argparse.Namespace) -> int:
@@ -49,7 +50,7 @@ def _up(arguments: argparse.Namespace) -> int:
         raise BadParameter(f"--port {arguments.port} is outside [1, {_LAST_BASE}]")
     here = Path("metrics.toml")
     path = arguments.catalog or (here if here.exists() else None)
-    catalog = read_catalog(path) if path else demo_catalog()
+    catalog = read_planned(path) if path else demo_catalog()
     home = arguments.home.absolute()
     with LocalRun(home, catalog, Ports.from_base(arguments.port)) as run:
         say(f"hubbub is up, with {path or 'the catalog of the demo'}; state in {arguments.home}")

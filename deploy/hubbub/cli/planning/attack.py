@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from hubbub.analysis import Attack, answer, maximal_gain
-from hubbub.catalog import Metric, read_catalog
+from hubbub.catalog import Metric
 from hubbub.cli.terminal.output import progress, say, table
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.mechanisms import SystemBits, Totals
+from hubbub.privacy.crowd import read_planned
 
 __all__ = ["attack", "chosen_metrics"]
 
@@ -34,7 +35,7 @@ def attack(arguments: argparse.Namespace) -> int:
 
 def chosen_metrics(arguments: argparse.Namespace) -> list[Metric]:
     """The metrics named on the command line, or all of the catalog."""
-    catalog = read_catalog(arguments.catalog)
+    catalog = read_planned(arguments.catalog)
     for name in arguments.metric:
         if name not in catalog.metrics:
             raise UnknownMetric(
