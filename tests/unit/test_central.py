@@ -1,0 +1,127 @@
+"""Central promises in the catalog: worked out, checked, dumped, loaded, told to the shuffler."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import (
+    Metric,
+    read_bundle,
+    read_catalog,
+    read_operator_key,
+    refuse_changes,
+    sign_bundle,
+    stream_table,
+)
+from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
+from hubbub.privacy.crowd import central_of, read_planned
+from tests.support.bundles import DAY, make_signed
+
+HEAD = 'shuffler = "127.0.0.1:1"\n'
+THEME = """
+[metrics.theme]
+description = "What theme"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "auto"
+values = ["light", "dark", "system", "contrast"]
+central_epsilon = 1.0
+crowd = 30000
+limits = { reports_per_epoch = 1, lifetime_epsilon = 500 }
+"""
+
+
+def _read(folder: Path, text: str) -> Metric:
+    path = folder / "metrics.toml"
+    path.write_text(HEAD + text)
+    return read_planned(path).metrics["theme"]
+
+
+def test_the_largest_local_epsilon_that_keeps_the_promise_is_found(tmp_path: Path) -> None:
+    metric = _read(tmp_path, THEME)
+    assert (metric.mechanism, metric.min_batch, metric.mix) == ("grr", 30_000, "epoch")
+    told = central_of(metric, metric.min_batch)
+    assert told is not None
+    assert 0.99 <= told.epsilon <= 1.0
+    rolling = _read(tmp_path, THEME + "rolling = true\n")
+    assert (rolling.mix, rolling.epsilon) == ("rolling", metric.epsilon)
+    assert _read(tmp_path, THEME + "honest = 1.0\n").epsilon > metric.epsilon
+    assert _read(tmp_path, THEME + "max_local_epsilon = 2\n").epsilon == 2
+    lower = _read(tmp_path, THEME + "epsilon = 3.0\n")
+    assert lower.epsilon == 3.0
+    found = central_of(lower, 30_000)
+    assert found is not None
+    assert found.epsilon < 0.5
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "limits",
+            "epsilon = 7.5\nlimits",
+            r"says more than central_epsilon 1 in a crowd of 30,000",
+        ),
+        (
+            "limits",
+            "epsilon = 7.5\nlimits",
+            r"write 6\.\d+ at most, .* gather a crowd of 1\d\d,\d{3}",
+        ),
+        ("crowd = 30000\n", "", r'field "crowd": must be a whole number .* beside central_epsilon'),
+        ("central_epsilon = 1.0\n", "", r'field "central_epsilon": must be a number of nats'),
+        ('"auto"', '"unary.oue"', r'with mechanism "grr" or "auto"'),
+        ("crowd = 30000", "crowd = 9", r'field "crowd": must be a whole number'),
+        ("limits", "honest = 0.0\nlimits", r'field "honest": must be a share in \(0, 1\]'),
+        ("limits", "rolling = 1\nlimits", r'field "rolling": must be true or false'),
+        ("limits", "min_batch = 100\nlimits", r"is the crowd, 30,000, or nothing"),
+        ("limits", "tiers = [0.5]\nlimits", r"each would need a crowd of its own"),
+        ("reports_per_epoch = 1", "reports_per_epoch = 2", r"reports_per_epoch must be 1"),
+        ("limits", "max_local_epsilon = 40\nlimits", r"max_local_epsilon"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_with_its_remedy(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    with pytest.raises(CatalogInvalid, match=said):
+        _read(tmp_path, THEME.replace(old, new))
+
+
+def test_parts_of_a_promise_alone_are_none(tmp_path: Path) -> None:
+    text = THEME.replace(
+        "central_epsilon = 1.0\ncrowd = 30000\n", "epsilon = 1.0\nmin_batch = 100\n"
+    )
+    text = text.replace('"auto"', '"grr"')
+    assert _read(tmp_path, text).central is None
+    with pytest.raises(CatalogInvalid, match="is of a central promise; write central_epsilon"):
+        _read(tmp_path, text + "rolling = true\n")
+
+
+def test_without_the_accountant_a_promise_is_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(HEAD + THEME)
+    with pytest.raises(
+        CatalogInvalid, match=r"build the bundle with hubbub\[aggregator\] installed"
+    ):
+        read_catalog(path)
+
+
+def test_a_bundle_holds_the_promise_and_never_less_of_it(tmp_path: Path) -> None:
+    metric = _read(tmp_path, THEME)
+    plain = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
+    text = HEAD + plain.replace("[metrics.theme]", "[metrics.other]").replace('"auto"', '"grr"')
+    signed = make_signed(tmp_path, text, start=20_000 * DAY)
+    bundle = replace(signed.bundle, metrics={"theme": metric}, history={"theme": metric.digest()})
+    path = tmp_path / "crowd.hubbub"
+    path.write_bytes(sign_bundle(bundle, read_operator_key(signed.keys)))
+    assert read_bundle(path).metrics == {"theme": metric}
+    streams = json.loads(stream_table(bundle))["streams"]
+    assert (streams["theme"]["mix"], streams["theme"]["min_batch"]) == ("epoch", 30_000)
+    assert "mix" not in json.loads(stream_table(signed.bundle))["streams"]["other"]
+    smaller = replace(metric, crowd=20_000, min_batch=20_000)
+    with pytest.raises(BundleRefused, match="crowd changed under an old name"):
+        refuse_changes({"theme": smaller}, bundle)
+    with pytest.raises(BadParameter, match="min_batch: is the crowd"):
+        replace(metric, crowd=20_000)
