@@ -105,6 +105,10 @@ def test_a_metrics_page_draws_the_figures_of_the_api(
         assert legend == [one["value"] for one in trend["series"]]
         detail = _json(demo, f"/v1/metrics/{name}")
         assert detail["sentence"] in page.inner_text("#card")
+        chips = page.locator("#facts .chip").all_inner_texts()
+        facts = [f"{one['label']} {one['text']}" for one in detail["metric"]["facts"]]
+        assert len(facts) == 4
+        assert chips[-4:] == facts
         assert "Not final" in page.inner_text("#flags")
 
 

@@ -53,6 +53,17 @@ def _command(
     return capsys.readouterr().out
 
 
+def test_facts_are_the_same_from_every_face(home: House) -> None:
+    metrics = web.get(f"{home.page}/v1/metrics").json()["metrics"]
+    by_grpc = document(ask(home.endpoints, "Metrics", wire.MetricsRequest()))["metrics"]
+    assert [one["facts"] for one in metrics] == [one["facts"] for one in by_grpc]
+    assert metrics[0]["facts"][0] == {
+        "field": "owner",
+        "label": "asked by",
+        "text": "desktop@example.org",
+    }
+
+
 @pytest.mark.parametrize(("metric", "span", "strings"), QUESTIONS)
 def test_estimates_are_the_same_from_every_face(
     home: House,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, isfinite, tanh
 
-from hubbub.catalog import SPANS, Catalog, Metric, exposure, unchanged_exposure
+from hubbub.catalog import SPANS, Catalog, Fact, Metric, exposure, facts, unchanged_exposure
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified
 from hubbub.privacy.composition import sampled
 from hubbub.privacy.crowd import shuffled_of
@@ -32,7 +32,7 @@ class MetricCard:
     see whether it does. per_epoch: all reports of an epoch. unchanged: all reports ever of one
     unchanged value, None without a permanent response. lifetime_epsilon: what the ledger stops at.
     tiers: the smaller epsilons that a person may choose. shuffled: one report, to who sees shuffled
-    batches alone.
+    batches alone. facts: what else the catalog says of it.
     """
 
     name: str
@@ -52,6 +52,7 @@ class MetricCard:
     min_batch: int
     shuffled: Amplified
     sentence: str
+    facts: tuple[Fact, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,4 +169,5 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
         min_batch=metric.min_batch,
         shuffled=shuffled,
         sentence=sentence,
+        facts=tuple(facts(metric)),
     )

@@ -8,6 +8,7 @@ from hubbub.catalog.central import Accountant, CentralPromise
 from hubbub.catalog.choice import Choice, Option
 from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at, epoch_start, grace_seconds
 from hubbub.catalog.exposure import epochs_within, exposure, unchanged_exposure
+from hubbub.catalog.facts import Fact, facts
 from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.catalog.keys.opening import (
     OpeningKey,
@@ -39,6 +40,7 @@ __all__ = [
     "Catalog",
     "CentralPromise",
     "Choice",
+    "Fact",
     "Handover",
     "Limits",
     "Metric",
@@ -52,6 +54,7 @@ __all__ = [
     "epoch_start",
     "epochs_within",
     "exposure",
+    "facts",
     "family_of",
     "grace_seconds",
     "hand_over",

@@ -10,6 +10,7 @@ Times are ISO 8601, UTC. None stands for what is not known or does not apply.
 from dataclasses import dataclass
 
 from hubbub.analysis import POPULATION, REPORTERS, Change, Mean, TopValue, Twins, ValueAnswer, Whose
+from hubbub.catalog import Fact
 
 __all__ = [
     "Compared",
@@ -45,7 +46,7 @@ class MetricLine:
     a report, as proven, rounded up.
     waiting, withheld: reports still with the shuffler, and those it may never pass on.
     updated: when the last report was counted. epochs: the newest ones, ascending; all are counted
-    in `reports`.
+    in `reports`. facts: what the catalog says of it beside that, as people read it.
     """
 
     name: str
@@ -64,6 +65,7 @@ class MetricLine:
     withheld: int | None
     updated: str | None
     epochs: list[Epoch]
+    facts: list[Fact]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from hubbub.aggregator.query.answers import Epoch, MetricDetail, MetricLine, Shu
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.analysis.families import family_for
-from hubbub.catalog import epoch_start, family_of
+from hubbub.catalog import epoch_start, facts, family_of
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
 
@@ -47,6 +47,7 @@ async def line(
         withheld=withheld,
         updated=iso_time(updated) if updated else None,
         epochs=shown_epochs(collected, selection, selection.epochs[-_SHOWN_EPOCHS:]),
+        facts=facts(metric),
     )
 
 

@@ -201,10 +201,21 @@ def _document(made: Card, name: str) -> Document:
                 for span in SPANS
             ],
         ),
+        _facts(made),
         *made.sentences,
         *(f"{one.name}: {one.description}. {one.sentence}" for one in made.metrics),
     ]
     return document
+
+
+def _facts(made: Card) -> Table:
+    """What the catalog says of every metric, with a column for each that it says of any."""
+    labels = list(dict.fromkeys(fact.label for one in made.metrics for fact in one.facts))
+    rows = []
+    for one in made.metrics:
+        texts = {fact.label: fact.text for fact in one.facts}
+        rows.append((one.name, *(texts.get(label, "") for label in labels)))
+    return Table("What the catalog says", ("metric", *labels), rows, text_columns=1 + len(labels))
 
 
 def amplified_json(found: Amplified) -> dict[str, Any]:

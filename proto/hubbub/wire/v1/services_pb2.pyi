@@ -570,6 +570,7 @@ class MetricLine(_message.Message):
     WITHHELD_FIELD_NUMBER: _builtins.int
     UPDATED_FIELD_NUMBER: _builtins.int
     EPOCHS_FIELD_NUMBER: _builtins.int
+    FACTS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     description: _builtins.str
     owner: _builtins.str
@@ -599,6 +600,10 @@ class MetricLine(_message.Message):
     def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Epoch]:
         """The newest 60, ascending."""
 
+    @_builtins.property
+    def facts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Fact]:
+        """What the catalog says of it beside that."""
+
     def __init__(
         self,
         *,
@@ -618,10 +623,11 @@ class MetricLine(_message.Message):
         withheld: _builtins.int | None = ...,
         updated: _builtins.str | None = ...,
         epochs: _abc.Iterable[Global___Epoch] | None = ...,
+        facts: _abc.Iterable[Global___Fact] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "total_values", b"total_values", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "description", b"description", "epoch_length", b"epoch_length", "epochs", b"epochs", "epsilon", b"epsilon", "expires", b"expires", "kind", b"kind", "mechanism", b"mechanism", "min_batch", b"min_batch", "name", b"name", "owner", b"owner", "reports", b"reports", "tiers", b"tiers", "total_values", b"total_values", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "description", b"description", "epoch_length", b"epoch_length", "epochs", b"epochs", "epsilon", b"epsilon", "expires", b"expires", "facts", b"facts", "kind", b"kind", "mechanism", b"mechanism", "min_batch", b"min_batch", "name", b"name", "owner", b"owner", "reports", b"reports", "tiers", b"tiers", "total_values", b"total_values", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__total_values: _TypeAlias = _typing.Literal["total_values"]  # noqa: Y015
     _WhichOneofArgType__total_values: _TypeAlias = _typing.Literal["_total_values", b"_total_values"]  # noqa: Y015
@@ -641,6 +647,35 @@ class MetricLine(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__withheld) -> _WhichOneofReturnType__withheld | None: ...
 
 Global___MetricLine: _TypeAlias = MetricLine  # noqa: Y015
+
+@_typing.final
+class Fact(_message.Message):
+    """A field of the catalog and what it holds, as people read it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIELD_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    field: _builtins.str
+    """Its name in metrics.toml."""
+    label: _builtins.str
+    """As "asked by"."""
+    text: _builtins.str
+    def __init__(
+        self,
+        *,
+        field: _builtins.str = ...,
+        label: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["field", b"field", "label", b"label", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Fact: _TypeAlias = Fact  # noqa: Y015
 
 @_typing.final
 class Epoch(_message.Message):

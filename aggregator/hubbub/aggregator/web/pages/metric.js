@@ -143,11 +143,8 @@ async function begin() {
     ...[
       metric.mechanism,
       `ε ${figure(metric.epsilon, 4)} a report`,
-      `an epoch is a${metric.epoch_length === "hour" ? "n" : ""} ${metric.epoch_length}`,
       `${count(metric.reports)} reports in all`,
-      `minimum batch ${count(metric.min_batch)}`,
-      `asked by ${shown(metric.owner)}`,
-      `until ${metric.expires}`,
+      ...metric.facts.map((fact) => shown(`${fact.label} ${fact.text}`, 200)),
     ].map((fact) => h("span", { class: "chip" }, fact)),
   );
   controls.range.replaceChildren(...RANGES.map(([value, label]) => h("option", { value }, label)));

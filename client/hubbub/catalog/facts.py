@@ -1,0 +1,33 @@
+"""Facts: what a catalog says of a metric, as pages and cards list it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hubbub.catalog.fields import fields_of
+from hubbub.catalog.metric import Metric
+
+__all__ = ["Fact", "facts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One field and what it holds. label: what people call the field, as "asked by"."""
+
+    field: str
+    label: str
+    text: str
+
+
+def facts(metric: Metric) -> list[Fact]:
+    """Every field that has a label, but for those that hold their default."""
+    section: type = type(metric)
+    return [
+        Fact(one.name, one.entry.label, _text(given))
+        for one in fields_of(section)
+        if one.entry.label and not one.is_default(given := getattr(metric, one.name))
+    ]
+
+
+def _text(given: Any) -> str:
+    """As people write it: 1,000; 2027-06-30; day."""
+    return f"{given:,}" if isinstance(given, int | float) else str(given)
