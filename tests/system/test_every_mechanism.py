@@ -43,7 +43,7 @@ def _kind(name: str) -> str:
     return "categories" if name == "auto" else REGISTRY[name].VALUES
 
 
-def _metric(name: str) -> str:
+def metric_of(name: str) -> str:
     domain = 'values = ["no", "yes"]' if name == "rr" else DOMAINS[_kind(name)]
     return f"""
 [metrics.{name.replace(".", "_")}]
@@ -76,7 +76,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
     far_from_midnight()
     folder = tmp_path_factory.mktemp("every")
     path = folder / "metrics.toml"
-    metrics = "".join(_metric(name) for name in (*REGISTRY, "auto"))
+    metrics = "".join(metric_of(name) for name in (*REGISTRY, "auto"))
     path.write_text(f'shuffler = "127.0.0.1:1"\n{metrics}')
     with LocalRun(folder / "home", read_catalog(path), Ports.free()) as running:
         everyone: list[Person] = [

@@ -14,7 +14,14 @@ from hubbub.catalog.fields import REQUIRED, CatalogField, Entry, entry, fields_o
 from hubbub.catalog.kinds import Kind, number, numbers_by_name, of_parameter, whole
 from hubbub.catalog.rules import is_text, is_whole
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import build, built_from, described_parameters, is_number, parameters
+from hubbub.mechanisms import (
+    Parameter,
+    build,
+    built_from,
+    described_parameters,
+    is_number,
+    parameters,
+)
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
 __all__ = [
@@ -135,11 +142,15 @@ def own_fields(mechanism: str) -> tuple[CatalogField, ...]:
     return tuple(
         CatalogField(
             name,
-            Entry(of_parameter(says), says.meaning),
+            Entry(of_parameter(says), says.meaning, _example(says)),
             REQUIRED if needed[name] else says.default,
         )
         for name, says in described_parameters(mechanism).items()
     )
+
+
+def _example(parameter: Parameter) -> str:
+    return "" if parameter.example is None else str(parameter.example)
 
 
 def resolve(

@@ -49,14 +49,16 @@ class Catalog:
     metrics: dict[str, Metric] = field(
         metadata=entry(
             kinds.tables(),
-            "What is asked: one table for each metric, [metrics.NAME].",
+            "What is asked: one table for each metric, `[metrics.NAME]`.",
             write="add a [metrics.NAME] table",
         )
     )
     caps: Caps = field(
         default=Caps(),
         metadata=entry(
-            table_of(Caps), "The most that all metrics together may say about one person."
+            table_of(Caps),
+            "The most that all metrics together may say about one person.",
+            "{ epsilon_per_year = 100.0 }",
         ),
     )
     budget: Budget | None = field(
@@ -64,6 +66,7 @@ class Catalog:
         metadata=entry(
             table_of(Budget),
             "What may be spent on releases; needed once a metric has a `release`.",
+            "{ epsilon_per_year = 10.0, purposes = { research = 1.0 } }",
         ),
     )
 

@@ -1,6 +1,8 @@
 """Tables: the kind of a field that holds another dataclass' fields, and their JSON schema."""
 
+import tomllib
 from collections.abc import Mapping
+from datetime import date
 from functools import partial
 from typing import Any
 
@@ -42,8 +44,11 @@ def object_schema(section: type) -> Schema:
 def field_schema(field: CatalogField) -> Schema:
     """The JSON schema of one field, with what is said of it."""
     found: Schema = {"description": field.entry.meaning, **field.entry.kind.schema()}
-    if isinstance(field.default, int | float | str):
+    if isinstance(field.default, int | float) or (isinstance(field.default, str) and field.default):
         found["default"] = field.default
+    if field.entry.example:
+        example = tomllib.loads(f"it = {field.entry.example}")["it"]
+        found["examples"] = [str(example) if isinstance(example, date) else example]
     return found
 
 
@@ -79,8 +84,9 @@ def _load(section: type, table: Any, *, flat: bool) -> Any:
 
 
 def _enumerated(section: type) -> str:
-    """The names of its fields: "a, b and perhaps c"."""
+    """The names of its fields: "a, b and perhaps c", or "any of a, b and c"."""
     own = fields_of(section)
     needed = [one.name for one in own if one.required]
-    *first, last = [*needed, *(f"perhaps {one.name}" for one in own if not one.required)]
-    return f"{', '.join(first)} and {last}"
+    more = [one.name for one in own if not one.required]
+    *first, last = [*needed, *(f"perhaps {name}" for name in more)] if needed else more
+    return f"{'' if needed else 'any of '}{', '.join(first)} and {last}"

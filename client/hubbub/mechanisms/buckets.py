@@ -42,7 +42,7 @@ class BucketFlips:
     high: float = field(metadata=ranges.HIGH)
     buckets: int = field(metadata=ranges.BUCKETS)
     sampled: int = field(
-        metadata=whole("About how many of them a device answers.", 2, ranges.MAX_BUCKETS)
+        metadata=whole("About how many of them a device answers.", 2, ranges.MAX_BUCKETS, example=4)
     )
     lie: Probability = field(init=False, repr=False)
     range: Range = field(init=False, repr=False)

@@ -24,12 +24,14 @@ from hubbub.mechanisms.pure import Pure
 __all__ = ["ONE_AS_ONE", "PERMANENT_LIE", "ZERO_AS_ONE", "Chain", "channel"]
 
 PERMANENT_LIE: Final = number(
-    "How often a bit is a coin's for life: the permanent lie.", 0, 1, "()"
+    "How often a bit is a coin's for life: the permanent lie.", 0, 1, "()", example=0.25
 )
 ZERO_AS_ONE: Final = number(
-    "How often a bit that is 0 for life is reported as 1, below `q`.", 0, 1, "[)"
+    "How often a bit that is 0 for life is reported as 1, below `q`.", 0, 1, "[)", example=0.2
 )
-ONE_AS_ONE: Final = number("How often a bit that is 1 for life is reported as 1.", 0, 1, "(]")
+ONE_AS_ONE: Final = number(
+    "How often a bit that is 1 for life is reported as 1.", 0, 1, "(]", example=0.8
+)
 """What every mechanism with this response says of its parameters."""
 
 

@@ -13,6 +13,7 @@ PERMANENT_EPSILON: Final = number(
     "What all reports of one unchanged value may say together, in nats, above `epsilon`.",
     MIN_EPSILON,
     MAX_EPSILON,
+    example=3.0,
 )
 
 

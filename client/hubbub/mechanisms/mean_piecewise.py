@@ -41,7 +41,8 @@ class PiecewiseMean:
     low: float = field(metadata=ranges.LOW)
     high: float = field(metadata=ranges.HIGH)
     steps: int = field(
-        default=256, metadata=whole("On how many steps the range is cut.", 2, MAX_BUCKETS)
+        default=256,
+        metadata=whole("On how many steps the range is cut.", 2, MAX_BUCKETS, example=256),
     )
     range: Range = field(init=False, repr=False)
     window: Window = field(init=False, repr=False)

@@ -53,25 +53,26 @@ class Parameter:
     """One number that a mechanism is built from, beside epsilon and how many values are listed.
 
     meaning: a sentence for who writes a catalog; "" if the class has none. whole: no fraction.
-    default: None if it must be given.
+    example: None if the class has none. default: None if it must be given.
     """
 
     meaning: str
     interval: Interval
     whole: bool
+    example: float | None = None
     default: float | None = None
 
 
-def whole(meaning: str, low: int, high: int) -> Mapping[str, Parameter]:
+def whole(meaning: str, low: int, high: int, *, example: int) -> Mapping[str, Parameter]:
     """The metadata of a field that holds a whole number in [low, high]."""
-    return {_KEY: Parameter(meaning, Interval(low, high), whole=True)}
+    return {_KEY: Parameter(meaning, Interval(low, high), whole=True, example=example)}
 
 
 def number(
-    meaning: str, low: float = -inf, high: float = inf, ends: str = "[]"
+    meaning: str, low: float = -inf, high: float = inf, ends: str = "[]", *, example: float
 ) -> Mapping[str, Parameter]:
     """The metadata of a field that holds any number between two, or any at all."""
-    return {_KEY: Parameter(meaning, Interval(low, high, ends), whole=False)}
+    return {_KEY: Parameter(meaning, Interval(low, high, ends), whole=False, example=example)}
 
 
 def described(mechanism: Any) -> dict[str, Parameter]:

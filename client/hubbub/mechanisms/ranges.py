@@ -27,9 +27,11 @@ __all__ = [
 # Estimates are one number a bucket; finer than this is a number, not a bucket.
 MAX_BUCKETS: Final = 4096
 
-LOW: Final = number("The smallest number that can be reported.")
-HIGH: Final = number("The largest number that can be reported, above `low`.")
-BUCKETS: Final = whole("How many equal parts the range from low to high has.", 2, MAX_BUCKETS)
+LOW: Final = number("The smallest number that can be reported.", example=0)
+HIGH: Final = number("The largest number that can be reported, above `low`.", example=24)
+BUCKETS: Final = whole(
+    "How many equal parts the range from low to high has.", 2, MAX_BUCKETS, example=12
+)
 """What every mechanism over a range says of these parameters."""
 
 

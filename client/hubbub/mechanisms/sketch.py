@@ -27,9 +27,9 @@ __all__ = [
 MAX_CELLS: Final = 1 << 22
 
 HASHES: Final = whole(
-    "How many hash functions there are; a report uses one of them (m_h).", 1, 1 << 16
+    "How many hash functions there are; a report uses one of them (m_h).", 1, 1 << 16, example=64
 )
-WIDTH: Final = whole("How many buckets each hash function has (m_w).", 2, 1 << 16)
+WIDTH: Final = whole("How many buckets each hash function has (m_w).", 2, 1 << 16, example=1024)
 """What both say of these parameters."""
 
 

@@ -40,7 +40,9 @@ class SquareWave:
     low: float = field(metadata=ranges.LOW)
     high: float = field(metadata=ranges.HIGH)
     buckets: int = field(
-        metadata=whole("How many equal parts the range from low to high has.", 2, MAX_WAVE_BUCKETS)
+        metadata=whole(
+            "How many equal parts the range from low to high has.", 2, MAX_WAVE_BUCKETS, example=12
+        )
     )
     range: Range = field(init=False, repr=False)
     window: Window = field(init=False, repr=False)

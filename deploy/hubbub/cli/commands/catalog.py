@@ -1,12 +1,14 @@
-"""`hubbub catalog check` and `hubbub catalog build`."""
+"""`hubbub catalog check`, `hubbub catalog build` and `hubbub catalog schema`."""
 
 import argparse
+import json
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 
 from hubbub.catalog import Catalog
 from hubbub.catalog.encoding import read_text, to_text
+from hubbub.catalog.schema import catalog_schema
 from hubbub.cli.installation import build_bundle
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
@@ -17,7 +19,9 @@ __all__ = ["add"]
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `catalog` to the command line."""
-    catalog = commands.add_parser("catalog", help="check metrics.toml, build what is shipped")
+    catalog = commands.add_parser(
+        "catalog", help="check metrics.toml, build what is shipped, help editors"
+    )
     actions = catalog.add_subparsers(required=True, metavar="ACTION")
     check = actions.add_parser("check", help="check a catalog, show what each metric reveals")
     check.add_argument("catalog", type=Path, nargs="?", default=Path("metrics.toml"))
@@ -34,6 +38,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     build.add_argument("--roots", type=Path, help="PEM of the authority of the shuffler's TLS")
     build.set_defaults(run=_build)
+    schema = actions.add_parser("schema", help="the JSON Schema of metrics.toml, for editors")
+    schema.set_defaults(run=_schema)
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -70,6 +76,11 @@ def _check(arguments: argparse.Namespace) -> int:
             say(f"{metric.name}: a person may ask for epsilon {tiers} instead")
     _say_expired(catalog)
     say(f"{arguments.catalog}: {len(rows)} metrics, no problem found")
+    return 0
+
+
+def _schema(_: argparse.Namespace) -> int:
+    say(json.dumps(catalog_schema(), indent=1))
     return 0
 
 

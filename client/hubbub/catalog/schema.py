@@ -1,0 +1,108 @@
+"""The JSON Schema of metrics.toml (draft 2020-12), for editors that complete and check it.
+
+It refuses what stands in one field alone: unknown names, types, ranges. What several fields say
+together, and what files hold, only reading the catalog tells. Dates of TOML are texts to it.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from hubbub.catalog.choice import AUTO, own_fields
+from hubbub.catalog.fields import fields_of
+from hubbub.catalog.kinds import Schema
+from hubbub.catalog.metric import DOMAINS, Metric
+from hubbub.catalog.rules import NAME
+from hubbub.catalog.source import Catalog
+from hubbub.catalog.tables import field_schema, object_schema
+from hubbub.mechanisms import REGISTRY
+
+__all__ = ["catalog_schema"]
+
+_DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def catalog_schema() -> Schema:
+    """The schema of a whole file, for the mechanisms that are registered now."""
+    top = object_schema(Catalog)
+    top["properties"]["metrics"] |= {
+        "propertyNames": {"pattern": f"^{NAME.pattern}$"},
+        "additionalProperties": {"$ref": "#/$defs/metric"},
+    }
+    return {
+        "$schema": _DRAFT,
+        "title": "metrics.toml, a catalog of hubbub",
+        **top,
+        "$defs": {"metric": _metric()},
+    }
+
+
+def _metric() -> Schema:
+    """A [metrics.NAME] table: all that any mechanism takes, then what each one refuses."""
+    mechanisms = (AUTO, *REGISTRY)
+    shared, own = _shared(), {name: _own(name) for name in mechanisms}
+    said: dict[str, dict[str, list[str]]] = {}
+    for mechanism, parameters in own.items():
+        for name, schema in parameters.items():
+            said.setdefault(name, {}).setdefault(schema["description"], []).append(mechanism)
+    numbers: Schema = {
+        name: {"type": "number", "description": _told(lines)} for name, lines in said.items()
+    }
+    return {
+        "type": "object",
+        "properties": {**shared, **numbers},
+        "required": [one.name for one in fields_of(Metric) if one.entry.written and one.required],
+        "additionalProperties": False,
+        "allOf": [_branch(mechanism, own[mechanism], numbers) for mechanism in mechanisms],
+    }
+
+
+def _shared() -> Schema:
+    """What every metric may say."""
+    found: Schema = {}
+    for one in fields_of(Metric):
+        if one.entry.written:
+            found[one.name] = field_schema(one)
+            for name, other in one.entry.others.items():
+                found[name] = {"description": other.meaning, **other.kind.schema()}
+    return found
+
+
+def _own(mechanism: str) -> Schema:
+    return {one.name: field_schema(one) for one in own_fields(mechanism)}
+
+
+def _branch(mechanism: str, own: Schema, numbers: Iterable[str]) -> Schema:
+    """What holds if this is the mechanism: its numbers, no other's, and what its values are."""
+    required = [one.name for one in own_fields(mechanism) if one.required]
+    others = {name: False for name in numbers if name not in own}
+    return {
+        "if": {"properties": {"mechanism": {"const": mechanism}}, "required": ["mechanism"]},
+        "then": {"properties": {**own, **others}, "required": required, **_domain(mechanism)},
+    }
+
+
+def _domain(mechanism: str) -> Schema:
+    [field] = (one for one in fields_of(Metric) if one.entry.others)
+    ways = [field.name, *field.entry.others]
+    kinds = ["categories", "numbers"] if mechanism == AUTO else [REGISTRY[mechanism].VALUES]
+    found: list[Schema] = []
+    for kind in kinds:
+        if kind in DOMAINS:
+            found.append(
+                _only("domain", ways) | {"properties": {"domain": {"const": DOMAINS[kind]}}}
+            )
+        else:
+            found += [_only(way, ways) for way in ways if way != "domain"]
+    return {"oneOf": found}
+
+
+def _only(way: str, ways: Iterable[str]) -> Schema:
+    """One way to say what can be reported, and no other."""
+    return {"required": [way], "not": {"anyOf": [{"required": [w]} for w in ways if w != way]}}
+
+
+def _told(said: Mapping[str, list[str]]) -> str:
+    """What mechanisms say of a number: once, if all say the same."""
+    if len(said) == 1:
+        return next(iter(said))
+    return "\n".join(f"{', '.join(names)}: {sentence}" for sentence, names in said.items())

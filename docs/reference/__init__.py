@@ -1,0 +1,1 @@
+"""Reference pages that are made from what the code says of itself."""

@@ -1,0 +1,104 @@
+"""The page of every field of metrics.toml: `python -m docs.reference.catalog` writes it anew."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from hubbub.catalog.choice import AUTO, own_fields
+from hubbub.catalog.fields import CatalogField, fields_of
+from hubbub.catalog.limits import Limits
+from hubbub.catalog.metric import Metric
+from hubbub.catalog.policy import Budget, Caps, Release
+from hubbub.catalog.source import Catalog
+from hubbub.mechanisms import REGISTRY
+
+__all__ = ["PAGE", "page"]
+
+PAGE: Final = Path(__file__).with_name("catalog.md")
+_HEAD: Final = ("field", "type and range", "default", "meaning", "example")
+_INTRODUCTION: Final = """\
+# Every field of metrics.toml
+
+Made by `python -m docs.reference.catalog` from what the code says of its fields; change it there.
+
+`hubbub catalog check metrics.toml` tells every problem of a file at once, with line, field and
+remedy. For completion and checks while you type, write the JSON Schema beside the file and name it
+in the first line, as [taplo](https://taplo.tamasfe.dev) and Even Better TOML read it:
+
+    hubbub catalog schema > metrics.schema.json
+
+```toml
+#:schema ./metrics.schema.json
+```
+
+Epsilons are in nats. In `[a, b)` the end `a` belongs to the range and `b` does not.
+"""
+
+
+def page() -> str:
+    """The whole page, as Markdown."""
+    return "\n".join(
+        [
+            _INTRODUCTION,
+            *_section("Top of the file", _written(Catalog)),
+            *_section("A metric: `[metrics.NAME]`", _written(Metric)),
+            "One of `values`, `values_file` and `domain` is needed, as the mechanism has it.\n",
+            *_section("`limits` of a metric", _written(Limits)),
+            *_section("`release` of a metric", _written(Release)),
+            *_section('With `mechanism = "auto"`', own_fields(AUTO)),
+            *_mechanisms(),
+            *_section("`[caps]`", _written(Caps)),
+            *_section("`[budget]`", _written(Budget)),
+        ]
+    )
+
+
+def _written(section: type) -> list[CatalogField]:
+    """The fields that people write, with every other way to say one."""
+    found = []
+    for one in fields_of(section):
+        if one.entry.written:
+            others = one.entry.others.items()
+            found += [one, *(CatalogField(name, says, None) for name, says in others)]
+    return found
+
+
+def _mechanisms() -> list[str]:
+    """The numbers that each mechanism takes."""
+    own = {name: own_fields(name) for name in REGISTRY}
+    none = [f"`{name}`" for name, fields in own.items() if not fields]
+    rows = [(f"`{name}`", *_row(one)) for name, fields in own.items() for one in fields]
+    return [
+        "## Numbers of a mechanism\n",
+        f"[Mechanisms](../mechanisms.md) says what they are. {', '.join(none)} take none.\n",
+        *_table(("mechanism", *_HEAD), rows),
+    ]
+
+
+def _section(title: str, fields: Iterable[CatalogField]) -> list[str]:
+    return [f"## {title}\n", *_table(_HEAD, [_row(one) for one in fields])]
+
+
+def _row(field: CatalogField) -> tuple[str, ...]:
+    says = field.entry
+    default = "" if field.required or field.default is None else _default(field.default)
+    needed = "must be written" if field.required else default or "none"
+    example = f"`{says.example}`" if says.example else ""
+    return (f"`{field.name}`", says.kind.words(), needed, says.meaning, example)
+
+
+def _default(held: object) -> str:
+    """A default as TOML has it; nothing of an empty one."""
+    return f"`{held}`" if isinstance(held, int | float) or (isinstance(held, str) and held) else ""
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *rows]
+    return [
+        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines),
+        "",
+    ]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,180 @@
+"""A field of the catalog is said once, and all that lists fields follows."""
+
+import json
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import docs.reference.catalog
+from docs.reference.catalog import PAGE, page
+from hubbub.aggregator.query.messages import message
+from hubbub.catalog import (
+    Budget,
+    Caps,
+    Catalog,
+    Fact,
+    Limits,
+    Metric,
+    Release,
+    facts,
+    kinds,
+    read_catalog,
+    schema,
+    signing,
+    source,
+)
+from hubbub.catalog.choice import AUTO, own_fields
+from hubbub.catalog.fields import CatalogField, entry, fields_of
+from hubbub.cli.main import main
+from hubbub.client import Client, MemoryState, Outcome
+from hubbub.client.testing import FakeShuffler
+from hubbub.errors import CatalogInvalid, ValueOutOfDomain
+from hubbub.mechanisms import REGISTRY
+from hubbub.privacy.card import metric_card
+from hubbub.wire.v1 import services_pb2 as wire
+from tests.conftest import CATALOG
+from tests.support.bundles import DAY, make_signed
+
+
+def _every_field() -> Iterator[CatalogField]:
+    for section in (Catalog, Metric, Limits, Release, Caps, Budget):
+        yield from fields_of(section)
+    for mechanism in (AUTO, *REGISTRY):
+        yield from own_fields(mechanism)
+
+
+@pytest.mark.parametrize("one", [*_every_field()], ids=lambda one: one.name)
+def test_a_field_says_what_it_means_and_its_example_may_stand(one: CatalogField) -> None:
+    assert one.entry.meaning.endswith(".")
+    assert one.entry.kind.words()
+    ways = [one.entry, *one.entry.others.values()]
+    if one.entry.written and one.name != "metrics":
+        for says in ways:
+            assert says.kind.problem(tomllib.loads(f"it = {says.example}")["it"]) == ""
+
+
+def test_the_reference_is_what_the_fields_say() -> None:
+    assert PAGE.read_text("utf-8") == page(), "run: python -m docs.reference.catalog"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithTeam(Metric):
+    """A metric with one field more: this entry is all that is written for it."""
+
+    team: str = field(
+        default="",
+        metadata=entry(
+            kinds.text("names a team"), "Which team looks at it.", '"shell"', label="read by"
+        ),
+    )
+
+
+@pytest.fixture
+def _with_team(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (source, signing, schema, docs.reference.catalog):
+        monkeypatch.setattr(module, "Metric", WithTeam)
+
+
+@pytest.mark.usefixtures("_with_team")
+def test_one_entry_is_read_checked_signed_and_read_again(tmp_path: Path) -> None:
+    text = CATALOG.replace("bits = 16", 'bits = 16\nteam = " shell "')
+    signed = make_signed(tmp_path, text, start=20_000 * DAY)
+    body = json.loads(signed.path.read_bytes().split(b"\n")[1])["metrics"]
+    assert body["homepage"]["team"] == "shell"
+    assert "team" not in body["theme"], "or every bundle would change"
+    homepage = signed.bundle.metric("homepage")
+    assert isinstance(homepage, WithTeam)
+    assert homepage.team == "shell"
+    (tmp_path / "metrics.toml").write_text(CATALOG.replace("bits = 16", "bits = 16\nteam = 7"))
+    with pytest.raises(CatalogInvalid, match=r'"team": must be a text that names a team'):
+        read_catalog(tmp_path / "metrics.toml")
+
+
+@pytest.mark.usefixtures("_with_team")
+def test_one_entry_is_in_schema_reference_card_and_answers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG.replace("bits = 16", 'bits = 16\nteam = "shell"'))
+    homepage, theme = (read_catalog(path).metrics[name] for name in ("homepage", "theme"))
+    says = schema.catalog_schema()["$defs"]["metric"]["properties"]["team"]
+    assert (says["description"], says["type"]) == ("Which team looks at it.", "string")
+    row = '| `team` | a text that names a team | none | Which team looks at it. | `"shell"` |'
+    assert row in page().splitlines()
+    team = Fact("team", "read by", "shell")
+    assert team in facts(homepage)
+    assert team in metric_card(homepage).facts
+    assert "team" not in {fact.field for fact in facts(theme)}
+    assert message(wire.Fact, team) == wire.Fact(field="team", label="read by", text="shell")
+    assert main(["privacy", str(path), "--format", "markdown"]) == 0
+    assert "| read by |" in capsys.readouterr().out
+
+
+def test_without_the_entry_there_is_no_such_field(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG.replace("bits = 16", 'bits = 16\nteam = "shell"'))
+    with pytest.raises(CatalogInvalid, match=r'"team": is not known for rappor'):
+        read_catalog(path)
+    assert "team" not in schema.catalog_schema()["$defs"]["metric"]["properties"]
+
+
+def test_facts_are_what_the_catalog_says_as_people_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG.replace("min_batch = 20", "min_batch = 1000", 1))
+    assert facts(read_catalog(path).metrics["theme"]) == [
+        Fact("owner", "asked by", "desktop@example.org"),
+        Fact("expires", "until", "2099-06-30"),
+        Fact("epoch", "counted by the", "day"),
+        Fact("min_batch", "minimum batch", "1,000"),
+    ]
+
+
+# true and false
+
+
+def test_a_boolean_is_reported_as_it_is(tmp_path: Path) -> None:
+    text = CATALOG.replace('values = ["no", "yes"]', "values = [true, false]")
+    bundle = make_signed(tmp_path, text, start=20_000 * DAY).bundle
+    shuffler = FakeShuffler()
+    client = Client(
+        bundle,
+        MemoryState(),
+        shuffler,
+        hold_seconds=None,
+        strict=False,
+        clock=lambda: 20_000.5 * DAY,
+    )
+    assert client.report("crashed", True) is Outcome.QUEUED  # noqa: FBT003 a value
+    assert client.report("theme", True) is Outcome.NOT_A_VALUE  # noqa: FBT003 as above
+
+
+@pytest.mark.parametrize(
+    ("written", "values"),
+    [("[true, false]", ("true", "false")), ("[false, true]", ("false", "true"))],
+)
+def test_true_and_false_may_be_listed_and_reported(
+    tmp_path: Path, written: str, values: tuple[str, str]
+) -> None:
+    text = CATALOG.replace('values = ["no", "yes"]', f"values = {written}")
+    crashed = make_signed(tmp_path, text, start=20_000 * DAY).bundle.metric("crashed")
+    assert crashed.values == values
+    assert crashed.code(True) == crashed.code("true") == values.index("true")  # noqa: FBT003 a value
+    assert crashed.code(False) == crashed.code("false") == values.index("false")  # noqa: FBT003 as above
+
+
+@pytest.mark.parametrize("written", ["[true]", "[true, true]", '[true, "no"]', "[true, false, 1]"])
+def test_true_and_false_are_listed_together_and_alone(tmp_path: Path, written: str) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG.replace('values = ["no", "yes"]', f"values = {written}"))
+    with pytest.raises(CatalogInvalid, match=r'"values": must be a list of texts, none empty; or'):
+        read_catalog(path)
+
+
+def test_a_boolean_is_no_value_where_none_is_listed(tmp_path: Path) -> None:
+    bundle = make_signed(tmp_path, CATALOG, start=20_000 * DAY).bundle
+    for name in ("crashed", "theme", "homepage"):
+        with pytest.raises(ValueOutOfDomain):
+            bundle.metric(name).code(True)  # noqa: FBT003 a value

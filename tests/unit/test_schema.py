@@ -1,0 +1,154 @@
+"""The JSON Schema of metrics.toml takes every catalog there is, and refuses what it can know."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from hubbub.catalog import read_catalog
+from hubbub.catalog.choice import AUTO
+from hubbub.catalog.schema import catalog_schema
+from hubbub.cli.main import main
+from hubbub.errors import CatalogInvalid
+from hubbub.mechanisms import REGISTRY
+from tests.architecture.test_house import ROOT, TRACKED
+from tests.conftest import CATALOG
+from tests.fuzz.bundles import MORE
+from tests.system.test_every_mechanism import metric_of
+from tests.unit.test_catalog import WRONG
+
+# What the parser alone knows, and why.
+BEYOND_THE_SCHEMA = {
+    "epsilon = nan": "JSON has no such number",
+    'mechanism = "rr"': "how many values fit the mechanism",
+    '["light"]': "how many values fit the mechanism",
+    'values_file = "no"': "what is in a file",
+    "q = 0.99": "what several numbers together let a report say",
+    "q = 0.1": "the order of two numbers",
+    "lifetime_epsilon = 1": "the order of two numbers",
+    "tiers = [1.0, 0.5]": "the order of numbers",
+    "tiers = [0.5, 2.0]": "the order of two numbers",
+    "bits = 16\ntiers = [0.5]": "what a mechanism can scale",
+}
+
+
+def _as_json(thing: Any) -> Any:
+    """As an editor hands TOML to a schema: dates and times are texts."""
+    if isinstance(thing, dict):
+        return {name: _as_json(one) for name, one in thing.items()}
+    if isinstance(thing, list):
+        return [_as_json(one) for one in thing]
+    return thing.isoformat() if isinstance(thing, date) else thing
+
+
+def _problems(text: str) -> list[str]:
+    validator = Draft202012Validator(catalog_schema())
+    return [error.message for error in validator.iter_errors(_as_json(tomllib.loads(text)))]
+
+
+def _texts() -> Iterator[str]:
+    """Everything here that may be a catalog: files, blocks of documents, those of tests."""
+    for path in TRACKED:
+        if path.suffix == ".toml":
+            yield path.read_text()
+        elif path.suffix == ".md":
+            yield from re.findall(r"```toml\n(.*?)```", path.read_text(), re.DOTALL)
+    yield from _made_by_tests()
+    yield CATALOG + MORE
+    for name in (AUTO, *REGISTRY):
+        yield f'shuffler = "127.0.0.1:1"\n{metric_of(name)}'
+
+
+def _made_by_tests() -> list[str]:
+    """CATALOG of every module that has one, from a process of their own: some change what ships."""
+    names = [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in TRACKED
+        if path.suffix == ".py" and re.search("^CATALOG = ", path.read_text(), re.MULTILINE)
+    ]
+    code = f"""
+import importlib, json
+print(json.dumps([importlib.import_module(name).CATALOG for name in {names}]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    found: list[str] = json.loads(done.stdout)
+    return found
+
+
+def _is_catalog(text: str, folder: Path) -> bool:
+    path = folder / "metrics.toml"
+    path.write_text(text)
+    try:
+        read_catalog(path)
+    except CatalogInvalid:
+        return False
+    return True
+
+
+def test_every_catalog_here_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "themes.txt").write_text("light\ndark\n")
+    catalogs = [text for text in _texts() if "[metrics." in text and _is_catalog(text, tmp_path)]
+    assert len(catalogs) >= len(REGISTRY) + 9
+    for text in catalogs:
+        assert _problems(text) == [], text
+
+
+@pytest.mark.parametrize(("old", "new"), [one[:2] for one in WRONG])
+def test_what_the_parser_refuses_of_a_field_the_schema_does(old: str, new: str) -> None:
+    assert bool(_problems(CATALOG.replace(old, new, 1))) is (new not in BEYOND_THE_SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "sampling = 0",
+        "sampling = 1.5",
+        "sampling = true",
+        "tiers = [0.5, 0.5]",
+        'release = { mechanism = "laplace" }',
+        'release = { mechanism = "laplace", epsilon = 99 }',
+        'release = { mechanism = "laplace", epsilon = 1, more = 1 }',
+        "hashes = 1",
+        "reports = 5",
+        "name = 1",
+        'values_file = "x.txt"',
+    ],
+)
+def test_both_refuse_what_no_metric_may_say(tmp_path: Path, more: str) -> None:
+    text = CATALOG.replace("min_batch = 20", f"min_batch = 20\n{more}", 1)
+    assert not _is_catalog(text, tmp_path)
+    assert _problems(text)
+
+
+@pytest.mark.parametrize(
+    "top",
+    [
+        "[caps]\nepsilon_per_year = 0",
+        "[caps]\nepsilon_per_decade = 1",
+        "[budget]\nepsilon_per_year = 1",
+        "[budget]\nepsilon_per_year = 1\ndelta_per_year = 1\npurposes = { a = 1 }",
+        "[budget]\nepsilon_per_year = 1\npurposes = { a = 0 }",
+        "[budget]\nepsilon_per_year = 1\npurposes = {}",
+        "[more]\nx = 1",
+    ],
+)
+def test_both_refuse_what_no_top_of_a_file_may_say(tmp_path: Path, top: str) -> None:
+    assert not _is_catalog(f"{CATALOG}\n{top}", tmp_path)
+    assert _problems(f"{CATALOG}\n{top}")
+
+
+def test_the_command_prints_a_schema_of_its_draft(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["catalog", "schema"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads(json.dumps(catalog_schema()))
+    Draft202012Validator.check_schema(printed)
