@@ -15,7 +15,7 @@ from typing import Any, Final
 from benchmarks.device import MECHANISMS
 from benchmarks.measure import Row
 from hubbub.catalog import Limits, Metric
-from hubbub.client import Client, FolderState
+from hubbub.client import Client, FolderState, SystemClock
 from hubbub.client.testing import FakeShuffler, make_bundle
 from hubbub.client.testing.clients import TestBundle
 
@@ -190,7 +190,7 @@ def _durations(
         FolderState(folder),
         FakeShuffler(),
         hold_seconds=None,
-        clock=lambda: began + len(durations) // (_AN_HOUR - 1) * 3600,
+        clock=SystemClock(lambda: began + len(durations) // (_AN_HOUR - 1) * 3600),
     )
     answer = str(value) if categories else value
     client.report("asked", answer)  # permanent responses are drawn here

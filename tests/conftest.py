@@ -4,7 +4,6 @@ And what keeps them from the machine that they run on: its environment, its user
 """
 
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import Bundle, OpeningKey, read_opening_keys, stream_table
-from hubbub.client import Client
+from hubbub.client import Client, SystemClock
+from hubbub.client.clock import SYSTEM_CLOCK
 from hubbub.client.testing import memory_client
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.devices import Device
@@ -25,8 +25,8 @@ hear_interrupts()
 # A device that is not told otherwise has the clock of the test.
 for makes_one in (Client.__init__, memory_client):
     defaults = makes_one.__kwdefaults__ or {}
-    assert defaults["clock"] is time.time
-    defaults["clock"] = now
+    assert defaults["clock"] is SYSTEM_CLOCK
+    defaults["clock"] = SystemClock(now)
 
 try:
     from hypothesis import HealthCheck, settings

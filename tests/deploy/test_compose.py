@@ -28,7 +28,7 @@ from hubbub.cli.local.embedded_redis import redis_binary
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import Endpoints, report_counts
-from hubbub.client import Client, GrpcTransport, MemoryState
+from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import KeysUnusable
 from tests.conftest import CATALOG
 from tests.support.servers import answering, has_tls
@@ -210,12 +210,12 @@ def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
     # Devices report, with the bundle that init made.
     bundle = read_bundle(installed / "app.hubbub")
     front = f"127.0.0.1:{machine.ports['shuffler', 7070]}"
-    transport = GrpcTransport(front, roots=bundle.roots)
+    transport = transport_to(front, roots=bundle.roots)
     for _ in range(PEOPLE):
         client = Client(bundle, MemoryState(), transport, hold_seconds=None)
         client.report("theme", "dark")
         assert client.flush(HANG_SECONDS)
-    transport.pause()
+    transport.close()
     # The pool's Redis is killed, and starts as the file has it: nothing is gone.
     machine.children["redis-pool"].process.kill()
     machine.children["redis-pool"].process.wait()

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.catalog import Bundle, Metric, open_bundle, sign_bundle, stream_table
 from hubbub.catalog.encoding import to_text
 from hubbub.client import Client, MemoryState, Outcome
-from hubbub.client.testing import FakeShuffler
+from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BundleRefused, HubbubError, ValueOutOfDomain
 from hubbub.privacy.card import metric_card
 from hubbub.shuffler.streams import read_stream_table
@@ -83,7 +83,7 @@ def use(bundle: Bundle, table: Path) -> None:
         assert metric_card(metric).sentence
     shuffler = FakeShuffler()
     client = Client(
-        bundle, MemoryState(), shuffler, hold_seconds=None, strict=False, clock=lambda: NOW
+        bundle, MemoryState(), shuffler, hold_seconds=None, strict=False, clock=FakeClock(NOW)
     )
     for metric in bundle.metrics.values():
         assert client.report(metric.name, _value(metric)) is not Outcome.FAILED, metric.name

@@ -22,7 +22,7 @@ from cryptography.exceptions import InvalidSignature
 from hubbub.catalog import Bundle, open_sealed, read_opening_keys, seal_info
 from hubbub.client import Client, Outcome, client
 from hubbub.client.state import journal
-from hubbub.client.testing import FakeShuffler
+from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadPayload, BundleRefused, HubbubError, StateUnusable
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
@@ -41,9 +41,9 @@ class Device(Client):
     """A client as `from_bundle` makes it, with a clock that stands and no network."""
 
     def __init__(self, bundle: Bundle, state: Any, transport: Any, **settings: Any) -> None:
-        transport.pause()
+        transport.close()
         self.shuffler = FakeShuffler()
-        told = {**settings, "hold_seconds": None, "strict": False, "clock": lambda: NOW}
+        told = {**settings, "hold_seconds": None, "strict": False, "clock": FakeClock(NOW)}
         super().__init__(bundle, state, self.shuffler, **told)
 
 

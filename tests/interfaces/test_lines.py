@@ -39,9 +39,9 @@ class Face:
     reader. begun: something slow; it ends when it may.
     """
 
-    def __init__(self, turned_away: Counter[str] | None) -> None:
+    def __init__(self) -> None:
         self.port = free_port()
-        self.turned_away = Counter[str]() if turned_away is None else turned_away
+        self.turned_away = Counter[str]()
         self.came = asyncio.Semaphore(0)
         self.begun, self.may_end = asyncio.Event(), asyncio.Event()
 
@@ -67,13 +67,11 @@ class Watched(Line):
 
 
 @asynccontextmanager
-async def _served(
-    monkeypatch: pytest.MonkeyPatch, turned_away: Counter[str] | None = None, **limits: Any
-) -> AsyncIterator[Face]:
+async def _served(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterator[Face]:
     """An application behind our guard and lines, with other limits."""
     for name, value in limits.items():
         monkeypatch.setattr(f"hubbub.aggregator.web.lines.{name}", value)
-    face, app = Face(turned_away), FastAPI()
+    face, app = Face(), FastAPI()
     handle_problems(app)
 
     @app.get("/large")
@@ -251,13 +249,13 @@ def test_answers_that_nobody_reads_give_way_the_longest_unread_first(
     """They waited for nobody, and so kept everybody out for as long as an answer may take."""
 
     async def body() -> None:
-        turned_away, number = Counter[str](), 10
-        async with _served(monkeypatch, turned_away, **{limit: number}) as face:
+        number = 10
+        async with _served(monkeypatch, **{limit: number}) as face:
             unread = [await _unread(face.port) for _ in range(3 * number)]
             async with _client(face) as one:
                 for _ in range(3):
                     assert (await one.post("/told", content=b"abc")).text == "3"
-            assert turned_away == {"gave_way": 2 * number + 1}
+            assert face.turned_away == {"gave_way": 2 * number + 1}
             for writer in unread:
                 writer.transport.abort()
 

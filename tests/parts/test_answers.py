@@ -12,7 +12,8 @@ import grpc.aio
 
 from hubbub.accounting import Window
 from hubbub.catalog import seal, seal_info
-from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
+from hubbub.client import Client, MemoryState, Outcome, transport_to
+from hubbub.client.testing import FakeClock as DeviceClock
 from hubbub.runtime import Stages, channel, connect_redis
 from hubbub.runtime.process import end_tasks
 from hubbub.shuffler.mixer import Mixer
@@ -28,7 +29,7 @@ from tests.support.waiting import HANG_SECONDS
 APPLY = "/hubbub.wire.v1.Ingest/Apply"
 SUBMIT = "/hubbub.wire.v1.Shuffler/Submit"
 ANSWERS = 90
-FLUSH_SECONDS = 0.1
+FLUSH_SECONDS = 5.0  # of a clock that does not wait
 # The one status that may say that these bytes can never be taken.
 FINAL = grpc.StatusCode.INVALID_ARGUMENT
 
@@ -122,8 +123,9 @@ def test_a_device_bears_any_answer_over_the_wire(made: Made) -> None:
     client = Client(
         made.bundle,
         MemoryState(),
-        GrpcTransport(address, roots=None, insecure=True),
+        transport_to(address, roots=None, insecure=True),
         hold_seconds=None,
+        clock=DeviceClock(),
     )
     reasons = [*range(8), 77, 1 << 30]
     for _ in range(ANSWERS):

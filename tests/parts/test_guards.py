@@ -27,7 +27,7 @@ from hubbub.cli.local.certificates import write_certificates
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import report_counts
-from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
+from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.runtime import Limiter, Metrics, Server, Stages, TlsFolder, channel, connect_redis
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission
 from hubbub.shuffler.backpressure import Backpressure
@@ -293,7 +293,7 @@ def test_the_sdk_waits_as_it_is_told_and_then_delivers(made: Made, redis_url: st
         # Time passes with every look at it: the third report comes too early on any machine.
         limiter = Limiter(10, 2, lambda: next(looks) / 100)
         async with serving_front(made, redis_url, limiter=limiter) as front:
-            transport = GrpcTransport(front.address, roots=None, insecure=True)
+            transport = transport_to(front.address, roots=None, insecure=True)
 
             def report() -> None:
                 for _ in range(6):
@@ -397,12 +397,12 @@ def test_a_certificate_opens_the_doors_of_its_own_role_alone(run: LocalRun) -> N
 def test_the_terms_of_the_law_are_metrics_of_both_services(
     run: LocalRun,  # noqa: F811
 ) -> None:
-    transport = GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
+    transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
     for _ in range(60):
         client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
         client.report("theme", "dark")
         assert client.flush(HANG_SECONDS)
-    transport.pause()
+    transport.close()
     told: dict[tuple[str, str], float] = {}
     mine: dict[str, float] = {}
     terms: dict[str, int] = {}

@@ -20,7 +20,7 @@ from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import report_counts
-from hubbub.client import Client, GrpcTransport, MemoryState
+from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import MissingDependency
 from hubbub.runtime.monitoring.tracing import start_tracing
 from tests.conftest import Made
@@ -68,12 +68,12 @@ def collector() -> Iterator[tuple[str, list[bytes]]]:
 
 
 def _everyone_reports(run: LocalRun) -> None:
-    transport = GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
+    transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
     for _ in range(PEOPLE):
         client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
         client.report("theme", "dark")
         assert client.flush(HANG_SECONDS)
-    transport.pause()
+    transport.close()
     close_epochs(run.shuffler_redis)
 
     def counted() -> bool:

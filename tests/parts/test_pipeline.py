@@ -15,7 +15,7 @@ from hubbub.catalog import Bundle, Catalog, epoch_at, epoch_start, key_at, seal,
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts
-from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
+from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
 from hubbub.client.testing import coins
 from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
 from hubbub.privacy.crowd import amplified_of
@@ -36,8 +36,8 @@ def run(made: Made, tmp_path: Path) -> Iterator[LocalRun]:
         yield running
 
 
-def _transport(run: LocalRun) -> GrpcTransport:
-    return GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
+def _transport(run: LocalRun) -> Transport:
+    return transport_to(run.bundle.shuffler, roots=run.bundle.roots)
 
 
 def _submit(run: LocalRun, request: SubmitRequest) -> SubmitResponse:
@@ -56,7 +56,7 @@ def _report(run: LocalRun, metric: str, values: list[str], seed: str | None = No
         assert client.report(metric, value) is Outcome.QUEUED
         assert client.flush(HANG_SECONDS)
         assert client.dropped == {}
-    transport.pause()
+    transport.close()
 
 
 def _terms(run: LocalRun) -> dict[str, int]:
@@ -343,7 +343,7 @@ def test_tiers_travel_as_streams_of_their_own_and_are_answered_together(run: Loc
         client.prefer((None, 1.5, 0.5)[n % 3])
         assert client.report("crashed", "yes") is Outcome.QUEUED
         assert client.flush(HANG_SECONDS)
-    transport.pause()
+    transport.close()
     close_epochs(run.shuffler_redis)
     _wait(run, acknowledged=75, counted=75)
     epochs = [epoch_at(now(), "hour")]
@@ -368,7 +368,7 @@ def test_redis_away_is_waited_out(run: LocalRun) -> None:
     server.send_signal(signal.SIGCONT)
     assert client.flush(HANG_SECONDS)
     _wait(run, acknowledged=1, pooled=1)
-    transport.pause()
+    transport.close()
 
 
 def test_a_folder_in_use_and_a_changed_metric_are_refused(run: LocalRun) -> None:

@@ -28,7 +28,7 @@ from hubbub.cli.local.certificates import names_by_role, write_certificates
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import Endpoints, report_counts
-from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
+from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.runtime import Server, Stages, TlsFolder, channel, connect_redis
 from hubbub.runtime.process import end_tasks
@@ -180,13 +180,13 @@ def test_a_device_reports_to_nobody_but_a_shuffler(
     async def body() -> None:
         async with _impostor(tls, role) as (impostor, address):
             bundle = _bundle(made, tmp_path, address, tls)
-            transport = GrpcTransport(address, roots=bundle.roots)
+            transport = transport_to(address, roots=bundle.roots)
             client = Client(bundle, MemoryState(), transport, hold_seconds=None)
             assert client.report("theme", "dark") is Outcome.QUEUED
             sent = await asyncio.to_thread(client.flush, 20 if role == "shuffler" else 2)
             told = (sent, client.waiting, client.dropped, impostor.heard)
             assert told == ((True, 0, {}, 1) if role == "shuffler" else (False, 1, {}, 0))
-            transport.pause()
+            transport.close()
 
     asyncio.run(body())
 
@@ -428,11 +428,11 @@ def test_what_version_0_1_made_still_works_and_says_so(made: Made, tmp_path: Pat
     home.mkdir()
     write_old_certificates(home / "tls")
     with LocalRun(home, Catalog("", dict(made.bundle.metrics)), Ports.free()) as run:
-        transport = GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
+        transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
         client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
         client.report("theme", "dark")
         assert client.flush(HANG_SECONDS)
-        transport.pause()
+        transport.close()
         assert sum(terms["acknowledged"] for terms in report_counts(run.endpoints).values()) == 1
     for service in ("shuffler", "aggregator"):
         said = (home / "log" / f"{service}.log").read_text()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from hubbub.client import Client, MemoryState, Outcome
-from hubbub.client.testing import FakeShuffler, coins
+from hubbub.client.testing import FakeClock, FakeShuffler, coins
 from hubbub.mechanisms import Rappor
 from tests.support.bundles import DAY, Signed
 
@@ -62,7 +62,7 @@ def _everything_sent(signed: Signed, seed: str) -> list[bytes]:
         FakeShuffler(),
         hold_seconds=None,
         coins=coins(seed),
-        clock=lambda: now,
+        clock=FakeClock(now),
     )
     payloads: list[bytes] = []
     for _ in range(REPORTS // 100):

@@ -8,7 +8,7 @@ from hubbub.catalog import Bundle
 from hubbub.client import Client, State
 from hubbub.client.settings import Settings
 from hubbub.client.startup import state_of
-from hubbub.client.testing import FakeShuffler
+from hubbub.client.testing import FakeClock, FakeShuffler
 from tests.support.bundles import DAY, Signed
 
 DATABASE = "hubbub.sqlite3"
@@ -25,12 +25,20 @@ class Device:
     def __init__(self, signed: Signed, home: Path) -> None:
         self.folder = home / "state"
         self.shuffler = FakeShuffler()
-        self.now = float(signed.bundle.keys[0].start + 10 * DAY)
+        self.clock = FakeClock(float(signed.bundle.keys[0].start + 10 * DAY))
         self._signed = signed
         self._started: list[Client] = []
 
+    @property
+    def now(self) -> float:
+        return self.clock.now()
+
+    @now.setter
+    def now(self, now: float) -> None:
+        self.clock.set(now)
+
     def start(self) -> Client:
-        return self.start_with(state_in(self.folder, self._signed.bundle, lambda: self.now))
+        return self.start_with(state_in(self.folder, self._signed.bundle, self.clock.now))
 
     def start_with(self, state: State) -> Client:
         client = Client(
@@ -38,7 +46,7 @@ class Device:
             state,
             self.shuffler,
             hold_seconds=None,
-            clock=lambda: self.now,
+            clock=self.clock,
         )
         self._started.append(client)
         return client

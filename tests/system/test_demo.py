@@ -19,7 +19,7 @@ from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.census import candidates, people
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts
-from hubbub.client import Client, GrpcTransport, MemoryState
+from hubbub.client import Client, MemoryState, transport_to
 from tests.support.moment import far_from_midnight
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -69,7 +69,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[byte
     os.environ["PYTHONPROFILEIMPORTTIME"] = "1"  # every import of a service goes to its log
     try:
         with LocalRun(home, demo_catalog(), Ports.free()) as run:
-            transport = GrpcTransport(run.bundle.shuffler, roots=run.bundle.roots)
+            transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
             payloads = []
             for person in people(DEVICES):
                 client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
@@ -81,7 +81,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[byte
                     if drawn.stream == "homepage"
                 ]
                 assert client.flush(HANG_SECONDS)
-            transport.pause()
+            transport.close()
             close_epochs(run.shuffler_redis)
 
             def counted() -> bool:

@@ -18,8 +18,7 @@ from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import report_counts
-from hubbub.client import Client, GrpcTransport, MemoryState
-from hubbub.client.state.contract import OutboxReport
+from hubbub.client import Client, MemoryState, SealedReport, Transport, transport_to
 from hubbub.runtime import TlsFolder, connect_redis
 from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
@@ -52,14 +51,21 @@ class Tap(IngestServicer):
         return self._onward.Apply(request, timeout=HANG_SECONDS)
 
 
-class Recorder(GrpcTransport):
-    """Keeps what devices submit."""
+class Recorder:
+    """A transport that keeps what devices submit."""
 
-    sent: list[tuple[OutboxReport, ...]]
+    def __init__(self, onward: Transport) -> None:
+        self.onward = onward
+        self.sent: list[tuple[SealedReport, ...]] = []
 
-    def submit(self, reports: Sequence[OutboxReport], timeout_seconds: float) -> dict[int, str]:
+    def submit(
+        self, reports: Sequence[SealedReport], timeout_seconds: float
+    ) -> Sequence[str | None]:
         self.sent.append(tuple(reports))
-        return super().submit(reports, timeout_seconds)
+        return self.onward.submit(reports, timeout_seconds)
+
+    def close(self) -> None:
+        self.onward.close()
 
 
 class TappedRun(LocalRun):
@@ -96,7 +102,7 @@ def _tapped(home: Path, made: Made) -> Iterator[tuple[LocalRun, Tap]]:
             server.stop(1).wait()
 
 
-def _report(run: LocalRun, recorder: GrpcTransport) -> None:
+def _report(run: LocalRun, recorder: Transport) -> None:
     for _ in range(DEVICES):
         client = Client(run.bundle, MemoryState(), recorder, hold_seconds=None)
         for metric, value in ANSWERS.items():
@@ -130,12 +136,11 @@ def _totals(run: LocalRun) -> dict[Any, Any]:
 
 def test_everything_sent_once_more_changes_no_total(made: Made, tmp_path: Path) -> None:
     with _tapped(tmp_path / "home", made) as (run, tap):
-        recorder = Recorder(run.bundle.shuffler, roots=run.bundle.roots)
-        recorder.sent = []
+        recorder = Recorder(transport_to(run.bundle.shuffler, roots=run.bundle.roots))
         _report(run, recorder)
         # Devices' traffic again, while their epochs are still open.
         for reports in list(recorder.sent):
-            assert GrpcTransport.submit(recorder, reports, HANG_SECONDS) == {}
+            assert set(recorder.onward.submit(reports, HANG_SECONDS)) == {None}
         first = _drained(run)
         totals = _totals(run)
         assert (
@@ -146,8 +151,8 @@ def test_everything_sent_once_more_changes_no_total(made: Made, tmp_path: Path) 
         assert first["acknowledged"] == first["counted"] + first["duplicate"]
         _look_at(tap.batches, recorder.sent)
         # And when they are closed.
-        refused = GrpcTransport.submit(recorder, recorder.sent[0], HANG_SECONDS)
-        assert set(refused.values()) == {"refused_expired"}
+        refused = recorder.onward.submit(recorder.sent[0], HANG_SECONDS)
+        assert set(refused) == {"refused_expired"}
         # The shuffler's traffic: as it was, then as another batch would carry it.
         captured = list(tap.batches)
         for batch in captured:
@@ -155,7 +160,7 @@ def test_everything_sent_once_more_changes_no_total(made: Made, tmp_path: Path) 
         for batch in captured:
             batch.batch_id = secrets.token_bytes(16)
             assert not tap._onward.Apply(batch, timeout=HANG_SECONDS).already_applied
-        recorder.pause()
+        recorder.close()
         assert _totals(run) == totals
         last = sum_terms(report_counts(run.endpoints).values())
         assert last["counted"] == first["counted"]
@@ -163,7 +168,7 @@ def test_everything_sent_once_more_changes_no_total(made: Made, tmp_path: Path) 
         assert last["duplicate"] == first["duplicate"] + again
 
 
-def _look_at(batches: Sequence[Batch], sent: Sequence[Sequence[OutboxReport]]) -> None:
+def _look_at(batches: Sequence[Batch], sent: Sequence[Sequence[SealedReport]]) -> None:
     """What the aggregator receives is the same for all devices, but for sealed bytes and order."""
     for batch in batches:
         assert {field.name for field, _ in batch.ListFields()} == {

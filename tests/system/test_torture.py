@@ -25,7 +25,7 @@ from hubbub.catalog import Catalog, read_catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts
-from hubbub.client import Client, FolderState, GrpcTransport
+from hubbub.client import Client, FolderState, SystemClock, transport_to
 from hubbub.client.state.contract import SENT
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system import torture_app as app
@@ -176,9 +176,11 @@ def test_every_queued_report_arrives_once_waits_or_is_counted_as_dropped(
 
 
 def _started_again(run: LocalRun, line: Line, folder: Path) -> Client:
-    transport = GrpcTransport(line.address, roots=run.bundle.roots)
+    transport = transport_to(line.address, roots=run.bundle.roots)
     # What a killed process was sending is free after a while: time must go on.
-    return Client(run.bundle, FolderState(folder), transport, hold_seconds=None, clock=time.time)
+    return Client(
+        run.bundle, FolderState(folder), transport, hold_seconds=None, clock=SystemClock()
+    )
 
 
 def _check_no(run: LocalRun, line: Line, folder: Path) -> None:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hubbub.catalog import read_bundle
-from hubbub.client import Client, FolderState, GrpcTransport, Outcome
+from hubbub.client import Client, FolderState, Outcome, transport_to
 from hubbub.client import client as sdk
 from hubbub.client.state import queries
 from hubbub.mechanisms import Probability
@@ -56,7 +56,7 @@ def open_client(bundle_path: str, folder: str, shuffler: str) -> Client:
     return Client(
         bundle,
         FolderState(Path(folder)),
-        GrpcTransport(shuffler, roots=bundle.roots),
+        transport_to(shuffler, roots=bundle.roots),
         hold_seconds=0.05,
         strict=False,
         coins=SerialCoins(),

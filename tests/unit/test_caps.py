@@ -8,9 +8,9 @@ import pytest
 
 from hubbub.catalog import Bundle, Caps, Limits, Metric, epoch_at, read_bundle, sign_bundle
 from hubbub.catalog.keys.opening import new_periods
-from hubbub.client import Client, FolderState, MemoryState, Outcome, State
+from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
 from hubbub.client.ledger import Account, merge
-from hubbub.client.testing import FakeShuffler
+from hubbub.client.testing import FakeClock, FakeShuffler
 from tests.support.bundles import DAY, Signed
 from tests.support.waiting import HANG_SECONDS
 
@@ -38,7 +38,11 @@ class Device:
 
     def report(self, bundle: Bundle, *names: str) -> list[Outcome]:
         client = Client(
-            bundle, self.state, FakeShuffler(), hold_seconds=None, clock=lambda: self.now
+            bundle,
+            self.state,
+            FakeShuffler(),
+            hold_seconds=None,
+            clock=SystemClock(lambda: self.now),
         )
         said = [client.report(name, "dark") for name in names]
         client.flush(HANG_SECONDS)
@@ -94,7 +98,9 @@ def test_the_last_word_is_the_states(tmp_path: Path, bundle_of: Callable[..., Bu
     bundle = bundle_of(Caps(epsilon_per_day=1.0), "one", "two")
     shuffler = FakeShuffler()
     one, other = (
-        Client(bundle, FolderState(tmp_path / "s"), shuffler, hold_seconds=None, clock=lambda: NOW)
+        Client(
+            bundle, FolderState(tmp_path / "s"), shuffler, hold_seconds=None, clock=FakeClock(NOW)
+        )
         for _ in range(2)
     )
     assert one.report("one", "dark") is Outcome.QUEUED

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,13 +11,14 @@ from hubbub.catalog import epoch_at, open_sealed, read_opening_keys, seal_info
 from hubbub.client import (
     Client,
     FolderState,
-    GrpcTransport,
+    GivenUp,
     MemoryState,
-    NotSent,
-    OutboxReport,
     Outcome,
+    TryAgain,
+    transport_to,
 )
-from hubbub.client.testing import FakeServer, FakeShuffler
+from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
+from hubbub.client.transport.grpc_connection import GrpcConnection
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits
 from tests.support.bundles import Signed
@@ -26,21 +27,13 @@ from tests.support.waiting import HANG_SECONDS
 HOUR, DAY = 3600, 86_400
 
 
-class Clock:
-    def __init__(self, now: float) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock(signed: Signed) -> FakeClock:
+    return FakeClock(signed.bundle.keys[0].start + 10 * DAY)
 
 
 @pytest.fixture
-def clock(signed: Signed) -> Clock:
-    return Clock(signed.bundle.keys[0].start + 10 * DAY)
-
-
-@pytest.fixture
-def client_of(signed: Signed, clock: Clock) -> Callable[..., Client]:
+def client_of(signed: Signed, clock: FakeClock) -> Callable[..., Client]:
     def make(shuffler: FakeShuffler, state: object = None, **changes: object) -> Client:
         return Client(
             signed.bundle,
@@ -55,7 +48,7 @@ def client_of(signed: Signed, clock: Clock) -> Callable[..., Client]:
 
 
 def test_a_report_reaches_the_shuffler_sealed_and_opens_to_a_payload(
-    signed: Signed, client_of: Callable[..., Client], clock: Clock
+    signed: Signed, client_of: Callable[..., Client], clock: FakeClock
 ) -> None:
     shuffler = FakeShuffler()
     with client_of(shuffler) as client:
@@ -66,7 +59,7 @@ def test_a_report_reaches_the_shuffler_sealed_and_opens_to_a_payload(
     private = read_opening_keys(signed.keys / "opening.keys.json")[0].load()
     assert {report.stream for report in shuffler.reports()} == {"theme", "homepage"}
     for report in shuffler.reports():
-        assert report.epoch == epoch_at(clock.now, "day")
+        assert report.epoch == epoch_at(clock.now(), "day")
         layout = signed.bundle.metric(report.stream).randomizer.layout
         info = seal_info(report.stream, report.epoch)
         layout.cells(open_sealed(report.sealed, private, info))
@@ -86,7 +79,7 @@ def test_a_programmers_mistake_is_raised_without_the_value(
 
 
 def test_limits_are_kept_before_any_coin_is_drawn(
-    client_of: Callable[..., Client], clock: Clock
+    client_of: Callable[..., Client], clock: FakeClock
 ) -> None:
     class NoCoins:
         def chance(self, *_: object) -> bool:
@@ -101,16 +94,16 @@ def test_limits_are_kept_before_any_coin_is_drawn(
     client.flush()
     again = client_of(shuffler, state, coins=NoCoins())
     assert again.report("theme", "light") is Outcome.ALREADY_REPORTED
-    clock.now += DAY
+    clock.advance(DAY)
     with pytest.raises(AssertionError, match="a coin was drawn"):
         again.report("theme", "light")
 
 
 def test_a_clock_that_jumps_earns_no_second_report_and_blocks_no_first(
-    client_of: Callable[..., Client], clock: Clock
+    client_of: Callable[..., Client], clock: FakeClock
 ) -> None:
     client = client_of(FakeShuffler())
-    today = clock.now
+    today = clock.now()
     for days, outcome in (
         (0, Outcome.QUEUED),
         (100, Outcome.QUEUED),
@@ -122,44 +115,46 @@ def test_a_clock_that_jumps_earns_no_second_report_and_blocks_no_first(
         (5000, Outcome.NO_KEY),
         (2, Outcome.QUEUED),
     ):
-        clock.now = today + days * DAY
+        clock.set(today + days * DAY)
         assert client.report("theme", "dark") is outcome, days
 
 
-def test_the_lifetime_budget_ends_reporting(client_of: Callable[..., Client], clock: Clock) -> None:
+def test_the_lifetime_budget_ends_reporting(
+    client_of: Callable[..., Client], clock: FakeClock
+) -> None:
     """crashed: epsilon 2 a report, 10 for life, 3 an hour."""
     client = client_of(FakeShuffler())
     outcomes = []
     for _ in range(4):
         outcomes += [client.report("crashed", "yes") for _ in range(4)]
-        clock.now += HOUR
+        clock.advance(HOUR)
     assert outcomes.count(Outcome.QUEUED) == 5
     assert outcomes[3] is Outcome.ALREADY_REPORTED
     assert outcomes[-1] is Outcome.OVER_BUDGET
 
 
 def test_an_unchanged_value_costs_its_permanent_response_once(
-    client_of: Callable[..., Client], clock: Clock
+    client_of: Callable[..., Client], clock: FakeClock
 ) -> None:
     """editor: 1.02 a report, 2.197 for all of one value, 2.2 for life."""
     client = client_of(FakeShuffler())
     for _ in range(40):
         assert client.report("editor", "vi") is Outcome.QUEUED
-        clock.now += 7 * DAY
+        clock.advance(7 * DAY)
     assert client.report("editor", "emacs") is Outcome.OVER_BUDGET
     assert client.report("editor", "vi") is Outcome.QUEUED
 
 
 def test_expiry_missing_keys_and_a_closed_client_are_outcomes(
-    signed: Signed, client_of: Callable[..., Client], clock: Clock
+    signed: Signed, client_of: Callable[..., Client], clock: FakeClock
 ) -> None:
     client = client_of(FakeShuffler())
-    good = clock.now
-    clock.now = signed.bundle.keys[-1].end + DAY
+    good = clock.now()
+    clock.set(signed.bundle.keys[-1].end + DAY)
     assert client.report("theme", "dark") is Outcome.NO_KEY
-    clock.now = 5e9  # the year 2128
+    clock.set(5e9)  # the year 2128
     assert client.report("theme", "dark") is Outcome.EXPIRED
-    clock.now = good
+    clock.set(good)
     client.close()
     assert client.report("theme", "dark") is Outcome.CLOSED
     assert client.close()
@@ -167,7 +162,7 @@ def test_expiry_missing_keys_and_a_closed_client_are_outcomes(
 
 @pytest.mark.slow
 def test_a_resend_is_the_same_bytes(client_of: Callable[..., Client]) -> None:
-    away = [NotSent("away", retry=True, after_seconds=0.001) for _ in range(3)]
+    away = [TryAgain("away", 0.001) for _ in range(3)]
     shuffler = FakeShuffler(*away)
     client = client_of(shuffler)
     client.report("theme", "dark")
@@ -178,7 +173,7 @@ def test_a_resend_is_the_same_bytes(client_of: Callable[..., Client]) -> None:
 
 def test_no_server_makes_a_device_ask_it_without_a_pause(client_of: Callable[..., Client]) -> None:
     """Each attempt is work on the device: being told to come back at once does not make it so."""
-    shuffler = FakeShuffler(*[NotSent("away", retry=True, after_seconds=0.001)] * 6)
+    shuffler = FakeShuffler(*[TryAgain("away", 0.001)] * 6)
     client = client_of(shuffler)
     client.report("theme", "dark")
     client._sender.enter()
@@ -187,7 +182,7 @@ def test_no_server_makes_a_device_ask_it_without_a_pause(client_of: Callable[...
 
 
 def test_what_cannot_be_sent_in_time_waits(client_of: Callable[..., Client]) -> None:
-    shuffler = FakeShuffler(*[NotSent("away", retry=True, after_seconds=60.0)] * 3)
+    shuffler = FakeShuffler(*[TryAgain("away", 60.0)] * 3)
     client = client_of(shuffler)
     client.report("theme", "dark")
     assert not client.flush(0.05)
@@ -199,7 +194,7 @@ def test_what_cannot_be_sent_in_time_waits(client_of: Callable[..., Client]) -> 
 
 def test_what_is_refused_for_good_is_dropped_and_counted(client_of: Callable[..., Client]) -> None:
     told: list[tuple[str, str]] = []
-    shuffler = FakeShuffler({0: "refused_expired"}, NotSent("invalid_argument", retry=False))
+    shuffler = FakeShuffler({0: "refused_expired"}, GivenUp("invalid_argument"))
     client = client_of(shuffler, on_drop=lambda *drop: told.append(drop))
     client.report("theme", "dark")
     assert client.flush(HANG_SECONDS)
@@ -242,44 +237,57 @@ def test_from_bundle_reads_pins_and_refuses(signed: Signed, tmp_path: Path) -> N
 def test_plain_text_never_leaves_this_machine() -> None:
     for address in ("example.org:1", "10.0.0.1:1", "[2001:db8::1]:1"):
         with pytest.raises(BadParameter, match="insecure is for loopback alone"):
-            GrpcTransport(address, roots=None, insecure=True)
+            transport_to(address, roots=None, insecure=True)
     for address in ("127.0.0.1:1", "localhost:1", "[::1]:1"):
-        GrpcTransport(address, roots=None, insecure=True).pause()
+        transport_to(address, roots=None, insecure=True).close()
+
+
+def test_an_address_that_no_protocol_goes_to_is_refused() -> None:
+    with pytest.raises(BadParameter, match="no way is known to a shuffler at carrier-pigeon://"):
+        transport_to("carrier-pigeon://example.org:1", roots=None)
 
 
 def test_an_unreachable_shuffler_is_worth_another_try() -> None:
-    transport = GrpcTransport("127.0.0.1:1", roots=None, insecure=True)
-    with pytest.raises(NotSent) as caught:
+    transport = transport_to("127.0.0.1:1", roots=None, insecure=True)
+    with pytest.raises(TryAgain):
         transport.submit([], HANG_SECONDS)
-    assert caught.value.retry
-    transport.pause()
+    transport.close()
 
 
 def test_a_closed_connection_is_no_error_of_the_apps() -> None:
-    transport = GrpcTransport("127.0.0.1:1", roots=None, insecure=True)
-    with pytest.raises(NotSent):
-        transport.submit([], HANG_SECONDS)
-    channel = transport._channel
-    assert channel
-    transport.pause()
-    with pytest.raises(NotSent, match="connection_closed") as caught:
-        channel.submit([], HANG_SECONDS)
-    assert caught.value.retry
+    connection = GrpcConnection("127.0.0.1:1", None, insecure=True)
+    connection.close()
+    with pytest.raises(TryAgain, match="connection_closed"):
+        connection.submit([], HANG_SECONDS)
 
 
-def test_the_background_thread_sends_without_being_asked(signed: Signed, clock: Clock) -> None:
-    import threading
+def test_the_background_thread_sends_once_what_was_held_for_its_time(
+    signed: Signed, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Latest:
+        """Of the times that are drawn."""
 
-    sent = threading.Event()
+        def uniform(self, _low: float, high: float) -> float:
+            return high
 
-    class Tells(FakeShuffler):
-        def submit(self, reports: Sequence[OutboxReport], timeout_seconds: float) -> dict[int, str]:
-            sent.set()
-            return super().submit(reports, timeout_seconds)
-
-    client = Client(signed.bundle, MemoryState(), Tells(), hold_seconds=0.01, clock=clock)
+    monkeypatch.setattr("hubbub.client.delivery.background._random", Latest())
+    shuffler = FakeShuffler()
+    client = Client(signed.bundle, MemoryState(), shuffler, hold_seconds=100.0, clock=clock)
     client.report("theme", "dark")
-    assert sent.wait(HANG_SECONDS)
+    clock.settle()
+    assert client._state.waiting() == 0, "what comes together is entered together"
+    clock.advance(0.5)
+    clock.settle()
+    assert client._state.waiting() == 1
+    clock.advance(99.9)
+    clock.settle()
+    assert shuffler.submissions == [], "the moment of sending says nothing of that of reporting"
+    clock.advance(0.2)
+    clock.settle()
+    assert len(shuffler.reports()) == 1
+    clock.advance(3600)
+    clock.settle()
+    assert len(shuffler.reports()) == 1, "and not again"
     assert client.close(HANG_SECONDS)
 
 

@@ -19,14 +19,15 @@ import json, os, sys, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of Python itself: a fork beside a thread
 from pathlib import Path
 from hubbub.catalog import read_bundle
-from hubbub.client import Client, FolderState
+from hubbub.client import Client, FolderState, SystemClock
 from hubbub.client.testing import FakeShuffler
 
 bundle, folder = read_bundle(Path(sys.argv[1])), Path(sys.argv[2])
 hold = float(sys.argv[3]) if sys.argv[3] != "none" else None
 shuffler = FakeShuffler()
 now = time.time()  # no epoch ends meanwhile
-client = Client(bundle, FolderState(folder), shuffler, hold_seconds=hold, clock=lambda: now)
+clock = SystemClock(lambda: now)
+client = Client(bundle, FolderState(folder), shuffler, hold_seconds=hold, clock=clock)
 
 def tell(who, **what):  # each into a file of its own: a pipe mixes what two processes write
     (folder.parent / f"{who}.json").write_text(json.dumps(what))

@@ -5,8 +5,7 @@ import time
 from collections.abc import Sequence
 
 from hubbub.cli.local.load_devices import Load, _Devices
-from hubbub.client.state.contract import OutboxReport
-from hubbub.client.transport.contract import NotSent
+from hubbub.client import SealedReport, TryAgain
 from tests.conftest import Made
 
 
@@ -17,15 +16,17 @@ class Away:
         self._calls = calls
         self.taken = 0
 
-    def submit(self, reports: Sequence[OutboxReport], timeout_seconds: float) -> dict[int, str]:
+    def submit(
+        self, reports: Sequence[SealedReport], timeout_seconds: float
+    ) -> Sequence[str | None]:
         del timeout_seconds
         self._calls -= 1
         if self._calls >= 0:
-            raise NotSent("unavailable", retry=True, after_seconds=60)
+            raise TryAgain("unavailable", 60)
         self.taken += len(reports)
-        return {}
+        return [None] * len(reports)
 
-    def pause(self) -> None:
+    def close(self) -> None:
         """Nothing is open."""
 
 
@@ -34,7 +35,7 @@ def test_what_waited_and_left_with_a_later_wake_is_acknowledged_once(made: Made)
     load = Load(made.path, ("crashed",), 1, 1.0, 1.0, dial=False, processes=1)
     devices = _Devices(load, 0, time.time(), stop)
     away = Away(calls=1)
-    devices._shared = away  # type: ignore[assignment]
+    devices._shared = away
     devices._wake(0, time.time())
     first = devices._taken()
     assert (first.acknowledged, away.taken) == (0, 0)

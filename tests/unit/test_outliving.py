@@ -15,7 +15,7 @@ import pytest
 
 from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.state.witness import Witness, Witnesses
-from hubbub.client.testing import FakeShuffler
+from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import StateUnusable
 from tests.support.bundles import DAY, Signed
 from tests.support.devices import DATABASE, Device, state_in
@@ -545,7 +545,7 @@ def _report_on_and_on(  # noqa: PLR0917 another process gets all it needs
     tempfile.tempdir = temporary
     bundle, shuffler = read_bundle(path), FakeShuffler()
     client = Client(
-        bundle, state_in(folder, bundle), shuffler, hold_seconds=None, clock=lambda: now
+        bundle, state_in(folder, bundle), shuffler, hold_seconds=None, clock=FakeClock(now)
     )
     for _ in range(rounds):
         with contextlib.suppress(StateUnusable):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import read_bundle, read_catalog
-from hubbub.client import Client, MemoryState, Outcome
+from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import CatalogInvalid
 from tests.conftest import CATALOG
@@ -30,7 +30,7 @@ def client_of(tmp_path: Path) -> Make:
             state or MemoryState(),
             FakeShuffler(),
             hold_seconds=None,
-            clock=lambda: float((20_000 + day) * DAY),
+            clock=SystemClock(lambda: float((20_000 + day) * DAY)),
         )
 
     return make

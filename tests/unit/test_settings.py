@@ -30,8 +30,9 @@ def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     log = logging.getLogger("hubbub.client")
     handlers, level = list(log.handlers), log.level
     yield
-    while default_client._program:
-        default_client._program.pop().close(0)
+    if default_client._client:
+        default_client._client.close(0)
+        default_client.end()
     log.handlers, log.level = handlers, level
 
 
@@ -232,7 +233,7 @@ def test_a_folder_that_cannot_be_used_is_said_once_and_memory_goes_on(
         assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
     assert len([r for r in caplog.records if "going on in memory" in r.getMessage()]) == 1
     client._sender.enter()
-    client._state.take(1, 1000, client._clock())
+    client._state.take(1, 1000, client._clock.now())
     client.close(0)
     again = Client.from_bundle(signed.path, state_dir=tmp_path / "file", insecure=True)
     assert again.report("theme", "dark") is Outcome.ALREADY_REPORTED, "its limits outlive it"
@@ -244,7 +245,7 @@ def test_a_state_that_is_damaged_hurts_nobody(signed: Signed, tmp_path: Path) ->
         client = Client.from_bundle(signed.path, state_dir=tmp_path / "s", insecure=True)
         client.report("theme", "dark")
         client._sender.enter()
-        client._state.take(9, 1000, client._clock())
+        client._state.take(9, 1000, client._clock.now())
         client._disabled = True
         client.close(0)
         with contextlib.closing(sqlite3.connect(tmp_path / "s" / "hubbub.sqlite3")) as rows:

@@ -78,7 +78,7 @@ class App:
         try:
             outcome = client.report(metric, "yes" if metric == "crashed" else "dark")
             client._sender.enter()
-            client._state.take(9, 1 << 20, client._clock())  # spent, and written down
+            client._state.take(9, 1 << 20, client._clock.now())  # spent, and written down
             return outcome
         finally:
             client._disabled = True  # there is nobody to send to

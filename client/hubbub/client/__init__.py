@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from hubbub.client.client import Client
+    from hubbub.client.clock import Clock, SystemClock
     from hubbub.client.default_client import init, report
     from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
     from hubbub.client.outcome import Outcome
@@ -18,14 +19,21 @@ if TYPE_CHECKING:
     from hubbub.client.state.contract import Bounds, OutboxReport, State
     from hubbub.client.state.folder import FolderState
     from hubbub.client.state.memory import MemoryState
-    from hubbub.client.transport.contract import NotSent, Transport
-    from hubbub.client.transport.grpc import GrpcTransport
+    from hubbub.client.transport.addresses import transport_to
+    from hubbub.client.transport.contract import (
+        GivenUp,
+        NotSent,
+        SealedReport,
+        Transport,
+        TryAgain,
+    )
 
 __all__ = [
     "Bounds",
     "Client",
+    "Clock",
     "FolderState",
-    "GrpcTransport",
+    "GivenUp",
     "LedgerView",
     "MemoryState",
     "MetricView",
@@ -33,23 +41,28 @@ __all__ = [
     "OutboxReport",
     "Outcome",
     "PayloadView",
+    "SealedReport",
     "Settings",
     "State",
+    "SystemClock",
     "Transport",
+    "TryAgain",
     "init",
     "report",
+    "transport_to",
 ]
 
 _MODULES: Final = {
     "client": ("Client",),
     "state.folder": ("FolderState",),
-    "transport.grpc": ("GrpcTransport",),
+    "clock": ("Clock", "SystemClock"),
+    "transport.addresses": ("transport_to",),
     "state.memory": ("MemoryState",),
     "outcome": ("Outcome",),
     "default_client": ("init", "report"),
     "settings": ("Settings",),
     "state.contract": ("Bounds", "State", "OutboxReport"),
-    "transport.contract": ("NotSent", "Transport"),
+    "transport.contract": ("GivenUp", "NotSent", "SealedReport", "Transport", "TryAgain"),
     "ledger_view": ("LedgerView", "MetricView", "PayloadView"),
 }
 _HOME: Final = {name: module for module, names in _MODULES.items() for name in names}

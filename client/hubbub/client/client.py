@@ -8,17 +8,16 @@ import atexit
 import contextlib
 import math
 import os
-import time
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from hubbub.catalog import Bundle, read_bundle
+from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.delivery.background import Background
 from hubbub.client.delivery.flush import flush
-from hubbub.client.delivery.sender import OnDrop, Sender
+from hubbub.client.delivery.sender import Sender
+from hubbub.client.diagnostics import Diagnostics, OnDrop
 from hubbub.client.forks import follow
-from hubbub.client.guard import Guard
 from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.outcome import Outcome
 from hubbub.client.reporter import Reporter
@@ -26,10 +25,19 @@ from hubbub.client.settings import Settings, at_most
 from hubbub.client.startup import log_to_stderr, state_of
 from hubbub.client.state.contract import State
 from hubbub.client.state.memory import MemoryState
+from hubbub.client.transport.addresses import transport_to
 from hubbub.client.transport.contract import Transport
-from hubbub.client.transport.grpc import GrpcTransport
-from hubbub.errors import BundleRefused, StateUnusable
+from hubbub.errors import (
+    BundleRefused,
+    HubbubError,
+    StateUnusable,
+    UnknownMetric,
+    ValueOutOfDomain,
+)
 from hubbub.mechanisms import BitSource, SystemBits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Client"]
 
@@ -47,6 +55,7 @@ class Client:
         thread at all: then only flush() and close() send.
     strict: raise for the programmer's mistakes; otherwise they are outcomes, counted and logged.
     on_drop: called from the background with metric and reason of every payload given up.
+    clock: it tells the time and waits by; tests have a `FakeClock`.
     """
 
     def __init__(
@@ -61,7 +70,7 @@ class Client:
         max_epsilon: float = math.inf,
         on_drop: OnDrop | None = None,
         coins: BitSource | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._bundle, self._state, self._transport = bundle, state, transport
         self._disabled = disabled
@@ -69,20 +78,29 @@ class Client:
         self._unopened: Callable[[], State] | None = None
         self._closed = False
         self._left = 0
-        self._reporter = Reporter(bundle, state, coins or SystemBits(), clock, max_epsilon)
+        self._strict = strict
+        self._diagnostics = Diagnostics(on_drop)
+        self._reporter = Reporter(bundle, state, coins or SystemBits(), clock.now, max_epsilon)
         self._sender = Sender(
-            self._reporter, state, bundle, transport, clock=clock, on_drop=on_drop
+            self._reporter, state, bundle, transport, clock=clock, diagnostics=self._diagnostics
         )
-        self._guard = Guard(self._reporter, self._sender, strict=strict)
         self._background: Background | None = None
         if disabled:
             self._reporter.switch(on=False)
         if hold_seconds is not None and not disabled:
-            self._background = Background(self._sender, state, transport, hold_seconds)
+            self._background = Background(
+                self._sender,
+                state,
+                transport,
+                hold_seconds,
+                clock=clock,
+                diagnostics=self._diagnostics,
+            )
             self._background.wake()
             # Who ends a program does not wait for a network that is not there.
             atexit.register(self._close, _EXIT_SECONDS, patient=False)
-        follow(self, [transport, state, self._reporter, self._sender, self._background])
+        parts = [transport, state, self._reporter, self._sender, self._background]
+        follow(self, [*parts, self._diagnostics])
 
     @classmethod
     def from_bundle(
@@ -113,9 +131,8 @@ class Client:
         if told.log:
             log_to_stderr(told.log)
         bundle = read_bundle(told.bundle, operator=operator)
-        transport = GrpcTransport(
-            told.shuffler or bundle.shuffler, roots=bundle.roots, insecure=insecure
-        )
+        address = told.shuffler or bundle.shuffler
+        transport = transport_to(address, roots=bundle.roots, insecure=insecure)
         client = cls(
             bundle,
             MemoryState() if told.disabled else state_of(bundle, told, operator),
@@ -139,14 +156,15 @@ class Client:
         """
         if self._closed:
             return Outcome.CLOSED
-        outcome = self._guard.report(metric, value)
+        outcome = self._report(metric, value)
+        self._diagnostics.outcomes[outcome] += 1
         if outcome is Outcome.QUEUED and self._background:
             self._background.wake()
         return outcome
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Send what waits now, for at most `timeout` seconds; True if nothing is left waiting."""
-        return flush(self._sender, self._state, timeout, patient=True)
+        return self._flush(timeout, patient=True)
 
     def close(self, timeout: float = 10.0) -> bool:
         """Flush, then stop for good; True if nothing was left for the next start."""
@@ -166,7 +184,7 @@ class Client:
         if last:
             with contextlib.suppress(StateUnusable):
                 self._state.enter([], [], last)
-        self._kept().consent(on=False, forget=forget, now=self._clock())
+        self._kept().consent(on=False, forget=forget, now=self._clock.now())
         self._reporter.refresh()
         self._sender.await_others(_STOP_SECONDS)
 
@@ -176,7 +194,7 @@ class Client:
         Raises:
             StateUnusable: it could not be written down; the client stays off.
         """
-        self._kept().consent(on=True, forget=False, now=self._clock())
+        self._kept().consent(on=True, forget=False, now=self._clock.now())
         self._reporter.refresh()
         self._reporter.switch(on=not self._disabled)
         self._sender.go_on()
@@ -199,7 +217,7 @@ class Client:
             StateUnusable: the state cannot be read.
         """
         state = self._kept()
-        return view(self._bundle, state.standing(), state.payload_records(), self._clock())
+        return view(self._bundle, state.standing(), state.payload_records(), self._clock.now())
 
     @property
     def waiting(self) -> int:
@@ -212,12 +230,12 @@ class Client:
     @property
     def dropped(self) -> dict[str, int]:
         """How many payloads this process gave up, by reason."""
-        return dict(self._sender.dropped)
+        return dict(self._diagnostics.dropped)
 
     @property
     def outcomes(self) -> dict[Outcome, int]:
         """How often report() said what, in this process."""
-        return dict(self._guard.outcomes)
+        return dict(self._diagnostics.outcomes)
 
     def __enter__(self) -> Self:
         return self
@@ -232,6 +250,37 @@ class Client:
         import asyncio  # noqa: PLC0415 who is here has it; others need not load it
 
         await asyncio.to_thread(self.close)
+
+    def _report(self, metric: str, value: Any) -> Outcome:
+        try:
+            return self._reporter.report(metric, value)
+        except UnknownMetric as error:
+            return self._mistake(error, Outcome.UNKNOWN_METRIC)
+        except ValueOutOfDomain as error:
+            return self._mistake(error, Outcome.NOT_A_VALUE)
+        except Exception as error:
+            if self._strict:
+                raise
+            # Its text may hold the value: only its type is told.
+            self._diagnostics.warn_once("failed", "report() failed: %s", type(error).__name__)
+            return Outcome.FAILED
+
+    def _mistake(self, error: HubbubError, outcome: Outcome) -> Outcome:
+        """The app's: raised where it is strict; else said the first time, without the value."""
+        if self._strict:
+            raise error
+        self._diagnostics.warn_once(str(error), "report() is used wrongly: %s", error)
+        return outcome
+
+    def _flush(self, seconds: float, *, patient: bool) -> bool:
+        return flush(
+            self._sender,
+            self._state,
+            seconds,
+            patient=patient,
+            clock=self._clock,
+            diagnostics=self._diagnostics,
+        )
 
     def _kept(self) -> State:
         """The device's state, which a disabled run opens only to keep what the person says."""
@@ -248,7 +297,7 @@ class Client:
         self._closed = True
         atexit.unregister(self._close)
         if not self._disabled:
-            flush(self._sender, self._state, timeout, patient=patient)
+            self._flush(timeout, patient=patient)
         self._sender.stop(_STOP_SECONDS)
         if self._background:
             self._background.end(_STOP_SECONDS)

@@ -18,7 +18,7 @@ __all__ = ["end", "init", "report"]
 
 _log: Final = logging.getLogger("hubbub.client")
 _lock: Final = threading.Lock()
-_program: Final[list[Client]] = []
+_client: Client | None = None
 
 
 def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client | None:
@@ -27,16 +27,17 @@ def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client 
     None, and a warning, if it cannot start: then report() says Outcome.CLOSED.
     A strict one raises instead. A client started before is closed.
     """
-    end()
+    global _client  # noqa: PLW0603 one program, one client: that is what this module is for
     with _lock:
+        _close()
         try:
-            _program.append(Client.from_bundle(path, **settings))
+            _client = Client.from_bundle(path, **settings)
         except HubbubError as error:
             if Settings.read(strict=settings.get("strict")).strict:
                 raise
             _log.warning("hubbub does not start: %s", error)
             return None
-        return _program[0]
+        return _client
 
 
 def report(metric: str, value: Any) -> Outcome:
@@ -45,7 +46,8 @@ def report(metric: str, value: Any) -> Outcome:
     Raises:
         BadParameter: strict, and init() was not called.
     """
-    for client in _program:
+    client = _client  # another thread may end it meanwhile: then it says that it is closed
+    if client:
         return client.report(metric, value)
     if Settings.read().strict:
         raise BadParameter("there is no client; call hubbub.client.init() first")
@@ -55,5 +57,11 @@ def report(metric: str, value: Any) -> Outcome:
 def end() -> None:
     """Close this program's client, if there is one."""
     with _lock:
-        while _program:
-            _program.pop().close()
+        _close()
+
+
+def _close() -> None:
+    global _client
+    client, _client = _client, None
+    if client:
+        client.close()

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from hubbub.catalog import read_bundle
-from hubbub.client import Client, FolderState, GrpcTransport
+from hubbub.client import Client, FolderState, transport_to
 from hubbub.client.state import queries
 
 REPORTS_A_SECOND = 120
@@ -20,7 +20,7 @@ queries.HISTORY = 10**9  # type: ignore[attr-defined]  # the verdict looks at ev
 
 def open_client(bundle_path: Path, folder: Path, shuffler: str) -> Client:
     bundle = read_bundle(bundle_path)
-    transport = GrpcTransport(shuffler, roots=bundle.roots)
+    transport = transport_to(shuffler, roots=bundle.roots)
     return Client(bundle, FolderState(folder), transport, hold_seconds=0.1, strict=False)
 
 

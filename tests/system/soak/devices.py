@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from hubbub.catalog import Bundle, read_bundle
-from hubbub.client import Client, FolderState, GrpcTransport, Outcome
+from hubbub.client import Client, FolderState, Outcome, transport_to
 from tests.support.waiting import HANG_SECONDS
 from tests.system.soak.relay import Relay
 
@@ -27,7 +27,7 @@ class Device:
 
     def __init__(self, bundle: Bundle, folder: Path, shuffler: str, seed: str) -> None:
         self._bundle = bundle
-        transport = GrpcTransport(shuffler, roots=bundle.roots)
+        transport = transport_to(shuffler, roots=bundle.roots)
         self._client = Client(
             bundle, FolderState(folder), transport, hold_seconds=None, strict=True
         )

@@ -2,10 +2,11 @@
 
 import secrets
 import threading
-import time
 from typing import Final
 
+from hubbub.client.clock import Clock
 from hubbub.client.delivery.sender import Sender
+from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.state.contract import State
 from hubbub.client.transport.contract import Transport
 from hubbub.errors import StateUnusable
@@ -27,12 +28,21 @@ class Background:
     """
 
     def __init__(
-        self, sender: Sender, state: State, transport: Transport, hold_seconds: float
+        self,
+        sender: Sender,
+        state: State,
+        transport: Transport,
+        hold_seconds: float,
+        *,
+        clock: Clock,
+        diagnostics: Diagnostics,
     ) -> None:
         self._sender = sender
         self._state = state
         self._transport = transport
         self._hold_seconds = hold_seconds
+        self._clock = clock
+        self._diagnostics = diagnostics
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
@@ -75,20 +85,20 @@ class Background:
     def _run(self) -> None:
         due: float | None = None
         while not self._end.is_set():
-            left = None if due is None else max(0.0, due - time.monotonic())
-            self._wake.wait(self._look_seconds if left is None else left)
-            if self._wake.is_set() and self._end.wait(_GATHER_SECONDS):
+            left = None if due is None else max(0.0, due - self._clock.monotonic())
+            self._clock.wait(self._wake, self._look_seconds if left is None else left)
+            if self._wake.is_set() and self._clock.wait(self._end, _GATHER_SECONDS):
                 return
             self._wake.clear()
             try:
                 due = self._step(due)
                 continue
             except StateUnusable as error:
-                self._sender.say_once("state", "reports wait in memory: %s", error)
+                self._diagnostics.warn_once("state", "reports wait in memory: %s", error)
             except Exception as error:  # noqa: BLE001 a fault of ours must not end the sending for good
-                self._sender.say_once("fault", "sending failed: %s", type(error).__name__)
+                self._diagnostics.warn_once("fault", "sending failed: %s", type(error).__name__)
             self._wake.set()
-            if self._end.wait(_random.uniform(0, _STATE_RETRY_SECONDS)):
+            if self._clock.wait(self._end, _random.uniform(0, _STATE_RETRY_SECONDS)):
                 return
 
     def _step(self, due: float | None) -> float | None:
@@ -97,11 +107,11 @@ class Background:
         if due is None:
             if not self._state.waiting():
                 return None
-            return time.monotonic() + _random.uniform(0, self._hold_seconds)
-        if time.monotonic() < due:
+            return self._clock.monotonic() + _random.uniform(0, self._hold_seconds)
+        if self._clock.monotonic() < due:
             return due
         wait = self._sender.attempt(_STATE_RETRY_SECONDS * 2)
         if wait is None:
-            self._transport.pause()
+            self._transport.close()
             return None
-        return time.monotonic() + wait
+        return self._clock.monotonic() + wait

@@ -4,15 +4,15 @@ A report is sealed once, as it enters the outbox: every attempt to send it is th
 after a restart, and the shuffler knows a resend by that.
 """
 
-import logging
 import secrets
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from hubbub.catalog import Bundle, epoch_start, family_of, grace_seconds, key_at, seal, seal_info
+from hubbub.catalog import Bundle, epoch_start, grace_seconds, key_at, seal, seal_info
+from hubbub.client.clock import Clock
+from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.reporter import Reporter
 from hubbub.client.state.contract import (
     SENT,
@@ -22,14 +22,9 @@ from hubbub.client.state.contract import (
     PendingPayload,
     State,
 )
-from hubbub.client.transport.contract import NotSent, Transport
+from hubbub.client.transport.contract import GivenUp, SealedReport, Transport, TryAgain
 
-__all__ = ["OnDrop", "Sender"]
-
-_log: Final = logging.getLogger("hubbub.client")
-
-OnDrop = Callable[[str, str], None]
-"""Told of every payload that is given up: the metric, and why."""
+__all__ = ["Sender"]
 
 _BATCH: Final = 500
 _PROBE: Final = 20  # after a failure: enough to see whether the shuffler is there again
@@ -50,10 +45,7 @@ _random: Final = secrets.SystemRandom()
 
 
 class Sender:
-    """Moves what a reporter drew into the state, and from there into a transport.
-
-    dropped: how many payloads this process gave up, by reason; nothing vanishes uncounted.
-    """
+    """Moves what a reporter drew into the state, and from there into a transport."""
 
     def __init__(
         self,
@@ -62,23 +54,21 @@ class Sender:
         bundle: Bundle,
         transport: Transport,
         *,
-        clock: Callable[[], float],
-        on_drop: OnDrop | None = None,
+        clock: Clock,
+        diagnostics: Diagnostics,
     ) -> None:
         self._reporter = reporter
         self._state = state
         self._bundle = bundle
         self._transport = transport
         self._clock = clock
-        self._on_drop = on_drop
+        self._diagnostics = diagnostics
         self._entering = threading.Lock()
         self._sending = threading.Lock()
         self._sealing = threading.Lock()
         self._held = False
         self._failures = 0
-        self._said: set[str] = set()
         self._stopped = threading.Event()
-        self.dropped: Counter[str] = Counter()
 
     def enter(self, *, gently: bool = False) -> None:
         """Seal and keep what was drawn here, and by processes that ended; all of it or nothing.
@@ -102,12 +92,12 @@ class Sender:
         Raises:
             StateUnusable: nothing was sent, or the shuffler's answer could not be kept.
         """
-        started = time.monotonic()
+        started = self._clock.monotonic()
         # Another thread may be in the middle of a submission: wait no longer than promised.
         if not self._sending.acquire(timeout=max(0.0, timeout_seconds)):
             return 0.0
         try:
-            left = min(timeout_seconds - (time.monotonic() - started), _CALL_SECONDS)
+            left = min(timeout_seconds - (self._clock.monotonic() - started), _CALL_SECONDS)
             return self._attempt(left) if left > 0 else 0.0
         finally:
             self._sending.release()
@@ -115,36 +105,21 @@ class Sender:
     def stop(self, wait_seconds: float) -> None:
         """Submit nothing more, and end what is being submitted."""
         self._stopped.set()
-        self._transport.pause()
+        self._transport.close()
         if self._sending.acquire(timeout=wait_seconds):
             self._sending.release()
 
     def await_others(self, wait_seconds: float) -> None:
         """Let another process of the app end a submission of what has been purged since."""
-        deadline = time.monotonic() + wait_seconds
-        while self._state.purged_in_flight(self._clock()) and time.monotonic() < deadline:
-            time.sleep(_LOOK_SECONDS)
+        deadline = self._clock.monotonic() + wait_seconds
+        while (
+            self._state.purged_in_flight(self._clock.now()) and self._clock.monotonic() < deadline
+        ):
+            self._clock.sleep(_LOOK_SECONDS)
 
     def go_on(self) -> None:
         """Submit again."""
         self._stopped.clear()
-
-    def drop(self, dropped: Iterable[Dropped]) -> None:
-        """Count payloads that were given up, and tell the app."""
-        for one in dropped:
-            self.dropped[one.reason] += 1
-            self.say_once(one.reason, "reports are dropped, and counted: %s", one.reason)
-            if self._on_drop:
-                try:
-                    self._on_drop(family_of(one.stream), one.reason)
-                except Exception as error:  # noqa: BLE001 the app's own fault must not end our thread
-                    self.say_once("on_drop", "on_drop failed: %s", type(error).__name__)
-
-    def say_once(self, what: str, message: str, *arguments: object) -> None:
-        """Log a warning, the first time that it is about this."""
-        if what not in self._said:
-            self._said.add(what)
-            _log.warning(message, *arguments)
 
     def before_fork(self) -> None:
         """Before a fork: nobody is inside OpenSSL, whose locks a child would inherit for ever."""
@@ -160,7 +135,6 @@ class Sender:
         self._entering, self._sending = threading.Lock(), threading.Lock()
         self._sealing = threading.Lock()
         self._stopped = threading.Event()
-        self.dropped = Counter()
 
     def _enter(
         self, drawn: Sequence[tuple[int, PendingPayload]], owner: str, *, gently: bool
@@ -170,14 +144,14 @@ class Sender:
         entries: list[OutboxEntry] = []
         dropped: list[Dropped] = []
         for place, (number, one) in enumerate(drawn):
-            if gently:
+            if gently:  # real time whatever the clock is: it is for this machine's threads
                 time.sleep(_REST_SECONDS if len(drawn) - place < _HURRY else 0)
             entry = self._sealed(number, one)
             if isinstance(entry, OutboxEntry):
                 entries.append(entry)
             else:
                 dropped.append(entry)
-        self.drop(self._state.enter(entries, dropped, drawn[-1][0], owner))
+        self._diagnostics.drop(self._state.enter(entries, dropped, drawn[-1][0], owner))
 
     def _sealed(self, number: int, drawn: PendingPayload) -> OutboxEntry | Dropped:
         metric = self._bundle.streams.get(drawn.stream)
@@ -195,8 +169,8 @@ class Sender:
         if self._stopped.is_set():
             return None
         most = _PROBE if self._failures else _BATCH
-        reports, late = self._state.take(most, _BATCH_BYTES, self._clock())
-        self.drop(late)
+        reports, late = self._state.take(most, _BATCH_BYTES, self._clock.now())
+        self._diagnostics.drop(late)
         if not reports:
             return _CLAIMED_SECONDS if self._state.waiting() else None
         fates, failure = self._submit(reports, timeout_seconds)
@@ -205,13 +179,15 @@ class Sender:
                 fates
             )  # if this fails they are sent again, as the same bytes
         streams = {report.id: report.stream for report in reports}
-        self.drop(Dropped(streams[id_], fate) for id_, fate in fates.items() if fate != SENT)
+        self._diagnostics.drop(
+            Dropped(streams[id_], fate) for id_, fate in fates.items() if fate != SENT
+        )
         if failure is None:
             self._failures = 0
             return 0.0
         self._state.release(id_ for id_ in streams if id_ not in fates)
         self._failures += 1
-        self.say_once(failure.reason, "reports wait: %s", failure)
+        self._diagnostics.warn_once(failure.reason, "reports wait: %s", failure)
         if not failure.after_seconds:
             return _backoff_seconds(self._failures)
         shortest = min(_SHORTEST_ASKED_SECONDS, _longest_backoff_seconds(self._failures))
@@ -219,33 +195,33 @@ class Sender:
 
     def _submit(
         self, reports: Sequence[OutboxReport], timeout_seconds: float
-    ) -> tuple[dict[int, str], NotSent | None]:
+    ) -> tuple[dict[int, str], TryAgain | None]:
         """What became of reports; of those it does not name nothing is known, by the failure.
 
         What is refused as a whole is sent by halves: one that can never be taken takes no other
         along.
         """
-        deadline = time.monotonic() + timeout_seconds
+        deadline = self._clock.monotonic() + timeout_seconds
         fates: dict[int, str] = {}
         parts = [reports]
         while parts:
             part = parts.pop()
             if self._stopped.is_set():
-                return fates, NotSent("stopped", retry=True)
+                return fates, TryAgain("stopped")
+            plain = [SealedReport(r.stream, r.epoch, r.key_id, r.sealed) for r in part]
+            left = max(0.0, deadline - self._clock.monotonic())
             try:
-                refused = self._transport.submit(part, max(0.0, deadline - time.monotonic()))
-            except NotSent as error:
-                if error.retry:
-                    return fates, error
+                results = self._transport.submit(plain, left)
+            except TryAgain as error:
+                return fates, error
+            except GivenUp as error:
                 if len(part) == 1:
                     fates[part[0].id] = f"rejected_{error.reason}"
                 else:
                     half = len(part) // 2
                     parts += [part[half:], part[:half]]
                 continue
-            if not refused.keys() <= set(range(len(part))):
-                self.say_once("answer", "the shuffler refused reports that it was not sent")
-            fates |= {report.id: refused.get(i, SENT) for i, report in enumerate(part)}
+            fates |= {r.id: why or SENT for r, why in zip(part, results, strict=True)}
         return fates, None
 
 

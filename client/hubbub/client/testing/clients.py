@@ -3,7 +3,6 @@
 import hashlib
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from hubbub.catalog import (
     write_new_keys,
 )
 from hubbub.client.client import Client
+from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.testing.fake_shuffler import FakeShuffler
 from hubbub.client.transport.contract import Transport
@@ -93,7 +93,7 @@ def memory_client(
     *,
     seed: str = "",
     transport: Transport | None = None,
-    clock: Callable[[], float] = time.time,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> Client:
     """A strict client without thread, network or disk; flush() sends to `transport`.
 

@@ -1,27 +1,35 @@
 """FakeServer: a real gRPC server on a port of this machine that plays the shuffler."""
 
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import grpc
 
 from hubbub.catalog import OpeningKey, open_sealed, seal_info
-from hubbub.wire.v1.services_pb2 import SubmitRequest, SubmitResponse
+from hubbub.client.transport.contract import GivenUp, TryAgain
+from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitRequest, SubmitResponse
 from hubbub.wire.v1.services_pb2_grpc import ShufflerServicer, add_ShufflerServicer_to_server
 
 if TYPE_CHECKING:
+    from hubbub.client.testing.fake_shuffler import Answer
     from hubbub.wire.v1.report_pb2 import SealedReport
 
 __all__ = ["FakeServer"]
+
+
+_HINT: Final = "grpc-retry-pushback-ms"
+_FOR_GOOD: Final = ("hubbub-refused", "for-good")
 
 
 class FakeServer(ShufflerServicer):  # type: ignore[misc,unused-ignore]
     """Takes every report, until told otherwise. In the clear: dial it with insecure=True.
 
     opening: the keys that open reports, of `make_bundle()`.
+    answers: those of the next calls, one each, as a `FakeShuffler` has them.
     failing: a status to answer with instead, and `retry_ms` to hint at. hang_seconds: how long to
         wait before any answer. received: every report of every call that was taken, resends too.
     """
@@ -32,6 +40,7 @@ class FakeServer(ShufflerServicer):  # type: ignore[misc,unused-ignore]
         self.retry_ms: int | None = None
         self.hang_seconds = 0.0
         self.calls = 0
+        self.answers: list[Answer] = []
         self.received: list[SealedReport] = []
         self._server = grpc.server(ThreadPoolExecutor(8))
         add_ShufflerServicer_to_server(self, self._server)
@@ -45,11 +54,26 @@ class FakeServer(ShufflerServicer):  # type: ignore[misc,unused-ignore]
             time.sleep(self.hang_seconds)
         if self.failing is not None:
             if self.retry_ms is not None:
-                hint = ("grpc-retry-pushback-ms", str(self.retry_ms))
-                context.set_trailing_metadata([hint])
+                context.set_trailing_metadata([(_HINT, str(self.retry_ms))])
             context.abort(self.failing, "as told")
+        answer = self.answers.pop(0) if self.answers else {}
+        if isinstance(answer, GivenUp):
+            context.set_trailing_metadata([_FOR_GOOD])
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, answer.reason)
+        if isinstance(answer, TryAgain):
+            if answer.after_seconds is not None:
+                context.set_trailing_metadata([(_HINT, str(round(1000 * answer.after_seconds)))])
+            context.abort(grpc.StatusCode.UNAVAILABLE, answer.reason)
+        if answer is None:
+            gone = threading.Event()
+            if not context.add_callback(gone.set):
+                gone.set()
+            gone.wait()  # the caller has left, or this server ends
+        refused = answer if isinstance(answer, Mapping) else {}
         self.received += request.reports
-        return SubmitResponse()
+        return SubmitResponse(
+            refused=[Refusal(index=place, reason=_number(why)) for place, why in refused.items()]
+        )
 
     def payloads(self, metric: str) -> list[bytes]:
         """The payloads of one metric, opened; a report that came twice is one."""
@@ -73,3 +97,7 @@ class FakeServer(ShufflerServicer):  # type: ignore[misc,unused-ignore]
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _number(why: str) -> "Reason.ValueType":
+    return Reason.Value("REASON_" + why.removeprefix("refused_").upper())

@@ -1,37 +1,48 @@
 """FakeShuffler: a transport that answers as told, without a network."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 
-from hubbub.client.state.contract import OutboxReport
-from hubbub.client.transport.contract import NotSent
+from hubbub.client.transport.contract import GivenUp, SealedReport, TryAgain
 
-__all__ = ["FakeShuffler"]
+__all__ = ["Answer", "FakeShuffler"]
+
+Answer = TryAgain | GivenUp | Mapping[int, str] | None
+"""What is answered to a submission: which reports are refused, by their place, and why; an error;
+or None for no answer, until its time is over or the transport is closed."""
 
 
 class FakeShuffler:
     """Gives the answers it was made with, one a call; then takes everything.
 
-    An answer is a NotSent to raise, or which reports are refused, by place, and why.
     submissions: what was submitted, call by call, also where the answer was an error.
     """
 
-    def __init__(self, *answers: NotSent | dict[int, str]) -> None:
+    def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
-        self.submissions: list[tuple[OutboxReport, ...]] = []
+        self.submissions: list[tuple[SealedReport, ...]] = []
+        self._closed = threading.Event()
 
-    def submit(self, reports: Sequence[OutboxReport], timeout_seconds: float) -> dict[int, str]:
+    def submit(
+        self, reports: Sequence[SealedReport], timeout_seconds: float
+    ) -> Sequence[str | None]:
         """As the Transport protocol says."""
         if not timeout_seconds > 0:
-            raise NotSent("deadline_exceeded", retry=True)
+            raise TryAgain("deadline_exceeded")
+        closed = self._closed
         self.submissions.append(tuple(reports))
         answer = self.answers.pop(0) if self.answers else {}
-        if isinstance(answer, NotSent):
+        if answer is None:
+            raise TryAgain("cancelled" if closed.wait(timeout_seconds) else "deadline_exceeded")
+        if isinstance(answer, TryAgain | GivenUp):
             raise answer
-        return answer
+        return [answer.get(place) for place in range(len(reports))]
 
-    def pause(self) -> None:
-        """There is no connection to let go of."""
+    def close(self) -> None:
+        """As the Transport protocol says: who waits for an answer waits no more."""
+        closed, self._closed = self._closed, threading.Event()
+        closed.set()
 
-    def reports(self) -> list[OutboxReport]:
+    def reports(self) -> list[SealedReport]:
         """Every report submitted, in order."""
         return [report for reports in self.submissions for report in reports]

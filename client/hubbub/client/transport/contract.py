@@ -1,37 +1,72 @@
-"""The way to the shuffler: sealed reports out, refusals back."""
+"""The way to the shuffler, in plain types: sealed reports out, one result each back.
+
+How reports travel is a transport's own business; nobody else knows of any protocol. All transports
+pass tests/unit/test_transports.py, and so do those of `hubbub.client.testing`.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from hubbub.client.state.contract import OutboxReport
 from hubbub.errors import HubbubError
 
-__all__ = ["NotSent", "Transport"]
+__all__ = ["GivenUp", "NotSent", "SealedReport", "Transport", "TryAgain"]
+
+
+@dataclass(frozen=True, slots=True)
+class SealedReport:
+    """A report as it travels: only the aggregator opens it.
+
+    key_id: of the key that it is sealed to.
+    """
+
+    stream: str
+    epoch: int
+    key_id: int
+    sealed: bytes = field(repr=False)
 
 
 class NotSent(HubbubError):
-    """A submission failed. `retry`: whether the same bytes may do better later.
+    """A submission was not taken. reason: a name for counting."""
 
-    reason: a name for counting. after_seconds: how long the server asks to wait, if it says.
-    """
-
-    def __init__(self, reason: str, *, retry: bool, after_seconds: float | None = None) -> None:
+    def __init__(self, reason: str) -> None:
         super().__init__(f"the shuffler did not take the reports: {reason}")
         self.reason = reason
-        self.retry = retry
+
+
+class TryAgain(NotSent):
+    """The same reports may be taken later; whether they were is not known.
+
+    after_seconds: how long the server asks to wait, if it says.
+    """
+
+    def __init__(self, reason: str, after_seconds: float | None = None) -> None:
+        super().__init__(reason)
         self.after_seconds = after_seconds
 
 
+class GivenUp(NotSent):
+    """The shuffler itself says that it will never take this submission, as it is."""
+
+
 class Transport(Protocol):
-    """Carries sealed reports to the shuffler."""
+    """Carries sealed reports to the shuffler. Safe between threads.
 
-    def submit(self, reports: Sequence[OutboxReport], timeout_seconds: float) -> dict[int, str]:
-        """The refused ones by their place, with the reason. Every other report was taken.
+    One that holds what a fork must not copy has `before_fork`, `after_fork_in_parent` and
+    `after_fork_in_child` too (decision 0014); the others need none of them.
+    """
 
-        Raises NotSent unless the shuffler answered.
+    def submit(
+        self, reports: Sequence[SealedReport], timeout_seconds: float
+    ) -> Sequence[str | None]:
+        """Each report's result, in their order: None for taken, else why it is refused for good.
+
+        Raises:
+            TryAgain: not within that time, or not now. Without any time nothing is sent.
+            GivenUp: never, all of them together.
         """
         ...
 
-    def pause(self) -> None:
-        """Let go of the connection, and of what is on it at this moment; the next submit dials."""
+    def close(self) -> None:
+        """Let go of the connection, and end what is on it; another submit opens one again."""
         ...

@@ -11,7 +11,7 @@ from typing import Final
 from hubbub.catalog import Bundle, read_bundle
 from hubbub.cli.local.census import Person
 from hubbub.cli.local.worker_processes import Tell, run_processes
-from hubbub.client import Client, GrpcTransport, MemoryState, Outcome, Transport
+from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
 
 __all__ = ["Sent", "send_everyone"]
 
@@ -63,7 +63,7 @@ def _send_some(share: tuple[Sequence[Person], Path], tell: Tell) -> None:
     """One process: its devices share a connection, as devices behind one proxy do."""
     some, bundle_path = share
     bundle = read_bundle(bundle_path)
-    transport = GrpcTransport(bundle.shuffler, roots=bundle.roots)
+    transport = transport_to(bundle.shuffler, roots=bundle.roots)
     chunks = [some[first : first + _TOLD_EVERY] for first in range(0, len(some), _TOLD_EVERY)]
     with ThreadPoolExecutor(_THREADS) as threads:
         for sent in threads.map(lambda chunk: _send_chunk(chunk, bundle, transport), chunks):

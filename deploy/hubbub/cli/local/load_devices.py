@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hubbub.catalog import Metric, read_bundle
 from hubbub.cli.local.worker_processes import Tell, run_processes
-from hubbub.client import Client, GrpcTransport, MemoryState, Outcome
+from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
 
 __all__ = ["Load", "Seen", "Times", "drive"]
 
@@ -206,8 +206,8 @@ class _Devices:
         transport = self._transport() if self._load.dial else self._shared
         return _Device(Client(self._bundle, MemoryState(), transport, hold_seconds=None))
 
-    def _transport(self) -> GrpcTransport:
-        return GrpcTransport(self._bundle.shuffler, roots=self._bundle.roots)
+    def _transport(self) -> Transport:
+        return transport_to(self._bundle.shuffler, roots=self._bundle.roots)
 
 
 def _value(metric: Metric) -> Any:

@@ -1,17 +1,19 @@
-"""One gRPC channel to the shuffler. The only module of the client that imports gRPC."""
+"""gRPC to the shuffler: the only module of the client that knows of it, or of messages."""
 
+import logging
 from collections.abc import Sequence
 from typing import Final
 
 import grpc
 
-from hubbub.client.state.contract import OutboxReport
-from hubbub.client.transport.contract import NotSent
-from hubbub.wire.v1.report_pb2 import SealedReport
+from hubbub.client.transport.contract import GivenUp, SealedReport, TryAgain
+from hubbub.wire.v1 import report_pb2
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest
 from hubbub.wire.v1.services_pb2_grpc import ShufflerStub
 
-__all__ = ["Channel"]
+__all__ = ["GrpcConnection"]
+
+_log: Final = logging.getLogger("hubbub.client")
 
 # That the same bytes can never be taken is believed of a shuffler alone, which marks it so. Servers
 # that are killed, restarted or cut off, proxies and gateways answer with any code there is: gRPC
@@ -31,8 +33,8 @@ _OPTIONS: Final = (
 )
 
 
-class Channel:
-    """Dials when first used. roots: PEM, None for the system's."""
+class GrpcConnection:
+    """One channel. roots: PEM, None for the system's."""
 
     def __init__(self, address: str, roots: str | None, *, insecure: bool) -> None:
         if insecure:
@@ -41,34 +43,47 @@ class Channel:
             credentials = grpc.ssl_channel_credentials(roots.encode() if roots else None)
             self._channel = grpc.secure_channel(address, credentials, _OPTIONS)
         self._stub = ShufflerStub(self._channel)
+        self._warned = False
 
-    def submit(self, reports: Sequence[OutboxReport], timeout_seconds: float) -> dict[int, str]:
-        """The refused ones by their place, with the reason. Raises NotSent."""
+    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> list[str | None]:
+        """As the Transport protocol says."""
         request = SubmitRequest(
             reports=[
-                SealedReport(stream=r.stream, epoch=r.epoch, key_id=r.key_id, sealed=r.sealed)
+                report_pb2.SealedReport(
+                    stream=r.stream, epoch=r.epoch, key_id=r.key_id, sealed=r.sealed
+                )
                 for r in reports
             ]
         )
         try:
             response = self._stub.Submit(request, timeout=timeout_seconds)
         except grpc.RpcError as error:
-            told = {str(item.key): str(item.value) for item in error.trailing_metadata() or ()}
-            hint = told.get(_HINT, "")
-            known = hint.isascii() and hint.isdecimal() and len(hint) <= _LONGEST_HINT
-            raise NotSent(
-                error.code().name.lower(),
-                retry=not (error.code() is _FOR_GOOD and told.get(_MARK[0]) == _MARK[1]),
-                after_seconds=int(hint) / 1000 if known else None,
-            ) from error
+            raise _not_sent(error) from error
         except ValueError as error:
             # Closed by another thread in the meantime.
-            raise NotSent("connection_closed", retry=True) from error
-        return {refusal.index: _reason(refusal.reason) for refusal in response.refused}
+            raise TryAgain("connection_closed") from error
+        results: list[str | None] = [None] * len(reports)
+        for refusal in response.refused:
+            if refusal.index < len(results):
+                results[refusal.index] = _reason(refusal.reason)
+            elif not self._warned:
+                self._warned = True
+                _log.warning("the shuffler refused reports that it was not sent")
+        return results
 
     def close(self) -> None:
         """End every call and let go."""
         self._channel.close()
+
+
+def _not_sent(error: grpc.RpcError) -> TryAgain | GivenUp:
+    reason = error.code().name.lower()
+    trailing = {str(item.key): str(item.value) for item in error.trailing_metadata() or ()}
+    if error.code() is _FOR_GOOD and trailing.get(_MARK[0]) == _MARK[1]:
+        return GivenUp(reason)
+    hint = trailing.get(_HINT, "")
+    known = hint.isascii() and hint.isdecimal() and len(hint) <= _LONGEST_HINT
+    return TryAgain(reason, int(hint) / 1000 if known else None)
 
 
 def _reason(number: "Reason.ValueType") -> str:

@@ -1,0 +1,53 @@
+"""What a client counts, and what it says of that: once each, to the app's log."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from hubbub.catalog import family_of
+from hubbub.client.state.contract import Dropped
+
+if TYPE_CHECKING:
+    from hubbub.client.outcome import Outcome
+
+__all__ = ["Diagnostics", "OnDrop"]
+
+_log: Final = logging.getLogger("hubbub.client")
+
+OnDrop = Callable[[str, str], None]
+"""Told of every payload that is given up: the metric, and why."""
+
+
+class Diagnostics:
+    """One process's own. Nothing vanishes uncounted, and no value is ever in it.
+
+    outcomes: how often report() said what. dropped: how many payloads were given up, by reason.
+    """
+
+    def __init__(self, on_drop: OnDrop | None = None) -> None:
+        self._on_drop = on_drop
+        self._warned: set[str] = set()
+        self.outcomes: Counter[Outcome] = Counter()
+        self.dropped: Counter[str] = Counter()
+
+    def drop(self, dropped: Iterable[Dropped]) -> None:
+        """Count payloads that were given up, and tell the app."""
+        for one in dropped:
+            self.dropped[one.reason] += 1
+            self.warn_once(one.reason, "reports are dropped, and counted: %s", one.reason)
+            if self._on_drop:
+                try:
+                    self._on_drop(family_of(one.stream), one.reason)
+                except Exception as error:  # noqa: BLE001 the app's own fault must not end our thread
+                    self.warn_once("on_drop", "on_drop failed: %s", type(error).__name__)
+
+    def warn_once(self, subject: str, message: str, *arguments: object) -> None:
+        """Log a warning, the first time that it is about this."""
+        if subject not in self._warned:
+            self._warned.add(subject)
+            _log.warning(message, *arguments)
+
+    def after_fork_in_child(self) -> None:
+        """After a fork, in the child: what was dropped is counted by its parent."""
+        self.dropped = Counter()

@@ -1,0 +1,80 @@
+"""FakeClock: time that passes when a test says so."""
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["FakeClock"]
+
+# An event is set behind the clock's back: so often it looks.
+_LOOK_SECONDS: Final = 0.002
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiter:
+    due: float | None
+    event: threading.Event
+
+
+class FakeClock:
+    """Stands still until it is moved: nothing takes long, and nothing is late on a slow machine.
+
+    Who sleeps moves it, and goes on at once. Who waits (a client's background thread) goes on when
+    what it waits for is there, or when a test has moved the clock far enough.
+
+    now: where it begins, in seconds since 1970; by default at this moment.
+    """
+
+    def __init__(self, now: float | None = None) -> None:
+        self._now = time.time() if now is None else now
+        self._passed = 1000.0
+        self._changed = threading.Condition()
+        self._waiters: list[_Waiter] = []
+
+    def now(self) -> float:
+        """As the Clock protocol says."""
+        return self._now
+
+    def monotonic(self) -> float:
+        """As the Clock protocol says."""
+        return self._passed
+
+    def sleep(self, seconds: float) -> None:
+        """As the Clock protocol says: the time has passed at once."""
+        self.advance(max(0.0, seconds))
+
+    def wait(self, event: threading.Event, seconds: float | None) -> bool:
+        """As the Clock protocol says."""
+        waiter = _Waiter(None if seconds is None else self._passed + seconds, event)
+        with self._changed:
+            self._waiters.append(waiter)
+            self._changed.notify_all()
+            while self._stays(waiter):
+                self._changed.wait(_LOOK_SECONDS)
+            self._waiters.remove(waiter)
+        return event.is_set()
+
+    def advance(self, seconds: float) -> None:
+        """Let so much time pass."""
+        with self._changed:
+            self._now += seconds
+            self._passed += seconds
+            self._changed.notify_all()
+
+    def set(self, now: float) -> None:
+        """Set the time of day, as a person may; no time passes by it."""
+        self._now = now
+
+    def settle(self, threads: int = 1) -> None:
+        """Return once so many threads have done what they do now, and wait for a later time.
+
+        What has not happened by then will not, unless the clock is moved or something is reported.
+        """
+        with self._changed:
+            while sum(map(self._stays, self._waiters)) < threads:
+                self._changed.wait(_LOOK_SECONDS)
+
+    def _stays(self, waiter: _Waiter) -> bool:
+        late = waiter.due is not None and waiter.due <= self._passed
+        return not late and not waiter.event.is_set()

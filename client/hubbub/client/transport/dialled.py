@@ -1,0 +1,101 @@
+"""DialledTransport: a connection that is opened when it is first used, and not across a fork."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from hubbub.client.transport.contract import SealedReport, TryAgain
+
+__all__ = ["Connection", "DialledTransport"]
+
+_LEAVE_SECONDS: Final = 0.5
+_OTHERS_SECONDS: Final = 60.0
+
+
+class Connection(Protocol):
+    """One protocol's own part: all of it is in one file."""
+
+    def submit(
+        self, reports: Sequence[SealedReport], timeout_seconds: float
+    ) -> Sequence[str | None]:
+        """As the Transport protocol says; TryAgain too where it was closed meanwhile."""
+        ...
+
+    def close(self) -> None:
+        """End every call and let go; it is not used again."""
+        ...
+
+
+class DialledTransport:
+    """A transport of one connection at a time.
+
+    dial: makes a connection; asked at the first submit, so that an app that starts pays nothing
+        for what it loads.
+    bears_forks: whether a child may dial, though its parent had.
+    """
+
+    def __init__(self, dial: Callable[[], Connection], *, bears_forks: bool) -> None:
+        self._dial, self._bears_forks = dial, bears_forks
+        self._connection: Connection | None = None
+        self._lock = threading.Lock()
+        self._calls = 0
+        self._idle = threading.Condition(self._lock)
+        self._barred = self._broken = self._used = False
+
+    def submit(
+        self, reports: Sequence[SealedReport], timeout_seconds: float
+    ) -> Sequence[str | None]:
+        """As the Transport protocol says."""
+        if not timeout_seconds > 0:  # a library may try all the same: gRPC does
+            raise TryAgain("deadline_exceeded")
+        with self._lock:
+            if self._barred or self._broken:
+                raise TryAgain("forking", _LEAVE_SECONDS if self._barred else _OTHERS_SECONDS)
+            self._calls += 1
+            self._used = True
+        try:
+            return self._dialled().submit(reports, timeout_seconds)
+        finally:
+            with self._idle:
+                self._calls -= 1
+                self._idle.notify_all()
+
+    def close(self) -> None:
+        """As the Transport protocol says; a call on the connection ends with TryAgain."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection:
+            connection.close()
+
+    def before_fork(self) -> None:
+        """Before a fork: end every call, so that the protocol's library can follow the fork."""
+        with self._lock:
+            self._barred = True
+        self.close()
+        with self._idle:
+            self._idle.wait_for(lambda: not self._calls, _LEAVE_SECONDS)
+
+    def after_fork_in_parent(self) -> None:
+        """After a fork, in the parent."""
+        with self._lock:
+            self._barred = False
+
+    def after_fork_in_child(self) -> None:
+        """After a fork, in the child: a connection of its own, if it may have one.
+
+        gRPC that was used before a fork may hang after it (seen one time in some hundred, with all
+        channels closed). So the child stays out of it for good: what it reports is sent by its
+        parent, by another process of the app, or by the next start.
+        """
+        self._broken = self._used and not self._bears_forks
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._connection, self._calls, self._barred = None, 0, False
+
+    def _dialled(self) -> Connection:
+        with self._lock:
+            if self._barred:
+                raise TryAgain("forking", _LEAVE_SECONDS)
+            if self._connection is None:
+                self._connection = self._dial()
+            return self._connection

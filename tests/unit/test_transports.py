@@ -1,0 +1,192 @@
+"""What every transport keeps to, the fake one as the real one before a real gRPC server.
+
+And what a connection is dialled for, and closed before.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import pytest
+
+from hubbub.client import GivenUp, SealedReport, Transport, TryAgain, transport_to
+from hubbub.client.testing import FakeServer, FakeShuffler
+from hubbub.client.testing.fake_shuffler import Answer
+from hubbub.client.transport.dialled import DialledTransport
+from tests.support.waiting import HANG_SECONDS, eventually
+
+BRIEFLY = 0.05  # too short only if an answer were to come
+REPORTS = [
+    SealedReport("theme", 20_000, 7, b"\0sealed"),
+    SealedReport("crashed/0.5", 0, 0, b"\xff" * 300),
+    SealedReport("theme", 2**32 - 1, 2**32 - 1, b"other"),
+]
+
+
+class Way(NamedTuple):
+    """A transport, what the other end has got, and what it is told to answer next."""
+
+    transport: Transport
+    arrived: Callable[[], list[SealedReport]]
+    calls: Callable[[], int]
+    answers: list[Answer]
+
+
+def _fake() -> Iterator[Way]:
+    shuffler = FakeShuffler()
+    yield Way(shuffler, shuffler.reports, lambda: len(shuffler.submissions), shuffler.answers)
+
+
+def _grpc() -> Iterator[Way]:
+    with FakeServer() as server:
+        transport = transport_to(server.address, roots=None, insecure=True)
+
+        def arrived() -> list[SealedReport]:
+            return [SealedReport(r.stream, r.epoch, r.key_id, r.sealed) for r in server.received]
+
+        yield Way(transport, arrived, lambda: server.calls, server.answers)
+        transport.close()
+
+
+@pytest.fixture(params=[_fake, _grpc], ids=["fake", "grpc"])
+def way(request: pytest.FixtureRequest) -> Iterator[Way]:
+    yield from request.param()
+
+
+def test_reports_arrive_as_they_are_and_in_their_order(way: Way) -> None:
+    assert list(way.transport.submit(REPORTS, HANG_SECONDS)) == [None, None, None]
+    assert way.arrived() == REPORTS
+    assert list(way.transport.submit([], HANG_SECONDS)) == []
+
+
+def test_each_report_has_its_own_result(way: Way) -> None:
+    way.answers.append({0: "refused_expired", 2: "refused_wrong_key"})
+    results = way.transport.submit(REPORTS, HANG_SECONDS)
+    assert list(results) == ["refused_expired", None, "refused_wrong_key"]
+
+
+def test_a_refusal_of_a_report_that_was_not_sent_changes_no_result(way: Way) -> None:
+    way.answers.append({3: "refused_expired", 99: "refused_not_yet"})
+    assert list(way.transport.submit(REPORTS, HANG_SECONDS)) == [None, None, None]
+
+
+@pytest.mark.parametrize("after_seconds", [None, 0.0, 1.5, 3600.0])
+def test_who_is_to_try_again_hears_when(way: Way, after_seconds: float | None) -> None:
+    way.answers.append(TryAgain("unavailable", after_seconds))
+    with pytest.raises(TryAgain, match="unavailable") as caught:
+        way.transport.submit(REPORTS, HANG_SECONDS)
+    assert caught.value.after_seconds == after_seconds
+    assert list(way.transport.submit(REPORTS, HANG_SECONDS)) == [None, None, None]
+
+
+def test_what_is_given_up_is_told_from_what_may_be_taken_later(way: Way) -> None:
+    way.answers.append(GivenUp("invalid_argument"))
+    with pytest.raises(GivenUp, match="invalid_argument") as caught:
+        way.transport.submit(REPORTS, HANG_SECONDS)
+    assert caught.value.reason == "invalid_argument"
+    assert list(way.transport.submit(REPORTS, HANG_SECONDS)) == [None, None, None]
+
+
+def test_without_time_nothing_is_sent(way: Way) -> None:
+    with pytest.raises(TryAgain, match="deadline_exceeded"):
+        way.transport.submit(REPORTS, 0)
+    assert way.arrived() == []
+
+
+def test_an_answer_that_does_not_come_is_not_waited_for_any_longer(way: Way) -> None:
+    way.answers.append(None)
+    with pytest.raises(TryAgain, match="deadline_exceeded"):
+        way.transport.submit(REPORTS, BRIEFLY)
+
+
+def test_closing_ends_what_is_on_its_way_and_another_submit_opens_again(way: Way) -> None:
+    way.answers.append(None)
+    with ThreadPoolExecutor(1) as aside:
+        waiting = aside.submit(way.transport.submit, REPORTS, HANG_SECONDS)
+        eventually(lambda: way.calls() == 1)
+        way.transport.close()
+        with pytest.raises(TryAgain):
+            waiting.result()
+    way.transport.close()
+    assert list(way.transport.submit(REPORTS, HANG_SECONDS)) == [None, None, None]
+
+
+class Wire:
+    """A connection that takes everything, and says what was done with it."""
+
+    def __init__(self) -> None:
+        self.is_open = True
+        self.under_way, self.may_end = threading.Event(), threading.Event()
+        self.may_end.set()
+
+    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> list[str | None]:
+        self.under_way.set()
+        self.may_end.wait(timeout_seconds)
+        if not self.is_open:
+            raise TryAgain("connection_closed")
+        return [None] * len(reports)
+
+    def close(self) -> None:
+        self.is_open = False
+        self.may_end.set()
+
+
+class Dialled:
+    """A transport of wires, and those that were dialled."""
+
+    def __init__(self, *, bears_forks: bool) -> None:
+        self.wires: list[Wire] = []
+        self.transport = DialledTransport(self._dial, bears_forks=bears_forks)
+
+    def _dial(self) -> Wire:
+        self.wires.append(Wire())
+        return self.wires[-1]
+
+
+def test_a_connection_is_dialled_once_and_not_before_it_is_used() -> None:
+    dialled = Dialled(bears_forks=False)
+    dialled.transport.close()
+    assert dialled.wires == []
+    for _ in range(3):
+        dialled.transport.submit(REPORTS, HANG_SECONDS)
+    assert len(dialled.wires) == 1
+
+
+def test_before_a_fork_calls_end_and_none_begins_until_it_is_over() -> None:
+    dialled = Dialled(bears_forks=True)
+    transport = dialled.transport
+    transport.submit(REPORTS, HANG_SECONDS)
+    [wire] = dialled.wires
+    wire.under_way.clear()
+    wire.may_end.clear()
+    with ThreadPoolExecutor(1) as aside:
+        waiting = aside.submit(transport.submit, REPORTS, HANG_SECONDS)
+        assert wire.under_way.wait(HANG_SECONDS)
+        transport.before_fork()
+        with pytest.raises(TryAgain, match="connection_closed"):
+            waiting.result()
+    with pytest.raises(TryAgain, match="forking") as caught:
+        transport.submit(REPORTS, HANG_SECONDS)
+    assert caught.value.after_seconds == 0.5
+    assert not wire.is_open
+    transport.after_fork_in_parent()
+    assert transport.submit(REPORTS, HANG_SECONDS) == [None, None, None]
+    assert len(dialled.wires) == 2
+
+
+@pytest.mark.parametrize("bears_forks", [True, False])
+@pytest.mark.parametrize("used", [True, False])
+def test_a_child_stays_out_of_what_bears_no_fork(*, bears_forks: bool, used: bool) -> None:
+    dialled = Dialled(bears_forks=bears_forks)
+    if used:
+        dialled.transport.submit(REPORTS, HANG_SECONDS)
+    dialled.transport.before_fork()
+    dialled.transport.after_fork_in_child()
+    if used and not bears_forks:
+        with pytest.raises(TryAgain, match="forking") as caught:
+            dialled.transport.submit(REPORTS, HANG_SECONDS)
+        assert caught.value.after_seconds == 60.0
+    else:
+        assert dialled.transport.submit(REPORTS, HANG_SECONDS) == [None, None, None]
+        assert dialled.wires[-1].is_open
