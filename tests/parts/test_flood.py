@@ -15,8 +15,9 @@ from hubbub.cli.terminal.service_client import report_counts
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.conftest import Made
-from tests.parts.test_guards import _hint, scraped, serving_front
+from tests.parts.test_guards import _hint, serving_front
 from tests.parts.test_pipeline import _report, _sealed, _submit
+from tests.support.scraping import scraped
 from tests.support.waiting import eventually
 
 FLOOD = 36_000

@@ -56,6 +56,7 @@ from hubbub.wire.v1.services_pb2_grpc import (
 from tests.conftest import Made
 from tests.parts.test_pipeline import run  # noqa: F401 a fixture
 from tests.support.moment import now
+from tests.support.scraping import scraped
 from tests.support.waiting import HANG_SECONDS, eventually, eventually_async
 
 DAY = 86_400
@@ -424,25 +425,6 @@ def test_the_terms_of_the_law_are_metrics_of_both_services(
     run._redis[0].child.process.kill()
     run._redis[0].child.process.wait()
     assert scraped(run, run._ports.shuffler_metrics)["", "hubbub_store_up"] == 0
-
-
-def scraped(run: LocalRun, port: int) -> dict[tuple[str, str], float]:  # noqa: F811
-    tls = run.home / "tls"
-    context = ssl.create_default_context(cafile=str(tls / "ca.pem"))
-    context.load_cert_chain(tls / "analyst.pem", tls / "analyst.key")
-    with urllib.request.urlopen(f"https://127.0.0.1:{port}/metrics", context=context) as answer:
-        lines = answer.read().decode().splitlines()
-    found: dict[tuple[str, str], float] = {}
-    for line in lines:
-        if line.startswith("#"):
-            continue
-        name, _, number = line.rpartition(" ")
-        if name.startswith("hubbub_reports{"):
-            labels = dict(pair.split("=") for pair in name[15:-1].split(","))
-            found[labels["stream"].strip('"'), labels["state"].strip('"')] = float(number)
-        else:
-            found["", name] = float(number)
-    return found
 
 
 def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None:

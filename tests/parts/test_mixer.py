@@ -168,11 +168,8 @@ def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
 ) -> None:
     async def body() -> None:
         table, today = read_stream_table(made.streams), int(time.time()) // DAY
-        ahead, passed = [0.0], [0.0]
-        clocks = Clocks(
-            lambda: time.time() + ahead[0] + passed[0],
-            monotonic=lambda: time.monotonic() + passed[0],
-        )
+        began, ahead, passed = time.time(), [0.0], [0.0]
+        clocks = Clocks(lambda: began + ahead[0] + passed[0], monotonic=lambda: 1000.0 + passed[0])
         async with (
             a_sink() as (sink, address),
             mixers(redis_url, table, address, 1, clocks) as mixing,

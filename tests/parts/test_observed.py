@@ -25,7 +25,7 @@ from hubbub.errors import MissingDependency
 from hubbub.runtime.monitoring.tracing import start_tracing
 from tests.conftest import Made
 from tests.interfaces.test_exports import asked_by
-from tests.parts.test_guards import scraped
+from tests.support.scraping import scraped
 from tests.support.waiting import HANG_SECONDS, eventually
 
 ROOT = Path(__file__).parents[2]

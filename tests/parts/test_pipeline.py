@@ -3,6 +3,7 @@
 import math
 import secrets
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from hubbub.wire.v1.services_pb2_grpc import IngestStub, ShufflerStub
 from tests.conftest import Made
 from tests.support.asking import estimate, metrics
 from tests.support.moment import now
+from tests.support.scraping import scraped
 from tests.support.waiting import HANG_SECONDS, eventually
 
 
@@ -363,10 +365,17 @@ def test_redis_away_is_waited_out(run: LocalRun) -> None:
     transport = _transport(run)
     client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
     client.report("theme", "dark")
-    assert not client.flush(1.0)
-    assert client.waiting == 1
-    server.send_signal(signal.SIGCONT)
-    assert client.flush(HANG_SECONDS)
+
+    def shuffler_has_it() -> bool:
+        return scraped(run, run._ports.shuffler_metrics)["", "hubbub_unwritten_reports"] == 1
+
+    with ThreadPoolExecutor(1) as aside:
+        flushed = aside.submit(client.flush, HANG_SECONDS)
+        eventually(shuffler_has_it)
+        assert not flushed.done()
+        assert client.waiting == 1
+        server.send_signal(signal.SIGCONT)
+        assert flushed.result()
     _wait(run, acknowledged=1, pooled=1)
     transport.close()
 

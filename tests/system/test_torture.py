@@ -10,7 +10,6 @@ import random
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -82,6 +81,7 @@ class Heard:
 
     queued: Counter[int] = field(default_factory=Counter)
     counts: Counter[int] = field(default_factory=Counter)
+    disabled: Counter[int] = field(default_factory=Counter)  # by the process that said so
     acknowledged_at_no: list[int] = field(default_factory=list)
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -92,6 +92,8 @@ class Heard:
                 self.counts[what] += 1
                 if what == app.QUEUED:
                     self.queued[number] += 1
+                elif what == app.DISABLED:
+                    self.disabled[number] += 1
                 elif what == app.AFTER:
                     self.acknowledged_at_no.append(_acknowledged(run))
         self.ended.set()
@@ -124,8 +126,8 @@ def _torture(run: LocalRun, line: Line, folder: Path, kills: int) -> Heard:
         eventually(lambda: len(heard.queued) > enough or supervisor.poll() is not None)
         supervisor.stdin.write(b"\n")
         if not kills:
-            eventually(lambda: heard.counts[app.DISABLED] > 200)
-            time.sleep(2)  # in which what should not leave could
+            # Each of them has heard the no, and gone on long enough to send what should not leave.
+            eventually(lambda: sum(n > 100 for n in heard.disabled.values()) >= app.WORKERS)
         supervisor.stdin.write(b"\n")
         supervisor.wait()
     assert supervisor.returncode == 0

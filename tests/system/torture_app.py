@@ -73,7 +73,7 @@ def report(client: Client, log: int) -> None:
     if outcome is Outcome.QUEUED:
         told(log, QUEUED, current.serial)
     elif outcome is Outcome.DISABLED:
-        told(log, DISABLED, 0)
+        told(log, DISABLED, os.getpid())
     client.report("limited", "zero")
 
 

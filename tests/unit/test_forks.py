@@ -12,6 +12,8 @@ from hubbub.client.testing import FakeServer, make_bundle
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
 
+ROOT = Path(__file__).parents[2]
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
 
 APP = """
@@ -94,6 +96,7 @@ import os, sys, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)
 from hubbub.client import Client
 from hubbub.client.delivery import background
+from tests.support.waiting import eventually
 
 background._LOOK_SECONDS = 0.2
 client = Client.from_bundle(
@@ -104,11 +107,11 @@ assert client.flush(900)  # gRPC has been used: a child must not
 if not (pid := os.fork()):
     for n in range(7):
         client.report("homepage", "a.example")
-    assert not client.flush(1), "it leaves them to its parent"
+    client._sender.enter()
+    assert client._sender.attempt(900) == 60, "it leaves them to its parent, for all its life"
     os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
-while client.waiting or list(client._state._folder.glob("*.journal"))[1:]:
-    time.sleep(0.05)
+eventually(lambda: not client.waiting and not list(client._state._folder.glob("*.journal"))[1:])
 assert client.close(900)
 """
 
@@ -122,6 +125,7 @@ def test_a_child_whose_parent_has_used_grpc_leaves_its_reports_to_it(tmp_path: P
         told = [str(tmp_path / "app.hubbub"), str(tmp_path / "state"), server.address]
         done = subprocess.run(
             [sys.executable, "-c", LEAVES, *told],
+            cwd=ROOT,
             capture_output=True,
             text=True,
             check=False,

@@ -4,10 +4,10 @@ import contextlib
 import json
 import logging
 import multiprocessing
+import multiprocessing.queues
 import os
 import shutil
 import sqlite3
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from tests.support.devices import DATABASE, Device, state_in
 from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.slow
+
+Writes = multiprocessing.queues.SimpleQueue[str]
 
 
 def _forget_files(folder: Path) -> None:
@@ -536,7 +538,13 @@ def test_a_yes_that_may_be_damage_is_none(device: Device) -> None:
 
 
 def _report_on_and_on(  # noqa: PLR0917 another process gets all it needs
-    path: Path, folder: Path, temporary: str, now: float, leave: str, rounds: int
+    path: Path,
+    folder: Path,
+    temporary: str,
+    now: float,
+    leave: str,
+    rounds: int,
+    done: "Writes | None" = None,
 ) -> None:
     import tempfile
 
@@ -553,6 +561,8 @@ def _report_on_and_on(  # noqa: PLR0917 another process gets all it needs
         client.report("theme", "dark")
         client.report("crashed", "yes")
         client.flush(HANG_SECONDS)
+        if done:
+            done.put(leave)
     distinct = {report.sealed: report.stream for report in shuffler.reports()}
     Path(leave).write_text("\n".join(distinct.values()))
 
@@ -598,17 +608,21 @@ def test_files_put_back_under_two_processes_pass_no_limit(
     spawn = multiprocessing.get_context("spawn")
     places = [str(tmp_path / f"left-{n}") for n in range(2)]
     shared = (signed.path, device.folder, str(tmp_path / "tmp"), device.now)
+    rounds: Writes = spawn.SimpleQueue()
     started = [
-        spawn.Process(target=_report_on_and_on, args=(*shared, place, 25)) for place in places
+        spawn.Process(target=_report_on_and_on, args=(*shared, place, 25, rounds))
+        for place in places
     ]
     for process in started:
         process.start()
-    while any(process.is_alive() for process in started):
+    for _ in range(2 * 25):  # a round of either is over, and the other is in the middle of one
+        rounds.get()
         for suffix in ("-wal", "-shm"):
             (device.folder / f"{DATABASE}{suffix}").unlink(missing_ok=True)
         shutil.copy(tmp_path / "before", tmp_path / "copy")
         (tmp_path / "copy").rename(device.folder / DATABASE)
-        time.sleep(0.03)
+    for process in started:
+        process.join()
     assert [process.exitcode for process in started] == [0, 0]
     streams = [stream for place in places for stream in Path(place).read_text().split()]
     assert streams.count("theme") <= 1
