@@ -167,7 +167,7 @@ def test_what_is_refused_once_it_was_read_costs_its_sender(
     def looked(_message: object) -> None:
         raise AssertionError("each field was looked at")
 
-    monkeypatch.setattr("hubbub.runtime.rpc.strict.UnknownFieldSet", looked)
+    monkeypatch.setattr("hubbub.runtime.messages.UnknownFieldSet", looked)
 
     async def body() -> None:
         clock = [1000.0]

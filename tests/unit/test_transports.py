@@ -13,6 +13,7 @@ import pytest
 from hubbub.client import GivenUp, SealedReport, Transport, TryAgain, transport_to
 from hubbub.client.testing import FakeServer, FakeShuffler
 from hubbub.client.testing.fake_shuffler import Answer
+from hubbub.client.transport import messages
 from hubbub.client.transport.dialled import DialledTransport
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -66,9 +67,16 @@ def test_each_report_has_its_own_result(way: Way) -> None:
     assert list(results) == ["refused_expired", None, "refused_wrong_key"]
 
 
-def test_a_refusal_of_a_report_that_was_not_sent_changes_no_result(way: Way) -> None:
-    way.answers.append({3: "refused_expired", 99: "refused_not_yet"})
-    assert list(way.transport.submit(REPORTS, HANG_SECONDS)) == [None, None, None]
+def test_a_refusal_of_a_report_that_was_not_sent_changes_no_result_and_is_said_once(
+    way: Way, caplog: pytest.LogCaptureFixture
+) -> None:
+    messages._warn_of_strays.cache_clear()
+    for _ in range(3):
+        way.answers.append({3: "refused_expired", 99: "refused_not_yet"})
+        assert list(way.transport.submit(REPORTS, HANG_SECONDS)) == [None, None, None]
+        way.transport.close()
+    warned = "the shuffler refused reports that it was not sent"
+    assert caplog.text.count(warned) == (0 if isinstance(way.transport, FakeShuffler) else 1)
 
 
 @pytest.mark.parametrize("after_seconds", [None, 0.0, 1.5, 3600.0])

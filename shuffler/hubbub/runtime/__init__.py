@@ -5,6 +5,7 @@ It knows no metric and no mechanism, so the blind shuffler may stand on it.
 
 from hubbub.runtime.clocks import BELIEVED_SECONDS, Clocks
 from hubbub.runtime.files import replace_file
+from hubbub.runtime.messages import hint_seconds, read_message
 from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.monitoring.tracing import continued, headers
@@ -51,8 +52,10 @@ __all__ = [
     "continued",
     "end_with_parent",
     "headers",
+    "hint_seconds",
     "lua",
     "network",
+    "read_message",
     "refuse",
     "replace_file",
     "run_service",

@@ -18,11 +18,11 @@ from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.visible import visible_lines
 from hubbub.runtime.monitoring.logs import FORMATS, write_logs
 from hubbub.runtime.monitoring.tracing import start_tracing
-from hubbub.runtime.rpc.server import Server
 from hubbub.runtime.tls import TlsFolder
 
 __all__ = [
     "Common",
+    "Serves",
     "add_common",
     "check_range",
     "common",
@@ -47,6 +47,18 @@ class Common:
     redis_replicas: int
     metrics_listen: str
     log_format: str
+
+
+class Serves(Protocol):
+    """A door: whatever it speaks, a process opens and closes it so."""
+
+    async def start(self) -> None:
+        """Listen."""
+        ...
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Let nobody in any more; who is inside has so long."""
+        ...
 
 
 class Settings(Protocol):
@@ -119,7 +131,7 @@ def end_with_parent() -> None:
 
 
 async def serve_until_signal(
-    servers: Sequence[Server], loops: Sequence[Coroutine[Any, Any, None]]
+    servers: Sequence[Serves], loops: Sequence[Coroutine[Any, Any, None]]
 ) -> None:
     """Serve and run the loops until SIGTERM or SIGINT, then finish the calls under way.
 

@@ -1,19 +1,15 @@
-"""gRPC to the shuffler: the only module of the client that knows of it, or of messages."""
+"""gRPC to the shuffler: the only module of the client that imports it."""
 
-import logging
 from collections.abc import Sequence
 from typing import Final
 
 import grpc
 
 from hubbub.client.transport.contract import GivenUp, SealedReport, TryAgain
-from hubbub.wire.v1 import report_pb2
-from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest
+from hubbub.client.transport.messages import request_of, results_of
 from hubbub.wire.v1.services_pb2_grpc import ShufflerStub
 
 __all__ = ["GrpcConnection"]
-
-_log: Final = logging.getLogger("hubbub.client")
 
 # That the same bytes can never be taken is believed of a shuffler alone, which marks it so. Servers
 # that are killed, restarted or cut off, proxies and gateways answer with any code there is: gRPC
@@ -22,8 +18,6 @@ _FOR_GOOD: Final = grpc.StatusCode.INVALID_ARGUMENT
 _MARK: Final = ("hubbub-refused", "for-good")
 _HINT: Final = "grpc-retry-pushback-ms"
 _LONGEST_HINT: Final = 9
-# Reasons of shufflers to come are counted by their number, but for those that cannot be theirs.
-_REASONS: Final = 1000
 _OPTIONS: Final = (
     # A connection that died without a word is noticed while a call waits on it, not before.
     ("grpc.keepalive_time_ms", 20_000),
@@ -43,18 +37,10 @@ class GrpcConnection:
             credentials = grpc.ssl_channel_credentials(roots.encode() if roots else None)
             self._channel = grpc.secure_channel(address, credentials, _OPTIONS)
         self._stub = ShufflerStub(self._channel)
-        self._warned = False
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> list[str | None]:
         """As the Transport protocol says."""
-        request = SubmitRequest(
-            reports=[
-                report_pb2.SealedReport(
-                    stream=r.stream, epoch=r.epoch, key_id=r.key_id, sealed=r.sealed
-                )
-                for r in reports
-            ]
-        )
+        request = request_of(reports)
         try:
             response = self._stub.Submit(request, timeout=timeout_seconds)
         except grpc.RpcError as error:
@@ -62,14 +48,7 @@ class GrpcConnection:
         except ValueError as error:
             # Closed by another thread in the meantime.
             raise TryAgain("connection_closed") from error
-        results: list[str | None] = [None] * len(reports)
-        for refusal in response.refused:
-            if refusal.index < len(results):
-                results[refusal.index] = _reason(refusal.reason)
-            elif not self._warned:
-                self._warned = True
-                _log.warning("the shuffler refused reports that it was not sent")
-        return results
+        return results_of(response, len(reports))
 
     def close(self) -> None:
         """End every call and let go."""
@@ -84,10 +63,3 @@ def _not_sent(error: grpc.RpcError) -> TryAgain | GivenUp:
     hint = trailing.get(_HINT, "")
     known = hint.isascii() and hint.isdecimal() and len(hint) <= _LONGEST_HINT
     return TryAgain(reason, int(hint) / 1000 if known else None)
-
-
-def _reason(number: "Reason.ValueType") -> str:
-    """A name for counting; a reason that only newer shufflers know is as final as any."""
-    if number in Reason.values():
-        return "refused_" + Reason.Name(number).removeprefix("REASON_").lower()
-    return f"refused_unknown_{number}" if 0 < number < _REASONS else "refused_unknown"

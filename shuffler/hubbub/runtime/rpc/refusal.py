@@ -1,14 +1,14 @@
 """Refusal: how a call is turned away so that its caller knows whether and when to try again."""
 
-import secrets
 from typing import Any, Final, NoReturn
 
 import grpc
 import grpc.aio
 
+from hubbub.runtime.messages import hint_seconds
+
 __all__ = ["come_back", "refuse"]
 
-_random: Final = secrets.SystemRandom()
 _MARK: Final = ("hubbub-refused", "for-good")
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -19,7 +19,7 @@ async def come_back(context: Context, wait_seconds: float, why: str) -> NoReturn
 
     The hint is drawn from [wait, 2 wait], so that those who were refused do not come at once.
     """
-    hint = round(1000 * wait_seconds * _random.uniform(1, 2)) + 1
+    hint = round(1000 * hint_seconds(wait_seconds)) + 1
     await context.abort(
         grpc.StatusCode.RESOURCE_EXHAUSTED, why, (("grpc-retry-pushback-ms", str(hint)),)
     )

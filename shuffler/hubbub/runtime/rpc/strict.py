@@ -6,9 +6,8 @@ from typing import Any, Final
 
 import grpc
 import grpc.aio
-from google.protobuf.message import DecodeError, Message
-from google.protobuf.unknown_fields import UnknownFieldSet
 
+from hubbub.runtime.messages import read_message
 from hubbub.runtime.rpc.calls import Calls
 from hubbub.runtime.rpc.peers import caller_of
 from hubbub.runtime.rpc.refusal import come_back, refuse
@@ -18,8 +17,6 @@ __all__ = ["Admit", "Spoiled", "Strict", "log_fault"]
 
 _log: Final = logging.getLogger("hubbub.runtime")
 _HEALTH: Final = "/grpc.health."
-# Unknown fields take a microsecond each to look at, and two bytes to send.
-_MAX_UNKNOWN_BYTES: Final = 16 << 10
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Admit = Callable[[Context], float]
@@ -88,7 +85,7 @@ class Strict(grpc.aio.ServerInterceptor):
                 self._calls.end()
 
         async def answer(raw: bytes, context: Context) -> Any:
-            request = _read(parse, raw)
+            request = read_message(parse, raw)
             if isinstance(request, str):
                 if self._spoiled:
                     self._spoiled(context, len(raw))
@@ -117,24 +114,6 @@ class Strict(grpc.aio.ServerInterceptor):
         wait_seconds = self._admit(context) if self._admit else 0.0
         if wait_seconds:
             await come_back(context, wait_seconds, "no room for you now; send again later")
-
-
-def _read(parse: Callable[[bytes], Message], raw: bytes) -> Message | str:
-    """The message of these bytes, or why they are none of ours."""
-    try:
-        request = parse(raw)
-    except DecodeError:
-        return "not the message expected"
-    # PRIVACY: what we do not know could carry an identifier, so nobody gets to see it.
-    size = request.ByteSize()
-    request.DiscardUnknownFields()
-    unknown = size - request.ByteSize()
-    if unknown:
-        # In parts of it they may be an answer's to tell, if they are few.
-        request = parse(raw)
-        if unknown > _MAX_UNKNOWN_BYTES or len(UnknownFieldSet(request)):
-            return "fields that this version does not know"
-    return request
 
 
 def _common_names(context: Context) -> Iterable[bytes]:

@@ -1,0 +1,52 @@
+"""A submission and its answer as messages, for every protocol that carries them."""
+
+import logging
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+from hubbub.client.transport.contract import SealedReport
+from hubbub.wire.v1 import report_pb2
+from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse
+
+__all__ = ["request_of", "results_of"]
+
+_log: Final = logging.getLogger("hubbub.client")
+# Reasons of shufflers to come are counted by their number, but for those that cannot be theirs.
+_REASONS: Final = 1000
+
+
+def request_of(reports: Sequence[SealedReport]) -> SubmitRequest:
+    """What is sent."""
+    return SubmitRequest(
+        reports=[
+            report_pb2.SealedReport(
+                stream=r.stream, epoch=r.epoch, key_id=r.key_id, sealed=r.sealed
+            )
+            for r in reports
+        ]
+    )
+
+
+def results_of(response: SubmitResponse, reports: int) -> list[str | None]:
+    """One result for each of so many reports, whatever a stranger answered."""
+    results: list[str | None] = [None] * reports
+    for refusal in response.refused:
+        if refusal.index < reports:
+            results[refusal.index] = _reason(refusal.reason)
+    if any(refusal.index >= reports for refusal in response.refused):
+        _warn_of_strays()
+    return results
+
+
+@cache
+def _warn_of_strays() -> None:
+    """Once a process, whoever answers so."""
+    _log.warning("the shuffler refused reports that it was not sent")
+
+
+def _reason(number: "Reason.ValueType") -> str:
+    """A name for counting; a reason that only newer shufflers know is as final as any."""
+    if number in Reason.values():
+        return "refused_" + Reason.Name(number).removeprefix("REASON_").lower()
+    return f"refused_unknown_{number}" if 0 < number < _REASONS else "refused_unknown"
