@@ -157,13 +157,13 @@ def _loops(
             turned_away=turned_away,
         )
         loops.append(face.run())
-    takers: list[Sink] = []
+    sinks: list[Sink] = []
     if settings.export_dir:
-        takers.append(Folder(settings.export_dir))
+        sinks.append(Folder(settings.export_dir))
     if settings.webhook:
-        takers.append(Webhook(settings.webhook, settings.webhook_secret, RedisDeliveryLog(server)))
-    if takers:
-        loops.append(EpochPublisher(query, takers).run())
+        sinks.append(Webhook(settings.webhook, settings.webhook_secret, RedisDeliveryLog(server)))
+    if sinks:
+        loops.append(EpochPublisher(query, sinks).run())
     return loops
 
 

@@ -1,10 +1,10 @@
 """The planner: before launch, which mechanism, how many reports, which epsilon.
 
-For every mechanism that suits a question: the exact standard error of its estimates (expected.py),
-and the smallest share that will be detected. A value is detected if its estimate stands out from
-zero at 2.5% corrected for the number of values, as the first of a list must; the smallest
-detectable share does so with a chance of 95%. The recommendation is the rule of `mechanism =
-"auto"`: within 5% of the least variance the shortest payload, then the fewest cells.
+For every mechanism that suits a question: the exact standard error of its estimates (its family's
+`expected`), and the smallest share that will be detected. A value is detected if its estimate
+stands out from zero at 2.5% corrected for the number of values, as the first of a list must; the
+smallest detectable share does so with a chance of 95%. The recommendation is the rule of `mechanism
+= "auto"`: within 5% of the least variance the shortest payload, then the fewest cells.
 """
 
 from collections.abc import Callable, Mapping, Sequence

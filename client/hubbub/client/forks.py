@@ -13,14 +13,14 @@ __all__ = ["follow"]
 
 
 @runtime_checkable
-class _Abandons(Protocol):
+class _StartsAnew(Protocol):
     """Starts anew in a child."""
 
     def after_fork_in_child(self) -> None: ...
 
 
 @runtime_checkable
-class _Holds(_Abandons, Protocol):
+class _StandsStill(_StartsAnew, Protocol):
     """Stands still for the moment of a fork."""
 
     def before_fork(self) -> None: ...
@@ -46,19 +46,19 @@ def _parts() -> list[Any]:
 
 def _before() -> None:
     for part in _parts():
-        if isinstance(part, _Holds):
+        if isinstance(part, _StandsStill):
             part.before_fork()
 
 
 def _in_parent() -> None:
     for part in reversed(_parts()):
-        if isinstance(part, _Holds):
+        if isinstance(part, _StandsStill):
             part.after_fork_in_parent()
 
 
 def _in_child() -> None:
     for part in reversed(_parts()):
-        if isinstance(part, _Abandons):
+        if isinstance(part, _StartsAnew):
             part.after_fork_in_child()
 
 

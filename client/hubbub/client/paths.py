@@ -1,4 +1,4 @@
-"""Places: one name for a folder, however it is reached; and this user's own among temporary files.
+"""Paths: one name for a folder, however it is reached; and this user's own among temporary files.
 
 That one holds what must be kept while the folder that it belongs to cannot be used.
 """

@@ -25,7 +25,7 @@ __all__ = ["LARGEST_SUBMIT_BYTES", "Admission", "ComeBack", "Never", "Taken"]
 
 LARGEST_SUBMIT_BYTES: Final = 2 << 20
 _MAX_REPORTS: Final = 1000
-# Redis said no to a write: by then the pressure has been looked at again.
+# Redis said no to a write: by then Backpressure has looked again.
 _FULL_SECONDS: Final = 1.0
 # A stream that has piled up does not drain at once.
 _CROWDED_SECONDS: Final = 20.0

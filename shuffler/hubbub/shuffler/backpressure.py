@@ -1,4 +1,4 @@
-"""Pressure: whether there is room for more reports, so that Redis never fills up.
+"""Backpressure: whether there is room for more reports, so that Redis never fills up.
 
 A stream may hold four times what it leaves to all others, of reports and of memory: one that piles
 up, since the aggregator does not take it or somebody floods it, stops no other. Source: the dynamic

@@ -70,7 +70,7 @@ class Pool:
             for window, sealed in reports.items()
             for first in range(0, len(sealed), _CHUNK)
         ]
-        # Twice: another process may have laid the window aside in between, as empty.
+        # Twice: another process may have archived the window in between, as empty.
         await self._server.durable([listed, *added, listed])
 
     async def take(self, window: Window, take: Take, level: Level) -> bytes | None:
@@ -188,7 +188,7 @@ class Pool:
         return not await self._server.ask("EXISTS", *_keys(window, "pool", "batches", "crowds"))
 
     async def archive(self, window: Window) -> None:
-        """Lay a window that is over and empty aside; its counters stay readable for a while."""
+        """Archive a window that is over and empty; its counters stay readable for a while."""
         # Listed in both or in the first, wherever it ends: on a Cluster they are of two nodes.
         await self._server.durable([("SADD", "shuffler:over", window.name)])
         await self._server.execute(
@@ -240,7 +240,7 @@ class Pool:
         return await self._server.memory_left(part)
 
     async def restore_archived(self) -> None:
-        """List windows again that were laid aside though they hold reports.
+        """List windows again that were archived though they hold reports.
 
         A command that waited in a connection long given up can do that to them.
         """

@@ -1,4 +1,4 @@
-"""Told: what Redis says of the pool, checked; what is not as it should be is left out, and said."""
+"""Replies of Redis about the pool, checked: what is not as it should be is left out, and logged."""
 
 import logging
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _MAX: Final = 1 << 53
 
 
 class PoolReplies:
-    """Reads answers of Redis. What nobody can read is said once each."""
+    """Reads the replies. What cannot be read is logged, each once."""
 
     def __init__(self) -> None:
         self._strange: set[str] = set()

@@ -179,7 +179,8 @@ class Intake:
     ) -> tuple[Outcome, int]:
         """Count one shard's part: all of it ends in that shard's terms of the law.
 
-        crowd: of the batch, as far as known. Answers the outcome, and how large it is after all.
+        batch_reports: how many of the whole batch are counted, as far as known.
+        Answers the outcome, and how many they are after all.
         """
         metric = self._bundle.metric(window.stream)
         tags, payloads, duplicates = part.tags, part.payloads, part.duplicates

@@ -25,7 +25,7 @@ _LOOK_SECONDS: Final = 0.5
 class Room:
     """Looks at what is left, a few times a second at most.
 
-    most: reports that a window may hold however much is left; 0 for any number.
+    max_reports: that a window may hold however much is left; 0 for any number.
     """
 
     def __init__(

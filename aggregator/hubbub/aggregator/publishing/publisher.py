@@ -1,8 +1,8 @@
-"""Drops: the estimates of every epoch that has closed, as a file in a folder or to a webhook.
+"""Publishes the estimates of every epoch that has closed, to a folder or to a webhook.
 
-Told once its totals change no more, so that whoever takes it need never take it again. A file is
-there whole or not at all. A webhook hears of an epoch until it answers 2xx, from one aggregator at
-a time: at least once, so it should go by `id`.
+An epoch is published once its totals change no more, so that no sink needs it twice. A file is
+there whole or not at all. A webhook is sent an epoch until it answers 2xx, by one aggregator at a
+time: at least once, so it should go by `id`.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ _CLAIM_SECONDS: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """What is told of an epoch. id: the same whenever it is told again."""
+    """One epoch as it is published. id: the same whenever it is published again."""
 
     id: str
     metric: str
@@ -101,7 +101,7 @@ class DeliveryLog(Protocol):
     """Which epochs a webhook has heard of, shared by all aggregators."""
 
     async def claim(self, name: str) -> bool:
-        """Whether it is ours to tell now: not told, and not being told by another."""
+        """Whether it is ours to send: not sent yet, and no other aggregator is at it."""
         ...
 
     async def done(self, name: str) -> None:
@@ -110,13 +110,13 @@ class DeliveryLog(Protocol):
 
 
 class MemoryDeliveryLog:
-    """In this process's memory."""
+    """A delivery log in this process's memory."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
 
     async def claim(self, name: str) -> bool:
-        """Whether it was not told yet."""
+        """Whether it was not sent yet."""
         return name not in self._told
 
     async def done(self, name: str) -> None:
@@ -125,19 +125,19 @@ class MemoryDeliveryLog:
 
 
 class RedisDeliveryLog:
-    """In the hash `aggregator:told`: name -> "told", or when it was claimed."""
+    """A delivery log in the hash `aggregator:told`: name -> "told", or when it was claimed."""
 
     def __init__(self, server: RedisServer, clock: Callable[[], float] = time.time) -> None:
         self._server = server
         self._clock = clock
 
     async def claim(self, name: str) -> bool:
-        """Whether it is ours to tell now. Raises StoreUnavailable."""
+        """Whether it is ours to send. Raises StoreUnavailable."""
         ask, now = self._server.ask, str(int(self._clock()))
         if await ask("HSETNX", "aggregator:told", name, now):
             return True
         held = await ask("HGET", "aggregator:told", name) or b""
-        # What is neither is of nobody who would be at it.
+        # Neither "told" nor a time: nobody is at it.
         since = int(held) if held.isdigit() and len(held) <= len(now) else 0
         if held == b"told" or since > self._clock() - _CLAIM_SECONDS:
             return False
@@ -145,7 +145,7 @@ class RedisDeliveryLog:
         return True
 
     async def done(self, name: str) -> None:
-        """It was told. Raises StoreUnavailable."""
+        """It was sent. Raises StoreUnavailable."""
         await self._server.ask("HSET", "aggregator:told", name, "told")
 
 
@@ -172,7 +172,7 @@ class Webhook:
         self._opener = urllib.request.build_opener(_NoRedirect())
 
     async def wants(self, metric: str, epoch: int) -> bool:
-        """Whether it is ours to tell now."""
+        """Whether it is ours to send."""
         return await self._told.claim(f"{metric}:{epoch}")
 
     async def take(self, closed: Closed) -> None:
@@ -192,11 +192,11 @@ class Webhook:
 
 
 class EpochPublisher:
-    """Looks for epochs that have closed, and gives them to every taker."""
+    """Looks for epochs that have closed, and gives them to every sink."""
 
-    def __init__(self, query: QueryEngine, takers: list[Sink]) -> None:
+    def __init__(self, query: QueryEngine, sinks: list[Sink]) -> None:
         self._query = query
-        self._takers = takers
+        self._sinks = sinks
 
     async def run(self) -> None:
         """Until cancelled. What cannot be taken now is given again later."""
@@ -210,12 +210,12 @@ class EpochPublisher:
     async def publish_closed(self) -> int:
         """Give what is due: how many were taken."""
         taken = 0
-        async for holding, epoch in self._closed():
-            name = holding.metric.name
-            for taker in self._takers:
-                if await taker.wants(name, epoch):
+        async for selection, epoch in self._closed():
+            name = selection.metric.name
+            for sink in self._sinks:
+                if await sink.wants(name, epoch):
                     try:
-                        await taker.take(await self._told(holding, epoch))
+                        await sink.take(await self._published(selection, epoch))
                         taken += 1
                     except (OSError, TotalsUnreadable) as error:
                         _log.warning(
@@ -224,12 +224,12 @@ class EpochPublisher:
         return taken
 
     async def _closed(self) -> AsyncIterator[tuple[EpochSelection, int]]:
-        for holding in await self._query.collected.all():
-            for epoch in holding.epochs:
-                if self._query.collected.is_closed(holding.metric, epoch):
-                    yield holding, epoch
+        for selection in await self._query.collected.all():
+            for epoch in selection.epochs:
+                if self._query.collected.is_closed(selection.metric, epoch):
+                    yield selection, epoch
 
-    async def _told(self, selection: EpochSelection, epoch: int) -> Closed:
+    async def _published(self, selection: EpochSelection, epoch: int) -> Closed:
         name, reports = selection.metric.name, selection.by_epoch()[epoch]
         head: dict[str, Any] = {"id": f"{name}:{epoch}", "metric": name, "epoch": epoch}
         if selection.metric.randomizer.VALUES == "strings":

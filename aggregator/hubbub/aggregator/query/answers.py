@@ -111,10 +111,9 @@ class Estimated:
     updated: when the last report was counted. kind: values, ranges or mean.
     honest_p_value: an upper bound on the chance that honest reports alone lie so far from what they
     can be; 1 is unremarkable. findings: what is off, where that is below one in a million.
-    others, fit_p_value: of RAPPOR strings, how many reports hold one that is no candidate; and at
-        most
-    the chance that totals lie so far from the fit if that is right: near 0 it is not. None where
-    candidates are too many to tell. twins: those of them that nothing can tell apart.
+    others, fit_p_value: of RAPPOR strings, how many reports hold one that is no candidate; and, at
+    most, the chance that totals lie so far from the fit if that is right: near 0 it is not. None
+    where candidates are too many to tell. twins: those of them that nothing can tell apart.
     total: how many values there are; `values` may be a page of them.
     whose: of the "reporters", whose coins are all that is unsure; see the module.
     """

@@ -1,4 +1,4 @@
-"""Query: what analysts ask, answered in one place for every face.
+"""The query engine: answers what analysts ask, once for every face.
 
 Nothing is worked out twice while totals are what they were, and what takes long is done in threads:
 batches keep coming meanwhile.
@@ -153,7 +153,7 @@ class QueryEngine:
     async def compare(
         self, name: str, query: EstimateQuery, after: EpochRange, page: Page = WHOLE
     ) -> Compared:
-        """What differs between two ranges: the one of `asked`, before, and another, after."""
+        """What differs between two ranges: that of `query`, before, and `after`."""
         holdings = [await self.collected.find(name, one) for one in (query.range, after)]
         if shared := set(holdings[0].epochs) & set(holdings[1].epochs):
             raise BadParameter(

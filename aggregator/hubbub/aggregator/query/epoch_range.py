@@ -1,4 +1,4 @@
-"""Span: which epochs are meant, in words. One grammar for every face.
+"""Which epochs are meant, in words: one grammar for every face.
 
 last:
   N            the newest N epochs, counted back from the current one

@@ -1,4 +1,4 @@
-"""Collected: what is held of a metric, and its totals over some epochs. Small cells are refused."""
+"""What is held of a metric, and its totals by epoch. Too few reports together are refused."""
 
 import time
 from collections import Counter

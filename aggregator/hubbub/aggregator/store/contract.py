@@ -50,11 +50,11 @@ class Commit:
     cells: what they add, shape (layout.size,); empty if there is nothing to add.
     duplicates: how many of the batch's reports were counted before.
     rejected: how many were refused, by reason.
-    crowd: how many reports of the whole batch are counted, at most as many as truly are; 0 if
-        that is not known: they are what each of them hides among.
+    batch_reports: how many reports of the whole batch are counted, at most as many as truly are; 0
+        if that is not known: they are the crowd that each of them hides in.
     seen_until: when tags may be forgotten, in seconds since 1970; somebody has to (forget).
     at: when this is, in whole seconds since 1970; 0 if it is not known.
-    most: tags that the shard may hold afterwards; None for any number.
+    max_reports: tags that the shard may hold afterwards; None for any number.
     """
 
     batch_id: bytes
@@ -74,7 +74,8 @@ class WindowTotals:
     """What a window holds.
 
     cells: shape (layout.size,), or empty if nothing was counted. counted: how many reports they sum
-    up; it grows with every change of the cells. crowd: of the smallest batch, 0 if it is not known.
+    up; it grows with every change of the cells. batch_reports: counted of the smallest batch, 0 if
+    that is not known.
     at: when the last reports were counted, in seconds since 1970; 0 if it is not known.
     """
 

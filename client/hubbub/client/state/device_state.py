@@ -1,4 +1,4 @@
-"""Standing: where a device stands, as all that asks before it acts sees it."""
+"""DeviceState: what a device knows of itself before it reports: secret, consent, ledger, counts."""
 
 import math
 from collections import Counter
@@ -13,7 +13,7 @@ __all__ = ["DeviceState"]
 
 @dataclass(slots=True)
 class DeviceState:
-    """Where this device stands, over all processes of the app.
+    """What holds for this device, over all processes of the app.
 
     generation: of consent.
     preference: the most epsilon that the person allows a report, or infinity.

@@ -7,7 +7,7 @@ import { showEstimates, showFlags, showPages } from "./estimates.js";
 import { privacyCard } from "./privacy.js";
 
 const ROWS = 100;
-const MOST_RANGES = 1024;
+const MAX_RANGES = 1024;
 const RANGES = [
   ["newest", "newest epoch"],
   ["last:7d", "last 7 days"],
@@ -39,7 +39,7 @@ function question() {
 async function estimates(first = 0) {
   const { asked, body } = question();
   const paged = { ...asked, first, number: ROWS, order: "rank" };
-  if (metric.kind === "ranges") Object.assign(paged, { number: MOST_RANGES, order: "listed" });
+  if (metric.kind === "ranges") Object.assign(paged, { number: MAX_RANGES, order: "listed" });
   const found = await ask(`${path}/estimates`, paged, body);
   showFlags(found, first);
   await showEstimates(found, {

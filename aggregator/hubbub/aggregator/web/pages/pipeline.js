@@ -10,7 +10,7 @@ let law = {};
 const worded = (name) => name.replace("_", " ");
 /** A term, which is not known where the shuffler did not tell it. */
 const term = (number) => (number === null ? "?" : count(number));
-const MOST_WINDOWS = 200;
+const MAX_WINDOWS = 200;
 const seen = [];
 
 function showLaw(status) {
@@ -77,7 +77,7 @@ function showRate() {
 
 function showWindows(status) {
   const { windows } = status;
-  const newest = [...windows].sort((a, b) => b.epoch - a.epoch).slice(0, MOST_WINDOWS);
+  const newest = [...windows].sort((a, b) => b.epoch - a.epoch).slice(0, MAX_WINDOWS);
   const said = `${newest.length} of ${windows.length} streams and epochs`;
   return fillAnswer($("windows"), said, "status", status, newest);
 }
