@@ -70,9 +70,9 @@ def test_every_closed_epoch_is_dropped_once_and_whole(home: House, tmp_path: Pat
     async def body() -> None:
         server = await connect_redis(home.redis_url)
         query = QueryEngine(home.signed.bundle, RedisStore(server))
-        drops = EpochPublisher(query, [Folder(tmp_path / "dropped")])
-        assert await drops.publish_closed() == 5 * CLOSED
-        assert await drops.publish_closed() == 0
+        publisher = EpochPublisher(query, [Folder(tmp_path / "dropped")])
+        assert await publisher.publish_closed() == 5 * CLOSED
+        assert await publisher.publish_closed() == 0
         await server.close()
 
     asyncio.run(body())
@@ -101,9 +101,9 @@ def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, kept: str)
             MemoryDeliveryLog() if kept == "memory" else RedisDeliveryLog(server, lambda: clock[0])
         )
         query = QueryEngine(home.signed.bundle, RedisStore(server))
-        drops = EpochPublisher(query, [Webhook(url, b"secret", told)])
+        publisher = EpochPublisher(query, [Webhook(url, b"secret", told)])
         Hook.refusals = 2
-        assert await drops.publish_closed() == 5 * CLOSED - 2
+        assert await publisher.publish_closed() == 5 * CLOSED - 2
         if kept == "redis":
             others = EpochPublisher(
                 query, [Webhook(url, b"secret", RedisDeliveryLog(server, lambda: clock[0]))]
@@ -112,8 +112,8 @@ def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, kept: str)
                 "another aggregator holds the claim for a while"
             )
             clock[0] += 601
-        assert await drops.publish_closed() == 2
-        assert await drops.publish_closed() == 0
+        assert await publisher.publish_closed() == 2
+        assert await publisher.publish_closed() == 0
         await server.close()
 
     with _hook() as url:

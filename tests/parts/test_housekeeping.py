@@ -305,17 +305,17 @@ def test_no_epoch_is_told_as_closed_by_a_clock_that_jumped(
         house.passed = 2.5 * DAY
         house.start()
         kept = Kept()
-        drops = EpochPublisher(
+        publisher = EpochPublisher(
             QueryEngine(house.signed.bundle, house.store, clocks=house.clocks), [kept]
         )
         await house.live(2 * HOUR)
         house.ahead = 30.0 * DAY if who != "redis" else 0.0
         house.redis_ahead = 30.0 * DAY if who != "machine" else 0.0
         await house.look()
-        assert await drops.publish_closed() == 0
+        assert await publisher.publish_closed() == 0
         house.ahead = house.redis_ahead = 0.0
         await house.live(10 * HOUR)
-        assert await drops.publish_closed() == 1
+        assert await publisher.publish_closed() == 1
         assert kept.taken == [f"theme:{day}"]
 
     check(body)

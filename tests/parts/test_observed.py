@@ -114,7 +114,7 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
         alerts = (ROOT / "deploy/prometheus/alerts.yml").read_text()
         asked = asked_by(dashboard) | set(re.findall(r"\bhubbub_\w+", alerts))
         exposed = {name.partition("{")[0] for _, name in told} | {"hubbub_reports"}
-        # Of calls that were turned away, and batches tried in vain, there are none yet.
+        # Of throttled calls, and batches whose delivery failed, there are none yet.
         assert asked - exposed <= {"hubbub_throttled_calls_total"}
 
         # What a stage took is there for each.

@@ -100,7 +100,7 @@ def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> None:
 
     async def body() -> None:
         store = Counting()
-        shelf = TotalsCache(store)
+        cache = TotalsCache(store)
         window = Window("theme", 7)
 
         async def add(number: int) -> None:
@@ -108,8 +108,8 @@ def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> None:
             await store.add(window, Commit(bytes([number]), tags, np.array([1, 2]), 0, {}, 0))
 
         async def look() -> list[int]:
-            counted = await shelf.counted(["theme"])
-            [held] = await shelf.read([window], counted)
+            counted = await cache.counted(["theme"])
+            [held] = await cache.read([window], counted)
             cells: list[int] = held.cells.tolist()
             return cells
 
