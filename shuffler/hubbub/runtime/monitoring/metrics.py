@@ -15,7 +15,7 @@ from hubbub.runtime.monitoring.scrape import serve_scrapes
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.tls import TlsFolder, check_plain
 
-__all__ = ["Law", "Metrics"]
+__all__ = ["HELP", "Law", "Metrics"]
 
 Law = Mapping[Window, Mapping[str, int]]
 """Per window, a service's terms of the conservation law."""
@@ -25,12 +25,28 @@ _ASK_SECONDS: Final = 5.0
 # Of a stream's windows the newest; older ones are told by `hubbub status`.
 _EPOCHS: Final = 8
 
+HELP: Final[Mapping[str, str]] = {
+    "submitted_reports": "Reports that devices submitted: taken, or refused and why",
+    "throttled_calls": "Calls and submissions that were refused for a limit or a certificate",
+    "batches": "Batches: deliveries of the shuffler, commits of the aggregator",
+    "pool_reports": "Reports that the shuffler's Redis holds, pooled or in flight",
+    "pool_reports_limit": "Held reports past which every submission is refused",
+    "unwritten_reports": "Reports in memory that wait to be written to Redis, not acknowledged yet",
+    "batches_under_way": "Batches that this process is sending",
+    "redis_memory_ratio": "Part used of the memory that Redis may use; 0 without a limit",
+    "peers": "Peers that the limiter remembers",
+    "clock_apart_seconds": "How far the clocks of this machine and of Redis are apart",
+    "opening_key_days_left": "Days for which there are still opening keys",
+    "unreadable_totals": "Entries of the totals' Redis that cannot be read and are left out",
+}
+"""What each counter and gauge of a service means, by its name without `hubbub_`."""
+
 
 class Metrics(Collector):
     """What one service tells at `/metrics`. It is asked from a thread; the law from the loop.
 
     law: asks for the terms. counters: name -> label and counts so far, by label value.
-    gauges: name -> the figure now. stages: how long they took.
+    gauges: name -> the figure now. Names are those of HELP. stages: how long they took.
     """
 
     def __init__(
@@ -91,12 +107,12 @@ class Metrics(Collector):
         yield terms
         yield up
         for name, (label, counts) in self._counters.items():
-            family = CounterMetricFamily(f"hubbub_{name}", name.replace("_", " "), labels=(label,))
+            family = CounterMetricFamily(f"hubbub_{name}", HELP[name], labels=(label,))
             for value, count in list(counts.items()):
                 family.add_metric((value,), count)
             yield family
         for name, figure in self._gauges.items():
-            yield GaugeMetricFamily(f"hubbub_{name}", name.replace("_", " "), value=figure())
+            yield GaugeMetricFamily(f"hubbub_{name}", HELP[name], value=figure())
 
 
 def _newest(counts: Law) -> list[Window]:
