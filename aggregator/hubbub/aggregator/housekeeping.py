@@ -1,4 +1,4 @@
-"""Housekeeping: what no epoch needs any more goes, and somebody is told before keys run out.
+"""Housekeeping: deletes keys and tags that no epoch needs any more, warns before keys run out.
 
 Private keys and tags are gone for good, so no clock alone decides (decision 0033): the clocks ran
 alike for an hour, and the collection went on to epochs that came after.

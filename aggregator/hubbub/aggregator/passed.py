@@ -1,7 +1,7 @@
-"""What has passed, by the collection itself: a witness of the date that no clock of ours can forge.
+"""How far time has surely come, by the epochs of counted reports: evidence beside our own clocks.
 
-Reports carry the epoch that their device was in, thousands of devices with a clock each; so that an
-epoch has begun is told by reports of it that were counted.
+Reports carry the epoch that their device was in, and thousands of devices have a clock each: that
+reports of an epoch were counted shows that it has begun.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _LONGEST: Final = max(EPOCH_SECONDS, key=lambda length: EPOCH_SECONDS[length])
 
 
 async def begun(bundle: Bundle, store: TotalsStore) -> list[int]:
-    """When every epoch began that reports were counted of, in order; seconds since 1970."""
+    """The beginning of each epoch of which reports were counted, ascending; seconds since 1970."""
     counted = await store.counted(bundle.streams)
     return sorted({epoch_start(w.epoch, bundle.metric(w.stream).epoch) for w in counted})
 

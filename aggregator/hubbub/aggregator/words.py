@@ -1,4 +1,4 @@
-"""Words: texts of people that are kept or told again, fit for every store, reader and terminal."""
+"""Texts from people, before they are kept or shown: refused or mended where a reader would fail."""
 
 import unicodedata
 from typing import Final
@@ -30,7 +30,7 @@ def check_words(what: str, text: str, longest: int) -> None:
 
 
 def mended(text: str) -> str:
-    """The text with a replacement character for each of those."""
+    """The text with a replacement character for each that `check_words` refuses."""
     return "".join("\ufffd" if _is_bad(letter) else letter for letter in text)
 
 

@@ -21,8 +21,8 @@ class ValueAnswer:
     """One value: estimate, standard error and interval in reports; its share of all reports.
 
     Of a mean: in the metric's own unit; it has no share, no rank, and nothing to stand out from.
-    low, high: among what can be; of the first rows, and of those detected, as many intervals hold
-        the truth as of any, though they were picked; see `ranked`.
+    low, high: ends of the interval, within what can be. They hold as often as they say of the first
+        rows, too, and of detected values, though those were picked for being large.
     rank: 1 for the largest estimate.
     consistent: the post-processed estimate, never below 0 and never more than all reports together:
         of RAPPOR strings the non-negative fit, of `wave` the smooth shape, else the histogram

@@ -31,7 +31,7 @@ def discoveries(p_values: Floats, rate: float = 0.05) -> Mask:
 
 
 def paid_by(places: npt.NDArray[np.int64]) -> Floats:
-    """The part of the false discovery rate that each place may spend, paid by the marks before it.
+    """The part of the false discovery rate that each place may spend, for the marks before it.
 
     One fewer than Benjamini and Hochberg's: a mark does not pay for itself. So of all marks of many
     lists no more are false than of one list's on average, though each has a single true one.

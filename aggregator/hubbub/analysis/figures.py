@@ -1,4 +1,4 @@
-"""Figures: of every value, what totals say and how sure, before anything is judged by it."""
+"""Figures: each value's estimate and its errors, before intervals and marks are made of them."""
 
 from dataclasses import dataclass
 

@@ -79,7 +79,7 @@ def ranked(
     tail: Tail | None = None,
     rate: float = FALSE_DISCOVERY_RATE,
 ) -> tuple[Floats, Floats, Mask]:
-    """Of a whole list: lows, highs, and which stand out from zero; whatever is picked by its size.
+    """Lows, highs and detections of a whole list, right also for values picked for their size.
 
     absent: standard errors of what nobody holds, above 0. growth: how much variance a report adds
         to its own value's estimate; bend: by how much less with each before it. step: what a report
@@ -150,7 +150,7 @@ def held_between(
 
 
 def pushed_up(places: Floats, confidence: float = 0.95) -> Floats:
-    """How many standard errors below lies the low of what is at these places of a list, in (0, 1].
+    """How many standard errors below its estimate a low lies, by its place in a list, in (0, 1].
 
     As in `ranked`.
     """

@@ -85,7 +85,7 @@ def _one_hot(
 
 
 def named(own: Counts, other: float, chance: np.random.Generator) -> Counts:
-    """How many name each value: every other one with this chance, the true one with the rest.
+    """How many reports name each value: any other one with this chance, the true one with the rest.
 
     That is any value at all, or surely the true one. own: how many hold each.
     """
@@ -133,7 +133,7 @@ def _bits(
 
 
 def bits_held(mechanism: AnyMechanism, values: Sequence[int], held: Counts) -> Counts:
-    """Per cell, of how many people it is the own one."""
+    """Per cell, how many people hold the value that it stands for."""
     own = np.zeros(mechanism.layout.size, dtype=np.int64)
     np.add.at(own, np.array(values), held)
     return own

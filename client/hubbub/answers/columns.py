@@ -50,7 +50,7 @@ class Column:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Of a row, one or both ends."""
+        """The fields of a row that it shows: one, or both ends of an interval."""
         return (self.field, self.to) if self.to else (self.field,)
 
 

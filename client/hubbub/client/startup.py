@@ -181,7 +181,7 @@ class _Visible(logging.Formatter):
     """A line an event, as a terminal may have it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """The line of a record, safe for a terminal."""
         return visible_lines(super().format(record))
 
 

@@ -44,5 +44,5 @@ _STATUS: Final[Mapping[type[Exception], Status]] = {
 
 
 def status_of(error: HubbubError) -> Status:
-    """That of its kind, or else of what it is a kind of."""
+    """The status of an error's class, or of the nearest class above it that has one."""
     return next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), _FAULT)

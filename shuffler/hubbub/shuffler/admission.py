@@ -48,7 +48,7 @@ class ComeBack:
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """No submission: it need not be sent again."""
+    """Not a submission that can ever be taken: it need not be sent again."""
 
     why: str
 
@@ -91,7 +91,7 @@ class Admission:
         return wait_seconds
 
     def spoiled(self, caller: str, size: int) -> None:
-        """A caller's message was none: it costs as much as one of so many bytes."""
+        """Charge a caller for a message that could not be read, by its size in bytes."""
         self._limiter.charge(caller, max(1, size * _MAX_REPORTS // LARGEST_SUBMIT_BYTES))
 
     async def take(self, reports: Sequence[SealedReport], caller: str) -> Taken | ComeBack | Never:

@@ -34,7 +34,7 @@ class ShufflerService(ShufflerServicer):
         return self._admission.wait_seconds(caller_of(context))
 
     def spoiled(self, context: Context, size: int) -> None:
-        """A caller's message, of so many bytes, was none."""
+        """Charge a caller for a message that could not be read, by its size in bytes."""
         self._admission.spoiled(caller_of(context), size)
 
     async def Submit(self, request: SubmitRequest, context: Context) -> SubmitResponse:

@@ -225,7 +225,7 @@ class Pool:
         return sum((await self.held_of_streams()).values())
 
     async def held_of_streams(self) -> dict[str, int]:
-        """The same of every stream."""
+        """How many of them each stream has."""
         held: Counter[str] = Counter()
         for window, term in (await self._terms(await self.windows())).items():
             held[window.stream] += term["pooled"] + term["in_flight"]

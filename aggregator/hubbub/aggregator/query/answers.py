@@ -115,7 +115,7 @@ class Estimated:
     most, the chance that totals lie so far from the fit if that is right: near 0 it is not. None
     where candidates are too many to tell. twins: those of them that nothing can tell apart.
     total: how many values there are; `values` may be a page of them.
-    whose: of the "reporters", whose coins are all that is unsure; see the module.
+    whose: "reporters": intervals hold what their coins made unsure, and not who happened to report.
     """
 
     metric: str

@@ -50,7 +50,7 @@ class Page:
     by_rank: bool = False
 
     def of(self, rows: Sequence[Row], rank: Callable[[Row], Any]) -> list[Row]:
-        """Those of the page."""
+        """The rows of this page."""
         ordered = sorted(rows, key=rank) if self.by_rank else rows
         end = None if self.number is None else self.first + self.number
         return list(islice(ordered, self.first, end))

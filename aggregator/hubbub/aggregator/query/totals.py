@@ -58,7 +58,7 @@ class EpochSelection:
 
     @property
     def version(self) -> tuple[tuple[Window, int], ...]:
-        """The same as long as the totals are."""
+        """A key that stays the same as long as the totals do."""
         return tuple(sorted(self.counted.items()))
 
 

@@ -35,7 +35,7 @@ class Entries:
     mended: int = 0
 
     def __iter__(self) -> Iterator[Entry]:
-        """Those that were read."""
+        """The entries that could be read."""
         return iter(self.read)
 
     @property

@@ -227,5 +227,5 @@ class MemoryStore:
         return {window: sum(len(sums.tags) for sums in own) for window, own in shards.items()}
 
     async def room(self) -> float:
-        """Endless."""
+        """Infinity: memory has no limit here."""
         return inf

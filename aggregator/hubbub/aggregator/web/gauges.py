@@ -57,7 +57,7 @@ class _Estimates(Collector):
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Everything."""
+        """The series, from what was just asked."""
         held = _family("metric_reports", "Reports counted of a metric, over all epochs", ["metric"])
         waiting = _family("metric_waiting_reports", "Reports that the shuffler holds", ["metric"])
         epoch = _family("estimate_epoch", "The epoch that estimates are of", ["metric"])
@@ -95,7 +95,7 @@ class _Estimates(Collector):
 
 
 def _of(field: str) -> str:
-    """estimate, estimate_low, estimate_share."""
+    """The series of a field: estimate, estimate_low, estimate_share."""
     return field if field == "estimate" else f"estimate_{field}"
 
 

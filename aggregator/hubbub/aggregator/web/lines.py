@@ -1,8 +1,8 @@
-"""Lines: HTTP connections, which must get on, and of which the one that waits longest gives way.
+"""HTTP connections: each must make progress, and past the limit the longest waiting one is closed.
 
 uvicorn has no limit for how long a request may take to arrive, and past its limit of connections it
-refuses whoever comes: some thousand halves of requests were the end of every face, and so were as
-many answers that nobody reads.
+refuses whoever comes: some thousand half requests, or as many answers that nobody read, kept
+everybody else out.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _MAX_OF_ADDRESS: Final = 200
 
 
 class Lines:
-    """The open ones of a server.
+    """The open connections of a server.
 
     proxies: addresses of which there may be as many as of all. turned_away: counts those that were
     ended, by reason.
@@ -152,7 +152,7 @@ class Line(H11Protocol):
         self._look(begun=False)
 
     def resume_writing(self) -> None:
-        """It was."""
+        """The answer is read again."""
         super().resume_writing()
         self._time(None, 0)
         self._look(begun=False)

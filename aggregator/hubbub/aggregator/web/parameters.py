@@ -102,8 +102,8 @@ def _parsed(metric: str, question: EstimateParameters, candidates: tuple[str, ..
 class Paged:
     """Which rows: `number` of them from `first` on."""
 
-    first: Annotated[int, Query(ge=0, le=10_000_000)] = 0
-    number: Annotated[int, Query(ge=1, le=_MAX_ROWS)] = 100
+    first: Annotated[int, Query(ge=0, le=10_000_000, description="rows before the page")] = 0
+    number: Annotated[int, Query(ge=1, le=_MAX_ROWS, description="rows of the page")] = 100
     order: Annotated[
         Literal["rank", "listed"], Query(description="the largest first, or as the catalog has it")
     ] = "rank"

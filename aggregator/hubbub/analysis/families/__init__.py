@@ -45,5 +45,5 @@ FAMILIES: Final[Mapping[str, Family]] = {
 
 
 def family_for(mechanism: AnyMechanism) -> Family:
-    """That of this mechanism."""
+    """The family of this mechanism."""
     return FAMILIES[mechanism.FAMILY]

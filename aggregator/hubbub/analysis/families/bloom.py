@@ -24,7 +24,7 @@ _DECODED: Final = 256
 
 
 class Bloom(Strings):
-    """RAPPOR."""
+    """RAPPOR, whose strings are decoded by regression."""
 
     def figures(
         self,

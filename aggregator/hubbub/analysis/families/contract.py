@@ -35,7 +35,7 @@ Tier = tuple[AnyMechanism, Totals]
 
 
 def wider(figures: Figures, repeats: int) -> Figures:
-    """Where reports of one device share all of their lies, and n of them err as one does.
+    """The figures where reports of one device share all of their lies: n of them err as one does.
 
     That is at most sqrt(n) times the error of n fresh ones.
     """
@@ -52,7 +52,7 @@ def wider(figures: Figures, repeats: int) -> Figures:
 
 
 def risen(estimates: Floats, stderrs: Floats, absent: Floats, reports: int) -> Floats:
-    """The growth that makes a held value's standard error what it is."""
+    """What each report of a value must add to its variance, to come from `absent` to `stderrs`."""
     held = np.clip(estimates, 0.0, reports)
     more = stderrs**2 - absent**2
     return np.divide(more, held, out=np.zeros_like(more), where=held > 0)

@@ -1,4 +1,4 @@
-"""Rows: from the figures of every value to what is told of it."""
+"""The rows of an answer, from the figures of every value: interval, share, rank and mark."""
 
 from collections.abc import Sequence
 

@@ -67,7 +67,7 @@ def worst_ratio_is_within_the_claim(mechanism: AnyMechanism) -> None:
 def ratios_are_within_the_claim(
     law: Sequence[Mapping[bytes, Fraction]], mechanism: AnyMechanism
 ) -> None:
-    """Of these distributions of payloads, one for each value."""
+    """The same, of distributions of payloads that are given, one for each value."""
     lowest, highest = dict(law[0]), dict(law[0])
     for row in law:
         hold(row.keys() == lowest.keys(), "a payload only some values can send tells them apart")

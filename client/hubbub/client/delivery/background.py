@@ -50,7 +50,7 @@ class Background:
         self._look_seconds: float | None = None
 
     def wake(self) -> None:
-        """There is something to do."""
+        """Start the thread if need be, and let it look: there is something to do."""
         if not self._wake.is_set():
             self._wake.set()
         if self._thread is None:

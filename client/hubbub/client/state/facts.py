@@ -1,4 +1,4 @@
-"""Where a state stands, as its tables say: secret, consent and ledger, sealed by a sum.
+"""The secret, consent and ledger in a state's tables, under a sum that shows damage.
 
 All of it is inside a transaction that the caller holds. Whatever is read here is checked here.
 """

@@ -1,4 +1,4 @@
-"""What is known of a state: what must outlive it, as its witness tells it and as it says itself."""
+"""What must outlive a state: one moment of it, as the state itself or its witness tells it."""
 
 import hashlib
 import json

@@ -129,7 +129,7 @@ class MemoryState:
                     self._standing.counts.subtract([before] if before else [])
 
     def release(self, ids: Iterable[int]) -> None:
-        """Nobody else would try."""
+        """Nothing: no other process could send them."""
 
     def purged_in_flight(self, now: float) -> int:  # noqa: ARG002 the sender has ended its submission
         """None: there is no other process."""

@@ -1,4 +1,4 @@
-"""Shared: what all processes know together that cannot use their state folder.
+"""Shared: one ledger and one consent for all processes that cannot use their state folder.
 
 PRIVACY: each of them reads, merges and writes the witness elsewhere while it is alone there, before
 anything leaves. One that is killed leaves at most too much charged.

@@ -1,4 +1,4 @@
-"""The watch: compares a folder's file with its witnesses, before anything in it is believed."""
+"""Watch: compares a state's file with its witnesses, before anything in it is believed."""
 
 import contextlib
 import logging

@@ -48,7 +48,7 @@ class Times:
         self.counts: Counter[int] = Counter()
 
     def add(self, seconds: float) -> None:
-        """One more."""
+        """Count one more duration."""
         self.counts[math.ceil(math.log(max(seconds, 1e-7)) / _STEP)] += 1
 
     def percentile(self, share: float) -> float:
@@ -110,7 +110,7 @@ def drive(load: Load, hear: Callable[[Seen], None]) -> Seen:
 
 
 def _run(share: "tuple[Load, int, float, Event]", tell: Tell) -> None:
-    """One process: every so-maniest device and wake."""
+    """One process, with its share of the devices and of the wakes."""
     _Devices(*share).run(tell)
 
 

@@ -36,7 +36,7 @@ _LIMITS: Final = {
 
 
 def add_capacity(parser: argparse.ArgumentParser) -> None:
-    """Add its options."""
+    """Add the options of --capacity."""
     size = parser.add_argument_group("capacity")
     size.add_argument("--capacity", action="store_true", help="how many machines, and of what")
     size.add_argument("--devices", type=float, default=1e8, help="that report (%(default).0e)")

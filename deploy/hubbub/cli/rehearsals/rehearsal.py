@@ -74,7 +74,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """Totals of no store: those that were drawn."""
+    """Drawn totals, in the place of a store."""
 
     windows: Mapping[Window, WindowTotals]
 

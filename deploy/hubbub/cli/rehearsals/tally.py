@@ -59,7 +59,7 @@ class Tally:
         self.false_shares += false / max(flags, 1)
 
     def summary(self) -> Summary:
-        """Of all runs."""
+        """What all runs say."""
         return Summary(
             self.held / self.rows if self.rows else None,
             self.shown_held / self.shown if self.shown else None,

@@ -44,7 +44,7 @@ def add_where(parser: argparse.ArgumentParser) -> None:
 
 
 def where(arguments: argparse.Namespace) -> Endpoints:
-    """Where they are, as chosen."""
+    """The endpoints that were chosen."""
     if arguments.query:
         return Endpoints(arguments.query, arguments.tls)
     return read_endpoints(arguments.home)

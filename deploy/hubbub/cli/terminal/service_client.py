@@ -49,7 +49,7 @@ class Endpoints:
     page: str = ""
 
     def write(self, home: Path) -> None:
-        """Keep them where `read_endpoints` looks."""
+        """Write the endpoints where `read_endpoints` looks for them."""
         (home / _FILE).write_text(json.dumps(asdict(self)))
 
 

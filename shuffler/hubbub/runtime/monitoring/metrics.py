@@ -87,7 +87,7 @@ class Metrics(Collector):
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Everything, as it stands now."""
+        """Every series, as it stands now."""
         terms = GaugeMetricFamily(
             "hubbub_reports",
             "Terms of the law: acknowledged = pooled + in_flight + counted + duplicate + rejected "

@@ -39,7 +39,7 @@ class Stages:
 
     @property
     def histograms(self) -> tuple[Histogram, ...]:
-        """For whoever serves them."""
+        """What Prometheus is served."""
         return self._seconds, self._reports
 
     @contextmanager

@@ -57,7 +57,7 @@ class RoleConnection(SSLConnection):
 
 
 def as_role(cluster: RedisCluster) -> RedisCluster:
-    """The same Cluster, whose connections are such ones; it has no argument for that."""
+    """The same Cluster, with RoleConnection for every connection: it has no argument for that."""
     cluster.connection_kwargs["connection_class"] = RoleConnection
     for node in cluster.startup_nodes:
         node.connection_class = RoleConnection

@@ -1,4 +1,4 @@
-"""Strict: what a call must be before a service sees it, and what its failing may leave behind."""
+"""Strict: checks each call before a service sees it, and keeps what was sent out of the log."""
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
