@@ -39,7 +39,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         description="Proves the coin source and every installed mechanism by exact enumeration, "
         "then attacks every metric of the catalog on real coins. Exit code 1 if anything failed.",
     )
-    audit.add_argument("catalog", type=Path, nargs="?", help="(metrics.toml, if there is one)")
+    audit.add_argument(
+        "catalog", type=Path, nargs="?", help="catalog to attack (metrics.toml, if there is one)"
+    )
     audit.add_argument("--metric", action="append", default=[], help="this one alone (repeat)")
     audit.add_argument(
         "--samples",
@@ -48,7 +50,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="people whose reports are drawn, of each of two values (%(default)s)",
     )
     audit.add_argument("--no-proofs", action="store_true", help="attack the catalog alone")
-    audit.add_argument("--format", choices=("table", "json", "html"), default="table")
+    audit.add_argument(
+        "--format",
+        choices=("table", "json", "html"),
+        default="table",
+        help="of the output (%(default)s)",
+    )
     audit.set_defaults(run=_audit)
 
 

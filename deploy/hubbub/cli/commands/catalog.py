@@ -24,12 +24,26 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     actions = catalog.add_subparsers(required=True, metavar="ACTION")
     check = actions.add_parser("check", help="check a catalog, show what each metric reveals")
-    check.add_argument("catalog", type=Path, nargs="?", default=Path("metrics.toml"))
+    check.add_argument(
+        "catalog",
+        type=Path,
+        nargs="?",
+        default=Path("metrics.toml"),
+        help="the catalog (%(default)s)",
+    )
     check.set_defaults(run=_check)
     build = actions.add_parser("build", help="sign the bundle that apps ship")
-    build.add_argument("catalog", type=Path, nargs="?", default=Path("metrics.toml"))
+    build.add_argument(
+        "catalog",
+        type=Path,
+        nargs="?",
+        default=Path("metrics.toml"),
+        help="the catalog (%(default)s)",
+    )
     build.add_argument("--keys", type=Path, required=True, help="folder made by: hubbub keys new")
-    build.add_argument("--out", type=Path, default=Path("app.hubbub"), help="(%(default)s)")
+    build.add_argument(
+        "--out", type=Path, default=Path("app.hubbub"), help="where the bundle goes (%(default)s)"
+    )
     build.add_argument(
         "--streams", type=Path, default=Path("streams.json"), help="for the shuffler (%(default)s)"
     )

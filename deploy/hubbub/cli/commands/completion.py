@@ -18,7 +18,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         description='bash: eval "$(hubbub completion bash)", in ~/.bashrc; '
         "zsh: hubbub completion zsh > a file _hubbub in a folder of $fpath.",
     )
-    parser.add_argument("shell", choices=_SHELLS)
+    parser.add_argument("shell", choices=_SHELLS, help="the shell that reads it")
     parser.set_defaults(run=_completion)
 
 

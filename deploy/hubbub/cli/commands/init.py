@@ -45,8 +45,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="keys, certificates, passwords and settings for an installation",
         description=_DESCRIPTION,
     )
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--catalog", type=Path, default=Path("metrics.toml"))
+    parser.add_argument("folder", type=Path, help="where all of it goes")
+    parser.add_argument(
+        "--catalog",
+        type=Path,
+        default=Path("metrics.toml"),
+        help="the catalog to build (%(default)s)",
+    )
     parser.add_argument(
         "--host",
         action="append",

@@ -31,14 +31,14 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     keys = commands.add_parser("keys", help="make keys and certificates")
     actions = keys.add_subparsers(required=True, metavar="ACTION")
     new = actions.add_parser("new", help="a signing key, and opening keys for the epochs to come")
-    new.add_argument("folder", type=Path)
+    new.add_argument("folder", type=Path, help="new folder for the keys")
     new.add_argument("--days", type=int, default=DEFAULT_DAYS, help="of one key (%(default)s)")
     new.add_argument("--periods", type=int, default=DEFAULT_PERIODS, help="keys (%(default)s)")
     new.set_defaults(run=_new)
     rotate = actions.add_parser(
         "rotate", help="add keys for epochs to come; with --today delete those of epochs closed"
     )
-    rotate.add_argument("folder", type=Path)
+    rotate.add_argument("folder", type=Path, help="folder made by: hubbub keys new")
     rotate.add_argument("--days", type=int, default=DEFAULT_DAYS, help="of one key (%(default)s)")
     rotate.add_argument("--periods", type=int, default=DEFAULT_PERIODS, help="keys (%(default)s)")
     rotate.add_argument(
@@ -59,10 +59,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     handover = actions.add_parser(
         "handover", help="another signing key, which the old one hands over to"
     )
-    handover.add_argument("folder", type=Path)
+    handover.add_argument("folder", type=Path, help="folder made by: hubbub keys new")
     handover.set_defaults(run=_hand_over)
     tls = actions.add_parser("tls", help="an authority and a certificate for each role")
-    tls.add_argument("folder", type=Path)
+    tls.add_argument("folder", type=Path, help="new folder for the certificates")
     tls.add_argument(
         "--host",
         action="append",

@@ -38,7 +38,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     ledger.add_argument(
         "--candidates", type=Path, help="strings to weigh where an answer is a string, one a line"
     )
-    ledger.add_argument("--format", choices=("table", "json"), default="table")
+    ledger.add_argument(
+        "--format", choices=("table", "json"), default="table", help="of the output (%(default)s)"
+    )
     ledger.set_defaults(run=_ledger)
 
 

@@ -57,7 +57,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         action="store_true",
         help="the shuffler may be on another machine; it must be yours to load",
     )
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument(
+        "--format", choices=("table", "json"), default="table", help="of the output (%(default)s)"
+    )
     parser.set_defaults(run=_run)
 
 

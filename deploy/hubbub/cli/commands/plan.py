@@ -44,19 +44,19 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
     )
-    parser.add_argument("catalog", type=Path, nargs="?", default=Path("metrics.toml"))
+    parser.add_argument(
+        "catalog",
+        type=Path,
+        nargs="?",
+        default=Path("metrics.toml"),
+        help="of --metric, --attack and --capacity (%(default)s)",
+    )
     parser.add_argument(
         "--metric", action="append", default=[], help="of the catalog (repeat, for --attack)"
     )
-    asked = parser.add_argument_group("the question, instead of --metric")
-    asked.add_argument("--values", type=_whole, metavar="N", help="one of N listed values")
-    asked.add_argument("--strings", type=_whole, metavar="N", help="any string; N are looked for")
-    asked.add_argument("--mean", type=float, nargs=2, metavar=("LOW", "HIGH"))
-    asked.add_argument(
-        "--ranges", type=float, nargs=3, metavar=("N", "LOW", "HIGH"), help="N parts of a range"
-    )
+    _add_question(parser)
     figures = parser.add_argument_group("two of these three; the third is worked out")
-    figures.add_argument("--reports", type=_whole, metavar="N")
+    figures.add_argument("--reports", type=_whole, metavar="N", help="how many in all")
     figures.add_argument("--epsilon", type=float, help="of one report, nats")
     target = figures.add_mutually_exclusive_group()
     target.add_argument("--error", type=float, metavar="SHARE", help="standard error aimed at")
@@ -81,7 +81,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     parser.add_argument("--seed", type=int, default=1, help="of --simulate (%(default)s)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw to FILE (.png or .svg)")
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument(
+        "--format", choices=("table", "json"), default="table", help="of the output (%(default)s)"
+    )
     fake = parser.add_argument_group("fake reports")
     fake.add_argument(
         "--attack", action="store_true", help="the maximal gain attack (Cao, Jia, Gong 2021)"
@@ -94,6 +96,19 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     add_capacity(parser)
     parser.set_defaults(run=_run)
+
+
+def _add_question(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is asked, where no catalog does."""
+    asked = parser.add_argument_group("the question, instead of --metric")
+    asked.add_argument("--values", type=_whole, metavar="N", help="one of N listed values")
+    asked.add_argument("--strings", type=_whole, metavar="N", help="any string; N are looked for")
+    asked.add_argument(
+        "--mean", type=float, nargs=2, metavar=("LOW", "HIGH"), help="the mean of a number in it"
+    )
+    asked.add_argument(
+        "--ranges", type=float, nargs=3, metavar=("N", "LOW", "HIGH"), help="N parts of a range"
+    )
 
 
 def _whole(text: str) -> int:

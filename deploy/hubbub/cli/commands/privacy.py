@@ -27,16 +27,29 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     privacy = commands.add_parser("privacy", help="what a catalog reveals; amplify; compose")
     actions = privacy.add_subparsers(required=True, metavar="ACTION")
     shown = actions.add_parser("card", help="the privacy card of a catalog (also without `card`)")
-    shown.add_argument("catalog", type=Path, nargs="?", default=Path("metrics.toml"))
+    shown.add_argument(
+        "catalog",
+        type=Path,
+        nargs="?",
+        default=Path("metrics.toml"),
+        help="the catalog (%(default)s)",
+    )
     shown.add_argument(
         "--delta", type=float, default=DELTA, help="of central figures (%(default)s)"
     )
-    shown.add_argument("--format", choices=("table", "markdown", "html", "json"), default="table")
+    shown.add_argument(
+        "--format",
+        choices=("table", "markdown", "html", "json"),
+        default="table",
+        help="of the output (%(default)s)",
+    )
     shown.set_defaults(run=_card)
     crowd = actions.add_parser("amplify", help="the central epsilon of a shuffled report")
     crowd.add_argument("--epsilon", type=float, required=True, help="of one report, nats")
     crowd.add_argument("--reports", type=int, required=True, help="in the batch")
-    crowd.add_argument("--delta", type=float, default=DELTA, help="(%(default)s)")
+    crowd.add_argument(
+        "--delta", type=float, default=DELTA, help="of the central guarantee (%(default)s)"
+    )
     crowd.add_argument(
         "--total-variation",
         type=float,
@@ -44,19 +57,21 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="between the payloads of two values, if the mechanism's is known to be smaller than "
         "epsilon allows",
     )
-    crowd.add_argument("--json", action="store_true")
+    crowd.add_argument("--json", action="store_true", help="as JSON")
     crowd.set_defaults(run=_amplify)
     _add_crowd(actions)
     many = actions.add_parser("compose", help="what many reports or releases say together")
-    many.add_argument("--epsilon", type=float, action="append", default=[], help="(repeat)")
+    many.add_argument(
+        "--epsilon", type=float, action="append", default=[], help="of an event, nats (repeat)"
+    )
     many.add_argument("--sigma", type=float, action="append", default=[], help="Gaussian (repeat)")
     many.add_argument("--times", type=int, default=1, help="of each (%(default)s)")
     many.add_argument(
         "--sampling", type=float, default=1.0, help="chance to be in it (%(default)s)"
     )
     many.add_argument("--history", type=Path, help="JSON list of events, instead or besides")
-    many.add_argument("--delta", type=float, required=True)
-    many.add_argument("--json", action="store_true")
+    many.add_argument("--delta", type=float, required=True, help="of all events together")
+    many.add_argument("--json", action="store_true", help="as JSON")
     many.set_defaults(run=_compose)
 
 
@@ -86,8 +101,10 @@ def _add_crowd(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     crowd.add_argument(
         "--max-local", type=float, default=MAX_EPSILON, help="with --central (%(default)s)"
     )
-    crowd.add_argument("--delta", type=float, default=DELTA, help="(%(default)s)")
-    crowd.add_argument("--json", action="store_true")
+    crowd.add_argument(
+        "--delta", type=float, default=DELTA, help="of the central guarantee (%(default)s)"
+    )
+    crowd.add_argument("--json", action="store_true", help="as JSON")
     crowd.set_defaults(run=_crowd)
 
 

@@ -31,8 +31,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="numbers for outside, with central noise, paid from a yearly budget",
         description="Without a metric: what was released, by whom, and what is left.",
     )
-    parser.add_argument("metric", nargs="?")
-    parser.add_argument("what", nargs="?", choices=QUERIES, default="histogram")
+    parser.add_argument("metric", nargs="?", help="its name in the catalog")
+    parser.add_argument(
+        "what", nargs="?", choices=QUERIES, default="histogram", help="the query (%(default)s)"
+    )
     parser.add_argument("--value", default="", help="the value to count, of: count")
     parser.add_argument(
         "--epoch", type=int, action="append", default=[], help="closed ones (repeat); the newest"
@@ -42,7 +44,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument(
         "--delta", type=float, default=1e-6, help="of the sum of what was released (%(default)s)"
     )
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument(
+        "--format", choices=("table", "json"), default="table", help="of the output (%(default)s)"
+    )
     add_where(parser)
     parser.set_defaults(run=_release)
 

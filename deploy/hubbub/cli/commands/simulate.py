@@ -43,7 +43,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         epilog=_EPILOG,
     )
     parser.add_argument("metric", help="its name in the catalog")
-    parser.add_argument("--catalog", type=Path, default=Path("metrics.toml"), help="(%(default)s)")
+    parser.add_argument(
+        "--catalog", type=Path, default=Path("metrics.toml"), help="the catalog (%(default)s)"
+    )
     parser.add_argument(
         "--values",
         type=Path,
@@ -57,12 +59,16 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument(
         "--epochs", type=int, default=1, help="in which the same people report (%(default)s)"
     )
-    parser.add_argument("--runs", type=int, default=_RUNS, help="(%(default)s)")
+    parser.add_argument(
+        "--runs", type=int, default=_RUNS, help="how often it is repeated (%(default)s)"
+    )
     parser.add_argument("--seed", type=int, help="of the coins; without it the system's")
     parser.add_argument(
         "--candidates", type=Path, help="file of strings to look for beside those of --values"
     )
-    parser.add_argument("--confidence", type=float, default=0.95, help="(%(default)s)")
+    parser.add_argument(
+        "--confidence", type=float, default=0.95, help="of the intervals (%(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="every run, whole")
     parser.set_defaults(run=_simulate)
 

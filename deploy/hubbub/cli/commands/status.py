@@ -24,7 +24,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     add_where(metrics)
     metrics.set_defaults(run=_metrics)
     status = commands.add_parser("status", help="the conservation law: where every report is")
-    status.add_argument("--format", choices=("table", "json"), default="table")
+    status.add_argument(
+        "--format", choices=("table", "json"), default="table", help="of the output (%(default)s)"
+    )
     status.add_argument("--watch", action="store_true", help="as it changes, until Ctrl-C")
     _add_every(status)
     add_where(status)

@@ -22,7 +22,9 @@ def add_action(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         help="let somebody ask over HTTP, or take it back; without a name: who may",
         description="The token is printed once; the file, for --http-tokens, keeps its hash.",
     )
-    token.add_argument("file", type=Path)
+    token.add_argument(
+        "file", type=Path, help="file of tokens, for --http-tokens; made if there is none"
+    )
     token.add_argument("--name", default="", help="whose it is, for the list")
     token.add_argument(
         "--role",

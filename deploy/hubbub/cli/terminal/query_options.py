@@ -75,7 +75,9 @@ def add_range(parser: argparse.ArgumentParser) -> None:
 
 def add_format(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how the answer is written, and where."""
-    parser.add_argument("--format", choices=_FORMATS, default="table")
+    parser.add_argument(
+        "--format", choices=_FORMATS, default="table", help="of the output (%(default)s)"
+    )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="write it there, not to the screen"
     )
