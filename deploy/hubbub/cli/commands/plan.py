@@ -63,8 +63,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument(
         "--whose",
         choices=(POPULATION, REPORTERS),
-        help="share --error is of: of the population that reports are from, or of those who report "
-        f"({POPULATION})",
+        help="whose shares --error is of: the population that reports are from, or those who "
+        f"report ({POPULATION})",
     )
     target.add_argument("--detect", type=float, metavar="SHARE", help="share to be noticed")
     parser.add_argument(
