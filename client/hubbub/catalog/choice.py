@@ -1,4 +1,4 @@
-"""The planner: for what a metric asks, the mechanism with the least error, and the next one.
+"""`mechanism = "auto"`: the mechanism with the least error for a metric, and the runner-up.
 
 The error is exact: a mechanism's variance is linear in how many reports hold a value, so its mean
 over all values is the same whatever the answers are. Mechanisms within 5% of the least variance
@@ -42,7 +42,7 @@ _MAX: Final = 10**13
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a metric may tell the planner besides epsilon and values: its fields, never built."""
+    """What a metric may say besides epsilon and values where it is "auto": fields, never built."""
 
     reports: int = field(
         metadata=entry(whole(1, _MAX), "How many reports you expect of an epoch.", "100_000")
