@@ -1,10 +1,12 @@
 """Central promises in the catalog: worked out, checked, dumped, loaded, told to the shuffler."""
 
 import json
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from hubbub.catalog import (
     Metric,
@@ -15,6 +17,7 @@ from hubbub.catalog import (
     sign_bundle,
     stream_table,
 )
+from hubbub.catalog.schema import catalog_schema
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.privacy.crowd import central_of, read_planned
 from tests.support.bundles import DAY, make_signed
@@ -125,3 +128,11 @@ def test_a_bundle_holds_the_promise_and_never_less_of_it(tmp_path: Path) -> None
         refuse_changes({"theme": smaller}, bundle)
     with pytest.raises(BadParameter, match="min_batch: is the crowd"):
         replace(metric, crowd=20_000)
+
+
+def test_the_schema_takes_what_the_reader_takes() -> None:
+    schema = Draft202012Validator(catalog_schema())
+    whole = tomllib.loads(HEAD + THEME.replace("2099-01-01", '"2099-01-01"'))
+    assert not list(schema.iter_errors(whole))
+    del whole["metrics"]["theme"]["central_epsilon"]
+    assert list(schema.iter_errors(whole))

@@ -30,7 +30,7 @@ from hubbub.catalog.choice import AUTO, own_fields
 from hubbub.catalog.fields import CatalogField, entry, fields_of
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
-from hubbub.client.testing import FakeShuffler
+from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import REGISTRY
 from hubbub.privacy.card import metric_card
@@ -145,7 +145,7 @@ def test_a_boolean_is_reported_as_it_is(tmp_path: Path) -> None:
         shuffler,
         hold_seconds=None,
         strict=False,
-        clock=lambda: 20_000.5 * DAY,
+        clock=FakeClock(20_000.5 * DAY),
     )
     assert client.report("crashed", True) is Outcome.QUEUED  # noqa: FBT003 a value
     assert client.report("theme", True) is Outcome.NOT_A_VALUE  # noqa: FBT003 as above

@@ -4,9 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from hubbub.catalog.choice import AUTO
+from hubbub.catalog.fields import fields_of
 from hubbub.catalog.reading import Complain
 
-__all__ = ["CENTRAL_FIELDS", "CROWD_MECHANISM", "Accountant", "CentralPromise", "crowd_table"]
+__all__ = [
+    "CENTRAL_FIELDS",
+    "CROWD_MECHANISM",
+    "Accountant",
+    "CentralPromise",
+    "central_conflicts",
+    "crowd_table",
+]
 
 CROWD_MECHANISM: Final = "grr"
 """Whose whole epochs are accounted for exactly."""
@@ -15,6 +24,9 @@ CENTRAL_FIELDS: Final = (
     *("central_epsilon", "crowd", "delta", "honest", "max_local_epsilon", "rolling"),
 )
 """The fields of a metric that make its promise; the first two make one."""
+
+FOLLOWING: Final = ("epsilon", "min_batch", "reports")
+"""What follows from a promise, and need not be written beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +42,32 @@ class CentralPromise:
     delta: float
     honest: float
     max_local_epsilon: float
+
+
+def central_conflicts(metric: Any) -> dict[str, str]:
+    """What in a metric does not go with its central promise: per field, what is wrong with it."""
+    section: type = type(metric)
+    usual = {one.name: one.default for one in fields_of(section)}
+    if metric.central_epsilon is None or metric.crowd is None:
+        lonely = [name for name in CENTRAL_FIELDS if getattr(metric, name) != usual[name]]
+        said = "is of a central promise; write central_epsilon and crowd"
+        return {lonely[0]: said} if lonely else {}
+    found = {}
+    if metric.mechanism != CROWD_MECHANISM:
+        found["mechanism"] = f'must be "{CROWD_MECHANISM}" or "{AUTO}" with a crowd'
+    if metric.min_batch != metric.crowd:
+        found["min_batch"] = "is the crowd; leave it out"
+    if metric.limits.reports_per_epoch != 1:
+        found["limits"] = "reports_per_epoch must be 1 with a crowd: it is of one report each"
+    if metric.tiers:
+        found["tiers"] = "each would need a crowd of its own; leave them out"
+    if metric.epsilon > metric.max_local_epsilon:
+        found["epsilon"] = (
+            f"{metric.epsilon:g} is above max_local_epsilon {metric.max_local_epsilon:g}; lower "
+            "it, "
+            "or write a larger max_local_epsilon"
+        )
+    return found
 
 
 class Accountant(Protocol):
@@ -56,7 +94,7 @@ def crowd_table(
     A local epsilon that was written stays, if it keeps the promise.
     """
     found = {**table, "mechanism": CROWD_MECHANISM, "min_batch": promise.crowd}
-    found.pop("reports", None)  # what `auto` chooses from follows from the crowd
+    found.pop("reports", None)
     if table.get("min_batch", promise.crowd) != promise.crowd:
         wrong("min_batch", f"is the crowd, {promise.crowd:,}, or nothing; leave it out")
     if accountant is None:

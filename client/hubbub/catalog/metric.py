@@ -10,10 +10,10 @@ from math import inf
 from typing import Any, Final, Self
 
 from hubbub.catalog import kinds
-from hubbub.catalog.central import CENTRAL_FIELDS, CROWD_MECHANISM, CentralPromise
+from hubbub.catalog.central import CentralPromise, central_conflicts
 from hubbub.catalog.choice import AUTO, CHOICE, Choice
 from hubbub.catalog.epochs import EPOCH_SECONDS
-from hubbub.catalog.fields import Entry, check, dumped, entry, fields_of
+from hubbub.catalog.fields import Entry, check, dumped, entry
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.policy import Caps, Release
 from hubbub.catalog.rules import NAME
@@ -298,35 +298,9 @@ class Metric:
         if listed != (self.values is not None):
             raise BadParameter(f"{self.mechanism} {'needs' if listed else 'takes no'} values")
         found = conflicts(self.epsilon, self.limits, self.tiers)
-        if found := found | self._central_conflicts():
+        if found := found | central_conflicts(self):
             said = "; ".join(f"{name}: {problem}" for name, problem in found.items())
             raise BadParameter(said)
-
-    def _central_conflicts(self) -> dict[str, str]:
-        """What a central promise does not go with, by field."""
-        own = {name: getattr(self, name) for name in CENTRAL_FIELDS}
-        if self.central_epsilon is None or self.crowd is None:
-            section: type = type(self)
-            usual = {one.name: one.default for one in fields_of(section)}
-            if lonely := [name for name, given in own.items() if given != usual[name]]:
-                return {lonely[0]: "is of a central promise; write central_epsilon and crowd"}
-            return {}
-        found = {}
-        if self.mechanism != CROWD_MECHANISM:
-            found["mechanism"] = f'must be "{CROWD_MECHANISM}" or "{AUTO}" with a crowd'
-        if self.min_batch != self.crowd:
-            found["min_batch"] = "is the crowd; leave it out"
-        if self.limits.reports_per_epoch != 1:
-            found["limits"] = "reports_per_epoch must be 1 with a crowd: it is of one report each"
-        if self.tiers:
-            found["tiers"] = "each would need a crowd of its own; leave them out"
-        if self.epsilon > self.max_local_epsilon:
-            found["epsilon"] = (
-                f"{self.epsilon:g} is above max_local_epsilon {self.max_local_epsilon:g}; lower "
-                "it, "
-                "or write a larger max_local_epsilon"
-            )
-        return found
 
     @property
     def central(self) -> CentralPromise | None:

@@ -7,6 +7,7 @@ together, and what files hold, only reading the catalog tells. Dates of TOML are
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from hubbub.catalog.central import FOLLOWING
 from hubbub.catalog.choice import AUTO, own_fields
 from hubbub.catalog.fields import fields_of
 from hubbub.catalog.kinds import Schema
@@ -50,10 +51,20 @@ def _metric() -> Schema:
     return {
         "type": "object",
         "properties": {**shared, **numbers},
-        "required": [one.name for one in fields_of(Metric) if one.entry.written and one.required],
         "additionalProperties": False,
+        **_needed([one.name for one in fields_of(Metric) if one.entry.written and one.required]),
         "allOf": [_branch(mechanism, own[mechanism], numbers) for mechanism in mechanisms],
     }
+
+
+def _needed(names: Iterable[str]) -> Schema:
+    """What must be there: some of it only without a central promise, from which it follows."""
+    always = [name for name in names if name not in FOLLOWING]
+    alone = [name for name in names if name in FOLLOWING]
+    central: Schema = {"required": ["central_epsilon"]}
+    return {"required": always} | (
+        {"if": {"not": central}, "then": {"required": alone}} if alone else {}
+    )
 
 
 def _shared() -> Schema:
@@ -77,7 +88,7 @@ def _branch(mechanism: str, own: Schema, numbers: Iterable[str]) -> Schema:
     others = {name: False for name in numbers if name not in own}
     return {
         "if": {"properties": {"mechanism": {"const": mechanism}}, "required": ["mechanism"]},
-        "then": {"properties": {**own, **others}, "required": required, **_domain(mechanism)},
+        "then": {"properties": {**own, **others}, **_needed(required), **_domain(mechanism)},
     }
 
 
