@@ -1,8 +1,10 @@
 """Central promises in the catalog: worked out, checked, dumped, loaded, told to the shuffler."""
 
 import json
+import re
 import tomllib
 from dataclasses import replace
+from math import sqrt
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,9 @@ from hubbub.catalog import (
     stream_table,
 )
 from hubbub.catalog.schema import catalog_schema
+from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
+from hubbub.mechanisms import build
 from hubbub.privacy.crowd import central_of, read_planned
 from tests.support.bundles import DAY, make_signed
 
@@ -39,7 +43,7 @@ limits = { reports_per_epoch = 1, lifetime_epsilon = 500 }
 
 def _read(folder: Path, text: str) -> Metric:
     path = folder / "metrics.toml"
-    path.write_text(HEAD + text)
+    path.write_text(HEAD * ("shuffler =" not in text) + text)
     return read_planned(path).metrics["theme"]
 
 
@@ -136,3 +140,28 @@ def test_the_schema_takes_what_the_reader_takes() -> None:
     assert not list(schema.iter_errors(whole))
     del whole["metrics"]["theme"]["central_epsilon"]
     assert list(schema.iter_errors(whole))
+
+
+def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "crowd.md").read_text("utf-8")
+    [text] = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    metric = _read(tmp_path, text)
+    assert f"here {metric.epsilon:g}, and says so" in page
+    assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
+    assert "lets the crowd leave whole" in capsys.readouterr().out
+    rows = re.findall(
+        r"^\| ([\d,]+) \| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| ([\d,]+) \|$", page, re.MULTILINE
+    )
+    assert len(rows) == 4
+    for row in rows:
+        reports, values, local, error, alone = (float(cell.replace(",", "")) for cell in row)
+        asked = ["--reports", f"{reports:.0f}", "--values", f"{values:.0f}", "--central", "1"]
+        assert main(["privacy", "crowd", *asked, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["epsilon_central"] <= 1
+        assert round(found["epsilon_local"], 2) == pytest.approx(local, abs=0.011)
+        assert round(found["stderr_rare"], 1) == pytest.approx(error, abs=0.051)
+        today = build("unary.oue", epsilon=1.0, categories=2)
+        assert sqrt(today.variance(0, int(reports))) == pytest.approx(alone, rel=0.005)

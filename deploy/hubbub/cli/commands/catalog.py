@@ -12,7 +12,7 @@ from hubbub.catalog.schema import catalog_schema
 from hubbub.cli.installation import build_bundle
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
-from hubbub.privacy.crowd import read_planned
+from hubbub.privacy.crowd import read_planned, shuffled_of
 
 __all__ = ["add"]
 
@@ -83,6 +83,12 @@ def _check(arguments: argparse.Namespace) -> int:
     )
     table(str(arguments.catalog), header, rows, text_columns=2)
     for metric in catalog.metrics.values():
+        if metric.central:
+            whole = shuffled_of(metric)
+            say(
+                f"{metric.name}: a whole epoch of {whole.reports:,} reports or more says epsilon "
+                f"{whole.epsilon:.4g} at delta {whole.delta:g} of one person, {whole.assumption}"
+            )
         if metric.choice:
             say(f"{metric.name}: {metric.choice}")
         if metric.tiers:
