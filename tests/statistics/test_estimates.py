@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from hubbub.analysis import answer, estimate
-from hubbub.analysis.distribution import smooth, unbiased
-from hubbub.analysis.hashed import sketch_buckets
-from hubbub.analysis.sketch import Sketch, buckets, count
+from hubbub.analysis.estimators.distribution import smooth, unbiased
+from hubbub.analysis.strings.hashed import sketch_buckets
+from hubbub.analysis.strings.sketch import Sketch, buckets, count
 from hubbub.errors import BadParameter, BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build, tally
 from hubbub.mechanisms.cms import CountMeanSketch

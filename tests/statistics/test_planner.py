@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.decode import decode
-from hubbub.analysis.distribution import unbiased
+from hubbub.analysis.estimators.distribution import unbiased
 from hubbub.analysis.families import family_for
-from hubbub.analysis.sketch import count
+from hubbub.analysis.strings.decode import decode
+from hubbub.analysis.strings.sketch import count
 from hubbub.catalog.choice import choose
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Rappor, Totals, build

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.design import Collection, Places
+from hubbub.analysis.strings.design import Collection, Places
 from hubbub.mechanisms.chain import channel
 
 LAWS: dict[str, Callable[[Floats], Floats]] = {

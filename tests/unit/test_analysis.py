@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hubbub.analysis import answer, discoveries, interval, p_values
-from hubbub.analysis.intervals import ranked
+from hubbub.analysis.uncertainty.intervals import ranked
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Rappor, Totals, build, tally
 from hubbub.privacy.draws import draw

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from hubbub.analysis.consistency import base_cut, norm_sub, simplex
+from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex
 from hubbub.errors import BadParameter
 
 numbers = st.floats(-1e6, 1e6)

@@ -2,19 +2,19 @@
 
 from hubbub.analysis.answer import CONFIDENCE, Answer, Twins, ValueAnswer
 from hubbub.analysis.answering import answer, answer_tiers
-from hubbub.analysis.change import Change, changes
-from hubbub.analysis.consistency import base_cut, norm_sub, simplex, within_ends
-from hubbub.analysis.decode import Decoded, decode, decode_counts
-from hubbub.analysis.design import Collection
-from hubbub.analysis.discoveries import discoveries, p_values
-from hubbub.analysis.estimate import estimate
-from hubbub.analysis.intervals import MAX_CONFIDENCE, MIN_CONFIDENCE, interval
+from hubbub.analysis.comparisons.change import Change, changes
+from hubbub.analysis.comparisons.order import Top, TopValue, top
+from hubbub.analysis.comparisons.trend import shares
+from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex, within_ends
+from hubbub.analysis.estimators.estimate import estimate
+from hubbub.analysis.honesty.plausible import Plausibility, combine, plausibility
+from hubbub.analysis.honesty.poisoning import Attack, maximal_gain
 from hubbub.analysis.numbers import Mean
-from hubbub.analysis.order import Top, TopValue, top
-from hubbub.analysis.plausible import Plausibility, combine, plausibility
-from hubbub.analysis.poisoning import Attack, maximal_gain
-from hubbub.analysis.sampling import POPULATION, REPORTERS, Whose
-from hubbub.analysis.trend import shares
+from hubbub.analysis.strings.decode import Decoded, decode, decode_counts
+from hubbub.analysis.strings.design import Collection
+from hubbub.analysis.uncertainty.discoveries import discoveries, p_values
+from hubbub.analysis.uncertainty.intervals import MAX_CONFIDENCE, MIN_CONFIDENCE, interval
+from hubbub.analysis.uncertainty.sampling import POPULATION, REPORTERS, Whose
 
 __all__ = [
     "CONFIDENCE",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.intervals import Tail
+from hubbub.analysis.uncertainty.intervals import Tail
 
 __all__ = ["Figures"]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.analysis.figures import Figures
-from hubbub.analysis.intervals import held_between, interval, reach_of
-from hubbub.analysis.sampling import sampled
+from hubbub.analysis.uncertainty.intervals import held_between, interval, reach_of
+from hubbub.analysis.uncertainty.sampling import sampled
 
 __all__ = ["Mean", "mean_of", "with_interval"]
 

@@ -35,7 +35,7 @@ import numpy as np
 from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimate import Integers
+from hubbub.analysis.estimators.estimate import Integers
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.analysis.families import family_for
-from hubbub.analysis.sampling import sampled
+from hubbub.analysis.uncertainty.sampling import sampled
 from hubbub.catalog.choice import EQUAL
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build

@@ -26,10 +26,10 @@ import numpy as np
 import opendp.prelude as dp
 
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.estimators.supports import supports
 from hubbub.analysis.families import chosen_by, family_for, tier_scales
-from hubbub.analysis.intervals import interval
-from hubbub.analysis.repeated import spreads
-from hubbub.analysis.supports import supports
+from hubbub.analysis.uncertainty.intervals import interval
+from hubbub.analysis.uncertainty.repeated import spreads
 from hubbub.catalog import Release
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals

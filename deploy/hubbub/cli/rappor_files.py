@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.aggregator.publishing.tables import inert
-from hubbub.analysis.decode import Decoded
-from hubbub.analysis.design import Collection, Places, once
+from hubbub.analysis.strings.decode import Decoded
+from hubbub.analysis.strings.design import Collection, Places, once
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.chain import channel
 

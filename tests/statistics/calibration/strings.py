@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 
 from hubbub.analysis import answer_tiers
-from hubbub.analysis.decode import decode_counts
+from hubbub.analysis.strings.decode import decode_counts
 from hubbub.mechanisms import AnyMechanism, build
 from hubbub.privacy.draws import draw
 from tests.statistics.calibration.listed import ENDS, FALSE, STANDING, flags

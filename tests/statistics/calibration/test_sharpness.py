@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hubbub.analysis import answer_tiers
-from hubbub.analysis.decode import decode_counts
+from hubbub.analysis.strings.decode import decode_counts
 from hubbub.mechanisms import Totals, build
 from hubbub.privacy.draws import draw
 from hubbub.privacy.repeats import draw_epochs

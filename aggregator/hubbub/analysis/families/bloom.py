@@ -7,14 +7,14 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer, Twins
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.decode import decode
-from hubbub.analysis.discoveries import FALSE_DISCOVERY_RATE
 from hubbub.analysis.families.checks import in_cohorts
 from hubbub.analysis.families.contract import BitSum, Expected, Figures, Tier
 from hubbub.analysis.families.rows import rows
 from hubbub.analysis.families.strings import Strings
-from hubbub.analysis.hashed import bloom_places
 from hubbub.analysis.numbers import with_interval
+from hubbub.analysis.strings.decode import decode
+from hubbub.analysis.strings.hashed import bloom_places
+from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE
 from hubbub.mechanisms import Rappor, Totals
 
 __all__ = ["Bloom"]

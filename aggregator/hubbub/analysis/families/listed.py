@@ -9,15 +9,15 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimate import estimate
+from hubbub.analysis.estimators.estimate import estimate
+from hubbub.analysis.estimators.supports import max_changes, supports
 from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import BitSum, Expected, Figures, MetricKind, Statistic, Tier
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.tiers import figures_of
-from hubbub.analysis.intervals import Tail
-from hubbub.analysis.repeated import permanent_step, spreads
-from hubbub.analysis.supports import max_changes, supports
-from hubbub.analysis.tails import pure_tail, repeated_tail
+from hubbub.analysis.uncertainty.intervals import Tail
+from hubbub.analysis.uncertainty.repeated import permanent_step, spreads
+from hubbub.analysis.uncertainty.tails import pure_tail, repeated_tail
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import BitVector, OneHot, Totals
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse

@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.distribution import min_stderrs, placed, smooth, spread, unbiased
+from hubbub.analysis.estimators.distribution import min_stderrs, placed, smooth, spread, unbiased
 from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import (
     BitSum,
@@ -26,7 +26,7 @@ from hubbub.analysis.families.linear import cell_by_cell
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.numbers import mean_of
-from hubbub.analysis.tails import pure_tail
+from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.buckets import BucketFlips
 from hubbub.mechanisms.pure import Pure

@@ -6,9 +6,9 @@ import numpy as np
 
 from hubbub.analysis.answer import ValueAnswer
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.consistency import within_ends
+from hubbub.analysis.estimators.consistency import within_ends
 from hubbub.analysis.families.contract import Figures
-from hubbub.analysis.intervals import ranked
+from hubbub.analysis.uncertainty.intervals import ranked
 
 __all__ = ["Columns", "columns", "nearest", "rows"]
 

@@ -11,8 +11,8 @@ from hubbub.analysis.families.contract import BitSum, Expected, Figures, Tier, r
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import figures_of
-from hubbub.analysis.hashed import sketch_buckets
-from hubbub.analysis.sketch import Sketch, count
+from hubbub.analysis.strings.hashed import sketch_buckets
+from hubbub.analysis.strings.sketch import Sketch, count
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.pure import Pure

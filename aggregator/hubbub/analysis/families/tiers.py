@@ -7,7 +7,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import Family, Figures, Tier
-from hubbub.analysis.intervals import Tail
+from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.mechanisms import Memoized
 
 __all__ = ["chosen_by", "figures_of", "tier_scales"]

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hubbub.analysis.decode import Decoded, decode_counts
+from hubbub.analysis.strings.decode import Decoded, decode_counts
 from hubbub.cli.rappor_files import COLUMNS, read_collection, read_map, result_rows, write_results
 from hubbub.errors import BadParameter
 from hubbub.errors.visible import visible

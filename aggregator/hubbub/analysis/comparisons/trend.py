@@ -7,9 +7,9 @@ import numpy as np
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.analysis.answering import with_reports
 from hubbub.analysis.families import Tier, family_for, figures_of
-from hubbub.analysis.intervals import held_between, pushed_up, reach_of
 from hubbub.analysis.numbers import Mean, mean_of
-from hubbub.analysis.sampling import sampled
+from hubbub.analysis.uncertainty.intervals import held_between, pushed_up, reach_of
+from hubbub.analysis.uncertainty.sampling import sampled
 
 __all__ = ["shares"]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.discoveries import p_values
+from hubbub.analysis.uncertainty.discoveries import p_values
 from hubbub.errors import BadParameter
 
 __all__ = ["Top", "TopValue", "top"]

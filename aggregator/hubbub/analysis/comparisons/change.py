@@ -11,10 +11,10 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.discoveries import FALSE_DISCOVERY_RATE, p_values, paid_by
 from hubbub.analysis.figures import Figures
-from hubbub.analysis.intervals import held_between, pushed_up
-from hubbub.analysis.sampling import sampled
+from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, p_values, paid_by
+from hubbub.analysis.uncertainty.intervals import held_between, pushed_up
+from hubbub.analysis.uncertainty.sampling import sampled
 from hubbub.errors import BadParameter
 
 __all__ = ["Change", "changes"]

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import bdtrc, ndtri
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.intervals import Tail
+from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.mechanisms.pure import Pure
 
 __all__ = ["collision_tail", "pure_tail", "repeated_tail"]

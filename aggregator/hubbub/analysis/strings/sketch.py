@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimate import walsh_hadamard
-from hubbub.analysis.hashed import sketch_buckets
-from hubbub.analysis.intervals import Tail
-from hubbub.analysis.tails import collision_tail
+from hubbub.analysis.estimators.estimate import walsh_hadamard
+from hubbub.analysis.strings.hashed import sketch_buckets
+from hubbub.analysis.uncertainty.intervals import Tail
+from hubbub.analysis.uncertainty.tails import collision_tail
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.cms import CountMeanSketch

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.design import Design, Indices
+from hubbub.analysis.strings.design import Design, Indices
 
 __all__ = ["Fit", "fit", "independent", "non_negative"]
 

@@ -24,12 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.design import Collection, Design, Places
-from hubbub.analysis.discoveries import discoveries, p_values
-from hubbub.analysis.hashed import bloom_places
-from hubbub.analysis.intervals import ranked
-from hubbub.analysis.regression import Fit, fit, independent, non_negative
-from hubbub.analysis.shrinkage import shrunk
+from hubbub.analysis.strings.design import Collection, Design, Places
+from hubbub.analysis.strings.hashed import bloom_places
+from hubbub.analysis.strings.regression import Fit, fit, independent, non_negative
+from hubbub.analysis.uncertainty.discoveries import discoveries, p_values
+from hubbub.analysis.uncertainty.intervals import ranked
+from hubbub.analysis.uncertainty.shrinkage import shrunk
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import Rappor, Totals
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.discoveries import FALSE_DISCOVERY_RATE, check_rate, paid_by
+from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, check_rate, paid_by
 from hubbub.errors import BadParameter
 
 __all__ = [

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.analysis.design import Places, once
+from hubbub.analysis.strings.design import Places, once
 from hubbub.mechanisms import Rappor
 from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.hashing import WORDS, digest, encoded
