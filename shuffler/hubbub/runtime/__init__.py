@@ -11,6 +11,7 @@ from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.monitoring.tracing import continued, headers
 from hubbub.runtime.process import (
     Common,
+    Serves,
     add_common,
     check_range,
     common,
@@ -39,6 +40,7 @@ __all__ = [
     "Metrics",
     "RedisServer",
     "Server",
+    "Serves",
     "Stages",
     "SystemClock",
     "TlsFolder",

@@ -8,6 +8,7 @@ from hubbub.runtime import (
     Limiter,
     Metrics,
     Server,
+    Serves,
     Stages,
     channel,
     connect_redis,
@@ -56,7 +57,10 @@ async def _serve(settings: Settings) -> None:
         sizes={name: stream.sealed_bytes for name, stream in table.streams.items()},
     )
     admission = Admission(table, intake, mixer, limiter=limiter, pressure=pressure, clocks=clocks)
-    servers = [_for_devices(settings, admission), _for_operators(settings, admission, pool)]
+    servers: list[Serves] = [
+        _for_devices(settings, admission),
+        _for_operators(settings, admission, pool),
+    ]
     metrics = Metrics(
         pool.report_counts,
         counters={
