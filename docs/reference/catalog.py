@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from hubbub.catalog.central import FOLLOWING, PROMISE
 from hubbub.catalog.choice import AUTO, own_fields
 from hubbub.catalog.fields import CatalogField, fields_of
 from hubbub.catalog.limits import Limits
@@ -42,7 +43,8 @@ def page() -> str:
             _INTRODUCTION,
             *_section("Top of the file", _written(Catalog)),
             *_section("A metric: `[metrics.NAME]`", _written(Metric)),
-            "One of `values`, `values_file` and `domain` is needed, as the mechanism has it.\n",
+            "One of `values`, `values_file` and `domain` is needed, as the mechanism has it.",
+            f"Beside {_named(PROMISE)}, {_named(FOLLOWING)} may be left out.\n",
             *_section("`limits` of a metric", _written(Limits)),
             *_section("`release` of a metric", _written(Release)),
             *_section('With `mechanism = "auto"`', own_fields(AUTO)),
@@ -51,6 +53,10 @@ def page() -> str:
             *_section("`[budget]`", _written(Budget)),
         ]
     )
+
+
+def _named(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(f"`{name}`" for name in names[:-1]), f"`{names[-1]}`"])
 
 
 def _written(section: type) -> list[CatalogField]:
@@ -89,6 +95,8 @@ def _row(field: CatalogField) -> tuple[str, ...]:
 
 def _default(held: object) -> str:
     """A default as TOML has it; nothing of an empty one."""
+    if isinstance(held, bool):
+        return f"`{str(held).lower()}`"
     return f"`{held}`" if isinstance(held, int | float) or (isinstance(held, str) and held) else ""
 
 

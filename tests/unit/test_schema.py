@@ -13,17 +13,18 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from hubbub.catalog import read_catalog
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.schema import catalog_schema
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms import REGISTRY
+from hubbub.privacy.crowd import read_planned
 from tests.architecture.test_house import ROOT, TRACKED
 from tests.conftest import CATALOG
 from tests.fuzz.bundles import MORE
 from tests.system.test_every_mechanism import metric_of
 from tests.unit.test_catalog import WRONG
+from tests.unit.test_central import HEAD, THEME
 
 # What the parser alone knows, and why.
 BEYOND_THE_SCHEMA = {
@@ -63,6 +64,7 @@ def _texts() -> Iterator[str]:
             yield from re.findall(r"```toml\n(.*?)```", path.read_text(), re.DOTALL)
     yield from _made_by_tests()
     yield CATALOG + MORE
+    yield HEAD + THEME
     for name in (AUTO, *REGISTRY):
         yield f'shuffler = "127.0.0.1:1"\n{metric_of(name)}'
 
@@ -89,7 +91,7 @@ def _is_catalog(text: str, folder: Path) -> bool:
     path = folder / "metrics.toml"
     path.write_text(text)
     try:
-        read_catalog(path)
+        read_planned(path)
     except CatalogInvalid:
         return False
     return True
@@ -98,7 +100,7 @@ def _is_catalog(text: str, folder: Path) -> bool:
 def test_every_catalog_here_is_taken(tmp_path: Path) -> None:
     (tmp_path / "themes.txt").write_text("light\ndark\n")
     catalogs = [text for text in _texts() if "[metrics." in text and _is_catalog(text, tmp_path)]
-    assert len(catalogs) >= len(REGISTRY) + 9
+    assert len(catalogs) >= len(REGISTRY) + 10
     for text in catalogs:
         assert _problems(text) == [], text
 
@@ -126,6 +128,23 @@ def test_what_the_parser_refuses_of_a_field_the_schema_does(old: str, new: str) 
 )
 def test_both_refuse_what_no_metric_may_say(tmp_path: Path, more: str) -> None:
     text = CATALOG.replace("min_batch = 20", f"min_batch = 20\n{more}", 1)
+    assert not _is_catalog(text, tmp_path)
+    assert _problems(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("crowd = 30000\n", ""),
+        ("crowd = 30000", "crowd = 9"),
+        ("central_epsilon = 1.0\n", ""),
+        ("crowd", "honest = 0.0\ncrowd"),
+        ("crowd", "rolling = 1\ncrowd"),
+    ],
+)
+def test_both_refuse_what_no_central_promise_may_say(tmp_path: Path, old: str, new: str) -> None:
+    assert _problems(HEAD + THEME) == []
+    text = HEAD + THEME.replace(old, new, 1)
     assert not _is_catalog(text, tmp_path)
     assert _problems(text)
 

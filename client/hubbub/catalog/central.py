@@ -27,6 +27,8 @@ CENTRAL_FIELDS: Final = (
 
 FOLLOWING: Final = ("epsilon", "min_batch", "reports")
 """What follows from a promise, and need not be written beside it."""
+PROMISE: Final = CENTRAL_FIELDS[:2]
+"""What makes a promise: both or none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from math import inf
 from typing import Any, Final, Self
 
 from hubbub.catalog import kinds
@@ -16,10 +15,11 @@ from hubbub.catalog.epochs import EPOCH_SECONDS
 from hubbub.catalog.fields import Entry, check, dumped, entry
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.policy import Caps, Release
+from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
 from hubbub.catalog.rules import NAME
 from hubbub.catalog.tables import table_of
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, build, parameters
+from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, parameters
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
 __all__ = ["DOMAINS", "Metric", "family_of"]
@@ -29,10 +29,6 @@ DOMAINS: Final = {"strings": "string", "numbers": "number"}
 
 _TIER: Final = re.compile(r"[0-9.e+-]{1,16}")
 _EPSILON: Final = kinds.number("a number of nats", MIN_EPSILON, MAX_EPSILON)
-# A batch travels as one message, and the services take none above this.
-MAX_BATCH_BYTES: Final = 64 << 20
-# What sealing and framing add to a payload, rounded up.
-_SEALED_MORE_BYTES: Final = 64
 
 
 def family_of(stream: str) -> str:
@@ -257,31 +253,15 @@ class Metric:
 
     def __post_init__(self) -> None:
         self._check()
-        randomizer = build(self.mechanism, **self.arguments)
-        report_loss = randomizer.privacy_loss()
-        if not report_loss <= self.epsilon:
-            raise BadParameter(
-                f"one report of {self.mechanism} with these parameters loses "
-                f"{report_loss:.6g} nats, above epsilon {self.epsilon:g}; "
-                "raise epsilon or lie more"
-            )
-        batch_bytes = self.min_batch * (randomizer.layout.payload_bytes + _SEALED_MORE_BYTES)
-        if not (batch_bytes <= MAX_BATCH_BYTES or self.crowd):  # a crowd leaves in cuts
-            size = f"{batch_bytes / (1 << 20):.1f} MiB, above {MAX_BATCH_BYTES >> 20}"
-            raise BadParameter(
-                f"a minimum batch of {self.min_batch} reports is {size}; "
-                "lower min_batch or choose a shorter payload"
-            )
+        built = randomizer_of(self.mechanism, self.arguments, self.epsilon)
+        if not self.crowd:  # which leaves in cuts
+            refuse_large_batch(self.min_batch, built.randomizer)
         if self.tiers and "epsilon" not in self.arguments:
             raise BadParameter(
                 f"{self.mechanism} has no epsilon of its own to scale; leave tiers out"
             )
-        memoized = randomizer if isinstance(randomizer, Memoized) else None
-        forever = memoized.permanent_loss() if memoized else inf
-        object.__setattr__(self, "memoized", memoized)
-        object.__setattr__(self, "randomizer", randomizer)
-        object.__setattr__(self, "report_loss", report_loss)
-        object.__setattr__(self, "lifetime_loss", forever)
+        for name in ("randomizer", "memoized", "report_loss", "lifetime_loss"):
+            object.__setattr__(self, name, getattr(built, name))
         object.__setattr__(self, "_index", {v: i for i, v in enumerate(self.values or ())})
 
     def _check(self) -> None:

@@ -7,7 +7,7 @@ together, and what files hold, only reading the catalog tells. Dates of TOML are
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from hubbub.catalog.central import FOLLOWING
+from hubbub.catalog.central import FOLLOWING, PROMISE
 from hubbub.catalog.choice import AUTO, own_fields
 from hubbub.catalog.fields import fields_of
 from hubbub.catalog.kinds import Schema
@@ -52,6 +52,7 @@ def _metric() -> Schema:
         "type": "object",
         "properties": {**shared, **numbers},
         "additionalProperties": False,
+        "dependentRequired": {name: [*PROMISE] for name in PROMISE},
         **_needed([one.name for one in fields_of(Metric) if one.entry.written and one.required]),
         "allOf": [_branch(mechanism, own[mechanism], numbers) for mechanism in mechanisms],
     }

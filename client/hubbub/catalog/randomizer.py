@@ -1,0 +1,61 @@
+"""The randomizer of a metric: built, measured, and refused if it says more than was promised."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Final
+
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import AnyMechanism, Memoized, build
+
+__all__ = ["MeasuredRandomizer", "randomizer_of", "refuse_large_batch"]
+
+# A batch travels as one message, and the services take none above this.
+MAX_BATCH_BYTES: Final = 64 << 20
+# What sealing and framing add to a payload, rounded up.
+_SEALED_MORE_BYTES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRandomizer:
+    """A randomizer with what it can lose, in nats.
+
+    memoized: the same, if it has a permanent step. report_loss: of one report. lifetime_loss: of
+    all reports of one unchanged value; infinite if not memoized.
+    """
+
+    randomizer: AnyMechanism
+    memoized: Memoized | None
+    report_loss: float
+    lifetime_loss: float
+
+
+def randomizer_of(
+    mechanism: str, arguments: Mapping[str, Any], epsilon: float
+) -> MeasuredRandomizer:
+    """The mechanism built from these arguments.
+
+    Raises:
+        BadParameter: it cannot be built so, or loses more than `epsilon`.
+    """
+    randomizer = build(mechanism, **arguments)
+    report_loss = randomizer.privacy_loss()
+    if not report_loss <= epsilon:
+        raise BadParameter(
+            f"one report of {mechanism} with these parameters loses "
+            f"{report_loss:.6g} nats, above epsilon {epsilon:g}; raise epsilon or lie more"
+        )
+    memoized = randomizer if isinstance(randomizer, Memoized) else None
+    forever = memoized.permanent_loss() if memoized else inf
+    return MeasuredRandomizer(randomizer, memoized, report_loss, forever)
+
+
+def refuse_large_batch(min_batch: int, randomizer: AnyMechanism) -> None:
+    """Raises BadParameter if a batch of so many reports does not fit one message."""
+    batch_bytes = min_batch * (randomizer.layout.payload_bytes + _SEALED_MORE_BYTES)
+    if not batch_bytes <= MAX_BATCH_BYTES:
+        size = f"{batch_bytes / (1 << 20):.1f} MiB, above {MAX_BATCH_BYTES >> 20}"
+        raise BadParameter(
+            f"a minimum batch of {min_batch} reports is {size}; "
+            "lower min_batch or choose a shorter payload"
+        )
