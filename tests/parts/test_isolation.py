@@ -21,7 +21,7 @@ import pytest
 from hubbub.shuffler.mixing_policy import MixRule, Policy
 
 Floats = npt.NDArray[np.float64]
-DOCS = Path(__file__).parents[2] / "docs" / "operate.md"
+DOCS = Path(__file__).parents[2] / "docs" / "operate" / "services.md"
 
 
 def _log_choose(n: Floats, k: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The recipe of docs/add-a-mechanism.md, followed: its example is proven as it stands there."""
+"""The recipe of docs/contribute/mechanism.md, followed: its example is proven as it stands."""
 
 from collections.abc import Callable
 

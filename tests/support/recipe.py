@@ -1,4 +1,4 @@
-"""The mechanism of docs/add-a-mechanism.md, as it stands there."""
+"""The mechanism of docs/contribute/mechanism.md, as it stands there."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from hubbub.mechanisms import AnyMechanism
 
 __all__ = ["example"]
 
-RECIPE = Path(__file__).parents[2] / "docs" / "add-a-mechanism.md"
+RECIPE = Path(__file__).parents[2] / "docs" / "contribute" / "mechanism.md"
 
 
 def example(broken: tuple[str, str] = ("", "")) -> type[AnyMechanism]:

@@ -102,8 +102,12 @@ def _table(page: str, heading: str) -> list[str]:
     ("page", "heading", "shown"),
     [
         ("client.md", "What happens when", "The client: what happens when"),
-        ("operate.md", "What is promised, and when", "The services: what is promised, and when"),
-        ("operate.md", "Limits", "The services: limits"),
+        (
+            "operate/services.md",
+            "What is promised, and when",
+            "The services: what is promised, and when",
+        ),
+        ("operate/services.md", "Limits", "The services: limits"),
     ],
 )
 def test_no_promise_is_without_its_test(page: str, heading: str, shown: str) -> None:

@@ -85,7 +85,9 @@ def _parser() -> argparse.ArgumentParser:
         help="its Ingest (127.0.0.1:7071); repeat for several that share one Redis",
     )
     add_common(parser, metrics_listen="127.0.0.1:7074")
-    mixing = parser.add_argument_group("mixing (what each does for anonymity: docs/operate.md)")
+    mixing = parser.add_argument_group(
+        "mixing (what each does for anonymity: docs/operate/services.md)"
+    )
     add = mixing.add_argument
     batches = "in minimum batches"
     add("--reserve", type=float, default=1.0, help=f"stays in an open pool, {batches} (1)")
