@@ -117,7 +117,7 @@ def test_what_is_missing_or_wrong_is_said(
 
 def test_the_example_of_the_document_runs(home: House) -> None:
     text = (ROOT / "docs" / "query.md").read_text()
-    [code] = re.findall(r"```python notebook\n(.*?)```", text, re.DOTALL)
+    [code] = re.findall(r'```python title="notebook"\n(.*?)```', text, re.DOTALL)
     code = code.replace("http://127.0.0.1:7076", home.page).replace('"education"', '"theme"')
     made: dict[str, Any] = {}
     exec(compile(code, "docs/query.md", "exec"), made)  # noqa: S102 the document's own

@@ -1,0 +1,1 @@
+"""The documentation as a site: what is gathered for it, how it is built and shown."""

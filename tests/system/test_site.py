@@ -1,0 +1,169 @@
+"""The documentation as a site: it builds strictly, is whole, and asks nothing of another host."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import partial
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import pytest
+
+from docs.site.__main__ import CONFIGURATION, rendered
+from docs.site.gather import PROJECT, gather
+from tests.interfaces.browser import chromium, needs_browser
+
+ROOT = Path(__file__).parents[2]
+# What a page loads by itself, and from where; a link that somebody follows is not among it.
+LOADED = {
+    ("audio", "src"),
+    ("embed", "src"),
+    ("iframe", "src"),
+    ("img", "src"),
+    ("img", "srcset"),
+    ("input", "src"),
+    ("link", "href"),
+    ("object", "data"),
+    ("script", "src"),
+    ("source", "src"),
+    ("source", "srcset"),
+    ("video", "poster"),
+    ("video", "src"),
+}
+
+
+class Page(HTMLParser):
+    """What a page of the site says of itself: its links, what it loads, its anchors."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name == "id" and value:
+                self.anchors.add(value)
+            if (tag, name) in LOADED:
+                self.loaded.append(value or "")
+            elif (tag, name) == ("a", "href"):
+                self.links.append(value or "")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _built(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[str, Page]:
+    return {path.relative_to(site).as_posix(): Page(path) for path in site.rglob("*.html")}
+
+
+def _built(out: Path) -> Path:
+    done = subprocess.run(
+        [sys.executable, "-m", "docs.site", "--build", "--out", str(out)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return out / "html"
+
+
+def _nav(entries: list[Any]) -> Iterator[str]:
+    for entry in entries:
+        if isinstance(entry, str):
+            yield entry
+        else:
+            for value in entry.values():
+                yield from [value] if isinstance(value, str) else _nav(value)
+
+
+def test_every_page_has_one_place_in_the_navigation() -> None:
+    named = [*_nav(tomllib.loads(CONFIGURATION.read_text())["project"]["nav"])]
+    written = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    decisions = {name for name in written if re.match(r"decisions/\d{4}-", name)}
+    assert sorted(named) == sorted((written - decisions) | set(PROJECT.values()))
+
+
+def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[str, Page]) -> None:
+    assert len(pages) > 60
+    for name, page in pages.items():
+        if name == "404.html":  # shown at any address
+            continue
+        for link in page.links:
+            target, anchor = urldefrag(urljoin(f"http://site/{name}", link))
+            parts = urlsplit(target)
+            if parts.netloc != "site":
+                continue
+            to = unquote(parts.path).lstrip("/")
+            to = f"{to}index.html" if not to or to.endswith("/") else to
+            assert (site / to).is_file(), f"{name}: {link}"
+            if anchor and to in pages and not anchor.startswith("__"):
+                assert unquote(anchor) in pages[to].anchors, f"{name}: {link}"
+
+
+def test_no_page_loads_anything_from_elsewhere(site: Path, pages: dict[str, Page]) -> None:
+    for name, page in pages.items():
+        assert [url for url in page.loaded if "//" in url] == [], name
+    for style in site.rglob("*.css"):
+        text = style.read_text()
+        found = re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//[^)\"']*", text)
+        assert found == [], style
+    # The theme's script fetches libraries from elsewhere for these alone.
+    for path in site.rglob("*.html"):
+        assert not re.search(r'class="[^"]*\b(mermaid|glightbox|pyodide)\b', path.read_text()), path
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("[a page](nowhere.md)", "page does not exist"),
+        ("[a part](glossary.md#nothing)", "anchor does not exist"),
+    ],
+)
+def test_a_broken_link_ends_the_build(wrong: str, said: str, tmp_path: Path) -> None:
+    gather(tmp_path / "pages")
+    (tmp_path / "pages" / "glossary.md").write_text(f"# Glossary\n\n{wrong}\n")
+    assert said in rendered(tmp_path)
+
+
+def test_search_finds_what_pages_say_and_no_source(site: Path) -> None:
+    items = json.loads((site / "search.json").read_text())["items"]
+    assert any("conservation law" in json.dumps(item) for item in items)
+    assert len({item["location"].partition("#")[0] for item in items}) > 50
+    assert not [item["location"] for item in items if item["location"].startswith("source/")]
+
+
+@needs_browser
+def test_a_browser_asks_no_other_host_and_finds_what_is_searched(site: Path) -> None:
+    handler = partial(SimpleHTTPRequestHandler, directory=site)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, chromium() as browser:
+        Thread(target=server.serve_forever, daemon=True).start()
+        here = f"http://127.0.0.1:{server.server_port}/"
+        page = browser.new_page()
+        asked: list[str] = []
+        said: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: said.append(message.text))
+        for name in ("", "architecture/", "client/", "operate/services/"):
+            page.goto(here + name)
+            page.wait_for_load_state("networkidle")
+        page.get_by_role("button", name="Search").first.click()
+        page.keyboard.type("hyperplane")
+        page.get_by_text(re.compile(r"^\d+ results$")).wait_for()
+        server.shutdown()
+    assert [url for url in asked if not url.startswith((here, "data:", "blob:"))] == []
+    assert said == []
