@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from hubbub.aggregator.metrics import ESTIMATES
 from hubbub.aggregator.publishing.publisher import (
     DeliveryLog,
     EpochPublisher,
@@ -139,6 +140,12 @@ def asked_by(dashboard: dict[str, Any]) -> set[str]:
         for target in panel["targets"]
         for name in re.findall(r"\b(?:hubbub|process)_\w+", target["expr"])
     }
+
+
+def test_what_is_told_of_estimates_is_what_is_declared(home: House) -> None:
+    told = web.get(f"{home.page}/metrics").text
+    found = {tuple(line.split()[2:]) for line in told.splitlines() if line.startswith("# TYPE")}
+    assert found == {(one.name, one.kind) for one in ESTIMATES}
 
 
 def test_the_dashboard_shows_what_is_exposed(home: House) -> None:

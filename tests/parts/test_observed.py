@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.accounting import sum_terms
+from hubbub.aggregator.metrics import DECLARED as OF_AGGREGATOR
 from hubbub.catalog import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
@@ -22,7 +23,9 @@ from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import MissingDependency
+from hubbub.runtime import EVERYWHERE
 from hubbub.runtime.monitoring.tracing import start_tracing
+from hubbub.shuffler.metrics import DECLARED as OF_SHUFFLER
 from tests.conftest import Made
 from tests.interfaces.test_exports import asked_by
 from tests.support.scraping import scraped
@@ -116,6 +119,11 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
         exposed = {name.partition("{")[0] for _, name in told} | {"hubbub_reports"}
         # Of throttled calls, and batches whose delivery failed, there are none yet.
         assert asked - exposed <= {"hubbub_throttled_calls_total"}
+        # Nothing is told that is not declared, and all that is declared is told.
+        declared = (*EVERYWHERE, *OF_SHUFFLER, *OF_AGGREGATOR)
+        families = {re.sub("_(bucket|sum|count|created)$", "", name) for name in exposed}
+        own = {name for name in families if name.startswith("hubbub_")}
+        assert own == {one.name for one in declared} - {"hubbub_throttled_calls_total"}
 
         # What a stage took is there for each.
         for stage in ("add", "deliver", "batch", "open", "fold", "commit", "answer"):

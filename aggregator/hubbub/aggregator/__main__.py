@@ -9,6 +9,7 @@ from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
+from hubbub.aggregator.metrics import BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS
 from hubbub.aggregator.publishing.publisher import (
     EpochPublisher,
     Folder,
@@ -26,6 +27,9 @@ from hubbub.aggregator.settings import Settings, parse
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import read_bundle, read_opening_keys
 from hubbub.runtime import (
+    CLOCK_APART_SECONDS,
+    REDIS_MEMORY_RATIO,
+    THROTTLED_CALLS,
     Clocks,
     Memory,
     Metrics,
@@ -80,14 +84,14 @@ async def _serve(settings: Settings) -> None:
     metrics = Metrics(
         store.report_counts,
         counters={
-            "batches": ("outcome", intake.counts),
-            "throttled_calls": ("reason", turned_away),
+            BATCHES: intake.counts,
+            THROTTLED_CALLS: turned_away,
         },
         gauges={
-            "opening_key_days_left": lambda: keeping.days_left,
-            "redis_memory_ratio": lambda: memory.ratio,
-            "clock_apart_seconds": lambda: clocks.apart_seconds,
-            "unreadable_totals": lambda: len(store.unreadable),
+            OPENING_KEY_DAYS_LEFT: lambda: keeping.days_left,
+            REDIS_MEMORY_RATIO: lambda: memory.ratio,
+            CLOCK_APART_SECONDS: lambda: clocks.apart_seconds,
+            UNREADABLE_TOTALS: lambda: len(store.unreadable),
         },
         stages=stages,
     )

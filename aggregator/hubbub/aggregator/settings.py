@@ -102,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         "--processes",
         type=int,
         default=_processors(),
-        help="processes that open reports (as many as the processors it may use: %(default)s)",
+        help="processes that open reports (as many as the processors it may use)",
     )
     parser.add_argument(
         "--shards",

@@ -6,6 +6,13 @@ It knows no metric and no mechanism, so the blind shuffler may stand on it.
 from hubbub.runtime.clocks import BELIEVED_SECONDS, Clocks
 from hubbub.runtime.files import replace_file
 from hubbub.runtime.messages import hint_seconds, read_message
+from hubbub.runtime.monitoring.declared import (
+    CLOCK_APART_SECONDS,
+    EVERYWHERE,
+    REDIS_MEMORY_RATIO,
+    THROTTLED_CALLS,
+    Declared,
+)
 from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.monitoring.tracing import continued, headers
@@ -32,9 +39,14 @@ from hubbub.runtime.tls import TlsFolder
 
 __all__ = [
     "BELIEVED_SECONDS",
+    "CLOCK_APART_SECONDS",
+    "EVERYWHERE",
+    "REDIS_MEMORY_RATIO",
+    "THROTTLED_CALLS",
     "Clock",
     "Clocks",
     "Common",
+    "Declared",
     "Limiter",
     "Memory",
     "Metrics",

@@ -4,6 +4,9 @@ import sys
 from typing import Final
 
 from hubbub.runtime import (
+    CLOCK_APART_SECONDS,
+    REDIS_MEMORY_RATIO,
+    THROTTLED_CALLS,
     Clocks,
     Limiter,
     Metrics,
@@ -19,6 +22,15 @@ from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.grpc_door import OperatorService, ShufflerService
 from hubbub.shuffler.intake import Intake
+from hubbub.shuffler.metrics import (
+    BATCHES,
+    BATCHES_UNDER_WAY,
+    PEERS,
+    POOL_REPORTS,
+    POOL_REPORTS_LIMIT,
+    SUBMITTED_REPORTS,
+    UNWRITTEN_REPORTS,
+)
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
@@ -64,18 +76,18 @@ async def _serve(settings: Settings) -> None:
     metrics = Metrics(
         pool.report_counts,
         counters={
-            "submitted_reports": ("outcome", admission.counts),
-            "throttled_calls": ("reason", admission.turned_away),
-            "batches": ("outcome", mixer.counts),
+            SUBMITTED_REPORTS: admission.counts,
+            THROTTLED_CALLS: admission.turned_away,
+            BATCHES: mixer.counts,
         },
         gauges={
-            "pool_reports": lambda: pressure.reports,
-            "pool_reports_limit": lambda: settings.max_pool,
-            "unwritten_reports": lambda: intake.waiting,
-            "batches_under_way": lambda: mixer.under_way,
-            "redis_memory_ratio": lambda: pressure.memory,
-            "peers": lambda: len(limiter),
-            "clock_apart_seconds": lambda: clocks.apart_seconds,
+            POOL_REPORTS: lambda: pressure.reports,
+            POOL_REPORTS_LIMIT: lambda: settings.max_pool,
+            UNWRITTEN_REPORTS: lambda: intake.waiting,
+            BATCHES_UNDER_WAY: lambda: mixer.under_way,
+            REDIS_MEMORY_RATIO: lambda: pressure.memory,
+            PEERS: lambda: len(limiter),
+            CLOCK_APART_SECONDS: lambda: clocks.apart_seconds,
         },
         stages=stages,
     )

@@ -8,15 +8,22 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from hubbub.aggregator.metrics import (
+    EPOCH,
+    EPOCH_REPORTS,
+    HTTP_REQUESTS,
+    METRIC_REPORTS,
+    METRIC_WAITING_REPORTS,
+    PLAUSIBILITY,
+    estimate_columns,
+)
 from hubbub.aggregator.query import Page, QueryEngine
 from hubbub.aggregator.query.answers import Estimated, MetricLine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
-from hubbub.answers import COLUMNS
 from hubbub.errors import BatchTooSmall, TotalsUnreadable
 
 __all__ = ["exposition"]
@@ -58,22 +65,10 @@ class _Estimates(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The series, from what was just asked."""
-        held = _family("metric_reports", "Reports counted of a metric, over all epochs", ["metric"])
-        waiting = _family("metric_waiting_reports", "Reports that the shuffler holds", ["metric"])
-        epoch = _family("estimate_epoch", "The epoch that estimates are of", ["metric"])
-        of = _family("estimate_epoch_reports", "Reports of that epoch", ["metric"])
-        odd = _family(
-            "estimate_plausibility",
-            "Upper bound on the chance that honest reports lie so far off",
-            ["metric"],
-        )
-        labels = ["metric", "value"]
-        columns = {
-            field: _family(_of(field), column.meaning, labels)
-            for column in COLUMNS["estimates"]
-            if column.gauge
-            for field in column.fields
-        }
+        held, waiting = METRIC_REPORTS.family(), METRIC_WAITING_REPORTS.family()
+        epoch, of = EPOCH.family(), EPOCH_REPORTS.family()
+        odd = PLAUSIBILITY.family()
+        columns = {field: declared.family() for field, declared in estimate_columns().items()}
         for line, found in self._found:
             held.add_metric([line.name], line.reports)
             if line.waiting is not None:
@@ -88,16 +83,7 @@ class _Estimates(Collector):
                     if (told := getattr(value, name)) is not None:
                         family.add_metric([line.name, value.value[:_LONGEST]], told)
         yield from (held, waiting, epoch, of, odd, *columns.values())
-        answered = CounterMetricFamily("hubbub_http_requests", "Answered requests", labels=["code"])
+        answered = HTTP_REQUESTS.family()
         for status, number in sorted(self._requests.items()):
             answered.add_metric([str(status)], number)
         yield answered
-
-
-def _of(field: str) -> str:
-    """The series of a field: estimate, estimate_low, estimate_share."""
-    return field if field == "estimate" else f"estimate_{field}"
-
-
-def _family(name: str, said: str, labels: list[str]) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"hubbub_{name}", said, labels=labels)

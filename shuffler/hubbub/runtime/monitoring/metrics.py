@@ -5,17 +5,17 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from hubbub.accounting.window import Window
 from hubbub.errors import HubbubError, ServiceUnavailable
+from hubbub.runtime.monitoring.declared import REPORTS, STORE_UP, Declared
 from hubbub.runtime.monitoring.scrape import serve_scrapes
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.tls import TlsFolder, check_plain
 
-__all__ = ["HELP", "Law", "Metrics"]
+__all__ = ["Law", "Metrics"]
 
 Law = Mapping[Window, Mapping[str, int]]
 """Per window, a service's terms of the conservation law."""
@@ -25,35 +25,19 @@ _ASK_SECONDS: Final = 5.0
 # Of a stream's windows the newest; older ones are told by `hubbub status`.
 _EPOCHS: Final = 8
 
-HELP: Final[Mapping[str, str]] = {
-    "submitted_reports": "Reports that devices submitted: taken, or refused and why",
-    "throttled_calls": "Calls and submissions that were refused for a limit or a certificate",
-    "batches": "Batches: deliveries of the shuffler, commits of the aggregator",
-    "pool_reports": "Reports that the shuffler's Redis holds, pooled or in flight",
-    "pool_reports_limit": "Held reports past which every submission is refused",
-    "unwritten_reports": "Reports in memory that wait to be written to Redis, not acknowledged yet",
-    "batches_under_way": "Batches that this process is sending",
-    "redis_memory_ratio": "Part used of the memory that Redis may use; 0 without a limit",
-    "peers": "Peers that the limiter remembers",
-    "clock_apart_seconds": "How far the clocks of this machine and of Redis are apart",
-    "opening_key_days_left": "Days for which there are still opening keys",
-    "unreadable_totals": "Entries of the totals' Redis that cannot be read and are left out",
-}
-"""What each counter and gauge of a service means, by its name without `hubbub_`."""
-
 
 class Metrics(Collector):
     """What one service tells at `/metrics`. It is asked from a thread; the law from the loop.
 
-    law: asks for the terms. counters: name -> label and counts so far, by label value.
-    gauges: name -> the figure now. Names are those of HELP. stages: how long they took.
+    law: asks for the terms. counters: the counts so far, by the value of the one label.
+    gauges: the figure now. stages: how long they took.
     """
 
     def __init__(
         self,
         law: Callable[[], Coroutine[Any, Any, Law]],
-        counters: Mapping[str, tuple[str, Mapping[str, int]]],
-        gauges: Mapping[str, Callable[[], float]],
+        counters: Mapping[Declared, Mapping[str, int]],
+        gauges: Mapping[Declared, Callable[[], float]],
         stages: Stages,
     ) -> None:
         self._law = law
@@ -88,13 +72,7 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Every series, as it stands now."""
-        terms = GaugeMetricFamily(
-            "hubbub_reports",
-            "Terms of the law: acknowledged = pooled + in_flight + counted + duplicate + rejected "
-            "+ withheld",
-            labels=("stream", "epoch", "state"),
-        )
-        up = GaugeMetricFamily("hubbub_store_up", "Whether Redis answers")
+        terms, up = REPORTS.family(), STORE_UP.family()
         try:
             law = asyncio.run_coroutine_threadsafe(self._law(), self._loop).result(_ASK_SECONDS)
             up.add_metric((), 1)
@@ -106,13 +84,15 @@ class Metrics(Collector):
                 terms.add_metric((window.stream, str(window.epoch), term), number)
         yield terms
         yield up
-        for name, (label, counts) in self._counters.items():
-            family = CounterMetricFamily(f"hubbub_{name}", HELP[name], labels=(label,))
+        for declared, counts in self._counters.items():
+            family = declared.family()
             for value, count in list(counts.items()):
                 family.add_metric((value,), count)
             yield family
-        for name, figure in self._gauges.items():
-            yield GaugeMetricFamily(f"hubbub_{name}", HELP[name], value=figure())
+        for declared, figure in self._gauges.items():
+            family = declared.family()
+            family.add_metric((), figure())
+            yield family
 
 
 def _newest(counts: Law) -> list[Window]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from prometheus_client import Histogram
 
+from hubbub.runtime.monitoring.declared import BATCH_REPORTS, STAGE_SECONDS
 from hubbub.runtime.monitoring.tracing import span
 
 __all__ = ["Stages"]
@@ -27,14 +28,14 @@ class Stages:
 
     def __init__(self) -> None:
         self._seconds = Histogram(
-            "hubbub_stage_seconds",
-            "How long a stage took",
-            ["stage"],
+            STAGE_SECONDS.name,
+            STAGE_SECONDS.meaning,
+            STAGE_SECONDS.labels,
             registry=None,
             buckets=_SECONDS,
         )
         self._reports = Histogram(
-            "hubbub_batch_reports", "Reports in a batch", registry=None, buckets=_REPORTS
+            BATCH_REPORTS.name, BATCH_REPORTS.meaning, registry=None, buckets=_REPORTS
         )
 
     @property

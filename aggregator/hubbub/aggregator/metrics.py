@@ -1,0 +1,86 @@
+"""What the aggregator tells Prometheus: of itself, and of estimates."""
+
+from typing import Final
+
+from hubbub.answers import COLUMNS
+from hubbub.runtime import Declared
+
+__all__ = [
+    "BATCHES",
+    "DECLARED",
+    "EPOCH",
+    "EPOCH_REPORTS",
+    "ESTIMATES",
+    "HTTP_REQUESTS",
+    "METRIC_REPORTS",
+    "METRIC_WAITING_REPORTS",
+    "OPENING_KEY_DAYS_LEFT",
+    "PLAUSIBILITY",
+    "UNREADABLE_TOTALS",
+    "estimate_columns",
+]
+
+BATCHES: Final = Declared(
+    "hubbub_batches_total",
+    "counter",
+    "Batches: applied, already_applied, or why they wait: window_full, clocks_differ",
+    ("outcome",),
+)
+OPENING_KEY_DAYS_LEFT: Final = Declared(
+    "hubbub_opening_key_days_left", "gauge", "Days for which there are still opening keys"
+)
+UNREADABLE_TOTALS: Final = Declared(
+    "hubbub_unreadable_totals",
+    "gauge",
+    "Entries of the totals' Redis that cannot be read and are left out",
+)
+DECLARED: Final = (BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS)
+"""At --metrics-listen, beside what every service tells."""
+
+METRIC_REPORTS: Final = Declared(
+    "hubbub_metric_reports", "gauge", "Reports counted of a metric, over all epochs", ("metric",)
+)
+METRIC_WAITING_REPORTS: Final = Declared(
+    "hubbub_metric_waiting_reports", "gauge", "Reports that the shuffler holds", ("metric",)
+)
+EPOCH: Final = Declared(
+    "hubbub_estimate_epoch", "gauge", "The epoch that estimates are of", ("metric",)
+)
+EPOCH_REPORTS: Final = Declared(
+    "hubbub_estimate_epoch_reports", "gauge", "Reports of that epoch", ("metric",)
+)
+PLAUSIBILITY: Final = Declared(
+    "hubbub_estimate_plausibility",
+    "gauge",
+    "Upper bound on the chance that honest reports lie so far off",
+    ("metric",),
+)
+HTTP_REQUESTS: Final = Declared(
+    "hubbub_http_requests_total",
+    "counter",
+    "Requests over HTTP that were answered, by status",
+    ("code",),
+)
+
+
+def estimate_columns() -> dict[str, Declared]:
+    """Those of a value: of every field of an estimate that is a gauge, as it is called there."""
+    return {
+        field: Declared(
+            f"hubbub_{field}" if field == "estimate" else f"hubbub_estimate_{field}",
+            "gauge",
+            column.meaning,
+            ("metric", "value"),
+        )
+        for column in COLUMNS["estimates"]
+        if column.gauge
+        for field in column.fields
+    }
+
+
+ESTIMATES: Final = (
+    *(METRIC_REPORTS, METRIC_WAITING_REPORTS, EPOCH, EPOCH_REPORTS, PLAUSIBILITY),
+    *estimate_columns().values(),
+    HTTP_REQUESTS,
+)
+"""At /metrics of --http-listen."""

@@ -1,0 +1,76 @@
+"""How a metric for Prometheus is declared, and those that every service has."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+__all__ = [
+    "BATCH_REPORTS",
+    "CLOCK_APART_SECONDS",
+    "EVERYWHERE",
+    "REDIS_MEMORY_RATIO",
+    "REPORTS",
+    "STAGE_SECONDS",
+    "STORE_UP",
+    "THROTTLED_CALLS",
+    "Declared",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One metric: its name, as it is asked for; what it tells; the names of its labels."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    meaning: str
+    labels: tuple[str, ...] = ()
+
+    def family(self) -> GaugeMetricFamily | CounterMetricFamily:
+        """An empty one, to add figures to."""
+        if self.kind == "counter":
+            return CounterMetricFamily(self.name, self.meaning, labels=self.labels)
+        return GaugeMetricFamily(self.name, self.meaning, labels=self.labels)
+
+
+REPORTS: Final = Declared(
+    "hubbub_reports",
+    "gauge",
+    "Terms of the conservation law, as hubbub status prints them: acknowledged = pooled + "
+    "in_flight + counted + duplicate + rejected + withheld. Processes that share a Redis each tell "
+    "all of it: take one, or the largest",
+    ("stream", "epoch", "state"),
+)
+STORE_UP: Final = Declared("hubbub_store_up", "gauge", "Whether Redis answers: 1, or 0")
+STAGE_SECONDS: Final = Declared(
+    "hubbub_stage_seconds",
+    "histogram",
+    "How long a stage took: add, cut and deliver of the shuffler; batch, and of it open, fold and "
+    "commit, of the aggregator, and answer where one had to be worked out",
+    ("stage",),
+)
+BATCH_REPORTS: Final = Declared("hubbub_batch_reports", "histogram", "Reports in a batch")
+THROTTLED_CALLS: Final = Declared(
+    "hubbub_throttled_calls_total",
+    "counter",
+    "Calls and requests that were refused. For reasons of ours: no_room, stream_full, store_full, "
+    "store_away, calls_at_once. Of callers, also over HTTP: peer_limit, peer_calls, too_slow, "
+    "gave_way; watch asks for health without an end; role is a certificate of the wrong role",
+    ("reason",),
+)
+REDIS_MEMORY_RATIO: Final = Declared(
+    "hubbub_redis_memory_ratio",
+    "gauge",
+    "Part used of the memory that Redis may use; 0 without a limit",
+)
+CLOCK_APART_SECONDS: Final = Declared(
+    "hubbub_clock_apart_seconds",
+    "gauge",
+    "How far the clocks of this machine and of Redis are apart",
+)
+EVERYWHERE: Final = (
+    *(REPORTS, STORE_UP, STAGE_SECONDS, BATCH_REPORTS),
+    *(THROTTLED_CALLS, REDIS_MEMORY_RATIO, CLOCK_APART_SECONDS),
+)
+"""What both services tell at --metrics-listen."""
