@@ -1,7 +1,7 @@
 """Floor 3. The SDK: one import, two lines, and a report is on its way.
 
-client = hubbub.client.Client.from_bundle("app.hubbub")
-client.report("theme", "dark")
+    client = hubbub.client.Client.from_bundle("app.hubbub")
+    client.report("theme", "dark")
 
 Names are loaded when they are first used: an app that imports this at its start waits for nothing.
 """

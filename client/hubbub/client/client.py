@@ -51,11 +51,13 @@ class Client:
     `report()` does no I/O: it draws coins and returns. Nothing here raises for the network's or
     the server's faults; what could not be sent is in `dropped`, by reason.
 
-    hold_seconds: reports wait a random time up to this before they go; None for no background
-        thread at all: then only flush() and close() send.
-    strict: raise for the programmer's mistakes; otherwise they are outcomes, counted and logged.
-    on_drop: called from the background with metric and reason of every payload given up.
-    clock: it tells the time and waits by; tests have a `FakeClock`.
+    Args:
+        hold_seconds: reports wait a random time up to this before they go; None for no background
+            thread at all: then only flush() and close() send.
+        strict: raise for the programmer's mistakes; otherwise they are outcomes, counted and
+            logged.
+        on_drop: called from the background with metric and reason of every payload given up.
+        clock: it tells the time and waits by; tests have a `FakeClock`.
     """
 
     def __init__(
@@ -114,13 +116,17 @@ class Client:
     ) -> Self:
         """A client for the bundle in a file.
 
-        operator: the operator's Ed25519 public key (32 bytes) to insist on, and who it handed over
-            to. Without it the app trusts the first operator it sees, and no other after that.
-        insecure: no TLS; only for a shuffler on this machine.
-        settings: app, state_dir, disabled, strict, shuffler, max_epsilon, hold_seconds, log; each
-            before its environment variable (HUBBUB_STATE_DIR, ...), and path before HUBBUB_BUNDLE.
-
         If the state folder cannot be used the client goes on in memory, and says so once.
+
+        Args:
+            path: the bundle's file; before HUBBUB_BUNDLE.
+            operator: the operator's Ed25519 public key (32 bytes) to insist on, and who it handed
+                over to. Without it the app trusts the first operator it sees, and no other after
+                that.
+            insecure: no TLS; only for a shuffler on this machine.
+            on_drop: called from the background with metric and reason of every payload given up.
+            **settings: app, state_dir, disabled, strict, shuffler, max_epsilon, hold_seconds, log;
+                each before its environment variable (HUBBUB_STATE_DIR, ...).
 
         Raises:
             BundleRefused: unreadable, altered, another operator's, older than one before, or more
@@ -173,7 +179,8 @@ class Client:
     def disable(self, *, forget: bool = False) -> None:
         """Stop at once, and for good until enable(), in all processes: what waits is deleted.
 
-        forget: delete this device's secret and ledger too. Epochs that run now stay reported.
+        Args:
+            forget: delete this device's secret and ledger too. Epochs that run now stay reported.
 
         Raises:
             StateUnusable: this process has stopped, but that could not be written down: after a

@@ -31,7 +31,8 @@ class Clock(Protocol):
 class SystemClock:
     """This device's.
 
-    tells: another time of day, for who replays the past; waits take as long as ever.
+    Args:
+        tells: another time of day, for who replays the past; waits take as long as ever.
     """
 
     def __init__(self, tells: Callable[[], float] = time.time) -> None:

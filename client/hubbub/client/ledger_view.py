@@ -20,10 +20,11 @@ _SLICES = 8
 class MetricView:
     """One metric's budget on this device. Epsilon and spent in nats.
 
-    epsilon: of one report at this person's tier; 0 if the person allows none.
-    reports: in the epoch that runs now, of `reports_per_epoch` that may be.
-    spent_in_epoch: by those.
-    spent: the most that all reports so far can say, of `lifetime_epsilon` that may be.
+    Attributes:
+        epsilon: of one report at this person's tier; 0 if the person allows none.
+        reports: in the epoch that runs now, of `reports_per_epoch` that may be.
+        spent_in_epoch: by those.
+        spent: the most that all reports so far can say, of `lifetime_epsilon` that may be.
     """
 
     name: str
@@ -40,7 +41,8 @@ class MetricView:
 class PayloadView:
     """One payload: when it was made (seconds since 1970), what it was, what became of it.
 
-    fate: "waiting", "sent", or why it was given up.
+    Attributes:
+        fate: "waiting", "sent", or why it was given up.
     """
 
     metric: str
@@ -53,8 +55,12 @@ class PayloadView:
     def meanings(self, candidates: Sequence[str] = ()) -> list[tuple[str, float]]:
         """Each value with its probability, given this payload and every value as likely before.
 
-        The likeliest first. candidates: what to weigh where values are strings. Empty if nothing
-        is to be weighed, the metric is no longer asked, or the payload is damaged.
+        Args:
+            candidates: what to weigh where values are strings.
+
+        Returns:
+            The likeliest first. Empty if nothing is to be weighed, the metric is no longer asked,
+                or the payload is damaged.
         """
         if self.stream is None:
             return []
@@ -74,10 +80,13 @@ class PayloadView:
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """All of it. payloads: the newest last.
+    """All of it.
 
-    on: whether this device reports at all. counts: payloads given up by reason, and what befell
-    the state itself.
+    Attributes:
+        on: whether this device reports at all.
+        metrics: each with its budget.
+        payloads: the newest last.
+        counts: payloads given up by reason, and what befell the state itself.
     """
 
     on: bool

@@ -28,16 +28,18 @@ _LEVELS: Final = ("debug", "info", "warning", "error")
 class Settings:
     """What a client is told, apart from its bundle. Each has a variable, HUBBUB_ and its name.
 
-    bundle: the bundle's file.
-    app: the name under which this user's trust in an operator is kept; None for the program's own.
-    state_dir: the device's folder; None for this user's own.
-    disabled: report nothing and send nothing in this run.
-    strict: raise for the programmer's mistakes instead of counting them; by default as Python's
-        development mode (python -X dev).
-    shuffler: HOST:PORT to dial instead of the bundle's; its certificate must fit all the same.
-    max_epsilon: the most epsilon that a report may have.
-    hold_seconds: reports wait a random time up to this before they go.
-    log: the level to log at to standard error; None leaves logging to the app.
+    Attributes:
+        bundle: the bundle's file.
+        app: the name under which this user's trust in an operator is kept; None for the program's
+            own.
+        state_dir: the device's folder; None for this user's own, by operator.
+        disabled: report nothing and send nothing in this run.
+        strict: raise for the programmer's mistakes instead of counting them; by default as Python's
+            development mode (python -X dev).
+        shuffler: HOST:PORT to dial instead of the bundle's; its certificate must fit all the same.
+        max_epsilon: the most epsilon that a report may have.
+        hold_seconds: reports wait a random time up to this before they go.
+        log: the level to log at to standard error; None leaves logging to the app.
     """
 
     bundle: Path = Path("app.hubbub")

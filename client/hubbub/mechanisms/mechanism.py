@@ -95,8 +95,12 @@ class Mechanism(Protocol[Value_contra]):
     def likelihood(self, value: Value_contra, cells: Mapping[int, int]) -> Fraction:
         """The chance of one report from `value`, up to a factor that is the same for all values.
 
-        cells: what the report adds to, as `layout.cells` tells. Of a mechanism with a permanent
-            step: the chance over both steps, for a device that reports once.
+        Of a mechanism with a permanent step: the chance over both steps, for a device that reports
+        once.
+
+        Args:
+            value: what the device may have held.
+            cells: what the report adds to, as `layout.cells` tells.
         """
         ...
 
@@ -106,6 +110,7 @@ class Mechanism(Protocol[Value_contra]):
 
 
 AnyMechanism = Mechanism[Any]
+"""A mechanism, whatever its values are."""
 
 
 class Memo(Protocol):

@@ -52,8 +52,11 @@ class Interval:
 class Parameter:
     """One number that a mechanism is built from, beside epsilon and how many values are listed.
 
-    meaning: a sentence for who writes a catalog; "" if the class has none. whole: no fraction.
-    example: None if the class has none. default: None if it must be given.
+    Attributes:
+        meaning: a sentence for who writes a catalog; "" if the class has none.
+        whole: no fraction.
+        example: None if the class has none.
+        default: None if it must be given.
     """
 
     meaning: str

@@ -48,6 +48,7 @@ REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
         SquareWave,
     )
 }
+"""Every mechanism by its wire name."""
 
 
 def parameters(name: str) -> Mapping[str, bool]:

@@ -74,7 +74,9 @@ class Answer(Sequence[Row]):
     def plot(self, most: int = 20, axes: Any = None) -> Any:
         """Matplotlib axes with every interval drawn: bars, or for a trend lines with bands.
 
-        most: values to draw. axes: where; new ones without.
+        Args:
+            most: values to draw.
+            axes: where; new ones without.
         """
         pyplot = _library("matplotlib.pyplot", "matplotlib")
         axes = pyplot.subplots()[1] if axes is None else axes

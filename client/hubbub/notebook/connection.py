@@ -40,10 +40,12 @@ def connect(
 ) -> "Connection":
     """A connection; nothing is asked yet.
 
-    url: the address that `hubbub up` prints, or of your aggregator's --http-listen.
-    token: of `hubbub keys token`, where the service asks for one.
-    authority: the file ca.pem, where the certificate is of an authority of one's own; of those in
-        it, the aggregator's is trusted.
+    Args:
+        url: the address that `hubbub up` prints, or of your aggregator's --http-listen.
+        token: of `hubbub keys token`, where the service asks for one.
+        authority: the file ca.pem, where the certificate is of an authority of one's own; of those
+            in it, the aggregator's is trusted.
+        timeout_seconds: how long an answer may take.
 
     Raises:
         ServiceUnavailable: no http or https address, a token that would travel in the clear, or a
@@ -81,9 +83,12 @@ class Connection:
     And HubbubError with the service's own words if the question cannot be answered: a metric that
     is not there, a range that is none, too few reports.
 
-    last: "7" (epochs), "12h", "7d", "4w", counted back from now. epochs: "newest" (which is meant
-    without either), "closed", "all", a number, a day, "2026-11-01..2026-11-07". candidates: for
-    metrics over strings, which to look for.
+    What its methods take:
+
+    - last: "7" (epochs), "12h", "7d", "4w", counted back from now.
+    - epochs: "newest" (which is meant without either), "closed", "all", a number, a day,
+      "2026-11-01..2026-11-07".
+    - candidates: for metrics over strings, which to look for.
     """
 
     def __init__(

@@ -141,9 +141,11 @@ class State(Protocol):
 
         Those that were entered before, by a call that raised all the same, are not entered again.
 
-        lost: payloads that cannot be sealed; counted.
-        upto: the number of the last payload noted that is settled by this.
-        owner: whose notes they are, if an orphan's.
+        Args:
+            entries: payloads to charge and to keep.
+            lost: payloads that cannot be sealed; counted.
+            upto: the number of the last payload noted that is settled by this.
+            owner: whose notes they are, if an orphan's.
         """
         ...
 

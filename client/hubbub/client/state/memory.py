@@ -35,8 +35,10 @@ __all__ = ["MemoryState"]
 class MemoryState:
     """Forgets with the process.
 
-    witnesses: of the folder that cannot be used. What is spent and what the person says is written
-        down there all the same, and shared by all processes that cannot use the folder either.
+    Args:
+        witnesses: of the folder that cannot be used. What is spent and what the person says is
+            written down there all the same, and shared by all processes that cannot use the folder
+            either.
     """
 
     def __init__(

@@ -29,8 +29,12 @@ _PROTOCOLS: Final = {
 def transport_to(address: str, *, roots: str | None, insecure: bool = False) -> Transport:
     """The way to a shuffler: over TLS, or in the clear (`insecure`) to this machine alone.
 
-    address: HOST:PORT, as bundles have it. roots: PEM of the certificates to chain to; None for
-    the system's. A proxy named by the environment (https_proxy, no_proxy) is used.
+    A proxy named by the environment (https_proxy, no_proxy) is used.
+
+    Args:
+        address: HOST:PORT, as bundles have it.
+        roots: PEM of the certificates to chain to; None for the system's.
+        insecure: in the clear, to this machine alone.
 
     Raises:
         BadParameter: insecure, and another machine; or no protocol goes there.

@@ -17,7 +17,8 @@ __all__ = ["GivenUp", "NotSent", "SealedReport", "Transport", "TryAgain"]
 class SealedReport:
     """A report as it travels: only the aggregator opens it.
 
-    key_id: of the key that it is sealed to.
+    Attributes:
+        key_id: of the key that it is sealed to.
     """
 
     stream: str
@@ -27,7 +28,11 @@ class SealedReport:
 
 
 class NotSent(HubbubError):
-    """A submission was not taken. reason: a name for counting."""
+    """A submission was not taken.
+
+    Attributes:
+        reason: a name for counting.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"the shuffler did not take the reports: {reason}")
@@ -37,7 +42,8 @@ class NotSent(HubbubError):
 class TryAgain(NotSent):
     """The same reports may be taken later; whether they were is not known.
 
-    after_seconds: how long the server asks to wait, if it says.
+    Attributes:
+        after_seconds: how long the server asks to wait, if it says.
     """
 
     def __init__(self, reason: str, after_seconds: float | None = None) -> None:
