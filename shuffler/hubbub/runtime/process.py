@@ -21,6 +21,7 @@ from hubbub.runtime.monitoring.tracing import start_tracing
 from hubbub.runtime.tls import TlsFolder
 
 __all__ = [
+    "VARIABLES",
     "Common",
     "Serves",
     "add_common",
@@ -34,6 +35,13 @@ __all__ = [
 
 _GRACE_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 0.2
+VARIABLES: Final = {
+    "HUBBUB_REDIS_URL": "the service's own Redis, as redis://HOST:PORT/0 or rediss://, with the "
+    "user and the password (needed)",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "where batches are traced to, if anywhere; so does "
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+}
+"""What a service reads of its environment; its command line says the rest."""
 # A connection is a file. Many systems allow 1024 unless a process asks for more.
 _MAX_FILES: Final = 65_536
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hubbub.runtime import Common, add_common, check_range, common
 
-__all__ = ["Settings", "parse"]
+__all__ = ["Settings", "parse", "parser"]
 
 # A carrier has so many people behind one address, of whom few send in the same tenth of a second.
 _PEER_CALLS = 64
@@ -39,7 +39,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     Raises:
         BadParameter: HUBBUB_REDIS_URL is not set, or a number is out of range.
     """
-    given = _parser().parse_args(arguments)
+    given = parser().parse_args(arguments)
     check_range(given, "reserve", 0, 100)  # past that nothing ever leaves
     check_range(given, "reserve_spread", 0, 100)
     check_range(given, "delay", 0, 86_400)
@@ -69,13 +69,14 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Knows every setting of the command line."""
+    known = argparse.ArgumentParser(
         prog="hubbub shuffler",
         description="Take sealed reports from devices, mix them, pass batches to the aggregator.",
         epilog="The Redis URL, which may hold a password, comes from HUBBUB_REDIS_URL.",
     )
-    add = parser.add_argument
+    add = known.add_argument
     add("--streams", type=Path, required=True, help="stream table of the catalog")
     add("--listen", default="0.0.0.0:7070", help="for devices (%(default)s)")
     add("--operator-listen", default="127.0.0.1:7073", help="for status (%(default)s)")
@@ -84,8 +85,8 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         help="its Ingest (127.0.0.1:7071); repeat for several that share one Redis",
     )
-    add_common(parser, metrics_listen="127.0.0.1:7074")
-    mixing = parser.add_argument_group(
+    add_common(known, metrics_listen="127.0.0.1:7074")
+    mixing = known.add_argument_group(
         "mixing (what each does for anonymity: docs/operate/services.md)"
     )
     add = mixing.add_argument
@@ -104,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
         help="seconds for which a full pool holds a batch back, on average (%(default)s)",
     )
     add("--max-batch", type=int, default=5000, help="most reports in a batch (%(default)s)")
-    limits = parser.add_argument_group("limits (past them devices are told when to come back)")
+    limits = known.add_argument_group("limits (past them devices are told when to come back)")
     add = limits.add_argument
     add("--max-pool", type=int, default=2_000_000, help="most reports held (%(default)s)")
     add(
@@ -126,4 +127,4 @@ def _parser() -> argparse.ArgumentParser:
         help="calls open at once of one address; 0: no limit "
         f"({_PEER_CALLS}, or none with --peer-rate 0)",
     )
-    return parser
+    return known

@@ -1,0 +1,21 @@
+"""Which pages of the reference are made from what they describe."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from docs.reference import catalog, command_line, decisions, http, prometheus, settings, wire
+
+__all__ = ["DOCS", "PAGES"]
+
+DOCS: Final = Path(__file__).parents[1]
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "reference/catalog.md": catalog.page,
+    "reference/command-line.md": command_line.page,
+    "reference/settings.md": settings.page,
+    "reference/http.md": http.page,
+    "reference/wire.md": wire.page,
+    "reference/prometheus.md": prometheus.page,
+    "decisions/README.md": decisions.page,
+}
+"""By their place in docs/, what each must say."""

@@ -1,0 +1,80 @@
+"""The reference says what is: its pages are what they are made from, and nothing is left out."""
+
+import importlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from docs.reference.pages import DOCS, PAGES
+from hubbub.cli.main import main, whole_parser
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(("name", "made"), PAGES.items(), ids=list(PAGES))
+def test_a_page_says_what_it_is_made_from(name: str, made: Callable[[], str]) -> None:
+    assert (DOCS / name).read_text("utf-8") == made(), "run: make reference"
+
+
+def test_every_command_and_option_is_on_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (DOCS / "reference" / "command-line.md").read_text("utf-8")
+    commands = re.findall(r"^    (\w+) ", whole_parser().format_help(), re.MULTILINE)
+    assert len(commands) > 20
+    for command in sorted({*commands} - {"shuffler", "aggregator"}):
+        told = page.partition(f"## {command}\n")[2].partition("\n## ")[0]
+        assert told, command
+        for option in _options([command], capsys):
+            assert f"`{option}`" in told or f"`{option} " in told, (command, option)
+
+
+def _options(command: list[str], capsys: pytest.CaptureFixture[str]) -> set[str]:
+    """Those of a command's own help, and of its parts'."""
+    with pytest.raises(SystemExit):
+        main([*command, "--help"])
+    said = capsys.readouterr().out
+    found = set(re.findall(r"^  (?:-\w, )?(--[a-z][a-z-]+)", said, re.MULTILINE)) - {"--help"}
+    if re.search(r"\b[A-Z]+ \.\.\.", said):
+        for part in re.findall(r"^    (\w+)(?: |$)", said, re.MULTILINE):
+            found |= _options([*command, part], capsys)
+    return found
+
+
+def test_options_of_the_parts_of_a_command_are_looked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert {"--anew-from", "--host", "--role"} <= _options(["keys"], capsys)
+
+
+def test_every_variable_that_is_read_is_on_the_page() -> None:
+    page = (DOCS / "reference" / "settings.md").read_text("utf-8")
+    for folder in ("client", "shuffler", "aggregator", "deploy"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file() and path.suffix in {".py", ".service", ".yaml", ".sh"}:
+                for name in re.findall(r"\bHUBBUB_[A-Z]+(?:_[A-Z]+)*\b", path.read_text("utf-8")):
+                    assert f"`{name}`" in page, f"{path.name}: {name}"
+
+
+@pytest.mark.parametrize("package", ["client", "notebook", "mechanisms"])
+def test_a_described_parameter_is_one(package: str) -> None:
+    """What stands under Args is what the signature takes, in its order."""
+    import griffe
+
+    module = importlib.import_module(f"hubbub.{package}")
+    for name in module.__all__:
+        for one in _functions(getattr(module, name)):
+            docstring = griffe.Docstring(one.__doc__ or "")
+            for section in docstring.parse("google", warnings=False):
+                if isinstance(section, griffe.DocstringSectionParameters):
+                    taken = list(one.__annotations__)
+                    described = [said.name.lstrip("*") for said in section.value]
+                    assert [given for given in taken if given in described] == described, one
+
+
+def _functions(thing: object) -> list[Callable[..., object]]:
+    """A function, or those of a class."""
+    if not isinstance(thing, type):
+        return [thing] if callable(thing) else []
+    found = [getattr(one, "__func__", one) for one in vars(thing).values()]
+    return [one for one in found if callable(one) and hasattr(one, "__annotations__")]
