@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.aggregator.ingest.fold import fold, honest
+from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.analysis import estimate
 from hubbub.mechanisms import REGISTRY, AnyMechanism, SystemBits, Totals, build
 
@@ -150,7 +150,7 @@ def _measure(name: str, size: int, epsilon: float) -> Figures:
     rates = []
     for _ in range(3):
         start = time.perf_counter()
-        if not honest(mechanism.layout, matrix).all():
+        if not well_formed(mechanism.layout, matrix).all():
             raise AssertionError("an honest payload was refused")
         estimate(mechanism, Totals(fold(mechanism.layout, matrix).tolist(), REPORTS))
         rates.append(REPORTS / (time.perf_counter() - start))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from hubbub.aggregator.ingest.fold import fold, honest
+from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.analysis import Answer, answer
 from hubbub.catalog import open_sealed, seal, seal_info
 from hubbub.mechanisms import SystemBits, Totals, build
@@ -26,7 +26,7 @@ def protocol(values: Sequence[str], listed: Sequence[str], epsilon: float) -> An
     secrets.SystemRandom().shuffle(reports)  # the shuffler: sees neither payloads nor people
     opened = [open_sealed(report, private, info) for report in reports]  # the aggregator
     payloads = np.frombuffer(b"".join(opened), dtype=np.uint8).reshape(len(opened), -1)
-    payloads = payloads[honest(mechanism.layout, payloads)]
+    payloads = payloads[well_formed(mechanism.layout, payloads)]
     totals = Totals(fold(mechanism.layout, payloads).tolist(), len(payloads))
     return answer(mechanism, totals, listed)
 

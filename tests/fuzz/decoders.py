@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from google.protobuf.message import DecodeError, Message
 
 from hubbub.accounting import Window
-from hubbub.aggregator.ingest.fold import fold, honest
+from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.catalog import (
     Bundle,
     hand_over,
@@ -151,7 +151,7 @@ def _payload(layout: Layout) -> Target:
             cells = None
         if len(data) == layout.payload_bytes:
             row = np.frombuffer(data, dtype=np.uint8)[None, :]
-            [good] = honest(layout, row)
+            [good] = well_formed(layout, row)
             assert bool(good) is (cells is not None)
             if good:
                 assert {i: int(c) for i, c in enumerate(fold(layout, row)) if c} == cells

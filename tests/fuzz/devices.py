@@ -131,8 +131,8 @@ class Room:
             device.close(0)
             # A second start, so that the witness knows all that the first one spent.
             device = self.start()
-            on, most = device.ledger().on, device._state.standing().preference
-            accounts = device._state.standing().accounts
+            on, most = device.ledger().on, device._state.device_state().preference
+            accounts = device._state.device_state().accounts
             device.close(0)
         sealed |= self._shrink()
         base = Base(
@@ -245,9 +245,9 @@ def _within(room: Room, base: Base, left: Counter[tuple[str, int]]) -> None:
     reported = Counter(base.reported)
     for (stream, epoch), number in left.items():
         metric = room.signed.bundle.streams[stream]
-        reported[metric.family, epoch] += number
+        reported[metric.base_name, epoch] += number
         if not metric.memoized:
-            spent[metric.family] += number * metric.report_loss  # type: ignore[assignment]
+            spent[metric.base_name] += number * metric.report_loss  # type: ignore[assignment]
     for (name, _epoch), number in reported.items():
         limits = room.signed.bundle.metrics[name].limits
         assert number <= limits.reports_per_epoch, f"more reports of {name} than may be"

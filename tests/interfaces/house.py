@@ -103,7 +103,7 @@ class House:
 def truth_of(metric: Metric, day: int) -> dict[Any, int]:
     """What people hold on a day: the first value loses what the second wins."""
     moved = 300 * day
-    match metric.family:
+    match metric.base_name:
         case "theme":
             return dict(enumerate([9000 - moved, 7000 + moved, 3000, 1000]))
         case "hostile":
@@ -123,9 +123,9 @@ async def _fill(signed: Signed, url: str, today: int) -> None:
     batch = 0
     for name in signed.bundle.streams:
         metric = signed.bundle.metric(name)
-        if metric.family == "unheard":
+        if metric.base_name == "unheard":
             continue
-        scale = 1 if metric.family == name else 10  # few choose a tier
+        scale = 1 if metric.base_name == name else 10  # few choose a tier
         for day in range(DAYS):
             held = {value: n // scale for value, n in truth_of(metric, day).items()}
             totals = draw(metric.randomizer, list(held), list(held.values()), chance)

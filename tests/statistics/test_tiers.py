@@ -33,7 +33,7 @@ def test_every_tier_is_a_stream_with_its_own_length_and_limits_of_the_metric(
         "crashed/1",
     }
     half = bundle.metric("crashed/0.5")
-    assert (half.family, half.tier, half.epsilon) == ("crashed", "0.5", 0.5)
+    assert (half.base_name, half.tier, half.epsilon) == ("crashed", "0.5", 0.5)
     assert half.report_loss <= 0.5
     assert half.limits == bundle.metric("crashed").limits
     table = tmp_path / "streams.json"

@@ -151,7 +151,7 @@ def test_every_queued_report_arrives_once_waits_or_is_counted_as_dropped(
     heard = _torture(run, line, folder, KILLS)
     with _started_again(run, line, folder) as client:
         assert client.flush(HANG_SECONDS), "what the killed had noted is sent by the next start"
-        kept, standing = client._state.payload_records(), client._state.standing()
+        kept, standing = client._state.payload_records(), client._state.device_state()
     assert not list(folder.glob("*.journal"))
 
     serials = [int.from_bytes(k.payload, "little") >> 1 for k in kept if k.stream != "limited"]

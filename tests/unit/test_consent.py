@@ -110,8 +110,8 @@ def test_forgetting_deletes_secret_ledger_and_payloads_from_the_disk(
     client.report("theme", "dark")
     client.report("homepage", "a.example")
     client.flush(HANG_SECONDS)
-    secret = client._state.standing().secret
-    (tag,) = client._state.standing().accounts["homepage"].responses
+    secret = client._state.device_state().secret
+    (tag,) = client._state.device_state().accounts["homepage"].responses
     client.disable(forget=True)
     everything = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert secret not in everything
@@ -122,7 +122,7 @@ def test_forgetting_deletes_secret_ledger_and_payloads_from_the_disk(
     assert all(metric.spent == 0 for metric in view.metrics)
     client.enable()
     assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED, "today is over"
-    assert client._state.standing().secret != secret
+    assert client._state.device_state().secret != secret
 
 
 @pytest.mark.slow

@@ -171,7 +171,7 @@ def test_a_witness_that_holds_anything_hurts_nobody(
         reported.start().close(0)
         witness.write_text(shape)
         Witnesses(reported.folder).read_all()
-        MemoryState(witnesses=Witnesses(reported.folder)).standing()
+        MemoryState(witnesses=Witnesses(reported.folder)).device_state()
     _use(reported)
     assert _limits_held(reported)
 
@@ -383,7 +383,7 @@ def test_damage_while_several_processes_run_is_set_aside_once(reported: Device) 
             client._reporter.refresh()
         client.report("theme", "dark")
         client.flush(HANG_SECONDS)
-    states = [client._state.standing() for client in clients]
+    states = [client._state.device_state() for client in clients]
     assert len({standing.secret for standing in states}) == 1
     assert states[0].counts["state_damaged"] == 1
     assert _limits_held(reported)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.aggregator.ingest.counting import count_ones, count_ones_in_groups
-from hubbub.aggregator.ingest.fold import _FOLDS, fold, honest
+from hubbub.aggregator.ingest.fold import _FOLDS, fold, well_formed
 from hubbub.errors import BadPayload
 from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset, tally
 
@@ -24,7 +24,7 @@ layouts: st.SearchStrategy[Layout] = st.one_of(
 def batches(draw: st.DrawFn) -> tuple[Layout, list[bytes]]:
     layout = draw(layouts)
     size = layout.payload_bytes
-    # Small bytes are often honest, any bytes often not.
+    # Small bytes are often well formed, any bytes often not.
     payload = st.one_of(
         st.binary(min_size=size, max_size=size),
         st.lists(st.integers(0, 1), min_size=size, max_size=size).map(bytes),
@@ -50,7 +50,7 @@ def _is_honest(layout: Layout, payload: bytes) -> bool:
 @given(batches())
 def test_a_fold_is_the_reference(batch: tuple[Layout, list[bytes]]) -> None:
     layout, payloads = batch
-    mask = honest(layout, _matrix(layout, payloads))
+    mask = well_formed(layout, _matrix(layout, payloads))
     assert mask.tolist() == [_is_honest(layout, payload) for payload in payloads]
     good = [payload for payload, is_good in zip(payloads, mask, strict=True) if is_good]
     assert fold(layout, _matrix(layout, good)).tolist() == tally(layout, good).cells

@@ -223,7 +223,7 @@ def test_what_cannot_be_written_down_anywhere_raises_and_holds_for_this_process(
         with pytest.raises(StateUnusable, match="free space there"):
             say()
     assert client.report("theme", "dark") is Outcome.DISABLED
-    assert not client._state.standing().on
+    assert not client._state.device_state().on
 
 
 def test_what_memory_knew_is_the_folders_once_it_can_be_used(device: Device) -> None:
@@ -319,7 +319,7 @@ def test_forgetting_leaves_no_copy_that_remembers(device: Device) -> None:
     client.report("homepage", "a.example")
     client.flush(HANG_SECONDS)
     client.close(0)
-    secret = FolderState(device.folder).standing().secret
+    secret = FolderState(device.folder).device_state().secret
     path = device.folder / DATABASE
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as rows:
         rows.execute("UPDATE ledger SET account = 'none'")
@@ -467,7 +467,7 @@ def test_a_state_of_version_0_1_goes_on_with_its_own_consent(device: Device, *, 
     outcome = Outcome.ALREADY_REPORTED if on else Outcome.DISABLED
     assert client.report("theme", "dark") is outcome
     assert client.ledger().counts.keys() <= {"disabled"}
-    assert client._state.standing().preference == 1.5
+    assert client._state.device_state().preference == 1.5
     client.close(0)
     _overwrite(device)
     assert device.start().report("theme", "dark") is outcome, "the new witness knows"
@@ -510,14 +510,14 @@ def test_what_version_0_1_said_beside_this_one_is_heard_and_no_damage(
     client = device.start()
     client.report("homepage", "a.example")
     client._sender.enter()
-    before = client._state.standing()
+    before = client._state.device_state()
     client.close(0)
     with contextlib.closing(sqlite3.connect(device.folder / DATABASE)) as rows, rows:
         rows.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (fact, 1))
     again = device.start()
     said = Outcome.DISABLED if fact == "generation" else Outcome.DECLINED
     assert again.report("homepage", "b.example") is said
-    after = again._state.standing()
+    after = again._state.device_state()
     assert after.secret == before.secret
     assert not {"state_damaged", "state_lost"} & after.counts.keys()
     assert again._state.waiting() == (0 if fact == "generation" else 1)

@@ -99,7 +99,7 @@ def test_what_was_entered_is_taken_once_and_settled(
     assert state.waiting() == 0
     assert state.take(10, 1 << 20, NOW) == ([], [])
     assert {kept.fate for kept in state.payload_records()} == {SENT, "refused_expired"}
-    assert state.standing().counts == {"refused_expired": 1}
+    assert state.device_state().counts == {"refused_expired": 1}
 
 
 def test_the_ledger_has_the_last_word(make: Make, entry_of: Callable[..., OutboxEntry]) -> None:
@@ -107,8 +107,8 @@ def test_the_ledger_has_the_last_word(make: Make, entry_of: Callable[..., Outbox
     state = make()
     dropped = _enter(state, entry_of("theme", TODAY), entry_of("theme", TODAY))
     assert dropped == [Dropped("theme", "already_reported")]
-    assert make().standing().accounts["theme"].epochs == {TODAY: 1}
-    assert state.standing().counts["already_reported"] == 1
+    assert make().device_state().accounts["theme"].epochs == {TODAY: 1}
+    assert state.device_state().counts["already_reported"] == 1
 
 
 def test_the_lifetime_limit_is_kept_at_the_door(
@@ -118,7 +118,7 @@ def test_the_lifetime_limit_is_kept_at_the_door(
     state = make()
     dropped = _enter(state, *(entry_of(epoch=n) for n in range(7)))
     assert dropped == [Dropped("crashed", "over_budget")] * 2
-    assert state.standing().accounts["crashed"].spent <= 10
+    assert state.device_state().accounts["crashed"].spent <= 10
 
 
 def test_more_than_the_bounds_drops_the_oldest(
@@ -161,7 +161,7 @@ def test_a_report_too_late_for_the_shuffler_is_given_up(
     taken, late = state.take(9, 1 << 20, NOW)
     assert [w.epoch for w in taken] == [2]
     assert late == [Dropped("crashed", "expired")]
-    assert state.standing().counts == {"expired": 1}
+    assert state.device_state().counts == {"expired": 1}
 
 
 def test_off_purges_and_what_was_drawn_before_is_never_sent(
@@ -172,13 +172,13 @@ def test_off_purges_and_what_was_drawn_before_is_never_sent(
     state.consent(on=False, forget=False, now=NOW)
     state.consent(on=False, forget=False, now=NOW)
     assert state.waiting() == 0
-    assert state.standing().generation == 1
+    assert state.device_state().generation == 1
     state.consent(on=True, forget=False, now=NOW)
-    assert state.standing().generation == 2
+    assert state.device_state().generation == 2
     assert _enter(state, entry_of(epoch=2)) == [Dropped("crashed", "disabled")]
     assert _enter(state, entry_of(epoch=2, generation=2)) == []
-    assert state.standing().counts == {"disabled": 2}
-    assert make().standing().accounts["crashed"].epochs == {1: 1, 2: 1}, "it stays spent"
+    assert state.device_state().counts == {"disabled": 2}
+    assert make().device_state().accounts["crashed"].epochs == {1: 1, 2: 1}, "it stays spent"
 
 
 def test_a_report_on_its_way_when_all_was_purged_is_told_as_it_ended(
@@ -190,17 +190,17 @@ def test_a_report_on_its_way_when_all_was_purged_is_told_as_it_ended(
     state.consent(on=False, forget=False, now=NOW)
     state.record_results({taken[0].id: SENT})
     assert [kept.fate for kept in state.payload_records()] == [SENT]
-    assert state.standing().counts["disabled"] == 0
+    assert state.device_state().counts["disabled"] == 0
 
 
 def test_forgetting_leaves_no_secret_no_ledger_and_no_second_report_today(
     make: Make, entry_of: Callable[..., OutboxEntry], signed: Signed
 ) -> None:
     state = make()
-    secret = state.standing().secret
+    secret = state.device_state().secret
     _enter(state, entry_of("theme", TODAY))
     state.consent(on=False, forget=True, now=NOW)
-    after = state.standing()
+    after = state.device_state()
     assert after.secret != secret
     assert after.accounts == {}
     assert state.payload_records() == []
@@ -210,12 +210,12 @@ def test_forgetting_leaves_no_secret_no_ledger_and_no_second_report_today(
 
 def test_the_preference_and_the_secret_stay(make: Make) -> None:
     state = make()
-    assert state.standing().preference == math.inf
+    assert state.device_state().preference == math.inf
     state.prefer(0.5)
     again = make()
-    assert again.standing().preference == 0.5
-    assert again.standing().secret == state.standing().secret
-    assert len(again.standing().secret) == 32
+    assert again.device_state().preference == 0.5
+    assert again.device_state().secret == state.device_state().secret
+    assert len(again.device_state().secret) == 32
 
 
 def test_a_lost_payload_is_counted(make: Make) -> None:
@@ -223,7 +223,7 @@ def test_a_lost_payload_is_counted(make: Make) -> None:
     assert state.enter([], [Dropped("gone", "unknown_metric")], 0) == [
         Dropped("gone", "unknown_metric")
     ]
-    assert state.standing().counts == {"unknown_metric": 1}
+    assert state.device_state().counts == {"unknown_metric": 1}
 
 
 def test_only_the_last_thousand_are_remembered(
@@ -372,7 +372,7 @@ def test_one_folder_is_one_state_however_it_is_reached(
         for number, state in enumerate(states):
             assert _enter(state, entry_of("homepage", TODAY + 3 * day + number)) == []
     assert {state.waiting() for state in states} == {6}
-    assert not states[0].standing().counts
+    assert not states[0].device_state().counts
     assert not (tmp_path / "link.witness").exists()
     for state in states:
         state.close()
@@ -398,7 +398,7 @@ def test_a_damaged_file_is_set_aside_and_what_was_spent_stays_spent(
     state = FolderState(tmp_path / "s")
     _enter(state, entry_of("theme", TODAY))
     state.take(1, 100, NOW)
-    secret = state.standing().secret
+    secret = state.device_state().secret
     state.close()
     for suffix in ("", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
@@ -406,7 +406,7 @@ def test_a_damaged_file_is_set_aside_and_what_was_spent_stays_spent(
     (tmp_path / "s" / "hubbub.sqlite3").write_bytes(b"not a database, " * 1000)
     after = FolderState(tmp_path / "s")
     assert (tmp_path / "s" / "damaged.hubbub.sqlite3").read_bytes().startswith(b"not a database")
-    standing = after.standing()
+    standing = after.device_state()
     assert standing.counts == {"state_damaged": 1, "state_lost": 1}
     assert standing.secret != secret
     assert _enter(after, entry_of("theme", TODAY)) == [Dropped("theme", "already_reported")]
@@ -431,7 +431,7 @@ def test_damage_found_in_the_middle_of_work_starts_a_new_file(
     for _ in range(4):
         try:
             state.payload_records()
-            assert state.standing().counts["state_damaged"] == 1
+            assert state.device_state().counts["state_damaged"] == 1
         except StateUnusable:
             failures += 1
     assert failures == 1, "told once, and gone on with a new file"
@@ -448,8 +448,8 @@ def test_a_ledger_that_is_none_of_ours_is_set_aside_too(
     with state._database.transaction() as rows:
         rows.execute("UPDATE ledger SET account = ?", (account,))
     with pytest.raises(StateUnusable, match="what hubbub never wrote"):
-        state.standing()
-    assert state.standing().counts == {"state_damaged": 1, "state_lost": 1}
+        state.device_state()
+    assert state.device_state().counts == {"state_damaged": 1, "state_lost": 1}
     assert _enter(state, entry_of("theme", TODAY)) == [Dropped("theme", "already_reported")]
     state.close()
 
@@ -477,7 +477,7 @@ def test_a_lost_or_rolled_back_state_cannot_spend_twice(
     after = FolderState(folder)
     name = "state_rolled_back" if lost == "rolled back" else "state_lost"
     given_up = {"put_back": 1} if lost == "rolled back" else {}  # what waited may have been sent
-    assert after.standing().counts == {name: 1, **given_up}, "noticed"
+    assert after.device_state().counts == {name: 1, **given_up}, "noticed"
     refused = _enter(
         after,
         entry_of("theme", TODAY),
@@ -490,7 +490,7 @@ def test_a_lost_or_rolled_back_state_cannot_spend_twice(
     ]
     after.close()
     again = FolderState(folder)
-    assert again.standing().counts[name] == 1, "noticed once"
+    assert again.device_state().counts[name] == 1, "noticed once"
     again.close()
 
 
@@ -503,7 +503,7 @@ def test_a_file_deleted_under_a_running_app_is_noticed_too(
     for suffix in ("", "-wal", "-shm"):
         (tmp_path / "s" / f"hubbub.sqlite3{suffix}").unlink()
     assert _enter(state, entry_of("theme", TODAY)) == [Dropped("theme", "already_reported")]
-    assert state.standing().counts["state_lost"] == 1
+    assert state.device_state().counts["state_lost"] == 1
     state.close()
 
 
@@ -514,7 +514,7 @@ def test_what_a_memory_state_spent_is_known_after_a_restart(
     (tmp_path / "tmp").mkdir()
     folder = tmp_path / "s"
     state = MemoryState(witnesses=Witnesses(folder))
-    assert state.standing().may_send
+    assert state.device_state().may_send
     _enter(state, entry_of("theme", TODAY))
     state.take(9, 1000, NOW)
     for start in (
@@ -522,7 +522,7 @@ def test_what_a_memory_state_spent_is_known_after_a_restart(
         lambda: FolderState(folder),
     ):
         after: State = start()
-        assert after.standing().counts["state_lost"] == 1
+        assert after.device_state().counts["state_lost"] == 1
         assert _enter(after, entry_of("theme", TODAY)) == [Dropped("theme", "already_reported")]
     after.close()
     assert Witnesses(folder).elsewhere.read() is None, "the folder knows now"
@@ -533,7 +533,7 @@ def test_where_nothing_can_be_written_nothing_may_leave(
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "not" / "there"))
     state = MemoryState(witnesses=Witnesses(tmp_path / "s"))
-    assert not state.standing().may_send
+    assert not state.device_state().may_send
     for leave in (
         lambda: _enter(state, entry_of("theme", TODAY)),
         lambda: state.take(9, 1000, NOW),
@@ -556,7 +556,7 @@ def test_a_witness_folder_that_others_can_write_is_not_used(
         assert not witness.usable()
         assert Witnesses(tmp_path / "s").read_all() == []
         with contextlib.closing(FolderState(tmp_path / "s")) as state:
-            assert state.standing().on, "who may write there says nothing to us"
+            assert state.device_state().on, "who may write there says nothing to us"
         witness._path.parent.chmod(0o700)
         for path in tmp_path.glob("s*"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -580,12 +580,12 @@ def test_without_locks_nothing_leaves_where_the_folder_cannot_be_used(
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr("hubbub.client.state.witness.sys", SimpleNamespace(platform="win32"))
     state = MemoryState(witnesses=Witnesses(tmp_path / "s"))
-    assert not state.standing().may_send
+    assert not state.device_state().may_send
     with pytest.raises(StateUnusable):
         _enter(state, entry_of("theme", TODAY))
     with pytest.raises(StateUnusable):
         state.consent(on=False, forget=False, now=NOW)
-    assert not state.standing().on
+    assert not state.device_state().on
 
 
 def test_a_state_that_cannot_be_is_refused_with_the_remedy(tmp_path: Path) -> None:

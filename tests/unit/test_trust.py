@@ -229,11 +229,11 @@ def test_a_handover_goes_on_with_the_same_folder_secret_ledger_and_consent(
     assert app.report(**where) is Outcome.QUEUED
     folder = where.get("state_dir", home / folder_of(public(OURS)))
     with closing(FolderState(folder)) as state:
-        secret, waiting = state.standing().secret, state.waiting()
+        secret, waiting = state.device_state().secret, state.waiting()
     app.ship(NEXT, serial=2, handovers=chain(OURS, NEXT))
     assert app.report(**where) is Outcome.ALREADY_REPORTED
     with closing(FolderState(folder)) as state:
-        assert (state.standing().secret, state.waiting()) == (secret, waiting)
+        assert (state.device_state().secret, state.waiting()) == (secret, waiting)
     app.ship(NEXT, serial=3)  # the chain was left out: this device knows the key
     assert app.report(**where) is Outcome.ALREADY_REPORTED
     for serial in (1, 9):

@@ -11,11 +11,11 @@ __all__ = [
     "EPOCH",
     "EPOCH_REPORTS",
     "ESTIMATES",
+    "HONEST_P_VALUE",
     "HTTP_REQUESTS",
     "METRIC_REPORTS",
     "METRIC_WAITING_REPORTS",
     "OPENING_KEY_DAYS_LEFT",
-    "PLAUSIBILITY",
     "UNREADABLE_TOTALS",
     "estimate_columns",
 ]
@@ -49,8 +49,8 @@ EPOCH: Final = Declared(
 EPOCH_REPORTS: Final = Declared(
     "hubbub_estimate_epoch_reports", "gauge", "Reports of that epoch", ("metric",)
 )
-PLAUSIBILITY: Final = Declared(
-    "hubbub_estimate_plausibility",
+HONEST_P_VALUE: Final = Declared(
+    "hubbub_estimate_honest_p_value",
     "gauge",
     "Upper bound on the chance that honest reports lie so far off",
     ("metric",),
@@ -79,7 +79,7 @@ def estimate_columns() -> dict[str, Declared]:
 
 
 ESTIMATES: Final = (
-    *(METRIC_REPORTS, METRIC_WAITING_REPORTS, EPOCH, EPOCH_REPORTS, PLAUSIBILITY),
+    *(METRIC_REPORTS, METRIC_WAITING_REPORTS, EPOCH, EPOCH_REPORTS, HONEST_P_VALUE),
     *estimate_columns().values(),
     HTTP_REQUESTS,
 )

@@ -21,7 +21,7 @@ from hubbub.catalog.keys.opening import (
 from hubbub.catalog.keys.operator import read_operator_key
 from hubbub.catalog.keys.sealing import SEAL_BYTES, TAG_BYTES, open_sealed, seal, seal_info
 from hubbub.catalog.limits import Limits
-from hubbub.catalog.metric import Metric, family_of
+from hubbub.catalog.metric import Metric, metric_name_of
 from hubbub.catalog.policy import SPANS, Budget, Caps, Release
 from hubbub.catalog.promise import Promise
 from hubbub.catalog.signing import open_bundle, read_bundle, sign_bundle
@@ -55,10 +55,10 @@ __all__ = [
     "epochs_within",
     "exposure",
     "facts",
-    "family_of",
     "grace_seconds",
     "hand_over",
     "key_at",
+    "metric_name_of",
     "open_bundle",
     "open_sealed",
     "read_bundle",

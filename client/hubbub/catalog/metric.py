@@ -22,7 +22,7 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, parameters
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
-__all__ = ["DOMAINS", "Metric", "family_of"]
+__all__ = ["DOMAINS", "Metric", "metric_name_of"]
 
 DOMAINS: Final = {"strings": "string", "numbers": "number"}
 """What `domain` says for each kind of value that is not listed."""
@@ -31,7 +31,7 @@ _TIER: Final = re.compile(r"[0-9.e+-]{1,16}")
 _EPSILON: Final = kinds.number("a number of nats", MIN_EPSILON, MAX_EPSILON)
 
 
-def family_of(stream: str) -> str:
+def metric_name_of(stream: str) -> str:
     """The metric that a stream is of: a stream is a metric's name, or that and a tier."""
     return stream.partition("/")[0]
 
@@ -309,9 +309,9 @@ class Metric:
         return given
 
     @property
-    def family(self) -> str:
+    def base_name(self) -> str:
         """The metric's name in the catalog, whichever tier this is."""
-        return family_of(self.name)
+        return metric_name_of(self.name)
 
     @property
     def streams(self) -> tuple[str, ...]:

@@ -224,7 +224,7 @@ class Client:
             StateUnusable: the state cannot be read.
         """
         state = self._kept()
-        return view(self._bundle, state.standing(), state.payload_records(), self._clock.now())
+        return view(self._bundle, state.device_state(), state.payload_records(), self._clock.now())
 
     @property
     def waiting(self) -> int:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from hubbub.catalog import family_of
+from hubbub.catalog import metric_name_of
 from hubbub.client.state.contract import Dropped
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Diagnostics:
             self.warn_once(one.reason, "reports are dropped, and counted: %s", one.reason)
             if self._on_drop:
                 try:
-                    self._on_drop(family_of(one.stream), one.reason)
+                    self._on_drop(metric_name_of(one.stream), one.reason)
                 except Exception as error:  # noqa: BLE001 the app's own fault must not end our thread
                     self.warn_once("on_drop", "on_drop failed: %s", type(error).__name__)
 

@@ -34,7 +34,7 @@ def peek(folder: Path) -> LedgerView:
         if signed is None:
             raise StateUnusable(f"{path}: no app has used it with a bundle; {remedy}")
         facts.check(rows)
-        standing, kept = facts.standing(rows), queries.payload_records(rows)
+        standing, kept = facts.device_state(rows), queries.payload_records(rows)
     try:
         return view(open_bundle(signed, str(path)), standing, kept, time.time())
     except BundleRefused as error:

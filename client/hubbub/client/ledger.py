@@ -136,7 +136,7 @@ def charge(accounts: Mapping[str, Account], metric: Metric, epoch: int, tag: str
     metric: of the tier that reports.
     tag: a device-made name of the permanent response if the metric is memoized, "" otherwise.
     """
-    account = accounts[metric.family]
+    account = accounts[metric.base_name]
     reported = account.reported(epoch)
     if reported is None or reported >= metric.limits.reports_per_epoch:
         return Outcome.ALREADY_REPORTED

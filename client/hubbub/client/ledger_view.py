@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
-from hubbub.catalog import Bundle, Metric, epoch_at, family_of
+from hubbub.catalog import Bundle, Metric, epoch_at, metric_name_of
 from hubbub.client.state.contract import PayloadRecord
 from hubbub.client.state.device_state import DeviceState
 from hubbub.errors import BadPayload
@@ -102,7 +102,7 @@ def view(
     metrics = tuple(_metric(bundle, metric, standing, now) for metric in bundle.metrics.values())
     payloads = tuple(
         PayloadView(
-            family_of(one.stream),
+            metric_name_of(one.stream),
             one.epoch,
             one.made,
             one.payload,

@@ -118,7 +118,7 @@ class Reporter:
         Raises:
             StateUnusable: it cannot be read; all stays as it was.
         """
-        self._stand(self._state.standing())
+        self._stand(self._state.device_state())
 
     def switch(self, *, on: bool) -> int:
         """Stop or go on; stopping forgets what was drawn. The number of the last payload drawn."""

@@ -143,7 +143,7 @@ def _take_over(state: State, folders: list[Path]) -> None:
     for folder in folders:
         former = FolderState(folder)
         try:
-            state.inherit(former.standing())
+            state.inherit(former.device_state())
         finally:
             former.close()
     if not folders:
@@ -170,7 +170,7 @@ def _opened(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> FolderS
     state = FolderState(folder, clock=clock)
     try:
         state.remember(bundle.operator, bundle.signed)
-        state.standing()
+        state.device_state()
     except HubbubError:
         state.close()
         raise

@@ -31,10 +31,10 @@ __all__ = ["Level", "Pool"]
 
 # A Redis that is full lets a script go on that has begun to write, if it began by taking away: so
 # those that make room begin by deleting, if only a field that nobody has.
-_ADD, _TAKE, _HOLD, _DELIVERED, _WITHHOLD, _POOLED, _COUNTS, _LEAVE, _CUT = (
+_ADD, _TAKE, _CLAIM, _DELIVERED, _WITHHOLD, _LEVEL, _COUNTS, _LEAVE, _CUT = (
     lua(__package__, f"scripts/{name}")
     for name in (
-        *("add", "take", "hold", "delivered", "withhold", "pooled", "counts", "leave", "cut"),
+        *("add", "take", "claim", "delivered", "withhold", "level", "counts", "leave", "cut"),
     )
 )
 # Lua's unpack fails past some thousands of arguments.
@@ -152,7 +152,7 @@ class Pool:
         """
         keys = [*_keys(window, "batches"), _batch_key(window, batch_id)]
         owners = [self._owner, owner or self._owner]
-        step = script(_HOLD, keys, [batch_id.hex(), *owners])
+        step = script(_CLAIM, keys, [batch_id.hex(), *owners])
         [sealed] = await self._server.durable([step])
         return list(sealed)
 
@@ -180,7 +180,7 @@ class Pool:
 
     async def level(self, window: Window) -> Level:
         """How many reports the window's pool holds, and how often any were taken."""
-        [level] = await self._server.execute([script(_POOLED, _keys(window, "pool", "law"))])
+        [level] = await self._server.execute([script(_LEVEL, _keys(window, "pool", "law"))])
         return Level(*self._told.level(window, level))
 
     async def is_empty(self, window: Window) -> bool:

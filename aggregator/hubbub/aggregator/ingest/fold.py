@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hubbub.aggregator.ingest.counting import count_ones, count_ones_in_groups, weigh
 from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset
 
-__all__ = ["fold", "honest"]
+__all__ = ["fold", "well_formed"]
 
 Payloads = npt.NDArray[np.uint8]
 """Shape (reports, payload_bytes)."""
@@ -17,7 +17,7 @@ Cells = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-def honest(layout: Layout, payloads: Payloads) -> Mask:
+def well_formed(layout: Layout, payloads: Payloads) -> Mask:
     """Which payloads an honest client could have sent: those that `layout.cells` takes."""
     mask: Mask = _FOLDS[type(layout)][0](layout, payloads)
     return mask

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.accounting import Window
-from hubbub.aggregator.ingest.fold import fold, honest
+from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.passed import begun
@@ -239,7 +239,7 @@ class Intake:
             payloads, did_open = await self._opener.open(
                 window.stream, window.epoch, key_id, sealed
             )
-        good = honest(metric.randomizer.layout, payloads)
+        good = well_formed(metric.randomizer.layout, payloads)
         rejected["not_opened"] += int((~did_open).sum())
         rejected["bad_payload"] += int((did_open & ~good).sum())
         keep = np.nonzero(did_open & good)[0]

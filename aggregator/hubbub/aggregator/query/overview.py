@@ -9,7 +9,7 @@ from hubbub.aggregator.query.answers import Epoch, MetricDetail, MetricLine, Shu
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.analysis.families import family_for
-from hubbub.catalog import epoch_start, facts, family_of
+from hubbub.catalog import epoch_start, facts, metric_name_of
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
 
@@ -25,7 +25,7 @@ async def line(
     """A metric with all that is held of it; of the epochs the newest 60."""
     metric = selection.metric
     # All that waits, in epochs of which nothing is counted yet too.
-    everything = {w.epoch for w in terms or {} if family_of(w.stream) == metric.family}
+    everything = {w.epoch for w in terms or {} if metric_name_of(w.stream) == metric.base_name}
     waiting, withheld = upstream_reports(
         EpochSelection(metric, tuple(everything.union(selection.epochs)), selection.counted), terms
     )

@@ -14,10 +14,10 @@ from prometheus_client.registry import Collector
 from hubbub.aggregator.metrics import (
     EPOCH,
     EPOCH_REPORTS,
+    HONEST_P_VALUE,
     HTTP_REQUESTS,
     METRIC_REPORTS,
     METRIC_WAITING_REPORTS,
-    PLAUSIBILITY,
     estimate_columns,
 )
 from hubbub.aggregator.query import Page, QueryEngine
@@ -67,7 +67,7 @@ class _Estimates(Collector):
         """The series, from what was just asked."""
         held, waiting = METRIC_REPORTS.family(), METRIC_WAITING_REPORTS.family()
         epoch, of = EPOCH.family(), EPOCH_REPORTS.family()
-        odd = PLAUSIBILITY.family()
+        odd = HONEST_P_VALUE.family()
         columns = {field: declared.family() for field, declared in estimate_columns().items()}
         for line, found in self._found:
             held.add_metric([line.name], line.reports)

@@ -122,7 +122,7 @@ class State(Protocol):
     Safe between threads; FolderState also between processes.
     """
 
-    def standing(self) -> DeviceState:
+    def device_state(self) -> DeviceState:
         """Where the device stands now; the caller's own copy."""
         ...
 

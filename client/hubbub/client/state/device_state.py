@@ -42,7 +42,7 @@ class DeviceState:
 
     def account(self, metric: Metric) -> Account:
         """The metric's account, opened if it has none; the epoch running at `since` is over."""
-        account = self.accounts.setdefault(metric.family, Account())
+        account = self.accounts.setdefault(metric.base_name, Account())
         if self.since:
             account.close(epoch_at(self.since, metric.epoch))
         return account

@@ -25,6 +25,7 @@ __all__ = [
     "bring_up",
     "check",
     "commit",
+    "device_state",
     "forget",
     "heed",
     "inherit",
@@ -33,7 +34,6 @@ __all__ = [
     "part",
     "save",
     "seal",
-    "standing",
     "start",
 ]
 
@@ -85,7 +85,7 @@ def check(rows: Rows) -> None:
     Version 0.1 makes neither sum nor head, and leaves behind a sum that was made before it changed
     something.
     """
-    consent = standing(rows).consent
+    consent = device_state(rows).consent
     commits, told = _sealed(rows)
     lost = not told and meta(rows, "head") is not None
     if lost or (commits == str(meta(rows, "commits")) and told != _sum(rows)):
@@ -98,7 +98,7 @@ def seal(rows: Rows) -> None:
     set_meta(rows, sum=f"{meta(rows, 'commits')}:{_sum(rows)}")
 
 
-def standing(rows: Rows) -> DeviceState:
+def device_state(rows: Rows) -> DeviceState:
     """Where the device stands. Raises Damaged."""
     try:
         accounts = load_accounts(
@@ -129,7 +129,7 @@ def standing(rows: Rows) -> DeviceState:
 
 def known(rows: Rows) -> Known:
     """What a witness is to tell of this moment. Raises Damaged."""
-    now = standing(rows)
+    now = device_state(rows)
     return Known(
         str(meta(rows, "state")),
         meta(rows, "commits"),
@@ -168,7 +168,7 @@ def heed(rows: Rows, agreed: Known) -> None:
 
 def inherit(rows: Rows, former: DeviceState) -> None:
     """Allow no more than `former` does, of another state: the stricter of both."""
-    now = standing(rows)
+    now = device_state(rows)
     consent = agreed(former.consent, now.consent, ordered=False)
     if consent.generation != now.generation:
         purge(rows, DISABLED)

@@ -63,8 +63,8 @@ class FolderState:
         self._database = Database(folder / FILE_NAME, self._watch.alone)
         try:
             with contextlib.suppress(Damaged):
-                self.standing()
-            self.standing()
+                self.device_state()
+            self.device_state()
         except BaseException:
             self._database.close()
             raise
@@ -86,10 +86,10 @@ class FolderState:
         """Another operator uses this state from now on: what waits for the former is given up."""
         self._say(facts.part, careful=True)
 
-    def standing(self) -> DeviceState:
+    def device_state(self) -> DeviceState:
         """Where the device stands now, over all processes of the app."""
         with self._transaction() as rows:
-            return facts.standing(rows)
+            return facts.device_state(rows)
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether another payload of this size can be noted."""
@@ -105,10 +105,10 @@ class FolderState:
         """Charge and keep payloads, whole or not at all; says which were given up."""
         name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
-            standing, done = facts.standing(rows), queries.done(rows, name)
+            standing, done = facts.device_state(rows), queries.done(rows, name)
             kept, refused = admit([e for e in entries if e.number > done], standing)
             queries.insert(rows, kept)
-            facts.save(rows, {e.metric.family: standing.account(e.metric) for e in kept})
+            facts.save(rows, {e.metric.base_name: standing.account(e.metric) for e in kept})
             dropped = [*lost, *refused, *queries.overflow(rows, self._bounds)]
             queries.count(rows, (one.reason for one in dropped))
             queries.prune(rows)
@@ -181,7 +181,7 @@ class FolderState:
         """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""
 
         def change(rows: Rows) -> None:
-            facts.commit(rows, generation=turned(facts.standing(rows).generation, on=on))
+            facts.commit(rows, generation=turned(facts.device_state(rows).generation, on=on))
             if not on:
                 queries.purge(rows, DISABLED)
             if forget:
@@ -198,7 +198,7 @@ class FolderState:
 
     def prefer(self, epsilon: float) -> None:
         """Keep the most epsilon that the person allows a report."""
-        careful = epsilon <= self.standing().preference
+        careful = epsilon <= self.device_state().preference
         self._say(lambda rows: facts.commit(rows, preference=epsilon), careful=careful)
 
     def close(self) -> None:

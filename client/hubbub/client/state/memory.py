@@ -55,7 +55,7 @@ class MemoryState:
         self._lock = threading.RLock()
         self._shared = Shared(witnesses, self._standing, clock)
 
-    def standing(self) -> DeviceState:
+    def device_state(self) -> DeviceState:
         """Where the device stands now; the caller's own copy."""
         with self._lock:
             self._heed()
