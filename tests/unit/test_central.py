@@ -165,3 +165,23 @@ def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
         assert round(found["stderr_rare"], 1) == pytest.approx(error, abs=0.051)
         today = build("unary.oue", epsilon=1.0, categories=2)
         assert sqrt(today.variance(0, int(reports))) == pytest.approx(alone, rel=0.005)
+
+
+def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = ["plan", "--values", "16", "--reports", "30000", "--central", "1"]
+    assert main([*asked, "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    crowds = [row for row in rows if row["way"] == "crowd"]
+    errors = [row["stderr_rare"] for row in crowds]
+    assert errors == sorted(errors, reverse=True)
+    assert 0.999 <= crowds[-1]["epsilon_central"] <= 1
+    [alone] = [row for row in rows if row["way"].startswith("alone")]
+    [curator] = [row for row in rows if row["way"].startswith("trusted")]
+    assert alone["stderr_rare"] > 30 * errors[-1]
+    assert curator["stderr_rare"] == pytest.approx(2 * 2**0.5)
+    assert main(asked) == 0
+    assert "crowd = 30000" in capsys.readouterr().out
+    assert main(["plan", "--mean", "0", "1", "--reports", "30000", "--central", "1"]) == 2
+    assert "--central is of listed values" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from hubbub.analysis import POPULATION, REPORTERS
 from hubbub.catalog import Metric
 from hubbub.cli.planning.attack import attack, chosen_metrics
 from hubbub.cli.planning.capacity import add_capacity, capacity
+from hubbub.cli.planning.central import add_central, plan_central
 from hubbub.cli.planning.plot import plot
 from hubbub.cli.planning.simulate import simulate
 from hubbub.cli.planning.tables import row_json, show, show_simulated
@@ -30,6 +31,7 @@ examples:
   hubbub plan --values 128 --epsilon 1 --detect 0.01        how many reports do I need?
   hubbub plan --values 128 --reports 1e6 --error 0.001      which epsilon do I need?
   hubbub plan metrics.toml --metric theme --reports 50000 --simulate
+  hubbub plan --values 16 --reports 30000 --central 1       what would a crowd give?
   hubbub plan metrics.toml --attack                         what could fake reports do?
   hubbub plan --capacity --devices 1e8 --per-day 1          how many machines?
 """
@@ -95,6 +97,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--targets", type=int, default=1, help="values promoted at once (%(default)s)"
     )
     add_capacity(parser)
+    add_central(parser)
     parser.set_defaults(run=_run)
 
 
@@ -128,6 +131,8 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.capacity:
         return capacity(arguments)
     question, metric = _question(arguments)
+    if arguments.central is not None:
+        return plan_central(arguments, question)
     rows = _rows(arguments, question, metric)
     own = None
     if metric is not None and arguments.reports is not None:

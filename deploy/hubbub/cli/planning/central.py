@@ -1,0 +1,127 @@
+"""`hubbub plan --central`: what a crowd gives, by how private each report is by itself."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import sqrt
+from typing import Any, Final
+
+from hubbub.cli.terminal.output import say, table
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import build
+from hubbub.mechanisms.probability import MAX_EPSILON
+from hubbub.privacy.amplification import DELTA
+from hubbub.privacy.histogram import Crowd, central_epsilon, largest_local
+from hubbub.privacy.planner import plan
+from hubbub.privacy.question import Question
+
+__all__ = ["add_central", "plan_central"]
+
+# Local epsilons that are shown below the largest one.
+_FLOORS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way to be private. Standard errors in reports: of a rare value, and of one in ten."""
+
+    way: str
+    epsilon_local: float | None
+    epsilon_central: float
+    stderr_rare: float
+    stderr_tenth: float
+
+
+def add_central(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a central promise."""
+    crowd = parser.add_argument_group("a central promise, with --values and --reports")
+    crowd.add_argument(
+        "--central", type=float, metavar="E", help="what a whole epoch may say of one person, nats"
+    )
+    crowd.add_argument(
+        "--honest", type=float, default=0.9, help="share of reports counted on (%(default)s)"
+    )
+    crowd.add_argument(
+        "--max-local", type=float, default=MAX_EPSILON, help="of one report (%(default)s)"
+    )
+    crowd.add_argument("--delta", type=float, default=DELTA, help="of the promise (%(default)s)")
+
+
+def plan_central(arguments: argparse.Namespace, question: Question) -> int:
+    """Show what keeps the promise, what lower floors cost, and what there is beside it.
+
+    Raises:
+        BadParameter: the question is not of listed values, or a number is out of range.
+    """
+    reports, central = arguments.reports, arguments.central
+    if question.kind != "values" or reports is None:
+        raise BadParameter("--central is of listed values in so many reports: give both")
+    for name, given in (("--central", central), ("--max-local", arguments.max_local)):
+        if not 0 < given <= MAX_EPSILON:
+            raise BadParameter(f"{name} {given:g} is outside (0, {MAX_EPSILON}]")
+    most = largest_local(
+        reports,
+        question.size,
+        central,
+        arguments.delta,
+        honest=arguments.honest,
+        most=arguments.max_local,
+    )
+    ways = [_crowd(arguments, question, local) for local in (*_below(central, most), most)]
+    [best, *_] = plan(question, central, reports)
+    alone = build(best.mechanism, **best.parameters)
+    errors = [sqrt(alone.variance(share * reports, reports)) for share in (0.0, 0.1)]
+    ways.append(_Way(f"alone, {best.mechanism}", central, central, *errors))
+    laplace = 2 * sqrt(2) / central  # one person moves one report from one count to another
+    ways.append(_Way("trusted curator, Laplace", None, central, laplace, laplace))
+    if arguments.format == "json":
+        document: dict[str, Any] = {
+            "reports": reports,
+            "values": question.size,
+            "central": central,
+            "delta": arguments.delta,
+            "honest": arguments.honest,
+            "rows": [asdict(way) for way in ways],
+        }
+        say(json.dumps(document, indent=1))
+    else:
+        _show(arguments, question, ways)
+    return 0
+
+
+def _below(central: float, most: float) -> list[float]:
+    """Lower floors, well apart from the largest, and none that is the promise itself."""
+    return [floor for floor in _FLOORS if central < floor < most - 0.25]
+
+
+def _crowd(arguments: argparse.Namespace, question: Question, local: float) -> _Way:
+    crowd = Crowd(arguments.reports, question.size, local, arguments.honest)
+    found = central_epsilon(crowd, arguments.delta)
+    return _Way("crowd", local, found, crowd.stderr(0.0), crowd.stderr(0.1))
+
+
+def _show(arguments: argparse.Namespace, question: Question, ways: Sequence[_Way]) -> None:
+    table(
+        f"central epsilon {arguments.central:g} at delta {arguments.delta:g}: "
+        f"{arguments.reports:,} reports of {question.size:,} values",
+        ("way", "local epsilon", "central epsilon", "error of a rare value", "of one in ten"),
+        [
+            (
+                way.way,
+                "none" if way.epsilon_local is None else f"{way.epsilon_local:.3f}",
+                f"{way.epsilon_central:.3f}",
+                f"{way.stderr_rare:,.4g}",
+                f"{way.stderr_tenth:,.4g}",
+            )
+            for way in ways
+        ],
+    )
+    say(
+        f"errors are standard errors in reports; a crowd leaves whole or not at all, "
+        f"{arguments.honest:.0%} of it honest; the local epsilon holds whoever works together"
+    )
+    best = max(way.epsilon_local or 0 for way in ways if way.way == "crowd")
+    say(f"in metrics.toml: central_epsilon = {arguments.central:g}, crowd = {arguments.reports}")
+    if best <= arguments.central:
+        say("so small a crowd adds nothing: every report is as private by itself")
