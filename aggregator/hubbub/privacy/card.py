@@ -4,14 +4,24 @@ Every figure is an upper bound: on what was proven of the mechanisms, what the d
 allows, and, after the shuffler, at the smallest batch that is ever forwarded.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, isfinite, tanh
 
-from hubbub.catalog import SPANS, Catalog, Fact, Metric, exposure, facts, unchanged_exposure
+from hubbub.catalog import (
+    SPANS,
+    Catalog,
+    Fact,
+    Metric,
+    epochs_within,
+    exposure,
+    facts,
+    unchanged_exposure,
+)
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified
 from hubbub.privacy.composition import sampled
-from hubbub.privacy.crowd import shuffled_of
+from hubbub.privacy.crowd import shuffled_of, smallest_crowd
+from hubbub.privacy.many_epochs import composed_epsilon
 
 __all__ = [
     "Card",
@@ -59,13 +69,16 @@ class MetricCard:
 class Card:
     """All metrics, and what they say together about one person in a day, a month, a year.
 
-    unchanged: the same if no value of the person's changes. caps: what the catalog allows.
+    unchanged: the same if no value of the person's changes. caps: what the catalog allows. central:
+    what the metrics with a central promise say together to who sees whole epochs, at `delta`; None
+    where there are none.
     """
 
     metrics: tuple[MetricCard, ...]
     together: Mapping[str, float]
     unchanged: Mapping[str, float]
     caps: Mapping[str, float | None]
+    central: Mapping[str, float] | None
     delta: float
     assumption: str
     sentences: tuple[str, ...]
@@ -86,15 +99,36 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
         f"{unchanged[span]:.4g} if no answer changes: {meaning(min(total, unchanged[span]))}"
         for span, total in together.items()
     )
+    central = _central(metrics, delta)
+    if central:
+        sentences += tuple(
+            f"To who sees whole epochs shuffled, all answers of one person in a {span} to metrics "
+            f"with a central promise say at most {total:.4g} nats at delta {delta:g}."
+            for span, total in central.items()
+        )
     return Card(
         metrics=tuple(metric_card(metric, delta) for metric in metrics),
         together=together,
         unchanged=unchanged,
         caps={span: catalog.caps.of(span) for span in SPANS},
+        central=central,
         delta=delta,
         assumption=ASSUMPTION,
         sentences=sentences,
     )
+
+
+def _central(metrics: Sequence[Metric], delta: float) -> dict[str, float] | None:
+    """Per span, what the metrics with a central promise say together; None if there are none."""
+    crowds = [(metric.epoch, crowd) for metric in metrics if (crowd := smallest_crowd(metric))]
+    if not crowds:
+        return None
+    return {
+        span: composed_epsilon(
+            [(crowd, epochs_within(epoch, days)) for epoch, crowd in crowds], delta
+        )
+        for span, days in SPANS.items()
+    }
 
 
 def max_posterior(epsilon: float) -> float:

@@ -11,7 +11,14 @@ from hubbub.mechanisms import AnyMechanism, Memoized
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
 from hubbub.privacy.histogram import Crowd, central_epsilon, keeps, largest_local
 
-__all__ = ["ExactAccountant", "amplified_of", "central_of", "read_planned", "shuffled_of"]
+__all__ = [
+    "ExactAccountant",
+    "amplified_of",
+    "central_of",
+    "read_planned",
+    "shuffled_of",
+    "smallest_crowd",
+]
 
 
 def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) -> Amplified:
@@ -67,13 +74,13 @@ class ExactAccountant:
 def central_of(metric: Metric, reports: int) -> Amplified | None:
     """What a whole epoch of so many reports says of one person; None without a central promise."""
     promise = metric.central
-    if promise is None or metric.values is None:
+    if promise is None:
         return None
     # Fewer than the crowd never leave. Of more, three digits will do: an epoch that grows is not
     # worked out anew with every report.
     grain = 10 ** max(len(str(reports)) - 3, 0)
     reports = max(reports // grain * grain, promise.crowd)
-    crowd = Crowd(reports, len(metric.values), metric.report_loss, promise.honest)
+    crowd = _crowd(metric, reports)
     return Amplified(
         central_epsilon(crowd, promise.delta),
         promise.delta,
@@ -87,6 +94,15 @@ def central_of(metric: Metric, reports: int) -> Amplified | None:
         f"and {promise.honest:.0%} of the reports are honest; if it does collude, a report says "
         f"epsilon {metric.report_loss:.3g}",
     )
+
+
+def smallest_crowd(metric: Metric) -> Crowd | None:
+    """The smallest that its reports ever leave in; None without a central promise."""
+    return None if metric.crowd is None else _crowd(metric, metric.crowd)
+
+
+def _crowd(metric: Metric, reports: int) -> Crowd:
+    return Crowd(reports, len(metric.values or ()), metric.report_loss, metric.honest)
 
 
 def shuffled_of(metric: Metric, reports: int | None = None, delta: float = DELTA) -> Amplified:

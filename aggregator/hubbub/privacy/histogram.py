@@ -41,7 +41,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 
-__all__ = ["Crowd", "central_epsilon", "delta_of", "keeps", "largest_local"]
+__all__ = ["Crowd", "central_epsilon", "delta_of", "keeps", "largest_local", "likely"]
 
 _MAX_REPORTS: Final = 10**9
 _MAX_CATEGORIES: Final = 1 << 24
@@ -211,7 +211,7 @@ class _Counts:
     def of(cls, crowd: Crowd, delta: float) -> "_Counts":
         cut = delta * _TAILS
         chance = min(crowd.categories * crowd.lie, 1.0)
-        noise = _likely(crowd.others, chance, cut)
+        noise = likely(crowd.others, chance, cut)
         starts = np.arange(0, len(noise), -(-len(noise) // _BLOCKS))
         weights = np.add.reduceat(binom.pmf(noise, crowd.others, chance), starts)
         return cls(crowd, noise[starts] + 1 + crowd.dummies, weights, cut)
@@ -222,8 +222,8 @@ class _Counts:
         share = 2 / self.crowd.categories
         both = []
         for total in self.totals.tolist():
-            likely = _likely(int(total) - 1, share, self.cut)
-            every = np.append(likely, likely[-1] + 1)
+            spread = likely(int(total) - 1, share, self.cut)
+            every = np.append(spread, spread[-1] + 1)
             both.append((every, binom.pmf(every, total, share)))
         return both
 
@@ -297,7 +297,7 @@ def _noise(crowd: Crowd, holders: int, others: int, cut: float) -> Floats:
         (crowd.dummies, 0.5, False),
     ):
         if trials and chance:
-            own = binom.pmf(_likely(trials, chance, cut), trials, chance)
+            own = binom.pmf(likely(trials, chance, cut), trials, chance)
             noise = _convolved(noise, own[::-1] if turned else own)
     return noise
 
@@ -309,7 +309,7 @@ def _convolved(one: Floats, other: Floats) -> Floats:
     return whole
 
 
-def _likely(trials: int, chance: float, cut: float) -> Floats:
+def likely(trials: int, chance: float, cut: float) -> Floats:
     """All but what a binomial is outside of with the chance `cut` at most (Bernstein 1924)."""
     mean, reach = trials * chance, log(2 / cut)
     off = reach / 3 + sqrt(reach**2 / 9 + 2 * reach * mean * (1 - chance))

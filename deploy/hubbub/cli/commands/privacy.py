@@ -18,6 +18,7 @@ from hubbub.privacy.card import Card, card, meaning
 from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.crowd import read_planned
 from hubbub.privacy.histogram import Crowd, central_epsilon, largest_local
+from hubbub.privacy.many_epochs import composed_epsilon
 
 __all__ = ["add"]
 
@@ -104,6 +105,9 @@ def _add_crowd(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     crowd.add_argument(
         "--delta", type=float, default=DELTA, help="of the central guarantee (%(default)s)"
     )
+    crowd.add_argument(
+        "--epochs", type=int, default=1, help="that one person reports in (%(default)s)"
+    )
     crowd.add_argument("--json", action="store_true", help="as JSON")
     crowd.set_defaults(run=_crowd)
 
@@ -126,6 +130,7 @@ def _crowd(arguments: argparse.Namespace) -> int:
         )
     crowd = Crowd(arguments.reports, arguments.values, local, arguments.honest, arguments.dummies)
     central = central_epsilon(crowd, arguments.delta)
+    together = composed_epsilon([(crowd, arguments.epochs)], arguments.delta)
     rare, tenth = crowd.stderr(0.0), crowd.stderr(0.1)
     if arguments.json:
         found = {
@@ -136,6 +141,8 @@ def _crowd(arguments: argparse.Namespace) -> int:
             "categories": crowd.categories,
             "honest": crowd.honest,
             "dummies": crowd.dummies,
+            "epochs": arguments.epochs,
+            "epsilon_all_epochs": together if isfinite(together) else None,
             "stderr_rare": rare,
             "stderr_tenth": tenth,
         }
@@ -150,6 +157,8 @@ def _crowd(arguments: argparse.Namespace) -> int:
         f"epsilon of one person, to who sees it shuffled: {central:.6g} at delta "
         f"{arguments.delta:g}"
     )
+    if arguments.epochs > 1:
+        say(f"of {arguments.epochs:,} such epochs together, as values may change: {together:.6g}")
     say(f"epsilon of one report, whoever works together:  {local:.6g}")
     say(
         f"standard error of a rare value: {rare:,.4g} reports; of one that a tenth holds: "
