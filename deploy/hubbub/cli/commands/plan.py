@@ -86,6 +86,14 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument(
         "--format", choices=("table", "json"), default="table", help="of the output (%(default)s)"
     )
+    _add_fake(parser)
+    add_capacity(parser)
+    add_central(parser)
+    parser.set_defaults(run=_run)
+
+
+def _add_fake(parser: argparse.ArgumentParser) -> None:
+    """Add the options of --attack."""
     fake = parser.add_argument_group("fake reports")
     fake.add_argument(
         "--attack", action="store_true", help="the maximal gain attack (Cao, Jia, Gong 2021)"
@@ -96,9 +104,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     fake.add_argument(
         "--targets", type=int, default=1, help="values promoted at once (%(default)s)"
     )
-    add_capacity(parser)
-    add_central(parser)
-    parser.set_defaults(run=_run)
 
 
 def _add_question(parser: argparse.ArgumentParser) -> None:
