@@ -73,8 +73,9 @@ def _true_and_estimated(document: dict[str, Any]) -> None:
         true = [row["true"] for row in rows]
         middle = [row["estimate"] for row in rows]
         off = [
-            [row["estimate"] - row["low"] for row in rows],
-            [row["high"] - row["estimate"] for row in rows],
+            # Below zero an estimate is outside its interval.
+            [max(0.0, row["estimate"] - row["low"]) for row in rows],
+            [max(0.0, row["high"] - row["estimate"]) for row in rows],
         ]
         epsilon = document["metrics"][name]["epsilon"]
         label = f"{name}, epsilon {epsilon:.2g}"
