@@ -1,5 +1,6 @@
 """What the documents say is so: their code runs, their files and tests exist."""
 
+import ast
 import os
 import re
 import subprocess
@@ -82,7 +83,7 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert (path.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("page", ["threat-model.md", "promises.md"])
+@pytest.mark.parametrize("page", ["threat-model.md", "promises.md", "proofs.md"])
 def test_every_test_that_a_page_of_promises_names_is_there(page: str) -> None:
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     named = re.findall(r"`(test_\w+)`", (ROOT / "docs" / page).read_text())
@@ -192,3 +193,96 @@ def test_the_mechanisms_page_has_every_mechanism() -> None:
     page = (ROOT / "docs" / "mechanisms.md").read_text()
     for name in REGISTRY:
         assert f"`{name}`" in page
+
+
+def test_the_answer_that_is_read_word_by_word_has_every_column_and_each_is_read() -> None:
+    from hubbub.answers import COLUMNS
+    from hubbub.mechanisms import build
+    from hubbub.privacy.amplification import amplified
+
+    page = (ROOT / "docs" / "read-an-answer.md").read_text()
+    [shown] = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    titles = [column.title.format(level="95%") for column in COLUMNS["estimates"]]
+    assert shown.splitlines()[2].split() == " ".join(titles).split()
+    for title in titles:
+        assert f"\n**{title}** " in page, title
+    for said in re.findall(r"^(of those who reported|shuffled|not final):", shown, re.MULTILINE):
+        assert f"\n**{said}**" in page, said
+    [(epsilon, delta, crowd)] = re.findall(r"epsilon (\S+) at delta (\S+), among (\S+) in", shown)
+    mechanism = build("unary.oue", epsilon=1.0, categories=16)
+    reports, variation = int(crowd.replace(",", "")), mechanism.total_variation()
+    found = amplified(mechanism.privacy_loss(), reports, float(delta), variation)
+    assert f"{found.epsilon:.3f}" == epsilon
+
+
+def _messages(path: Path) -> Iterator[str]:
+    """The texts of a module, whatever they are put together from; what differs is a gap."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.JoinedStr):
+            parts = (
+                str(one.value) if isinstance(one, ast.Constant) else "…" for one in node.values
+            )
+            yield "".join(parts)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield re.sub(r"%(?:\.\d)?[sdf]", "…", node.value).replace("%%", "%")
+
+
+def test_every_message_of_the_troubleshooting_page_is_one() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    quoted = re.findall(r"^\| `(.*?)` \|", page, re.MULTILINE)
+    assert len(quoted) > 40
+    folders = ("client", "shuffler", "aggregator", "deploy")
+    said = [
+        text
+        for folder in folders
+        for path in (ROOT / folder / "hubbub").rglob("*.py")
+        for text in _messages(path)
+    ]
+    for message in quoted:
+        assert any(message in text for text in said), message
+
+
+def test_the_proof_index_names_every_proof_and_mechanisms_that_have_it() -> None:
+    from hubbub.mechanisms import REGISTRY, Memoized, build
+    from hubbub.privacy.proofs.every import PROOFS
+
+    page = (ROOT / "docs" / "proofs.md").read_text()
+    part = page.partition("## One report\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| .* \| `(\w+)` \| (.*) \|$", part, re.MULTILINE)
+    assert [name for name, _ in rows] == [proof.__name__ for proof in PROOFS]
+    memoized = {
+        name for name in REGISTRY if isinstance(build(name, **REGISTRY[name].SMALL[0]), Memoized)
+    }
+    for name, mechanisms in rows:
+        permanent = name.startswith("permanent_")
+        assert mechanisms == "all" or (permanent and set(_codes(mechanisms)) == memoized), name
+    for row in re.findall(r"^\|.*\| (.*) \|$", page, re.MULTILINE):
+        assert set(_codes(row)) <= {*REGISTRY, *(proof.__name__ for proof in PROOFS)}, row
+
+
+def _codes(cell: str) -> list[str]:
+    return re.findall(r"`(.*?)`", cell)
+
+
+def test_every_file_that_a_recipe_names_is_there() -> None:
+    for page in sorted((ROOT / "docs" / "contribute").glob("*.md")):
+        for name in re.findall(r"`([\w./]+/[\w./]*\.(?:py|proto|md|toml|yml))`", page.read_text()):
+            if "NAME" not in name:
+                found = [
+                    *ROOT.glob(name),
+                    *ROOT.glob(f"*/hubbub/{name}"),
+                    *ROOT.glob(f"*/hubbub/*/{name}"),
+                ]
+                assert found, f"{page.name}: {name}"
+
+
+def test_every_document_that_is_named_anywhere_is_there() -> None:
+    """In messages, help, alerts, comments, units: nobody is sent to a page that has moved."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in done.stdout.splitlines():
+        path = ROOT / name
+        if not path.is_file() or path.suffix in {".gz", ".png", ".lock"} or "corpus" in path.parts:
+            continue
+        for page in re.findall(r"\bdocs/[\w./-]+\.md\b", path.read_text("utf-8", "replace")):
+            assert (ROOT / page).exists(), f"{name}: {page}"

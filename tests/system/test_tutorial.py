@@ -1,0 +1,107 @@
+"""The tutorial, step by step as it stands: its files, its commands, and what they print."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hubbub.cli.local.ports import free_port
+from tests.support.moment import far_from_midnight
+from tests.support.waiting import eventually
+
+PAGE = Path(__file__).parents[2] / "docs" / "tutorial" / "first-metric.md"
+BLOCK = re.compile(r'^```(\w+)(?: title="(.*?)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+Steps = list[tuple[str, str, str]]
+TRUTH = {"dark": 1000, "light": 700, "system": 300}
+
+
+def _shape(text: str) -> set[str]:
+    """Its lines, with every number and every gap alike."""
+    lines = (re.sub(r"\d[\d,.]*", "0", line) for line in text.splitlines())
+    return {" ".join(line.split()) for line in lines} - {""}
+
+
+def _run(line: str, folder: Path) -> str:
+    """What a line of the page prints, on either stream."""
+    program, *arguments = line.split()
+    command = [str(Path(sys.executable).with_name(program)), *arguments]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "140"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+@contextmanager
+def _up(folder: Path, port: int) -> Iterator[Path]:
+    """`hubbub up`, and what it says."""
+    said = folder / "up.log"
+    with said.open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hubbub.cli", "up", "--port", str(port)],
+            cwd=folder,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            eventually(lambda: "Ctrl-C ends it" in said.read_text() or process.poll() is not None)
+            yield said
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+    assert process.returncode == 0, said.read_text()
+
+
+def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
+    far_from_midnight()
+    text = PAGE.read_text()
+    [base] = re.findall(r'^shuffler = "127\.0\.0\.1:(\d+)"', text, re.MULTILINE)
+    port = free_port(*range(1, 7))
+    for distance in range(7):
+        text = text.replace(f":{int(base) + distance}", f":{port + distance}")
+    steps: Steps = BLOCK.findall(text)
+    assert len([kind for kind, _, _ in steps if kind == "sh"]) >= 8
+    before, after = _split(steps)
+    _follow(before, tmp_path, "")
+    with _up(tmp_path, port) as log:
+        _follow(after, tmp_path, log.read_text())
+        document = json.loads(_run("hubbub query theme --format json", tmp_path))
+    for row in document["values"]:
+        counted = TRUTH[row["value"]] / 2000 * document["reports"]
+        # Whose report stayed in the pool is chance, too: 7 errors of both are passed once in 10^11.
+        assert abs(row["estimate"] - counted) < 7 * (row["stderr"] + 10), row["value"]
+
+
+def _split(steps: Steps) -> tuple[Steps, Steps]:
+    """What comes before everything is started, and what after."""
+    [at] = [place for place, step in enumerate(steps) if step[2] == "hubbub up\n"]
+    return steps[:at], steps[at + 1 :]
+
+
+def _follow(steps: Steps, folder: Path, said: str) -> None:
+    """Take the steps; what the page shows must come out of the commands before it."""
+    for kind, title, body in steps:
+        if kind == "sh" and not title:
+            said = "".join(_run(line, folder) for line in body.splitlines())
+            if body == "python crowd.py\n":
+                eventually(lambda: _settled(folder))
+        elif kind == "text":
+            assert _shape(body) <= _shape(said)
+        elif title.endswith((".py", ".toml")):
+            (folder / title).write_text(body)
+
+
+def _settled(folder: Path) -> bool:
+    """Whether all that may leave the pool is counted."""
+    [window] = json.loads(_run("hubbub status --format json", folder))["windows"]
+    return bool(window["counted"] > 1800 and window["in_flight"] == 0)
