@@ -185,3 +185,17 @@ def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
     assert "crowd = 30000" in capsys.readouterr().out
     assert main(["plan", "--mean", "0", "1", "--reports", "30000", "--central", "1"]) == 2
     assert "--central is of listed values" in capsys.readouterr().err
+
+
+def test_the_card_says_what_all_crowds_say_in_a_day_a_month_and_a_year(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _read(tmp_path, THEME.replace("30000", "300").replace('"day"', '"week"'))
+    assert main(["privacy", str(tmp_path / "metrics.toml"), "--format", "json"]) == 0
+    card = json.loads(capsys.readouterr().out)
+    central, together = card["central"], card["together"]
+    assert 0.9 < central["day"] <= 1 < central["month"] < central["year"] < together["year"]
+    [metric] = card["metrics"]
+    assert "if it does collude, a report says epsilon" in metric["shuffled"]["assumption"]
+    said = " ".join(card["sentences"])
+    assert "To who sees whole epochs shuffled, all answers of one person in a month" in said

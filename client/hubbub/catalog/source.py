@@ -186,9 +186,8 @@ def _metric(name: str, table: dict[str, Any], around: _Around, complain: Complai
         wrong("mechanism", problem)
         return None
     listed = read_values(fields["values"], mechanism, table, around.folder, wrong)
-    if promise := _central(table, fields, wrong):
-        table = crowd_table(table, promise, len(listed or "ab"), around.accountant, wrong)
-        mechanism = table["mechanism"]
+    table = _with_crowd(table, fields, listed, around.accountant, wrong)
+    mechanism = table["mechanism"]
     own = own_fields(mechanism)
     _refuse_unknown(mechanism, table, [*_names(fields), *(field.name for field in own)], wrong)
     for parameter in own:
@@ -213,6 +212,24 @@ def _metric(name: str, table: dict[str, Any], around: _Around, complain: Complai
         return None
 
 
+def _with_crowd(
+    table: dict[str, Any],
+    fields: Mapping[str, CatalogField],
+    listed: tuple[str, ...] | None,
+    accountant: Accountant | None,
+    wrong: Complain,
+) -> dict[str, Any]:
+    """The table, with what follows from its central promise, if it makes one."""
+    promise = _central(table, fields, wrong)
+    if promise is None:
+        return table
+    try:
+        return crowd_table(table, promise, len(listed or "ab"), accountant, wrong)
+    except BadParameter as error:
+        wrong("crowd", str(error))
+        return table
+
+
 def _central(
     table: Mapping[str, Any], fields: Mapping[str, CatalogField], wrong: Complain
 ) -> CentralPromise | None:
@@ -227,7 +244,8 @@ def _central(
     if table.get("mechanism") not in {CROWD_MECHANISM, AUTO} or "domain" in table:
         wrong("crowd", f'is of listed values, with mechanism "{CROWD_MECHANISM}" or "{AUTO}"')
         return None
-    if any(fields[name].problem(one) for name, one in given.items()):
+    written = {**given, **({"epsilon": table["epsilon"]} if "epsilon" in table else {})}
+    if any(fields[name].problem(one) for name, one in written.items()):
         return None  # which is told with all other fields
     return CentralPromise(
         float(given["central_epsilon"]),
