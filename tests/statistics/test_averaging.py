@@ -55,14 +55,14 @@ def _evidence(mechanism: Rappor, payloads: Sequence[bytes]) -> list[float]:
 
 def _everything_sent(signed: Signed, seed: str) -> list[bytes]:
     """A hundred reports a day of one value, by one device."""
-    now = float(signed.bundle.keys[0].start)
+    clock = FakeClock(float(signed.bundle.keys[0].start))
     client = Client(
         signed.bundle,
         MemoryState(seed.encode().ljust(32, b".")),
         FakeShuffler(),
         hold_seconds=None,
         coins=coins(seed),
-        clock=FakeClock(now),
+        clock=clock,
     )
     payloads: list[bytes] = []
     for _ in range(REPORTS // 100):
@@ -70,7 +70,7 @@ def _everything_sent(signed: Signed, seed: str) -> list[bytes]:
             assert client.report("homepage", TRUTH) is Outcome.QUEUED
         payloads += [drawn.payload for _, drawn in client._reporter.drawn()]
         client._sender.enter()
-        now += DAY
+        clock.advance(DAY)
     return payloads
 
 
