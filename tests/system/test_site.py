@@ -3,6 +3,7 @@
 import importlib
 import json
 import re
+import signal
 import subprocess
 import sys
 import tomllib
@@ -19,7 +20,9 @@ import pytest
 
 from docs.site.__main__ import CONFIGURATION, rendered
 from docs.site.gather import PROJECT, gather
+from hubbub.cli.local.ports import free_port
 from tests.interfaces.browser import chromium, needs_browser
+from tests.support import web
 
 ROOT = Path(__file__).parents[2]
 # What a page loads by itself, and from where; a link that somebody follows is not among it.
@@ -176,3 +179,21 @@ def test_a_browser_asks_no_other_host_and_finds_what_is_searched(site: Path) -> 
         server.shutdown()
     assert [url for url in asked if not url.startswith((here, "data:", "blob:"))] == []
     assert said == []
+
+
+def test_it_is_shown_on_this_machine_alone_until_ctrl_c(tmp_path: Path) -> None:
+    port = free_port()
+    with subprocess.Popen(
+        [sys.executable, "-m", "docs.site", "--out", str(tmp_path), "--port", str(port)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"http://127.0.0.1:{port}/ until Ctrl-C\n"
+        page = web.get(f"http://127.0.0.1:{port}/")
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 0
+    assert page.status_code == 200
+    assert "Where to start" in page.text
