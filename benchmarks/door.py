@@ -1,0 +1,173 @@
+"""The shuffler's doors: what one report costs its processor, on a fresh and on a kept connection.
+
+A device is one report on a fresh connection of TLS 1.3. Sixteen are on their way at once, as many
+as there are in a busy second; what the shuffler does meanwhile beside them counts as theirs.
+"""
+
+import itertools
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from benchmarks.measure import ROUNDS, Row
+from benchmarks.own import own_hubbub
+from benchmarks.stock import METRIC, Stock, sealed_stock
+from hubbub.cli.local.local_run import LocalRun
+from hubbub.cli.local.ports import free_port
+from hubbub.client import SealedReport, transport_to
+from hubbub.wire.v1.report_pb2 import SealedReport as Message
+from hubbub.wire.v1.services_pb2 import SubmitRequest
+
+__all__ = ["door"]
+
+_AT_ONCE: Final = 16
+_FRESH: Final = 20  # of each, a round
+_KEPT: Final = 40
+_WAIT_SECONDS: Final = 30.0
+_Send = Callable[[SealedReport], object]
+_Dial = Callable[[], tuple[_Send, Callable[[], object]]]
+
+
+def door() -> Iterator[Row]:
+    """Of HTTP beside its bare server, and of gRPC."""
+    with own_hubbub() as run, _bare(run.home / "tls") as (bare_pid, bare_address):
+        reports = _reports(run)
+        pid = _pid_of(run.http_door)
+        roots = run.bundle.roots or ""
+        hello = _cost(bare_pid, lambda: _http(bare_address, roots), reports)
+        http = _cost(pid, lambda: _http(run.http_door, roots), reports)
+        grpc = _cost(pid, lambda: _grpc(run), reports)
+    for place, (kind, most) in enumerate((("fresh", 800), ("kept", 250))):
+        yield Row(
+            f"door of HTTP, a report on a {kind} connection",
+            f"{http[place]:,.0f} us",
+            f"its server's hello {hello[place]:,.0f} us",
+            http[place] / hello[place],
+            f"<= {most} us" + (", <= 1.5" if kind == "fresh" else ""),
+        )
+        yield Row(
+            f"door of gRPC, a report on a {kind} connection",
+            f"{grpc[place]:,.0f} us",
+            f"that of HTTP {http[place]:,.0f} us",
+            grpc[place] / http[place],
+            "what a device costs",
+        )
+
+
+def _cost(pid: int, dial: _Dial, reports: Iterator[SealedReport]) -> tuple[float, float]:
+    """Microseconds of a process for a report on a connection of its own, and on a kept one."""
+
+    def fresh(mine: list[SealedReport]) -> None:
+        for report in mine:
+            send, close = dial()
+            send(report)
+            close()
+
+    def kept(mine: list[SealedReport]) -> None:
+        for report in mine:
+            lines[id(mine)][0](report)
+
+    found = []
+    with ThreadPoolExecutor(_AT_ONCE) as devices:
+        for _ in range(ROUNDS):
+            round_: list[float] = []
+            for work, number in ((fresh, _FRESH), (kept, _KEPT)):
+                parts = [list(itertools.islice(reports, number)) for _ in range(_AT_ONCE)]
+                lines = {id(part): dial() for part in parts} if work is kept else {}
+                for part in parts:
+                    if lines:
+                        lines[id(part)][0](part.pop())
+                before = _processor_us(pid)
+                list(devices.map(work, parts))
+                round_.append((_processor_us(pid) - before) / sum(map(len, parts)))
+                for _, close in lines.values():
+                    close()
+            found.append(round_)
+    return min(fresh for fresh, _ in found), min(kept for _, kept in found)
+
+
+def _http(address: str, roots: str) -> tuple[_Send, Callable[[], object]]:
+    """By hand: what is measured is the other end, which the client should not hold up."""
+    host, _, port = address.rpartition(":")
+    trust = ssl.create_default_context(cadata=roots)
+    line = trust.wrap_socket(socket.create_connection((host, int(port))), server_hostname=host)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    heard = line.makefile("rb")
+
+    def send(report: SealedReport) -> None:
+        one = Message(
+            stream=report.stream, epoch=report.epoch, key_id=report.key_id, sealed=report.sealed
+        )
+        body = SubmitRequest(reports=[one]).SerializeToString()
+        head = (
+            f"POST /v1/reports HTTP/1.1\r\nhost: {address}\r\n"
+            f"content-type: application/protobuf\r\ncontent-length: {len(body)}\r\n\r\n"
+        )
+        line.sendall(head.encode() + body)
+        status = heard.readline()
+        length = 0
+        for field in iter(heard.readline, b"\r\n"):
+            if field.startswith(b"content-length:"):
+                length = int(field.partition(b":")[2])
+        heard.read(length)
+        if not status.startswith(b"HTTP/1.1 200 "):
+            raise AssertionError(status)
+
+    def close() -> None:
+        heard.close()
+        line.close()
+
+    return send, close
+
+
+def _grpc(run: LocalRun) -> tuple[_Send, Callable[[], object]]:
+    way = transport_to(run.bundle.shuffler, roots=run.bundle.roots, transport="grpc")
+    return (lambda report: way.submit([report], _WAIT_SECONDS)), way.close
+
+
+def _reports(run: LocalRun) -> Iterator[SealedReport]:
+    """As many as are asked for, no two the same."""
+    stock: Stock = sealed_stock(run.bundle_path, 3 * ROUNDS * _AT_ONCE * (_FRESH + _KEPT) + 1)
+    for sealed in stock.reports(0, 3 * ROUNDS * _AT_ONCE * (_FRESH + _KEPT)):
+        yield SealedReport(METRIC, stock.epoch, stock.key_id, sealed)
+
+
+@contextmanager
+def _bare(tls: Path) -> Iterator[tuple[int, str]]:
+    address = f"127.0.0.1:{free_port()}"
+    command = [sys.executable, "-m", "benchmarks.bare_door", address.rpartition(":")[2], str(tls)]
+    with subprocess.Popen(command) as server:
+        try:
+            yield _pid_of(address), address
+        finally:
+            server.terminate()
+
+
+def _pid_of(address: str) -> int:
+    """Who listens there, once somebody does."""
+    port = int(address.rpartition(":")[2])
+    until = time.monotonic() + _WAIT_SECONDS
+    while time.monotonic() < until:
+        lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        inodes = [line[9] for line in lines if line[1].endswith(f":{port:04X}") and line[3] == "0A"]
+        for link in Path("/proc").glob("[0-9]*/fd/*") if inodes else ():
+            try:
+                if str(link.readlink()) == f"socket:[{inodes[0]}]":
+                    return int(link.parts[2])
+            except OSError:
+                continue
+        time.sleep(0.1)
+    raise AssertionError(f"nobody listens at {address}")
+
+
+def _processor_us(pid: int) -> float:
+    """Of all threads of a process, since it began."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1000

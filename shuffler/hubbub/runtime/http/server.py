@@ -1,0 +1,145 @@
+"""A server of HTTP for devices: opened, served, renewed and closed beside those of gRPC."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+from uvicorn.config import Config
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+from uvicorn.server import ServerState
+
+from hubbub.errors import ServiceUnavailable
+from hubbub.runtime.http.line import DeviceLine
+from hubbub.runtime.http.lines import Lines
+from hubbub.runtime.tls import TlsFolder, check_plain
+
+__all__ = ["App", "HttpDoor", "Message", "Receive", "Scope", "Send"]
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_HANDSHAKE_SECONDS: Final = 10.0
+_IDLE_SECONDS: Final = 60
+_BACKLOG: Final = 2048
+
+
+class HttpDoor:
+    """An ASGI application on an address, for whoever comes.
+
+    tls: the folder whose certificate it shows; None for plain text, on loopback alone. lines: its
+    connections. proxies: who is believed when it says for whom it asks (X-Forwarded-For).
+    shared: other processes of this machine may listen there too; each gets a part of who comes.
+
+    Raises:
+        ServiceUnavailable: plain text away from this machine.
+        KeysUnusable: the certificates cannot be read.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        app: App,
+        *,
+        tls: TlsFolder | None,
+        lines: Lines,
+        proxies: tuple[str, ...] = (),
+        shared: bool = False,
+    ) -> None:
+        if tls is None:
+            check_plain(address)
+        self._address = address
+        self._tls = tls
+        self._context = _context(tls) if tls else None
+        self._lines = lines
+        self._shared = shared
+        believing: Any = ProxyHeadersMiddleware(app, list(proxies)) if proxies else app  # type: ignore[arg-type]  # its own names for these types
+        self._config = Config(
+            believing,
+            ws="none",
+            proxy_headers=False,
+            log_config=None,
+            # What it says is of strangers; we count them.
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            lifespan="off",
+            timeout_keep_alive=_IDLE_SECONDS,
+        )
+        self._config.load()
+        self._state = ServerState()
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen. Raises ServiceUnavailable if the address is taken or not ours."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                self._line,
+                sock=_listening(self._address, shared=self._shared),
+                ssl=self._context,
+                ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._context else None,
+                backlog=_BACKLOG,
+            )
+        except (OSError, OverflowError, ValueError) as error:
+            raise ServiceUnavailable(
+                f"cannot listen on {self._address}: it is in use or not ours; choose another"
+            ) from error
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Let nobody in; requests under way have so long."""
+        if self._server:
+            self._server.close()
+        lines: set[Any] = self._state.connections
+        for line in list(lines):
+            line.shutdown()
+        if self._state.tasks:
+            await asyncio.wait(self._state.tasks, timeout=grace_seconds)
+        await asyncio.sleep(0)  # what is answered is written
+        for line in list(lines):
+            if not line.transport.is_closing():
+                line.transport.abort()
+
+    def renew(self) -> None:
+        """Show who connects from now on what the folder holds now. Raises KeysUnusable."""
+        if self._tls and self._context:
+            self._tls.server_context(mutual=False)  # says what is wrong, if anything is
+            self._context.load_cert_chain(*self._tls.pair)
+
+    def allow_connections(self, of_address: int) -> None:
+        """Change how many there may be of one address; 0 for no limit."""
+        self._lines.of_address = of_address
+
+    def _line(self) -> DeviceLine:
+        return DeviceLine(self._lines, config=self._config, server_state=self._state, app_state={})
+
+
+def _context(tls: TlsFolder) -> ssl.SSLContext:
+    context = tls.server_context(mutual=False)
+    # PRIVACY: a ticket that a device shows again links its visits, whatever its address is by then;
+    # before TLS 1.3 there are sessions besides, which Python cannot forbid.
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.num_tickets = 0
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _listening(address: str, *, shared: bool) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listening.bind((host, int(port)))
+        listening.setblocking(False)  # noqa: FBT003 as the standard library has it
+    except BaseException:
+        listening.close()
+        raise
+    return listening

@@ -1,0 +1,191 @@
+"""The shuffler's HTTP door: POST /v1/reports for devices, and the bundle. admission.py decides.
+
+PRIVACY: of a request are looked at its path, its length, its type and the network that it comes
+from, which the limiter alone keeps, in memory. No cookie, Origin, Referer or User-Agent is read,
+and nothing of a request is logged.
+"""
+
+import json
+import logging
+import math
+from http import HTTPStatus
+from typing import Any, Final
+
+from hubbub.runtime import hint_seconds, read_message
+from hubbub.runtime.http.lines import Lines, network_of
+from hubbub.runtime.http.server import Receive, Scope, Send
+from hubbub.runtime.rpc.strict import log_fault
+from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission, ComeBack, Never
+from hubbub.shuffler.bundle_file import BundleFile
+from hubbub.wire.v1.services_pb2 import SubmitRequest, SubmitResponse
+
+__all__ = ["ReportsApp"]
+
+_log: Final = logging.getLogger("hubbub.shuffler")
+
+_MESSAGE: Final = b"application/protobuf"
+_REPORTS: Final = "/v1/reports"
+_BUNDLE: Final = "/v1/bundle"
+_HEALTH: Final = "/health"
+_METHODS: Final = {_REPORTS: ("POST",), _BUNDLE: ("GET", "HEAD"), _HEALTH: ("GET", "HEAD")}
+# Any page may send, as any program may: nothing that a browser would add of itself is looked at.
+_ANYONE: Final = (b"access-control-allow-origin", b"*")
+# What a page may read of an answer beside its body.
+_SHOWN: Final = (b"access-control-expose-headers", b"etag, hubbub-refused, retry-after")
+_PREFLIGHT: Final = (
+    _ANYONE,
+    (b"access-control-allow-methods", b"GET, HEAD, POST"),
+    (b"access-control-allow-headers", b"content-type, if-none-match"),
+    (b"access-control-max-age", b"86400"),
+)
+# No proxy would make it: that the same bytes can never be taken is believed of a shuffler alone.
+_FOR_GOOD: Final = (b"hubbub-refused", b"for-good")
+# As many as of gRPC: what is being worked on is in memory, up to the largest message each.
+_MAX_WORKED_ON: Final = 256
+_WAIT_SECONDS: Final = 1.0
+
+
+class _Refused(Exception):
+    """A request that is answered with a problem (RFC 9457)."""
+
+    def __init__(
+        self, status: HTTPStatus, why: str, *headers: tuple[bytes, bytes], **more: Any
+    ) -> None:
+        super().__init__(why)
+        told = {"type": "about:blank", "title": status.phrase, "status": status.value}
+        self.status = status
+        self.body = json.dumps({**told, "detail": why, **more}).encode()
+        self.headers = ((b"content-type", b"application/problem+json"), *headers)
+
+
+class ReportsApp:
+    """An ASGI application.
+
+    bundle: served to whoever asks; None for none. lines: the server's, which know its proxies.
+    """
+
+    def __init__(
+        self, admission: Admission, lines: Lines, bundle: BundleFile | None = None
+    ) -> None:
+        self._admission = admission
+        self._lines = lines
+        self._bundle = bundle
+        self._worked_on = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        try:
+            status, headers, body = await self._answer(scope, receive)
+        except _Refused as refused:
+            status, headers, body = refused.status, refused.headers, refused.body
+        except ConnectionError:
+            return  # who asked has gone
+        except Exception as error:  # noqa: BLE001 the boundary to whoever calls us
+            log_fault(_log, "a request of HTTP", error)
+            fault = _Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "a fault of ours; see our log")
+            status, headers, body = fault.status, fault.headers, fault.body
+        if status is not HTTPStatus.NO_CONTENT:
+            headers = (*headers, _ANYONE, _SHOWN)
+        if status not in {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}:  # of what is known
+            headers = (*headers, (b"content-length", str(len(body)).encode()))
+        await send({"type": "http.response.start", "status": status.value, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _answer(
+        self, scope: Scope, receive: Receive
+    ) -> tuple[HTTPStatus, tuple[tuple[bytes, bytes], ...], bytes]:
+        path, method = scope["path"], scope["method"]
+        known = _METHODS.get(path)
+        if known is None or (path == _BUNDLE and self._bundle is None):
+            raise _Refused(HTTPStatus.NOT_FOUND, f"nothing is here; reports go to {_REPORTS}")
+        if method == "OPTIONS":
+            return HTTPStatus.NO_CONTENT, _PREFLIGHT, b""
+        if method not in known:
+            allow = (b"allow", ", ".join(known).encode())
+            raise _Refused(HTTPStatus.METHOD_NOT_ALLOWED, f"it takes {' and '.join(known)}", allow)
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        if path == _REPORTS:
+            message = await self._submit(self._caller(scope, headers), headers, receive)
+            return HTTPStatus.OK, ((b"content-type", _MESSAGE),), message
+        if path == _BUNDLE and self._bundle:
+            return self._bundle.answer(headers.get(b"if-none-match", b""))
+        return HTTPStatus.OK, ((b"content-type", b"text/plain"),), b"ok\n"
+
+    def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
+        # Where a proxy said whom it asks for, the server put them in its place.
+        if self._lines.is_proxy(scope["client"]) and b"x-forwarded-for" not in headers:
+            if not self._admission.turned_away["no_forwarded_for"]:
+                _log.error(
+                    "a proxy of --http-proxy does not say for whom it asks: have it set "
+                    "X-Forwarded-For; its requests are answered with 500 until it does"
+                )
+            self._admission.turned_away["no_forwarded_for"] += 1
+            raise _Refused(
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                "the proxy before this shuffler does not say for whom it asks (X-Forwarded-For)",
+            )
+        return network_of(scope["client"])
+
+    async def _submit(self, caller: str, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+        wait_seconds = self._admission.wait_seconds(caller)
+        if wait_seconds:
+            raise _come_back(wait_seconds, "no room for you now; send again later")
+        kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if kind != _MESSAGE or b"content-encoding" in headers:
+            raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send {_MESSAGE.decode()}, as it is")
+        if int(headers.get(b"content-length", b"0")) > LARGEST_SUBMIT_BYTES:
+            raise _too_large()
+        if self._worked_on >= _MAX_WORKED_ON:
+            self._admission.turned_away["calls_at_once"] += 1
+            raise _come_back(_WAIT_SECONDS, "too many calls at once; send again later")
+        raw = await _body(receive)
+        self._worked_on += 1
+        try:
+            return await self._take(raw, caller)
+        finally:
+            self._worked_on -= 1
+
+    async def _take(self, raw: bytes, caller: str) -> bytes:
+        request = read_message(SubmitRequest.FromString, raw)
+        if isinstance(request, str):
+            self._admission.spoiled(caller, len(raw))
+            raise _Refused(HTTPStatus.BAD_REQUEST, request, _FOR_GOOD)
+        answer = await self._admission.take(request.reports, caller)
+        if isinstance(answer, Never):
+            raise _Refused(HTTPStatus.BAD_REQUEST, answer.why, _FOR_GOOD)
+        if isinstance(answer, ComeBack):
+            if answer.wait_seconds is None:
+                raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.why)
+            raise _come_back(answer.wait_seconds, answer.why)
+        return SubmitResponse(refused=answer.refused).SerializeToString()
+
+
+async def _body(receive: Receive) -> bytes:
+    """A request's body, whatever its head said of its length."""
+    parts, size, more = [], 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ConnectionError
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > LARGEST_SUBMIT_BYTES:
+            raise _too_large()
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+def _come_back(wait_seconds: float, why: str) -> _Refused:
+    """Refuse for now, with gRPC's hint: in whole seconds for everybody, finer for who reads it."""
+    hint = hint_seconds(wait_seconds)
+    after = (b"retry-after", str(math.ceil(hint)).encode())
+    return _Refused(HTTPStatus.TOO_MANY_REQUESTS, why, after, retry_after_ms=round(1000 * hint) + 1)
+
+
+def _too_large() -> _Refused:
+    return _Refused(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"a submission has at most {LARGEST_SUBMIT_BYTES >> 20} MiB",
+        _FOR_GOOD,
+        (b"connection", b"close"),
+    )

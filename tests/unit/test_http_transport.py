@@ -1,0 +1,222 @@
+"""Reports over HTTP: what proxies answer loses none, and nothing tells one device from another."""
+
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from hubbub.cli.local.certificates import write_certificates
+from hubbub.client import GivenUp, SealedReport, TryAgain, transport_to
+from hubbub.client.testing import make_bundle
+from hubbub.errors import BadParameter
+from tests.conftest import CATALOG
+from tests.support.http_shuffler import HttpShuffler, http_shuffler
+from tests.support.waiting import HANG_SECONDS
+
+REPORTS = [SealedReport("theme", 20_000, 7, b"\0sealed")]
+BRIEFLY = 0.2  # too short only if the answer were to end
+DRIP = 0.01
+PAGE = b"<html>log in to the hotel's network</html>"
+
+
+@pytest.fixture
+def server() -> Iterator[HttpShuffler]:
+    with http_shuffler() as one:
+        yield one
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body"),
+    [
+        (200, {"Content-Type": "text/html"}, PAGE),
+        (200, {"Content-Type": "application/protobuf"}, PAGE),
+        (204, {}, b""),
+        (301, {"Location": "http://127.0.0.1:1/v1/reports"}, b""),
+        (307, {"Location": "http://127.0.0.1:1/v1/reports"}, b""),
+        (400, {}, PAGE),
+        (400, {"Hubbub-Refused": "yes"}, PAGE),
+        (403, {}, PAGE),
+        (404, {"Hubbub-Refused": "for-good"}, PAGE),
+        (407, {}, PAGE),
+        (413, {}, PAGE),
+        (500, {}, PAGE),
+        (502, {}, PAGE),
+        (504, {}, PAGE),
+    ],
+)
+def test_what_a_proxy_answers_loses_no_report(
+    server: HttpShuffler, status: int, headers: dict[str, str], body: bytes
+) -> None:
+    server.answers.append((status, headers, body))
+    transport = transport_to(server.address, roots=None)
+    with pytest.raises(TryAgain) as caught:
+        transport.submit(REPORTS, HANG_SECONDS)
+    assert caught.value.after_seconds is None
+    assert transport.submit(REPORTS, HANG_SECONDS) == [None]
+    assert server.calls == 2  # a redirect was not followed
+    transport.close()
+
+
+@pytest.mark.parametrize(
+    ("told", "after_seconds"),
+    [("7", 7.0), ("Fri, 31 Dec 2027 23:59:59 GMT", None), ("-1", None), ("9" * 30, None)],
+)
+def test_a_hint_of_any_server_is_heard_if_it_is_one(
+    server: HttpShuffler, told: str, after_seconds: float | None
+) -> None:
+    server.answers.append((429, {"Retry-After": told}, b"no JSON"))
+    transport = transport_to(server.address, roots=None)
+    with pytest.raises(TryAgain, match="resource_exhausted") as caught:
+        transport.submit(REPORTS, HANG_SECONDS)
+    assert caught.value.after_seconds == after_seconds
+    server.answers.append((413, {"Hubbub-Refused": "for-good"}, b""))
+    with pytest.raises(GivenUp):
+        transport.submit(REPORTS, HANG_SECONDS)
+    transport.close()
+
+
+def test_a_request_says_nothing_of_who_sends_it(server: HttpShuffler) -> None:
+    transport = transport_to(server.address, roots=None)
+    for _ in range(2):
+        transport.submit(REPORTS, HANG_SECONDS)
+    assert server.connections == 1
+    transport.close()
+    assert server.heads[0] == server.heads[1]
+    assert set(server.heads[0]) == {"Host", "Accept-Encoding", "Content-Length", "Content-Type"}
+
+
+def test_calls_at_once_have_a_connection_each(server: HttpShuffler) -> None:
+    transport = transport_to(server.address, roots=None)
+    server.answers += [None, None]
+    with ThreadPoolExecutor(2) as aside:
+        waiting = [aside.submit(transport.submit, REPORTS, HANG_SECONDS) for _ in range(2)]
+        server.ending.set()
+        assert [one.result() for one in waiting] == [[None], [None]]
+    transport.close()
+
+
+def test_a_connection_that_the_other_end_has_ended_costs_no_failure() -> None:
+    with http_shuffler() as server:
+        transport = transport_to(server.address, roots=None)
+        assert transport.submit(REPORTS, HANG_SECONDS) == [None]
+        [connection] = transport._connection._idle  # type: ignore[attr-defined]
+        connection.sock.shutdown(socket.SHUT_RDWR)
+        assert transport.submit(REPORTS, HANG_SECONDS) == [None]
+        assert server.connections == 2
+        transport.close()
+
+
+def test_an_answer_in_drops_is_not_waited_for_without_end() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        over = threading.Event()
+
+        def drip() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 200 OK\r\n")
+                while not over.wait(DRIP):
+                    try:
+                        connection.sendall(b"a: b\r\n")
+                    except OSError:
+                        return
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        transport = transport_to(f"http://127.0.0.1:{listening.getsockname()[1]}", roots=None)
+        with pytest.raises(TryAgain):
+            transport.submit(REPORTS, BRIEFLY)
+        over.set()
+        dripping.join()
+
+
+def test_tls_trusts_the_bundles_roots_and_no_other(tmp_path: Path) -> None:
+    write_certificates(tmp_path, {})
+    with http_shuffler() as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tmp_path / "shuffler.pem", tmp_path / "shuffler.key")
+        server.socket = context.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )
+        address = server.address.replace("http:", "https:")
+        own = (tmp_path / "ca.pem").read_text()
+        transport = transport_to(address, roots=own)
+        assert transport.submit(REPORTS, HANG_SECONDS) == [None]
+        transport.close()
+        transport = transport_to(address.removeprefix("https://"), roots=own, transport="http")
+        assert transport.submit(REPORTS, HANG_SECONDS) == [None]
+        transport.close()
+        with pytest.raises(TryAgain, match="unavailable"):
+            transport_to(address, roots=None).submit(REPORTS, HANG_SECONDS)
+        assert server.calls == 2
+
+
+def test_the_environments_proxy_is_asked_for_a_tunnel(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        place = f"http://us%65r:pass@127.0.0.1:{proxy.getsockname()[1]}"
+        monkeypatch.setenv("https_proxy", place)
+        monkeypatch.setenv("no_proxy", "inside.example.org")
+        transport = transport_to("https://reports.example.org", roots=None)
+        with ThreadPoolExecutor(1) as aside:
+            sent = aside.submit(transport.submit, REPORTS, HANG_SECONDS)
+            connection, _ = proxy.accept()
+            with connection, connection.makefile("rb") as heard:
+                assert heard.readline().startswith(b"CONNECT reports.example.org:443 HTTP/1.")
+                head = b"".join(iter(heard.readline, b"\r\n"))
+                assert b"Proxy-Authorization: Basic dXNlcjpwYXNz\r\n" in head
+                assert b"User-Agent" not in head
+                connection.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+            with pytest.raises(TryAgain, match="unavailable"):
+                sent.result()
+
+
+@pytest.mark.parametrize("address", ["https://", "https://a:b", "https://u@a", "https://a:99999"])
+def test_an_address_that_is_none_is_told(address: str) -> None:
+    with pytest.raises(BadParameter, match="https://HOST:PORT"):
+        transport_to(address, roots=None)
+
+
+def test_other_ways_than_those_that_are_known_are_told() -> None:
+    with pytest.raises(BadParameter, match="no way is known to a shuffler at ftp://"):
+        transport_to("ftp://a", roots=None)
+    with pytest.raises(BadParameter, match="insecure is for loopback alone"):
+        transport_to("http://reports.example.org", roots=None)
+    with pytest.raises(BadParameter, match="transport 'smoke' is not one of grpc, http"):
+        transport_to("a:1", roots=None, transport="smoke")
+
+
+@pytest.mark.parametrize("scheme", ["", "http://"])
+def test_without_grpc_an_app_reports_over_http(
+    tmp_path: Path, server: HttpShuffler, scheme: str
+) -> None:
+    """With gRPC kept from being imported, as where it is not installed."""
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    (tmp_path / "app.hubbub").write_bytes(make_bundle(tmp_path / "metrics.toml").signed)
+    code = f"""if True:
+        import sys
+        from importlib.abc import MetaPathFinder
+
+        class NoGrpc(MetaPathFinder):
+            def find_spec(self, name, path=None, target=None):
+                if name.partition(".")[0] == "grpc":
+                    raise ModuleNotFoundError(name)
+
+        sys.meta_path.insert(0, NoGrpc())
+        from hubbub.client import Client
+        client = Client.from_bundle(
+            "app.hubbub", state_dir="state", shuffler="{scheme}" + sys.argv[1],
+            insecure={not scheme}, hold_seconds=0,
+        )
+        client.report("theme", "dark")
+        client.close({HANG_SECONDS})
+        assert "grpc" not in sys.modules
+        """
+    place = server.address.removeprefix("http://")
+    subprocess.run([sys.executable, "-W", "error", "-c", code, place], cwd=tmp_path, check=True)
+    [report] = server.received
+    assert report.stream == "theme"
