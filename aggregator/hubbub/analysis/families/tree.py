@@ -1,0 +1,156 @@
+"""Strings through a prefix tree: found by themselves, or counted where somebody names them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from scipy.special import log_ndtr, ndtri
+
+from hubbub.analysis.answer import Answer
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.estimators.estimate import supports_of
+from hubbub.analysis.families.checks import between
+from hubbub.analysis.families.contract import BitSum, Expected, Figures, Tier
+from hubbub.analysis.families.rows import Columns, columns, nearest, rows
+from hubbub.analysis.families.strings import Strings
+from hubbub.analysis.families.tiers import figures_of, tier_scales
+from hubbub.analysis.numbers import with_interval
+from hubbub.analysis.strings.tree import Found, Places, discover
+from hubbub.analysis.uncertainty.intervals import end_of, reach_of
+from hubbub.mechanisms import Totals
+from hubbub.mechanisms.tree import PrefixTree
+
+__all__ = ["Trees"]
+
+_HALVINGS: Final = 60
+_FARTHEST: Final = 40.0
+
+
+class Trees(Strings):
+    """Prefix trees."""
+
+    def figures(
+        self,
+        mechanism: PrefixTree,
+        totals: Totals,
+        candidates: Sequence[str],
+        *,
+        shape: bool,
+    ) -> Figures:
+        """Of strings that somebody named, by all jobs that tell them from all others."""
+        places = Places([(mechanism, totals)])
+        spelled = [mechanism.spelled(candidate) for candidate in candidates]
+        levels = [mechanism.ends_at(bits) for bits in spelled]
+        told = [places.count(*one) for one in zip(spelled, levels, strict=True)]
+        return _figures(told, [places.spread(level) for level in levels], totals.reports)
+
+    def answer(
+        self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
+    ) -> Answer:
+        """A row for each candidate; without any, for each string that is found."""
+        if not names:
+            return _discovered(tiers, confidence, repeats)
+        reports = sum(totals.reports for _, totals in tiers)
+        figures = figures_of(self, tiers, names, repeats)
+        judged = columns(figures, reports, confidence)
+        picture = nearest(judged, figures.absent, reports, others=True)
+        values = rows(names, reports, judged, picture)
+        return Answer(
+            "values", reports, confidence, values, correlation=1.0, repeats=repeats, figures=figures
+        )
+
+    def sums(self, mechanism: PrefixTree, cells: Floats, totals: Totals) -> Iterator[BitSum]:
+        """Each place is supported by q of its group's reports at least and by p at most."""
+        groups = cells.astype(np.int64).reshape(mechanism.groups, mechanism.points)
+        seen = np.array([supports_of(mechanism.response, group) for group in groups])
+        asked = np.repeat(groups.sum(axis=1), mechanism.cells).astype(np.float64)
+        yield from between("place", seen.reshape(-1).astype(np.float64), asked, mechanism.channel)
+
+    def weights(self, mechanism: PrefixTree, targets: Sequence[str]) -> tuple[Floats, float]:
+        """By whether a payload supports a target's place, in the groups that count it."""
+        channel = mechanism.channel
+        gap, q, cells = float(channel.p - channel.q), float(channel.q), mechanism.cells
+        weights = np.zeros((mechanism.groups, mechanism.points))
+        for target in targets:
+            bits = mechanism.spelled(target)
+            first = mechanism.ends_at(bits)
+            scale = mechanism.jobs / (mechanism.jobs - first) * cells / (cells - 1)
+            for group in range(first * mechanism.hashes, mechanism.groups):
+                # A point lies on another's hyperplane where that lies on its own.
+                point = np.zeros(mechanism.points, dtype=np.int64)
+                point[mechanism.place(bits, group)] = 1
+                meets = supports_of(mechanism.response, point, mechanism.points)
+                weights[group] += scale * ((meets - q) / gap - 1 / cells)
+        return weights.reshape(-1), 0.0
+
+    def expected(
+        self, mechanism: PrefixTree, values: Sequence[object], shares: Floats, reports: float
+    ) -> Expected:
+        """Of the jobs that tell a string from all others, and of who fell to them by chance."""
+        held, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
+        levels = [mechanism.ends_at(mechanism.spelled(str(value))) for value in values]
+        scales = mechanism.jobs / (mechanism.jobs - np.array(levels))
+        growth = scales * (held - other) + scales - 1
+        errors = np.sqrt((scales * other + growth * shares) / reports)
+        return Expected(errors, np.sqrt(scales * other / reports))
+
+
+def _figures(
+    told: Sequence[float], spreads: Sequence[tuple[float, float]], reports: int
+) -> Figures:
+    estimates = np.array(told)
+    absent, growth = np.array(spreads).reshape(-1, 2).T
+    held = np.clip(estimates, 0.0, reports)
+    return Figures(estimates, np.sqrt(absent**2 + growth * held), absent, growth)
+
+
+def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answer:
+    """A row for each string that is found, and what is left for all others."""
+    trees: Any = tiers
+    numbers = [totals.reports for _, totals in tiers]
+    others = [one.variance(0, totals.reports) for one, totals in tiers]
+    scales = tier_scales(others, numbers) if sum(numbers) else np.ones(len(tiers))
+    places = Places(trees, scales.tolist())
+    found, reports = discover(places), places.reports
+    spreads = [places.spread(one.level + 1) for one in found]
+    told = [one.score * absent for one, (absent, _) in zip(found, spreads, strict=True)]
+    figures = _figures(told, spreads, reports)
+    low, high = _ends(figures, found, reports, confidence)
+    seen = np.ones(len(found), dtype=np.bool_)
+    judged: Columns = figures.estimates, figures.stderrs, low, high, seen
+    left = float(reports - figures.estimates.sum())
+    spread = float(np.sqrt((figures.stderrs**2).sum()))
+    picture = nearest(judged, figures.absent, reports, others=True) if found else low
+    return Answer(
+        "values",
+        reports,
+        confidence,
+        rows([one.text for one in found], reports, judged, picture),
+        correlation=1.0,
+        others=with_interval(left, spread, confidence, (0.0, float(reports))),
+        repeats=repeats,
+        beginnings=tuple(one.text for one in found if not one.whole),
+        figures=figures,
+    )
+
+
+def _ends(
+    figures: Figures, found: Sequence[Found], reports: int, confidence: float
+) -> tuple[Floats, Floats]:
+    """Lows and highs, right for strings that are told only for having passed their cuts.
+
+    The low is the truth from which so large a score is as doubtful as it says, among all that pass
+    the cut (Weinstein, Fithian and Benjamini 2013); a high is only safer for the cut.
+    """
+    scores = np.array([one.score for one in found])
+    cuts = np.array([one.cut for one in found])
+    plain = reach_of(confidence)
+    doubt = (1 - confidence) / 2
+    few, most = np.full_like(scores, -ndtri(doubt)), np.full_like(scores, _FARTHEST)
+    for _ in range(_HALVINGS):
+        middle = (few + most) / 2
+        likely = log_ndtr(-middle) - log_ndtr(scores - middle - cuts) > np.log(doubt)
+        few, most = np.where(likely, middle, few), np.where(likely, most, middle)
+    own = figures.estimates, figures.absent, figures.growth
+    low = np.clip(end_of(*own, 0.0, -few), np.minimum(1.0, figures.estimates), reports)
+    return low, np.clip(end_of(*own, 0.0, plain), 0.0, reports)

@@ -1,0 +1,324 @@
+"""Strings found by following a hashed prefix tree (`tree`) from its root.
+
+At a level every beginning that was found may go on in any way. A place's estimate is the sum of all
+that has it, so the surest is taken first and what it adds is taken off its places; what is left
+then speaks for others. What passes may be false: a string counts as found by reports that had no
+part in finding it. Those are of the jobs after the level where it ends, and of the count; what
+found it only decides how sure they must be, so that all false strings of an answer together are
+expected less often than `FALSE_STRINGS` says (Bonferroni with weights: Genovese, Roeder, Wasserman
+2006).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.estimators.estimate import supports_of
+from hubbub.errors import BatchTooSmall
+from hubbub.mechanisms import Totals
+from hubbub.mechanisms.tree import PrefixTree
+
+Indices = npt.NDArray[np.int64]
+
+__all__ = ["FALSE_STRINGS", "Found", "Places", "discover", "found_from", "told_as"]
+
+FALSE_STRINGS: Final = 0.01
+"""Of all strings of an answer, how many are false, at most on average."""
+
+# Of what nobody holds so many are followed, on average, below each beginning that is held; no
+# fewer than are so clear by chance; and so many in all, the strongest.
+_FALSE_BELOW: Final = 60
+_LEAST: Final = 2.7
+_MOST: Final = 6000
+# Few bits end a string, so one that ends is looked at sooner, by this score.
+_SOONER: Final = 1.0
+# A string that was found clearly is left with this score by the best of its groups, at least.
+_WITHOUT_BEST: Final = 1.0
+# By how much a string that was seen clearly may count for more than one that was not.
+_WEIGHTIEST: Final = 1e3
+# Standard errors of a level at which a string is found 95 times in 100; tests/statistics.
+_SURELY: Final = 5.0
+# Of a string's own reports: as far as chance goes, in standard errors.
+_CHANCE: Final = 5.0
+# Of sums of floats, in standard errors.
+_ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One string, or the beginning of several, by reports that had no part in finding it.
+
+    level: the one that found it: where it ends, or the last. cut: the score that it had to pass.
+    """
+
+    bits: int
+    text: str
+    whole: bool
+    level: int
+    score: float
+    cut: float
+
+
+def found_from(tree: PrefixTree, reports: float) -> float:
+    """The share of all reports from which a string is found 95 times in 100."""
+    return _SURELY * float(np.sqrt(tree.jobs * tree.variance(0, 1) / reports))
+
+
+@lru_cache(maxsize=1 << 17)
+def told_as(tree: PrefixTree, string: str) -> str:
+    """What an answer calls a string that is found: its beginning, if it is too long."""
+    spelled = tree.read(tree.spelled(string))
+    return string if spelled is None else spelled.text
+
+
+class Places:
+    """Per group and place, how many of the group's reports have it, from all tiers together.
+
+    tiers: of one tree; their epsilons alone differ. scales: by how much each counts for more than
+        its own reports.
+
+    Raises:
+        BatchTooSmall: not a single report.
+        ShapeMismatch: totals of another shape than the mechanism's.
+    """
+
+    def __init__(
+        self, tiers: Sequence[tuple[PrefixTree, Totals]], scales: Sequence[float] = (1.0,)
+    ) -> None:
+        self.tree = tree = tiers[0][0]
+        self.reports = sum(totals.reports for _, totals in tiers)
+        if not self.reports:
+            raise BatchTooSmall("no report at all: there is nothing to estimate")
+        self.held = np.zeros((tree.groups, tree.cells))
+        self._sizes = np.zeros(tree.groups)
+        self._noise = np.zeros(tree.groups)
+        self._own = 0.0
+        self._chosen = 0.0
+        for (one, totals), scale in zip(tiers, scales, strict=True):
+            held, sizes = held_at(one, totals)
+            self.held += scale * held
+            self._sizes += scale * sizes
+            other = one.channel.variance(0, 1)
+            self._noise += scale**2 * sizes * other
+            part = totals.reports / self.reports
+            self._own += part * scale**2 * (one.channel.variance(1, 1) - other)
+            self._chosen += part * (scale - 1) ** 2
+
+    def groups_of(self, first: int, last: int) -> slice:
+        """The groups of these jobs, both included."""
+        return slice(first * self.tree.hashes, (last + 1) * self.tree.hashes)
+
+    def stderr(self, groups: "slice | Indices") -> float:
+        """Of what these groups hold together, if nobody holds it."""
+        return float(np.sqrt(self._noise[groups].sum()))
+
+    def taken(self, held: Floats, mean: float, groups: "slice | Indices") -> Floats:
+        """What a string adds to each of these groups' places, if that is so much on average.
+
+        All that a place holds, as far as chance goes: who fell to which group is chance, too; of
+        a frequent string that alone is more than the noise that others are seen against.
+        """
+        spread = _CHANCE * np.sqrt(self._noise[groups] + max(mean, 0.0) * (self._own + 1))
+        return np.clip(held, mean - spread, mean + spread)
+
+    def less_others(self, held: float, groups: "slice | Indices") -> float:
+        """What these groups hold together of a string, less what others put into its places."""
+        cells = self.tree.cells
+        return (held - float(self._sizes[groups].sum()) / cells) * cells / (cells - 1)
+
+    def count(self, bits: int, first: int) -> float:
+        """The estimate of a string by the jobs from this one on, in reports."""
+        tree = self.tree
+        groups = np.arange(tree.groups)[self.groups_of(first, tree.jobs - 1)]
+        own = [tree.place(bits, group) for group in groups.tolist()]
+        held = self.less_others(float(self.held[groups, own].sum()), groups)
+        return held * tree.jobs / (tree.jobs - first)
+
+    def spread(self, first: int) -> tuple[float, float]:
+        """Of that: its standard error if nobody holds the string, and what a report adds to it.
+
+        Of t reports of a string, how many fell to these jobs is chance, too.
+        """
+        jobs = self.tree.jobs
+        scale = jobs / (jobs - first)
+        absent = scale * self.stderr(self.groups_of(first, jobs - 1))
+        return absent, scale * (self._own + self._chosen) + scale - 1
+
+
+def held_at(tree: PrefixTree, totals: Totals) -> tuple[Floats, Floats]:
+    """Per group and place its estimate, and per group its reports; as the tree's `estimate`."""
+    totals.check(tree.layout)
+    cells = np.asarray(totals.cells, dtype=np.int64).reshape(tree.groups, tree.points)
+    sizes = cells.sum(axis=1).astype(np.float64)
+    supports = np.array([supports_of(tree.response, group) for group in cells], dtype=np.float64)
+    p, q = float(tree.channel.p), float(tree.channel.q)
+    return (supports - sizes[:, None] * q) / (p - q), sizes
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A beginning, and how sure each level was of it.
+
+    least: how sure the last had to be. ended: a string ends here.
+    """
+
+    bits: int
+    scores: tuple[float, ...]
+    least: float = 0.0
+    ended: bool = False
+
+    @property
+    def weight(self) -> float:
+        """How much it counts for more than one that was followed by chance."""
+        chance = float(ndtr(-self.scores[-1]) / ndtr(-self.least))
+        return 1 / max(chance, 1 / _WEIGHTIEST)
+
+
+def discover(places: Places) -> list[Found]:
+    """The strings that are found, the most clearly seen first."""
+    tree = places.tree
+    seen: list[tuple[int, _Node]] = []
+    live, ended = [_Node(0, ())], list[int]()
+    for level, end in enumerate(tree.ends):
+        search = _Search(places, level)
+        for bits in ended:
+            search.take_off(bits >> tree.size - end)
+        nodes = search.nodes(live)
+        live = [node for node in nodes if not node.ended]
+        new = [replace(node, bits=node.bits << tree.size - end) for node in nodes if node.ended]
+        ended += [node.bits for node in new]
+        seen += [(level, node) for node in new]
+    seen += [(len(tree.ends) - 1, node) for node in live]
+    return list(_confirmed(places, seen))
+
+
+class _Search:
+    """One level: which of the beginnings before go on how."""
+
+    def __init__(self, places: Places, level: int) -> None:
+        self._tree = tree = places.tree
+        self._level = level
+        self._all = places
+        self._groups = own = places.groups_of(level, level)
+        self._held = places.held[own].copy()
+        begin = tree.ends[level - 1] if level else 0
+        self._end, self._width = tree.ends[level], tree.ends[level] - begin
+        self._stderr = places.stderr(own)
+        self._others = places.reports / tree.jobs / tree.cells
+        self._rows: dict[int, list[tuple[int, int]]] = {}
+        # A branch of so many levels that nobody holds is one of this many.
+        last = -ndtri(
+            np.minimum(_FALSE_BELOW * 0.5 ** (self._width * np.arange(1, level + 2)), 0.5)
+        )
+        self._needed = np.maximum(last, _LEAST) * np.sqrt(np.arange(1, level + 2))
+
+    def take_off(self, bits: int) -> None:
+        """Take off what a string that ended before adds to its places."""
+        if self._score(bits) > _LEAST:
+            self._accept(bits)
+
+    def nodes(self, before: Sequence[_Node]) -> list[_Node]:
+        """What goes on, the surest first; of two that share all their places, what began surer.
+
+        What was sure may not be once something surer is taken off its places: it is asked again
+        when its turn comes.
+        """
+        waiting = [
+            (-score, -sum(node.scores), bits, node, least)
+            for node in before
+            for least in (self._least(node),)
+            for bits, score in self._likely(node.bits, max(least - _SOONER, _LEAST))
+        ]
+        heapify(waiting)
+        found: list[_Node] = []
+        while waiting and len(found) < _MOST:
+            told, before_it, bits, node, least = heappop(waiting)
+            score = self._score(bits)
+            if score < -told - _ROUNDING:
+                if score > _LEAST:
+                    heappush(waiting, (-score, before_it, bits, node, least))
+                continue
+            spelled = self._tree.read(bits, self._end)
+            ended = spelled is not None and spelled.used is not None
+            own = max(least - _SOONER, _LEAST) if ended else least
+            if spelled is not None and score > own:
+                found.append(_Node(bits, (*node.scores, score), own, ended))
+                self._accept(bits)
+        return found
+
+    def _least(self, node: _Node) -> float:
+        """The score from which what goes on from here is followed.
+
+        The last levels together must be surer than chance makes any of their branches, however many
+        of them are taken together: a string that somebody holds is seen at every level.
+        """
+        before = np.append(0.0, np.cumsum(node.scores[::-1]))
+        return float((self._needed - before).max())
+
+    def _likely(self, before: int, least: float) -> Iterator[tuple[int, float]]:
+        """What passes as things stand, with its score."""
+        own = np.arange(1 << self._width)
+        held = np.full(len(own), -self._others)
+        for function, (first, turned) in enumerate(self._rows_of(before)):
+            held += self._held[function, first + (own ^ turned)]
+        for child in np.nonzero(held > least * self._stderr)[0].tolist():
+            yield before << self._width | child, float(held[child]) / self._stderr
+
+    def _rows_of(self, before: int) -> list[tuple[int, int]]:
+        rows = self._rows.get(before)
+        if rows is None:
+            functions = range(self._tree.hashes)
+            rows = [self._tree.row_of(self._level, function, before) for function in functions]
+            self._rows[before] = rows
+        return rows
+
+    def _places(self, bits: int) -> list[int]:
+        own = bits & ((1 << self._width) - 1)
+        return [first + (own ^ turned) for first, turned in self._rows_of(bits >> self._width)]
+
+    def _sum(self, places: Sequence[int]) -> float:
+        return sum(float(self._held[function, place]) for function, place in enumerate(places))
+
+    def _score(self, bits: int) -> float:
+        return (self._sum(self._places(bits)) - self._others) / self._stderr
+
+    def _accept(self, bits: int) -> None:
+        places = self._places(bits)
+        own = np.arange(len(places)), np.array(places)
+        held = self._held[own]
+        self._held[own] -= self._all.taken(held, float(held.mean()), self._groups)
+
+
+def _confirmed(places: Places, seen: Sequence[tuple[int, _Node]]) -> Iterator[Found]:
+    """Of what was seen, each with its level, what others' reports confirm, the surest first.
+
+    What is confirmed is taken off its places in every group: a false string may share one with a
+    frequent one. That is rarely more than one of its groups, so a string is there without it, too.
+    """
+    tree, left = places.tree, places.held.copy()
+    told = np.array([node.scores[-1] for _, node in seen])
+    weights = np.array([node.weight for _, node in seen])
+    cuts = -ndtri(FALSE_STRINGS * weights / weights.sum()) if seen else told
+    every = np.arange(tree.groups)
+    for index in np.argsort(-told, kind="stable").tolist():
+        level, bits = seen[index][0], seen[index][1].bits
+        spelled = tree.read(bits)
+        own = np.array([tree.place(bits, group) for group in every.tolist()])
+        groups = every[places.groups_of(level + 1, tree.jobs - 1)]
+        held = left[groups, own[groups]]
+        score = places.less_others(float(held.sum()), groups) / places.stderr(groups)
+        if spelled is None or not score > cuts[index]:
+            continue
+        rest = np.delete(groups, np.argmax(held))
+        if len(rest) and not left[rest, own[rest]].sum() > _WITHOUT_BEST * places.stderr(rest):
+            continue
+        left[every, own] -= places.taken(left[every, own], float(held.mean()), every)
+        whole = spelled.used is not None
+        yield Found(bits, spelled.text, whole, level, score, float(cuts[index]))

@@ -1,0 +1,116 @@
+"""Totals of a prefix tree (`tree`), drawn report by report with numpy, as its randomizer does.
+
+A tree has too many places to draw each from its law; reports are independent, so all are drawn side
+by side: job and hash function by a fair coin, then the point as `projective` takes it.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.errors import BadParameter
+from hubbub.mechanisms.geometry import Incidence
+from hubbub.mechanisms.tree import PrefixTree
+
+__all__ = ["draw_tree"]
+
+Counts = npt.NDArray[np.int64]
+
+# Reports drawn at once, and in all: a minute of work.
+_AT_ONCE: Final = 1 << 18
+_MOST: Final = 50_000_000
+
+
+def draw_tree(
+    tree: PrefixTree, values: Sequence[str], held: Counts, chance: np.random.Generator
+) -> Counts:
+    """The cells of held[i] reports of values[i].
+
+    Raises:
+        BadParameter: more reports than can be drawn.
+    """
+    if held.sum() > _MOST:
+        raise BadParameter(
+            f"{held.sum():,} reports of a tree are too many to draw: {_MOST:,} at most"
+        )
+    some = np.nonzero(held)[0]
+    places = _places(tree, tuple(values))[some]
+    groups, points = tree.groups, tree.points
+    sent = chance.multinomial(held[some], np.full(groups, 1 / groups))
+    cells = np.zeros((groups, points), dtype=np.int64)
+    for group in range(groups):
+        told = np.repeat(places[:, group], sent[:, group])
+        for first in range(0, len(told), _AT_ONCE):
+            drawn = _points(tree, told[first : first + _AT_ONCE], chance)
+            cells[group] += np.bincount(drawn, minlength=points)
+    return cells.reshape(-1)
+
+
+@lru_cache(maxsize=4)
+def _places(tree: PrefixTree, values: tuple[str, ...]) -> npt.NDArray[np.int32]:
+    """Per string and group its place."""
+    spelled = map(tree.spelled, values)
+    places = [[tree.place(bits, group) for group in range(tree.groups)] for bits in spelled]
+    return np.array(places, dtype=np.int32).reshape(len(values), tree.groups)
+
+
+def _points(tree: PrefixTree, planes: npt.NDArray[np.int32], chance: np.random.Generator) -> Counts:
+    """What each report sends: a point of its hyperplane, or with the chance of a lie one off it.
+
+    As `ProjectiveResponse.randomize`: all coordinates but one are free, and that one, where the
+    hyperplane has its first 1, sets the inner product.
+    """
+    space = tree.response.transform
+    s, t = space.prime, space.dimensions
+    plane, pivots = _vectors(space, planes.astype(np.int64))
+    kept = chance.random(len(planes)) < float(tree.response.keep.exact)
+    product = np.where(kept, 0, chance.integers(1, s, len(planes)))
+    free = np.where(
+        kept,
+        chance.integers(1, s ** (t - 1), len(planes)),
+        chance.integers(0, s ** (t - 1), len(planes)),
+    )
+    vector = np.zeros_like(plane)
+    for coordinate in range(t):
+        own = pivots != coordinate
+        vector[own, coordinate] = free[own] % s
+        free[own] //= s
+        product[own] -= (plane[own, coordinate] * vector[own, coordinate]) % s
+    vector[np.arange(len(planes)), pivots] = product % s
+    return _numbers(space, vector)
+
+
+def _vectors(space: Incidence, points: Counts) -> tuple[Counts, Counts]:
+    """The canonical vectors of these points, and where each has its first 1."""
+    s, t = space.prime, space.dimensions
+    left, pivots = points.copy(), np.zeros(len(points), dtype=np.int64)
+    size = s ** (t - 1)
+    sizes = np.full(len(points), size)
+    while (beyond := left >= sizes).any():
+        left[beyond] -= sizes[beyond]
+        sizes[beyond] //= s
+        pivots[beyond] += 1
+    vectors = np.zeros((len(points), t), dtype=np.int64)
+    for coordinate in range(t - 1, -1, -1):
+        vectors[:, coordinate] = left % s
+        left //= s
+    vectors[np.arange(len(points)), pivots] = 1
+    return vectors, pivots
+
+
+def _numbers(space: Incidence, vectors: Counts) -> Counts:
+    """The numbers of the points of these vectors."""
+    s, t = space.prime, space.dimensions
+    zeros = np.argmax(vectors != 0, axis=1)
+    inverses = np.array([0, *(pow(x, -1, s) for x in range(1, s))])
+    factors = inverses[vectors[np.arange(len(vectors)), zeros]]
+    powers = s ** np.arange(t - 1, -1, -1)
+    # Read as digits, the first 1 stands for as many as come before what has fewer zeros in front.
+    number = (vectors * factors[:, None] % s) @ powers - powers[zeros]
+    last = t - zeros
+    skipped = space.points - (s**last - 1) // (s - 1)
+    told: Counts = number + skipped
+    return told

@@ -1,0 +1,265 @@
+"""Spelling: a string as bits, so that what strings begin with alike, their bits begin with alike.
+
+A few bits say which alphabet follows, then each letter has its code, then the end has one. Words
+and names of hosts have codes that look at the letter before; other scripts have letters of one
+length. A letter that an alphabet lacks stands after an escape, so every string can be spelled. Of
+the alphabets the one is taken that tells most letters, then in the fewest bits. Where the next
+letter does not fit any more, the bits that are left say only that: so all texts with the same
+letters told have the same bits. All of this is on the wire: it never changes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, NamedTuple, Protocol
+
+from hubbub.mechanisms.letters import AFTER_IN_HOSTS, AFTER_IN_WORDS, HOSTS, WORDS
+
+__all__ = ["Spelled", "read", "spell"]
+
+_Code = tuple[int, int]
+"""Some bits as a number, and how many they are."""
+
+_ESCAPED_BITS: Final = 21
+# Of letters of so many bits, one more says whether there is one.
+_MARKED_BITS: Final = 12
+_LAST_CHARACTER: Final = 0x10FFFF
+_SURROGATES: Final = range(0xD800, 0xE000)
+# What words and hosts have beside their own letters, each in so many bits more.
+_RARE_BITS: Final = 6
+_RARE_IN_WORDS: Final = "0123456789.,!?:;_/()@#&+=%äöüßéèêàçñáíóúãõâîôûëïåøæœęłışğčž"
+_RARE_IN_HOSTS: Final = "_/:?=&%+~@#ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class Spelled(NamedTuple):
+    """What some bits spell. used: how many of them, its end included; None if there is no end."""
+
+    text: str
+    used: int | None
+
+
+class _Alphabet(Protocol):
+    """The letters of one script. A letter's code may depend on the one before; "" is the end.
+
+    least: no letter has fewer bits, but for the end.
+    """
+
+    least: int
+
+    def code(self, before: str, letter: str) -> _Code:
+        """The code of a letter."""
+        ...
+
+    def next(self, before: str, bits: "_Bits") -> str | None:
+        """The letter that follows; None for bits that are none of a letter. EOFError: no more."""
+        ...
+
+
+@dataclass(slots=True)
+class _Bits:
+    """Bits that are read from the first on."""
+
+    number: int
+    size: int
+    used: int = 0
+
+    def take(self, many: int) -> int:
+        """The next ones. Raises EOFError if they are not so many."""
+        if self.used + many > self.size:
+            raise EOFError
+        self.used += many
+        return self.number >> (self.size - self.used) & ((1 << many) - 1)
+
+    def escaped(self) -> str | None:
+        """A letter that the alphabet lacks."""
+        point = self.take(_ESCAPED_BITS)
+        return None if point > _LAST_CHARACTER or point in _SURROGATES else chr(point)
+
+
+class _Paired:
+    """Letters whose codes depend on the one before; and rare ones, which share a code."""
+
+    def __init__(self, letters: str, rare: str, lengths: Sequence[str]) -> None:
+        self._place = {letter: place for place, letter in enumerate(("", *letters))}
+        self._letters: tuple[str, ...] = ("", *letters)
+        self._rare = rare
+        self.least = 1
+        self._codes = [_canonical([int(one, 16) for one in line]) for line in lengths]
+        self._read = [{code: i for i, code in enumerate(codes)} for codes in self._codes]
+
+    def _after(self, before: str) -> int:
+        return self._place.get(before, len(self._letters))
+
+    def code(self, before: str, letter: str) -> _Code:
+        codes = self._codes[self._after(before)]
+        if (place := self._place.get(letter)) is not None:
+            return codes[place]
+        bits, size = codes[-1]
+        if letter in self._rare:
+            return bits << _RARE_BITS | self._rare.index(letter) + 1, size + _RARE_BITS
+        escaped = bits << _RARE_BITS + _ESCAPED_BITS | ord(letter)
+        return escaped, size + _RARE_BITS + _ESCAPED_BITS
+
+    def next(self, before: str, bits: _Bits) -> str | None:
+        read, bit, size = self._read[self._after(before)], 0, 0
+        while (place := read.get((bit, size))) is None:
+            bit, size = bit << 1 | bits.take(1), size + 1
+        if place < len(self._letters):
+            return self._letters[place]
+        rare = bits.take(_RARE_BITS)
+        if not rare:
+            return bits.escaped()
+        return self._rare[rare - 1] if rare <= len(self._rare) else None
+
+
+class _Flat:
+    """Letters that all have codes of one length. spans: first and last of those that follow.
+
+    Of few letters, 0 is the end; of many that would be long, and a bit before each says that there
+    is one.
+    """
+
+    def __init__(self, *spans: str) -> None:
+        self._spans = [(ord(span[0]), ord(span[-1])) for span in spans]
+        # 1 is any letter that is not among them.
+        many = 2 + sum(last - first + 1 for first, last in self._spans)
+        self._size = (many - 1).bit_length()
+        self._marked = self._size >= _MARKED_BITS
+        self.least = self._size + self._marked
+
+    def code(self, before: str, letter: str) -> _Code:
+        del before
+        size = self._size + self._marked
+        mark = self._marked << self._size
+        if not letter:
+            return 0, 1 if self._marked else size
+        point, place = ord(letter), 2
+        for first, last in self._spans:
+            if first <= point <= last:
+                return mark | place + point - first, size
+            place += last - first + 1
+        return (mark | 1) << _ESCAPED_BITS | point, size + _ESCAPED_BITS
+
+    def next(self, before: str, bits: _Bits) -> str | None:
+        del before
+        if self._marked and not bits.take(1):
+            return ""
+        place = bits.take(self._size)
+        if place <= 1:
+            return bits.escaped() if place else None if self._marked else ""
+        place -= 2
+        for first, last in self._spans:
+            if place <= last - first:
+                return chr(first + place)
+            place -= last - first + 1
+        return None
+
+
+def _canonical(lengths: Sequence[int]) -> list[_Code]:
+    """The prefix code of these lengths: shorter ones first, and of one length in their order."""
+    codes: list[_Code] = [(0, 0)] * len(lengths)
+    code = size = 0
+    for place in sorted(range(len(lengths)), key=lambda place: (lengths[place], place)):
+        code <<= lengths[place] - size
+        size = lengths[place]
+        codes[place] = code, size
+        code += 1
+    return codes
+
+
+@cache
+def _alphabets() -> tuple[tuple[_Code, _Alphabet], ...]:
+    """Every alphabet, and by which bits it is named."""
+    flat = (
+        _Flat(" ~"),  # printable ASCII
+        _Flat("09", "af", "-"),  # hexadecimal digits
+        _Flat("09", "+:", " ", "%"),  # numbers, dates, versions
+        _Flat(" ~", "\u00a0\u017f"),  # Latin with accents
+        _Flat("\u0430\u045f", " ", "-"),  # Cyrillic, small letters
+        _Flat("\u0400\u045f", "09", " ", "-", ".", ",", "!", "?"),
+        _Flat("\u03ac\u03ce", " ", "-", "."),  # Greek, small letters
+        _Flat("\u05d0\u05ea", " ", "-", "."),  # Hebrew
+        _Flat("\u0621\u064a", "\u067e", "\u0686", "\u0698", "\u06a9", "\u06af", "\u06cc", " ", "."),
+        _Flat("\u0901\u0970", " ", "-", "."),  # Devanagari
+        _Flat("\u0e01\u0e5b", " ", "09", "."),  # Thai
+        _Flat("\u3041\u3096", "\u30a1\u30fe", "\u3001\u3002", " "),  # Kana
+        _Flat("\u3001\u30fe", "\u4e00\u9fff", "\uff01\uff5e", " ~"),  # Chinese and Japanese
+        _Flat("\uac00\ud7a3", " ~"),  # Korean
+        _Flat("\U0001f000\U0001faff", "\u2600\u27bf", "\ufe0f", "\u200d", "\u2b50", " ~"),  # emoji
+        _Flat(" \u1fff"),  # any of these scripts together
+    )
+    words = _Paired(WORDS, _RARE_IN_WORDS, AFTER_IN_WORDS)
+    hosts = _Paired(HOSTS, _RARE_IN_HOSTS, AFTER_IN_HOSTS)
+    others = [((0b110000 + place, 6), one) for place, one in enumerate(flat)]
+    return ((0b0, 1), words), ((0b10, 2), hosts), *others
+
+
+def _codes(alphabet: _Alphabet, text: str) -> Iterator[_Code]:
+    before = ""
+    for letter in text:
+        yield alphabet.code(before, letter)
+        before = letter
+    yield alphabet.code(before, "")
+
+
+def spell(text: str, size: int) -> int:
+    """As much of a text as `size` bits tell, as a number; what is left after its end is 0."""
+    (bits, used), alphabet = _fullest(text, size)
+    if used >= size:
+        return bits >> used - size
+    for before, (code, many) in zip(("", *text), _codes(alphabet, text), strict=True):
+        if used + many > size:
+            return bits << size - used | _no_more(alphabet, before, size - used)
+        bits, used = bits << many | code, used + many
+    return bits << size - used
+
+
+def _no_more(alphabet: _Alphabet, before: str, left: int) -> int:
+    """The bits that are left where a letter does not fit: how the longest code begins."""
+    code, many = alphabet.code(before, chr(_LAST_CHARACTER))
+    return code >> many - left
+
+
+def _fullest(text: str, size: int) -> tuple[_Code, _Alphabet]:
+    """The alphabet that tells most letters, the end one of them, in the fewest bits; the first."""
+    best, most, least = _alphabets()[0], -1, size
+    for named in _alphabets():
+        (_, needed), alphabet = named
+        told, letters = 0, min(len(text), (size - needed) // alphabet.least)
+        if letters + 1 < most or (letters < most and needed + letters * alphabet.least >= least):
+            continue
+        for _, many in _codes(alphabet, text):
+            if needed + many > size:
+                # Where not even the first letter fits, the alphabet alone is told.
+                needed += 0 if told else many
+                break
+            told, needed = told + 1, needed + many
+        if told > most or (told == most and needed < least):
+            best, most, least = named, told, needed
+    return best
+
+
+def read(bits: int, size: int, *, told: bool = False) -> Spelled | None:
+    """What a text's first bits spell; None if no text begins so. told: no others are told of it."""
+    left = _Bits(bits, size)
+    text: list[str] = []
+    alphabet, begun = None, 0
+    try:
+        first = left.take(1) and 2 + left.take(1)
+        named = (first, 2) if first == 0b10 else (first, 1)  # noqa: PLR2004 as `_alphabets` has it
+        if first == 0b11:  # noqa: PLR2004 as above
+            named = 0b110000 + left.take(4), 6
+        alphabet, begun = dict(_alphabets())[named], left.used
+        while letter := alphabet.next(text[-1] if text else "", left):
+            text.append(letter)
+            begun = left.used
+    except EOFError:
+        rest = size - begun
+        if told and alphabet is not None:
+            no_more = _no_more(alphabet, text[-1] if text else "", rest)
+            if bits & ((1 << rest) - 1) != no_more:
+                return None
+        return Spelled("".join(text), None)
+    whole = "".join(text)
+    # The bits after an end are 0, and no text is spelled in two ways.
+    return Spelled(whole, left.used) if letter == "" and spell(whole, size) == bits else None
