@@ -1,0 +1,41 @@
+"""Crossing: two parts of a metric as a table, from the totals of some epochs."""
+
+from collections.abc import Mapping
+
+from hubbub.accounting import Window
+from hubbub.aggregator.query.answers import Crossed
+from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
+from hubbub.aggregator.store.contract import WindowTotals
+from hubbub.analysis import Answer, crossed
+
+__all__ = ["cross_table"]
+
+
+def cross_table(
+    collected: TotalsByEpoch,
+    selection: EpochSelection,
+    totals: Mapping[Window, WindowTotals],
+    answer: Answer,
+    parts: tuple[str, str],
+) -> Crossed:
+    """The table of two parts, the first one's values as rows. answer: to the same totals.
+
+    Raises:
+        BadParameter: the metric has no such parts, or their table is too large.
+    """
+    metric = selection.metric
+    tiers = collected.tiers(metric, totals, selection.epochs)
+    repeats = metric.limits.reports_per_epoch * len(selection.epochs)
+    table = crossed(tiers, metric.values, answer, parts, repeats)
+    return Crossed(
+        metric=metric.name,
+        epochs=list(selection.epochs),
+        dates=selection.dates,
+        final=all(collected.is_closed(metric, epoch) for epoch in selection.epochs),
+        reports=answer.reports,
+        confidence=answer.confidence,
+        rows=table.rows,
+        columns=table.columns,
+        association=table.association,
+        values=list(table.cells),
+    )

@@ -1,0 +1,105 @@
+// Two parts of a metric as a heat map, every share with its interval, and whether they go together.
+/* global d3 */
+import { $, ask, count, h, percent, shown } from "./shell.js";
+import { heatMap } from "./heat_map.js";
+import { showState } from "./states.js";
+import { fillAnswer } from "./tables.js";
+
+// Of so many cells the table is open; of more on demand.
+const OPEN = 60;
+const LEAST = 1e-12;
+
+export class Crossed {
+  /** change: goes to another state, which says which two parts. */
+  constructor(path, metric, address, change) {
+    this.path = path;
+    this.metric = metric;
+    this.address = address;
+    this.form = $("crossing");
+    for (const which of ["rows", "columns"]) {
+      const control = this.form.elements[which];
+      control.replaceChildren(
+        ...metric.parts.map((one) => h("option", { value: one }, shown(one))),
+      );
+      control.addEventListener("change", () => change(this.chosen(which)));
+    }
+  }
+
+  /** Both parts. Where they would be the same, the other one takes the place of what was changed. */
+  chosen(changed) {
+    const { rows, columns } = this.form.elements;
+    if (rows.value === columns.value) {
+      const other = changed === "rows" ? columns : rows;
+      const before = this.address.state[changed];
+      other.value = before || this.metric.parts.find((one) => one !== rows.value);
+    }
+    return { rows: rows.value, columns: columns.value };
+  }
+
+  async show({ asked }) {
+    const { parts } = this.metric;
+    if (!parts.length) return;
+    const { state } = this.address;
+    this.form.elements.rows.value = state.rows || parts[0];
+    this.form.elements.columns.value = state.columns || parts[1];
+    const { last, epochs, confidence } = asked;
+    const given = { last: last ?? "", epochs: epochs ?? "", confidence };
+    given.rows = state.rows || parts[0];
+    given.columns = state.columns || parts[1];
+    try {
+      await show(await ask(`${this.path}/cross`, given));
+    } catch (error) {
+      if (error.status !== 400) throw error;
+      showState($("crossed"), error, {});
+    }
+  }
+}
+
+/** How the parts go together, in words. */
+function said(found) {
+  const { p_value, cramers_v, low, high, rare_rows, rare_columns } = found.association;
+  const p = p_value < LEAST ? "p < 1e-12" : `p = ${p_value.toPrecision(2)}`;
+  const parts = `${shown(found.rows)} and ${shown(found.columns)}`;
+  const together = p_value <= 1 - found.confidence;
+  const first = together ? `${parts} go together` : `No sign that ${parts} go together`;
+  if (cramers_v === null) {
+    return `${first} (${p}); how strongly cannot be said from so few reports.`;
+  }
+  const rare = rare_rows.length + rare_columns.length;
+  const merged = rare > 1 ? ` (${count(rare)} rare values count as one)` : "";
+  const ends = `${low.toFixed(2)} to ${high.toFixed(2)}`;
+  return `${first} (${p}); Cramer’s V ${cramers_v.toFixed(2)}, ${ends}${merged}.`;
+}
+
+async function show(found) {
+  const drawing = h("div"),
+    table = h("table");
+  const label = `${shown(found.columns)} within ${shown(found.rows)}`;
+  $("crossed").replaceChildren(
+    h("p", {}, said(found)),
+    h(
+      "figure",
+      {},
+      drawing,
+      h(
+        "figcaption",
+        { class: "muted" },
+        `Each cell: its share of its row, with the ${percent(found.confidence, 0)} interval drawn ` +
+          "from 0 at its left edge to 100% at its right. The paler, the less sure; bold is beyond chance. Of the population " +
+          "that reports are from: intervals hold who happened to report too.",
+      ),
+    ),
+    h(
+      "details",
+      { open: found.values.length <= OPEN ? "" : null },
+      h("summary", {}, `${count(found.values.length)} cells as a table`),
+      h(
+        "div",
+        { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of cells" },
+        table,
+      ),
+    ),
+  );
+  heatMap(drawing, found.values, `${label}: shares with their intervals; the table has the same`);
+  await fillAnswer(table, label, "cross", found, found.values);
+}

@@ -1,0 +1,169 @@
+"""Association of two parts: a test of independence, and Cramer's V freed of the coins' noise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.linalg import null_space
+from scipy.special import gammaincc
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.uncertainty.intervals import reach_of
+
+__all__ = ["Association", "Table", "associated", "departures"]
+
+# A value as rare as so many standard errors of its share is put together with others.
+_SURE: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """How two parts go together in the population.
+
+    p_value: the chance of a table so far from independence, or farther, if the parts have nothing
+    to do with each other. cramers_v: 0 of independent parts, 1 where one says the other; None where
+    too few values of a part are sure. low, high: its interval's ends.
+    rare_rows, rare_columns: values too rare to count by themselves: for V they are as one.
+    """
+
+    p_value: float
+    cramers_v: float | None
+    low: float
+    high: float
+    rare_rows: tuple[str, ...]
+    rare_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The shares of two parts' cells.
+
+    shares: as estimated, adding up to 1. likely: the same without what cannot be. spread: their
+    covariance, row by row, if the population is as likely; independent: if the parts are so.
+    margin_errors: about how unsure the shares of a row and of a column are.
+    """
+
+    shares: Floats
+    likely: Floats
+    spread: Floats
+    independent: Floats
+    margin_errors: tuple[float, float]
+
+
+def associated(
+    table: Table, names: tuple[Sequence[str], Sequence[str]], confidence: float
+) -> Association:
+    """The test, and V with its interval. names: of rows and of columns."""
+    likely, errors = table.likely, table.margin_errors
+    p_value = _test(table)
+    rows = _together(likely.sum(axis=1), errors[0])
+    columns = _together(likely.sum(axis=0), errors[1])
+    rare_rows = tuple(n for n, one in zip(names[0], _is_rare(rows), strict=True) if one)
+    rare_columns = tuple(n for n, one in zip(names[1], _is_rare(columns), strict=True) if one)
+    if min(len(rows), len(columns)) < 2:  # noqa: PLR2004 one value is no part
+        return Association(p_value, None, 0.0, 1.0, rare_rows, rare_columns)
+    degrees = min(likely.shape) - 1
+    square, low, high = _squared(table, rows, columns, confidence)
+    high += _left_out(likely, rows, errors[0]) + _left_out(likely.T, columns, errors[1])
+    if p_value > 1 - confidence:
+        low = 0.0
+    middle, low, high = np.sqrt(np.clip(np.array([square, low, high]) / degrees, 0, 1)).tolist()
+    return Association(p_value, middle, low, max(high, middle), rare_rows, rare_columns)
+
+
+def departures(table: Table) -> Floats:
+    """Of each cell, how many standard errors it is from independence."""
+    own, spread = _interaction(table.shares, table.likely, table.independent)
+    errors = np.sqrt(np.maximum(np.diag(spread), 1e-30))
+    answer: Floats = own.reshape(-1) / errors
+    return answer.reshape(own.shape)
+
+
+def _interaction(told: Floats, likely: Floats, spread: Floats) -> tuple[Floats, Floats]:
+    """What a table holds beyond its margins' product, and the covariance of that.
+
+    The product of estimated margins is off by their errors, to the first order by what they add up
+    in a line and to the second by their product, which is counted too.
+    """
+    rows, columns = likely.sum(axis=1), likely.sum(axis=0)
+    even = np.eye(told.size) - 1 / told.size
+    spread = even @ spread @ even
+    down, across = np.outer(rows, np.ones(len(rows))), np.outer(columns, np.ones(len(columns)))
+    line = np.kron(np.eye(len(rows)) - down, np.eye(len(columns)) - across)
+    cells = spread.reshape(*told.shape, *told.shape)
+    of_rows, of_columns = cells.sum(axis=(1, 3)), cells.sum(axis=(0, 2))
+    own = told - np.outer(told.sum(axis=1), told.sum(axis=0))
+    return own, line @ spread @ line.T + np.kron(of_rows, of_columns)
+
+
+def _test(table: Table) -> float:
+    """Wald's test of no interaction, by the covariance under independence."""
+    own, spread = _interaction(table.shares, table.likely, table.independent)
+    rows, columns = (null_space(np.ones((1, size))) for size in own.shape)
+    basis = np.kron(rows, columns)
+    held = basis.T @ own.reshape(-1)
+    square = float(held @ np.linalg.solve(basis.T @ spread @ basis, held))
+    return float(gammaincc(len(held) / 2, max(square, 0.0) / 2))
+
+
+def _together(shares: Floats, error: float) -> Floats:
+    """Which values count as one: a line for each that is left, with a 1 for all that it is of."""
+    kept = shares >= _SURE * error
+    rare = np.flatnonzero(~kept)
+    if len(rare) and shares[rare].sum() < _SURE * error and kept.any():
+        # All rare ones together are too few; the rarest of the others goes with them.
+        rarest = int(np.flatnonzero(kept)[shares[kept].argmin()])
+        kept[rarest] = False
+    lines = [np.eye(len(shares))[place] for place in np.flatnonzero(kept)]
+    if not kept.all():
+        lines.append((~kept).astype(np.float64))
+    return np.array(lines)
+
+
+def _is_rare(lines: Floats) -> list[bool]:
+    """Of each value, whether it is one of several that count as one."""
+    several = lines.sum(axis=1) > 1
+    return [bool(one) for one in several @ lines > 0]
+
+
+def _squared(
+    table: Table, rows: Floats, columns: Floats, confidence: float
+) -> tuple[float, float, float]:
+    """Phi squared of the values that count, freed of the noise, with an interval.
+
+    Its variance is 4 d'WSWd + 2 tr(WS WS), of what is held d, weights W and covariance S; the ends
+    are where it would reach the estimate (Wilson's way), since it grows with phi squared.
+    """
+    merged = np.kron(rows, columns)
+    told, picture = rows @ table.shares @ columns.T, rows @ table.likely @ columns.T
+    own, spread = _interaction(told, picture, merged @ table.spread @ merged.T)
+    margins = np.outer(picture.sum(axis=1), picture.sum(axis=0))
+    weights = 1 / np.sqrt(margins.reshape(-1))
+    held, noise = own.reshape(-1) * weights, spread * np.outer(weights, weights)
+    square = float(held @ held - np.trace(noise))
+    both = float((noise * noise).sum())
+    seen: Floats = (picture - margins).reshape(-1) * weights
+    along = float(seen @ noise @ seen / max(float(seen @ seen), 1e-30))
+    slope = max(along, both / float(np.trace(noise)))
+    reach = reach_of(confidence) ** 2
+    inside = max(square, 0.0)
+    middle = inside + 2 * reach * slope
+    half = np.sqrt(max(middle**2 - inside**2 + 2 * reach * both, 0.0))
+    return square, float(middle - half), float(middle + half)
+
+
+def _left_out(likely: Floats, lines: Floats, error: float) -> float:
+    """What phi squared may have within values that count as one, at most.
+
+    Of rows that are p of a column which c of all are: their shares times p (1 - p) / c, added up.
+    """
+    several = lines[lines.sum(axis=1) > 1]
+    if not len(several):
+        return 0.0
+    own = several[0] @ likely
+    share = float(own.sum())
+    columns = np.maximum(likely.sum(axis=0), 1e-9)
+    profile = own / share if share > 0 else columns
+    within = float((profile * (1 - profile) / columns)[columns > error / 10].sum())
+    return (share + 2 * error) * within

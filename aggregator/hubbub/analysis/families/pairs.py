@@ -1,0 +1,149 @@
+"""Pairs of parts: tables of every two parts, each cell with an estimate, linear in the totals."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from hubbub.analysis.answer import Answer
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.estimators.estimate import supports_of
+from hubbub.analysis.estimators.tables import consistent_tables
+from hubbub.analysis.families.checks import between
+from hubbub.analysis.families.contract import BitSum, Expected, Figures, MetricKind, Tier, wider
+from hubbub.analysis.families.rows import columns, rows
+from hubbub.analysis.families.tiers import figures_of
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import Totals
+from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.parts import cell_names
+
+__all__ = ["Pairs"]
+
+
+class Pairs:
+    """Mechanisms that tell one random pair of parts.
+
+    A table's cell is estimated by the pair's own reports, times the number of pairs. What a report
+    of another pair would have said is taken for `even`, the share of a cell in a table all alike:
+    so an estimate varies little by how many reports fell to its pair, and is still linear.
+    """
+
+    KIND: ClassVar[MetricKind] = "values"
+
+    def figures(
+        self,
+        mechanism: PairedParts,
+        totals: Totals,
+        candidates: Sequence[str],
+        *,
+        shape: bool,
+    ) -> Figures:
+        """Of every cell of every table, by the exact variance of one report over coin and lie."""
+        totals.check(mechanism.layout)
+        n, even = totals.reports, _even(mechanism)
+        own = np.array(totals.cells).reshape(mechanism.groups, -1)
+        seen = np.concatenate(
+            [
+                supports_of(mechanism.response, cells, size)
+                for cells, size in zip(own, mechanism.cells, strict=True)
+            ]
+        )
+        asked = np.repeat(own.sum(axis=1), mechanism.cells)
+        channel = mechanism.channel
+        told = (seen - asked * float(channel.q)) / float(channel.p - channel.q)
+        estimates = mechanism.groups * (told - asked * even) + n * even
+        other, growth = _spreads(mechanism)
+        held = np.clip(estimates, 0.0, n)
+        return Figures(estimates, np.sqrt(n * other + held * growth), np.sqrt(n * other), growth)
+
+    def repeated(
+        self, mechanism: PairedParts, figures: Figures, reports: int, repeats: int
+    ) -> Figures:
+        """Nothing of a lie is taken for fresh."""
+        return wider(figures, repeats)
+
+    def answer(
+        self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
+    ) -> Answer:
+        """A row for each cell of each table; `consistent` agrees between all of them."""
+        reports = sum(totals.reports for _, totals in tiers)
+        figures = figures_of(self, tiers, (), repeats)
+        judged = columns(figures, reports, confidence)
+        mechanism: Any = tiers[0][0]
+        picture = consistent_tables(mechanism.sizes, figures.estimates, reports)
+        values = rows(names, reports, judged, picture)
+        return Answer(
+            "values", reports, confidence, values, correlation=1.0, repeats=repeats, figures=figures
+        )
+
+    def ends(self, mechanism: PairedParts) -> None:
+        """No numbers."""
+
+    def correlation(self, mechanism: PairedParts) -> float:
+        """Nothing is assumed."""
+        return 1.0
+
+    def sums(self, mechanism: PairedParts, cells: Floats, totals: Totals) -> Iterator[BitSum]:
+        """Each cell is supported by q of its table's reports at least and by p at most."""
+        own = cells.astype(np.int64).reshape(mechanism.groups, -1)
+        tables = zip(own, mechanism.cells, strict=True)
+        seen = np.concatenate([supports_of(mechanism.response, one, size) for one, size in tables])
+        asked = np.repeat(own.sum(axis=1), mechanism.cells).astype(np.float64)
+        yield from between("cell", seen.astype(np.float64), asked, mechanism.channel)
+
+    def weights(self, mechanism: PairedParts, targets: Sequence[int]) -> tuple[Floats, float]:
+        """By whether a payload supports a target's cell, in the group of its table."""
+        channel, even = mechanism.channel, _even(mechanism)
+        gap, q = float(channel.p - channel.q), float(channel.q)
+        ends = np.cumsum(mechanism.cells)
+        weights = np.zeros((mechanism.groups, mechanism.points))
+        for target in targets:
+            if not 0 <= target < len(even):
+                raise BadParameter(f"target {target} is none of the {len(even)} cells")
+            group = int(np.searchsorted(ends, target, side="right"))
+            # A point lies on another's hyperplane where that lies on its own.
+            point = np.zeros(mechanism.points, dtype=np.int64)
+            point[target - (ends[group] - mechanism.cells[group])] = 1
+            meets = supports_of(mechanism.response, point, mechanism.points)
+            weights[group] += mechanism.groups * ((meets - q) / gap - even[target])
+        return weights.reshape(-1), float(even[list(targets)].sum())
+
+    def expected(
+        self, mechanism: PairedParts, values: Sequence[object], shares: Floats, reports: float
+    ) -> Expected:
+        """Of all cells, where shares[i] of the reports hold values[i]."""
+        held = np.zeros(sum(mechanism.cells))
+        for value, share in zip(values, shares.tolist(), strict=True):
+            held += share * np.array(mechanism.row(value), dtype=np.float64)  # type: ignore[arg-type]
+        other, growth = _spreads(mechanism)
+        return Expected(np.sqrt((other + growth * held) / reports), np.sqrt(other / reports))
+
+    def statistic(self, mechanism: PairedParts, totals: Totals) -> NoReturn:
+        """They are not released."""
+        raise BadParameter("a metric of parts cannot be released: ask for each part by itself")
+
+    def local(self, mechanism: PairedParts, noisy: Floats, reports: int) -> None:
+        """They are not released."""
+
+    def labels(self, mechanism: PairedParts, values: Sequence[str] | None) -> Sequence[str]:
+        """Every cell, as "theme=dark, country=de"."""
+        return cell_names(values or ())
+
+
+def _even(mechanism: PairedParts) -> Floats:
+    """Per cell its share in a table all alike."""
+    cells = np.array(mechanism.cells)
+    return np.repeat(1 / cells, cells)
+
+
+def _spreads(mechanism: PairedParts) -> tuple[Floats, Floats]:
+    """Per cell: what a report adds to the variance, and how much more if it holds the cell.
+
+    With a chance of 1 in G it is of the table and adds G (x - even), x of mean h and variance v;
+    so the variance is G v + (G - 1) (h - even)^2.
+    """
+    groups, even, channel = mechanism.groups, _even(mechanism), mechanism.channel
+    held, other = channel.variance(1, 1), channel.variance(0, 1)
+    growth = groups * (held - other) + (groups - 1) * (1 - 2 * even)
+    return groups * other + (groups - 1) * even**2, growth

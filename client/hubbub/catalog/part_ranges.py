@@ -1,0 +1,107 @@
+"""A part of an answer that is a number, cut into ranges at its edges."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hubbub.catalog import kinds
+from hubbub.catalog.fields import check, entry
+from hubbub.catalog.kinds import Kind, edges_of
+from hubbub.catalog.tables import table_of
+from hubbub.catalog.value_fields import OUTSIDE
+from hubbub.catalog.value_kinds import NUMERIC, check_kind, labels, part_of, plain_number
+
+__all__ = ["RANGE", "RANGES", "PartRange"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartRange:
+    """One part, in the words that a metric of a number has.
+
+    Raises:
+        BadParameter: kind, unit and edges say different things.
+    """
+
+    edges: tuple[float, ...] = field(
+        metadata=entry(kinds.edges(), "Where its range is cut.", "[0, 18, 65, 120]")
+    )
+    kind: str = field(
+        default="number",
+        metadata=entry(kinds.one_of(lambda: NUMERIC), "What the app reports.", '"count"'),
+    )
+    unit: str = field(
+        default="",
+        metadata=entry(kinds.text("says what it is measured in"), "What it is measured in.", '"s"'),
+    )
+    outside: str = field(default="", metadata=OUTSIDE)
+
+    def __post_init__(self) -> None:
+        check(self)
+        check_kind(self, "categories")
+
+    @property
+    def other(self) -> bool:
+        """Nothing is beside its ranges."""
+        return False
+
+    @property
+    def clamps(self) -> bool:
+        """Whether a number outside counts at the nearest end."""
+        return self.outside != "refuse"
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What its ranges are called."""
+        return labels(self.kind, self.edges, self.unit, clamps=self.clamps)
+
+    def place(self, value: Any) -> int:
+        """Which range a number is in. Raises ValueOutOfDomain, without the number."""
+        number = plain_number(self.kind, self.unit, value)
+        return part_of(self.edges, number, clamps=self.clamps)
+
+
+def _whole_edges(given: Any) -> Any:
+    """The table as it was written; growing edges of a count as whole numbers."""
+    if not (isinstance(given, dict) and given.get("kind") == "count"):
+        return given
+    written = given.get("edges")
+    if not isinstance(written, Mapping):
+        return given
+    return {**given, "edges": [*dict.fromkeys(float(round(edge)) for edge in edges_of(written))]}
+
+
+def _range_kind() -> Kind:
+    of = table_of(PartRange)
+    return Kind(
+        of.words,
+        lambda given: of.problem(_whole_edges(given)),
+        of.schema,
+        lambda given: of.read(_whole_edges(given)),
+        of.dump,
+        of.load,
+    )
+
+
+RANGE: Final = _range_kind()
+"""A part as metrics.toml has it: { edges = [0, 18, 65, 120] }."""
+
+
+def _problem(given: Any) -> str:
+    if isinstance(given, Mapping) and all(isinstance(one, PartRange) for one in given.values()):
+        return ""
+    return "must be ranges by part"
+
+
+RANGES: Final = entry(
+    Kind(
+        lambda: "ranges by part",
+        _problem,
+        lambda: {"type": "object", "additionalProperties": RANGE.schema()},
+        dump=lambda given: {part: RANGE.dump(own) for part, own in sorted(given.items())},
+        load=lambda given: {part: RANGE.load(own) for part, own in dict(given).items()},
+    ),
+    "Of parts that are numbers, where their ranges are cut.",
+    written=False,
+    defines=True,
+)
+"""What a metric holds of its numeric parts."""

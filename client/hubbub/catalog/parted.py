@@ -1,0 +1,133 @@
+"""Metrics of parts: how they list values, and what a device reports as the mechanism takes it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from hubbub.catalog.encoding import is_writable
+from hubbub.catalog.fields import Entry
+from hubbub.catalog.kinds import Kind
+from hubbub.catalog.kinds import values as values_kind
+from hubbub.catalog.part_ranges import RANGE, PartRange
+from hubbub.catalog.rules import is_text
+from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms import REGISTRY
+from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.parts import MAX_PARTS, listed_parts, parts_of
+
+__all__ = ["PARTS", "check_ranges", "code_of", "name_of", "ranges_of", "size_of"]
+
+
+def _part_kind() -> Kind:
+    """The parts of an answer, each with its values."""
+    words = f"a table of 2 to {MAX_PARTS} parts, each with a list of texts or of true and false, "
+    words += "or a table of edges"
+    listed = values_kind()
+
+    def problem(given: Any) -> str:
+        if not (isinstance(given, Mapping) and 2 <= len(given) <= MAX_PARTS):  # noqa: PLR2004 a pair
+            return f"must be {words}"
+        for part, own in given.items():
+            if not (is_text(part) and is_writable(part)) or part != part.strip() or "=" in part:
+                return 'names a part that is empty or holds "="; rename it'
+            if isinstance(own, Mapping):
+                if found := RANGE.problem(own):
+                    return f"{part}: {found}"
+                continue
+            if found := listed.problem(own):
+                return f"{part}: {found}"
+            if not len(own) >= 2:  # noqa: PLR2004 one value is no question
+                return f"{part}: has one value; list two or more, or leave the part out"
+        return ""
+
+    return Kind(
+        lambda: words,
+        problem,
+        lambda: {
+            "type": "object",
+            "minProperties": 2,
+            "maxProperties": MAX_PARTS,
+            "additionalProperties": {"anyOf": [{**listed.schema(), "minItems": 2}, RANGE.schema()]},
+        },
+        read=lambda given: listed_parts(
+            {
+                part: RANGE.read(own).values if isinstance(own, Mapping) else listed.read(own)
+                for part, own in given.items()
+            }
+        ),
+    )
+
+
+PARTS: Final = Entry(
+    _part_kind(),
+    "Answers that belong together, each with its values, for `pairs`.",
+    '{ theme = ["light", "dark"], age = { edges = [0, 18, 65, 120] } }',
+)
+
+
+def ranges_of(given: Any) -> dict[str, PartRange]:
+    """Of parts as metrics.toml has them, those that are ranges of a number."""
+    if not isinstance(given, Mapping):
+        return {}
+    return {part: RANGE.read(own) for part, own in given.items() if isinstance(own, Mapping)}
+
+
+def check_ranges(
+    mechanism: str, values: Sequence[str] | None, ranges: Mapping[str, PartRange]
+) -> None:
+    """Raises BadParameter where ranges and the values that are listed say different things."""
+    if ranges and REGISTRY[mechanism].FAMILY != "pairs":
+        raise BadParameter(f"{mechanism} is not of parts; leave ranges out")
+    listed = parts_of(values or ()) if ranges else {}
+    for part, own in ranges.items():
+        if listed.get(part) != own.values:
+            raise BadParameter(f"ranges: the values of {part} are others than those of its edges")
+
+
+def size_of(mechanism: str, values: Sequence[str]) -> dict[str, Any]:
+    """What a mechanism is told of how many values there are."""
+    if REGISTRY[mechanism].FAMILY == "pairs":
+        return {"sizes": tuple(map(len, parts_of(values).values()))}
+    return {"categories": len(values)}
+
+
+def code_of(
+    mechanism: PairedParts,
+    values: Sequence[str],
+    given: Any,
+    ranges: Mapping[str, PartRange],
+) -> int:
+    """The mechanism's value for a value of each part, as {"theme": "dark", "age": 41}.
+
+    Raises:
+        ValueOutOfDomain: a part is unknown, missing or holds none of its values. The message names
+            parts of the catalog, never what was given.
+    """
+    parts = parts_of(values)
+    want = f'give each of {", ".join(parts)} one of its values, as {{"{next(iter(parts))}": ...}}'
+    if not isinstance(given, Mapping):
+        raise ValueOutOfDomain(f"the value is no mapping of parts; {want}")
+    if missing := [part for part in parts if part not in given]:
+        raise ValueOutOfDomain(f"part {', '.join(missing)} is missing; {want}")
+    if len(given) > len(parts):
+        raise ValueOutOfDomain(f"a part is not one of the metric; {want}")
+    places = []
+    for part, own in parts.items():
+        held = given[part]
+        text = str(held).lower() if isinstance(held, bool) else held
+        if part in ranges and not (isinstance(text, str) and text in own):
+            try:
+                places.append(ranges[part].place(held))
+            except ValueOutOfDomain as error:
+                raise ValueOutOfDomain(f"part {part}: {error}") from None
+            continue
+        if not (isinstance(text, str) and text in own):
+            raise ValueOutOfDomain(f"part {part} holds none of its {len(own)} values; {want}")
+        places.append(own.index(text))
+    return mechanism.value_of(places)
+
+
+def name_of(mechanism: PairedParts, values: Sequence[str], code: int) -> str:
+    """What people call a value of the mechanism, as "theme=dark, country=de"."""
+    parts = parts_of(values).items()
+    held = zip(parts, mechanism.places_of(code), strict=True)
+    return ", ".join(f"{part}={own[place]}" for (part, own), place in held)

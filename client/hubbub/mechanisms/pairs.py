@@ -1,0 +1,173 @@
+"""Pairs of parts: tell two of several answers together, with all of epsilon, to count tables.
+
+Idea: a value has several parts, as theme, country and version. A coin that does not look at it
+    draws two of the parts; what the value holds in both together is one cell of their table, and
+    that is told as a value of a list would be.
+Guarantee: that of `projective`, which answers for every table: <= epsilon, whatever the parts hold.
+    Which two parts they were says nothing.
+Sends: an index of table and point: 2 bytes for a table of some hundred cells.
+Estimator and variance: per table that of `projective` over its cells; of a cell that t of the
+    table's N reports hold, [t p (1-p) + (N-t) q (1-q)] / (p-q)^2.
+Source: users split over tables, not epsilon over answers: Zhang, Wang, Li, He, Chen, CALM (CCS
+    2018); decision 0062.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+from typing import Any, ClassVar, Final
+
+from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms import pure
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.layout import Estimates, OneHot, Totals
+from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.parts import MAX_PARTS, tables_of
+from hubbub.mechanisms.projective import ProjectiveResponse
+
+__all__ = ["PairedParts"]
+
+# As of the sketches, whose totals are read from the store at every query; and of one table.
+_MAX_CELLS: Final = 1 << 20
+_MAX_TABLE: Final = 1 << 16
+# Of so many values all are probed, of more some that reach every place of every part.
+_MAX_PROBES: Final = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class PairedParts:
+    """One random pair of parts of so many values each; its groups are the pairs.
+
+    A value is a number: the places in its parts, the last counting fastest.
+    """
+
+    epsilon: float
+    sizes: tuple[int, ...]
+    response: ProjectiveResponse = field(init=False, repr=False)
+
+    NAME: ClassVar[str] = "pairs"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[ValueKind] = "categories"
+    FAMILY: ClassVar[FamilyName] = "pairs"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"epsilon": 0.1, "sizes": (2, 2)},
+        {"epsilon": 1.0, "sizes": (2, 3, 2)},
+        {"epsilon": 3.0, "sizes": (3, 2, 2)},
+    )
+
+    total_variation = pure.total_variation
+    variance = pure.variance
+
+    def __post_init__(self) -> None:
+        given: Any = self.sizes
+        sizes = tuple(given) if isinstance(given, list) else given  # which JSON makes of it
+        object.__setattr__(self, "sizes", sizes)
+        if not (isinstance(sizes, tuple) and 2 <= len(sizes) <= MAX_PARTS):  # noqa: PLR2004 a pair
+            raise BadParameter(f"sizes must be those of 2 to {MAX_PARTS} parts")
+        for size in sizes:
+            pure.check_categories(size)
+        largest = prod(sorted(sizes)[-2:])
+        if not largest <= _MAX_TABLE:
+            raise BadParameter(
+                f"the largest two parts make a table of {largest:,} cells, above {_MAX_TABLE:,}; "
+                "list fewer values, or put the rare ones under one name"
+            )
+        object.__setattr__(self, "response", ProjectiveResponse(self.epsilon, largest))
+        if not self.layout.size <= _MAX_CELLS:
+            raise BadParameter(
+                f"{self.groups} tables make totals of {self.layout.size:,} cells, above "
+                f"{_MAX_CELLS:,}; leave parts out, or list fewer values"
+            )
+
+    @property
+    def tables(self) -> tuple[tuple[int, int], ...]:
+        """Which two parts each group tells."""
+        return tables_of(len(self.sizes))
+
+    @property
+    def cells(self) -> tuple[int, ...]:
+        """How many cells each table has."""
+        return tuple(self.sizes[one] * self.sizes[other] for one, other in self.tables)
+
+    @property
+    def points(self) -> int:
+        """How many cells of the totals a group has."""
+        return self.response.layout.size
+
+    @property
+    def channel(self) -> pure.Pure:
+        return self.response.channel
+
+    @property
+    def layout(self) -> OneHot:
+        return OneHot(self.groups * self.points)
+
+    @property
+    def groups(self) -> int:
+        return len(self.tables)
+
+    def privacy_loss(self) -> float:
+        return self.response.privacy_loss()
+
+    def check(self, value: Any) -> None:
+        if not (isinstance(value, int) and 0 <= value < prod(self.sizes)):
+            raise ValueOutOfDomain("a part of the value is outside its list")
+
+    def value_of(self, places: Sequence[int]) -> int:
+        """The value with these places in its parts."""
+        value = 0
+        for size, place in zip(self.sizes, places, strict=True):
+            value = value * size + place
+        return value
+
+    def places_of(self, value: int) -> tuple[int, ...]:
+        """The places that a value has in its parts."""
+        self.check(value)
+        found: list[int] = []
+        for size in reversed(self.sizes):
+            value, place = divmod(value, size)
+            found.append(place)
+        return tuple(reversed(found))
+
+    def cell(self, places: Sequence[int], group: int) -> int:
+        """Which cell of a group's table these places are."""
+        one, other = self.tables[group]
+        return places[one] * self.sizes[other] + places[other]
+
+    def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
+        group, point = divmod(next(iter(cells)), self.points)
+        return self.response.likelihood(self.cell(self.places_of(value), group), {point: 1})
+
+    def randomize(self, value: int, source: BitSource) -> bytes:
+        places = self.places_of(value)
+        group = source.below(self.groups)  # PRIVACY: drawn without a look at the value
+        sent = self.response.randomize(self.cell(places, group), source)
+        return self.layout.encode(group * self.points + int.from_bytes(sent, "little"))
+
+    def row(self, value: int) -> Sequence[int]:
+        places = self.places_of(value)
+        return [
+            int(cell == self.cell(places, group))
+            for group, cells in enumerate(self.cells)
+            for cell in range(cells)
+        ]
+
+    def estimate(self, totals: Totals) -> Estimates:
+        """Per table and cell: how many of the table's reports hold it."""
+        totals.check(self.layout)
+        values: list[float] = []
+        variances: list[float] = []
+        for group, size in enumerate(self.cells):
+            cells = totals.cells[group * self.points : (group + 1) * self.points]
+            supports = self.response.transform.sums(cells, size)
+            found = self.channel.estimates(supports, sum(cells))
+            values += found.values
+            variances += found.variances
+        return Estimates(tuple(values), tuple(variances), totals.reports)
+
+    def probes(self) -> Sequence[int]:
+        if (number := prod(self.sizes)) <= _MAX_PROBES:
+            return range(number)
+        longest = max(self.sizes)
+        return [self.value_of([place % size for size in self.sizes]) for place in range(longest)]

@@ -1,0 +1,46 @@
+"""Parts of an answer as listed values, each PART=VALUE, and every two parts as a table."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+from hubbub.errors import BadParameter
+
+__all__ = ["MAX_PARTS", "cell_names", "listed_parts", "parts_of", "tables_of"]
+
+MAX_PARTS = 8
+
+
+def listed_parts(parts: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Every value of every part, as PART=VALUE."""
+    return tuple(f"{part}={value}" for part, values in parts.items() for value in values)
+
+
+def parts_of(values: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The parts of values that were listed as PART=VALUE, each with its values.
+
+    Raises:
+        BadParameter: a value is not PART=VALUE.
+    """
+    parts: dict[str, tuple[str, ...]] = {}
+    for listed in values:
+        part, equals, value = listed.partition("=")
+        if not (part and equals and value):
+            raise BadParameter("values of parts are PART=VALUE; write parts = { PART = [...] }")
+        parts[part] = (*parts.get(part, ()), value)
+    return parts
+
+
+def tables_of(parts: int) -> tuple[tuple[int, int], ...]:
+    """Every two of so many parts, by their places."""
+    return tuple(combinations(range(parts), 2))
+
+
+def cell_names(values: Sequence[str]) -> tuple[str, ...]:
+    """What an answer calls its cells: table by table, row by row, as "theme=dark, country=de"."""
+    parts = list(parts_of(values).items())
+    return tuple(
+        f"{one}={this}, {other}={that}"
+        for (one, rows), (other, columns) in combinations(parts, 2)
+        for this in rows
+        for that in columns
+    )

@@ -1,0 +1,75 @@
+"""Cross tables for people: a line a row where that fits the terminal, else a line a cell."""
+
+from collections.abc import Mapping, Sequence
+from shutil import get_terminal_size
+from typing import Any, Final
+
+from hubbub.answers import COLUMNS, Row, association_said, cell, rows, title
+from hubbub.cli.terminal.output import filled, say, table
+from hubbub.errors.visible import visible
+
+__all__ = ["show_cross"]
+
+Answer = Mapping[str, Any]
+
+# More cells than this are for a file, not for eyes.
+_CELLS: Final = 50
+_MARK: Final = "*"
+# Between two columns, and before the first.
+_GAP: Final = 3
+
+
+def show_cross(found: Answer) -> None:
+    """Shares within rows with their intervals; then how the parts go together."""
+    cells = rows("cross", found)
+    heading = (
+        f"{found['metric']}: {found['columns']} within {found['rows']}, {found['reports']:,} "
+        f"reports, {found['dates']}"
+    )
+    if found["notice"]:
+        say(found["notice"])
+    if fits := _grid(found, cells):
+        table(heading, *fits)
+        level = f"{100 * found['confidence']:.6g}%"
+        say(f"share of its row, with its {level} interval; {_MARK} is beyond chance")
+    else:
+        _list(heading, found, cells)
+    say(filled(association_said(found)))
+    whose = "of the population that reports are from: intervals hold who happened to report too"
+    say(filled(whose))
+    if not found["final"]:
+        say("not final: reports of these epochs are still taken")
+
+
+def _grid(found: Answer, cells: Sequence[Row]) -> tuple[list[str], list[list[str]]] | None:
+    """Heads and lines of the whole table; None if it is wider than the terminal."""
+    names = list(dict.fromkeys(one["column"] for one in cells))
+    lines = [cells[first : first + len(names)] for first in range(0, len(cells), len(names) or 1)]
+    head = [found["rows"], *names]
+    body = [[line[0]["row"], *map(_share, line)] for line in lines]
+    every = zip(head, *body, strict=True)
+    widths = [max(len(visible(text)) for text in column) for column in every]
+    if sum(width + _GAP for width in widths) > get_terminal_size().columns:
+        return None
+    return head, body
+
+
+def _share(one: Row) -> str:
+    ends = f"{100 * one['within_low']:.0f}-{100 * one['within_high']:.0f}"
+    return f"{one['within']:.0%} {ends}{_MARK if one['departs'] else ' '}"
+
+
+def _list(heading: str, found: Answer, cells: Sequence[Row]) -> None:
+    """A line a cell, the farthest from independence first."""
+    shown = sorted(cells, key=lambda one: -abs(one["score"]))[:_CELLS]
+    own = COLUMNS["cross"]
+    table(
+        heading,
+        [title(column, "cross", found) for column in own],
+        [[cell(column, one, of_means=False) for column in own] for one in shown],
+        text_columns=2,
+        spare=[column.spare for column in own],
+    )
+    say("the farthest from what independent parts would have first")
+    if len(cells) > len(shown):
+        say(f"... and {len(cells) - len(shown):,} more cells: --format csv shows them all")

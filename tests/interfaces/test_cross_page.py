@@ -1,0 +1,76 @@
+"""A cross table on the page and as a picture: what is drawn is what the service says."""
+
+import re
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+from playwright.sync_api import expect
+
+import hubbub.notebook
+from hubbub.cli.terminal.cross_table import show_cross
+from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.house import House
+from tests.support import web
+
+
+def _cells(home: House, rows: str, columns: str) -> list[dict[str, Any]]:
+    asked = {"rows": rows, "columns": columns, "epochs": "all"}
+    found: list[dict[str, Any]] = web.get(
+        f"{home.page}/v1/metrics/profile/cross", params=asked
+    ).json()["values"]
+    return found
+
+
+@needs_browser
+def test_a_heat_map_draws_every_interval_and_changes_with_its_parts(home: House) -> None:
+    with chromium() as browser, Watched(browser) as watched:
+        page = watched.open(
+            f"{home.page}/metric?name=profile&epochs=all&rows=country&columns=theme"
+        )
+        drawn = page.locator("#crossed svg g.cell")
+        cells = _cells(home, "country", "theme")
+        expect(drawn).to_have_count(6)
+        whiskers = page.locator("#crossed svg path.whisker")
+        ends = whiskers.evaluate_all("paths => paths.map(p => [+p.dataset.low, +p.dataset.high])")
+        assert ends == [[cell["within_low"], cell["within_high"]] for cell in cells]
+        told = drawn.locator("text").all_text_contents()
+        assert told == [f"{100 * cell['within']:.0f}%" for cell in cells]
+        assert "country and theme go together (p < 1e-12); Cramer" in page.inner_text("#crossed")
+        page.select_option("#crossing [name=columns]", "new")
+        expect(page.locator("#crossed")).to_contain_text("country and new go together")
+        expect(drawn).to_have_count(6)
+        assert "columns=new" in page.url
+        page.select_option("#crossing [name=rows]", "new")
+        expect(page.locator("#crossed")).to_contain_text("new and country go together")
+        expect(page).to_have_url(re.compile("rows=new&columns=country"))
+        page = watched.open(f"{home.page}/metric?name=theme")
+        assert not page.is_visible("#cross")
+
+
+def test_a_notebook_draws_a_heat_map(home: House) -> None:
+    mpl.use("agg")
+    answer: Any = hubbub.notebook.connect(home.page).cross("profile", "country", "theme")
+    axes = answer.plot()
+    texts = [text.get_text() for text in axes.texts]
+    assert [text.split("%")[0] for text in texts] == [f"{100 * c['within']:.0f}" for c in answer]
+    assert "country and theme go together" in answer._repr_html_()
+    assert len(answer.df) == 6
+
+
+@pytest.mark.parametrize(("width", "head"), [("80", "country"), ("20", "row")])
+def test_a_table_fits_its_terminal(
+    home: House,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    width: str,
+    head: str,
+) -> None:
+    """A line a row where that fits, else a line a cell."""
+    monkeypatch.setenv("COLUMNS", width)
+    show_cross(
+        dict(hubbub.notebook.connect(home.page).cross("profile", "country", "theme").document)
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].split()[0] == head
+    assert width == "20" or max(map(len, lines)) <= 80

@@ -1,0 +1,230 @@
+"""Metrics of parts: what is asked, reported, refused and answered."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hubbub.analysis import answer
+from hubbub.analysis.estimators.tables import consistent_tables, tables
+from hubbub.analysis.families import family_for
+from hubbub.catalog import Metric, read_catalog
+from hubbub.cli.commands.catalog_codegen import python_module
+from hubbub.cli.rehearsals.truth import read_truth
+from hubbub.client import Outcome
+from hubbub.client.testing import make_bundle, memory_client
+from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
+from hubbub.mechanisms import build
+from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.parts import cell_names, listed_parts, parts_of
+from hubbub.privacy.draws import draw
+
+PARTS = 'parts = { theme = ["light", "dark"], country = ["de", "fr", "it"], new = [true, false] }'
+CATALOG = """
+shuffler = "127.0.0.1:1"
+[metrics.profile]
+description = "a metric"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "MECHANISM"
+epsilon = 2.0
+PARTS
+min_batch = 10
+limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
+"""
+
+
+def _metric(folder: Path, parts: str = PARTS, mechanism: str = "pairs") -> Metric:
+    path = folder / "metrics.toml"
+    path.write_text(CATALOG.replace("PARTS", parts).replace("MECHANISM", mechanism))
+    return read_catalog(path).metrics["profile"]
+
+
+def test_a_metric_of_parts_is_read_and_auto_chooses_what_tells_pairs(tmp_path: Path) -> None:
+    metric = _metric(tmp_path)
+    assert metric.arguments == {"epsilon": 2.0, "sizes": (2, 3, 2)}
+    assert metric.values == listed_parts(
+        {"theme": ["light", "dark"], "country": ["de", "fr", "it"], "new": ["true", "false"]}
+    )
+    assert _metric(tmp_path, f"{PARTS}\nreports = 1000", "auto").randomizer == metric.randomizer
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ('values = ["a", "b"]', "pairs is of parts; write parts ="),
+        ('parts = { theme = ["light", "dark"] }', "must be a table of 2 to 8 parts"),
+        ('parts = { a = ["x", "y"], b = ["x"] }', "b: has one value; list two or more"),
+        ('parts = { a = ["x", "y"], b = ["x", "x"] }', "b: holds a value twice"),
+        ('parts = { "a=b" = ["x", "y"], c = ["x", "y"] }', 'holds "="; rename it'),
+        (f'{PARTS}\nrelease = {{ mechanism = "laplace", epsilon = 1.0 }}', "leave release out"),
+        ("parts = { a = { edges = [3, 1, 2] }, b = [true, false] }", "a: edges must be a list"),
+        (
+            'parts = { a = { edges = [0, 1, 2], kind = "duration" }, b = [true, false] }',
+            "a: unit of a duration must be one of us, ms",
+        ),
+        (f"{PARTS}\ncentral_epsilon = 1.0\ncrowd = 1000", "is of listed values"),
+        (
+            "parts = { a = [LONG], b = [LONG] }".replace(
+                "LONG", ", ".join(f'"{n}"' for n in range(300))
+            ),
+            "make a table of 90,000 cells, above 65,536; list fewer values",
+        ),
+    ],
+)
+def test_parts_that_cannot_be_asked_are_refused_with_what_to_write(
+    tmp_path: Path, parts: str, said: str
+) -> None:
+    with pytest.raises(CatalogInvalid) as caught:
+        _metric(tmp_path, parts)
+    assert said in str(caught.value)
+    assert str(caught.value).count("ascending") <= 1, "a fault is told once"
+
+
+AGES = 'parts = { age = { edges = [0, 18, 65], unit = "y"MORE }, new = [true, false] }'
+
+
+def _ages(more: str) -> str:
+    return AGES.replace("MORE", f", {more}" if more else "")
+
+
+@pytest.mark.parametrize(
+    ("more", "held", "part"),
+    [
+        ("", 17.9, "below 18 y"),
+        ("", 300, "18 y or more"),
+        ("", "below 18 y", "below 18 y"),
+        ('outside = "refuse"', 18, "18 to 65 y"),
+        ('kind = "count"', 17, "0 to 17 y"),
+    ],
+)
+def test_a_part_may_be_a_range_of_numbers(
+    tmp_path: Path, more: str, held: object, part: str
+) -> None:
+    metric = _metric(tmp_path, _ages(more))
+    signed = make_bundle(tmp_path / "metrics.toml").bundle.metrics["profile"]
+    assert (signed.ranges, signed.digest()) == (metric.ranges, metric.digest())
+    assert isinstance(metric.randomizer, PairedParts)
+    code = metric.code({"age": held, "new": True})
+    own = parts_of(metric.values or ())["age"]
+    assert own[metric.randomizer.places_of(code)[0]] == part
+    with pytest.raises(BadParameter, match="values of age are others"):
+        replace(metric, ranges={"age": replace(metric.ranges["age"], edges=(0.0, 1.0, 65.0))})
+
+
+@pytest.mark.parametrize(
+    ("more", "held", "said"),
+    [
+        ('outside = "refuse"', 70, r"part age: value is not a number in \[0, 65\]"),
+        ("", float("nan"), "part age: value is not a number"),
+        ("", "seventy", "part age: value is not a number"),
+        ('kind = "count"', 17.5, "part age: value is not a whole number"),
+    ],
+)
+def test_a_number_that_is_none_of_a_parts_is_refused(
+    tmp_path: Path, more: str, held: object, said: str
+) -> None:
+    metric = _metric(tmp_path, _ages(more))
+    with pytest.raises(ValueOutOfDomain, match=said):
+        metric.code({"age": held, "new": True})
+
+
+def test_people_with_numbers_are_rehearsed_from_a_file(tmp_path: Path) -> None:
+    metric = _metric(tmp_path, _ages(""))
+    people = tmp_path / "people.csv"
+    people.write_text("new,age,count\ntrue,12,3\nfalse,18 y or more,4\ntrue,70.5,5\n")
+    truth = read_truth(people, metric)
+    assert dict(zip(truth.codes, truth.counts, strict=True)) == {0: 3, 3: 4, 2: 5}
+
+
+def test_the_type_of_a_value_has_its_parts(tmp_path: Path) -> None:
+    _metric(tmp_path, _ages('kind = "count"').replace("new =", 'os = ["a", "b"], new ='))
+    made = python_module(read_catalog(tmp_path / "metrics.toml"))
+    kinds = "{'age': int, 'os': Literal['a', 'b'], 'new': bool}"
+    assert f"_profile = TypedDict('_profile', {kinds})" in made
+    assert "profile: Final = TypedMetric[_profile]('profile')" in made
+    exec(compile(made, "metrics", "exec"), {})  # noqa: S102 what was made
+
+
+def test_parts_are_for_no_other_mechanism(tmp_path: Path) -> None:
+    with pytest.raises(CatalogInvalid, match="grr is not of parts; write values"):
+        _metric(tmp_path, mechanism="grr")
+
+
+def test_too_many_tables_are_refused() -> None:
+    with pytest.raises(BadParameter, match="leave parts out, or list fewer values"):
+        build("pairs", epsilon=1.0, sizes=(250,) * 8)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("dark", "is no mapping of parts; give each of theme, country, new"),
+        ({"theme": "dark", "new": True}, "part country is missing"),
+        ({"theme": "dark", "country": "secret", "new": True}, "part country holds none of its 3"),
+        ({"theme": "dark", "country": ["de"], "new": True}, "part country holds none of its 3"),
+        ({"theme": "dark", "country": "de", "new": True, "secret": 1}, "a part is not one of"),
+    ],
+)
+def test_what_is_reported_wrongly_is_told_and_never_shown(
+    tmp_path: Path, given: object, said: str
+) -> None:
+    with pytest.raises(ValueOutOfDomain) as caught:
+        _metric(tmp_path).code(given)
+    assert said in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_device_reports_its_parts_as_one_report(tmp_path: Path) -> None:
+    metric = _metric(tmp_path)
+    client = memory_client(make_bundle(tmp_path / "metrics.toml").bundle)
+    held = {"country": "de", "theme": "dark", "new": True}
+    assert client.report("profile", held) is Outcome.QUEUED
+    assert client.report("profile", held) is Outcome.ALREADY_REPORTED
+    assert metric.report_loss <= 2.0
+
+
+def test_every_cell_is_within_its_error_and_tables_agree() -> None:
+    """60,000 people by the exact law; beyond 6.5 standard errors with a chance of 3e-9."""
+    mechanism = build("pairs", epsilon=2.0, sizes=(2, 3, 4))
+    assert isinstance(mechanism, PairedParts)
+    values, counts = [*mechanism.probes()], [*range(0, 5000, 5000 // 24)][:24]
+    reports = sum(counts)
+    totals = draw(mechanism, values, counts, np.random.default_rng(5))
+    parts = {"a": "xy", "b": "xyz", "c": "wxyz"}
+    found = answer(mechanism, totals, listed_parts(parts))
+    truth = np.array(counts) @ np.array([mechanism.row(value) for value in values])
+    assert [one.value for one in found.values] == [*cell_names(listed_parts(parts))]
+    for one, true in zip(found.values, truth.tolist(), strict=True):
+        assert abs(one.estimate - true) < 6.5 * one.stderr
+    picture = np.array([one.consistent for one in found.values])
+    of_b = [
+        table.sum(axis=axis)
+        for table, axis in zip(tables((2, 3, 4), picture), (0, 1, 1), strict=True)
+    ]
+    assert (picture >= 0).all()
+    assert np.allclose(of_b[0], tables((2, 3, 4), picture)[2].sum(axis=1), atol=1e-3 * reports)
+
+
+def test_what_agrees_already_stays_as_it_is() -> None:
+    mechanism = PairedParts(1.0, (2, 3, 4))
+    even = np.repeat([100 / cells for cells in mechanism.cells], mechanism.cells)
+    assert np.allclose(consistent_tables(mechanism.sizes, even, 100.0), even)
+
+
+def test_the_expected_errors_are_those_of_the_drawn() -> None:
+    """400 drawings: their mean square is within 10% of what is expected, five errors of its own."""
+    mechanism, chance = PairedParts(3.0, (2, 3, 2)), np.random.default_rng(9)
+    values, counts = [*mechanism.probes()], [300 * (n % 4) for n in range(12)]
+    reports, own = sum(counts), family_for(mechanism)
+    shares = np.array(counts) / reports
+    truth = shares @ np.array([mechanism.row(value) for value in values])
+    squares = []
+    for _ in range(400):
+        totals = draw(mechanism, values, counts, chance)
+        told = own.figures(mechanism, totals, (), shape=False).estimates / reports
+        squares.append(float(((told - truth) ** 2).mean()))
+    predicted = float((own.expected(mechanism, values, shares, reports).stderrs ** 2).mean())
+    assert np.mean(squares) == pytest.approx(predicted, rel=0.1)
