@@ -1,0 +1,240 @@
+"""A cap on what all crowds of a year say together: at the catalog, on the device, in its ledger."""
+
+import json
+from dataclasses import replace
+from math import exp, inf, sqrt
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from scipy.stats import norm
+
+from hubbub.catalog import Bundle, Caps, Catalog, Metric, read_bundle, sign_bundle
+from hubbub.catalog.central_cap import central_cost, room_of, spent_of
+from hubbub.catalog.gaussian import delta_of_mu, epsilon_of_mu, mu_of_pure, mu_within
+from hubbub.catalog.keys.opening import new_periods
+from hubbub.cli.commands import ledger
+from hubbub.client import Client, MemoryState, Outcome, SystemClock
+from hubbub.client.ledger import Account, charge, crowds_since, forgotten, merge
+from hubbub.client.testing import FakeShuffler, make_bundle
+from hubbub.errors import CatalogInvalid
+from hubbub.privacy.card import card
+from hubbub.privacy.gaussian_crowd import gaussian_mu
+from hubbub.privacy.histogram import Crowd, delta_of, largest_local
+from hubbub.privacy.many_epochs import composed_epsilon
+from hubbub.privacy.planned import read_planned
+from tests.support.bundles import DAY
+from tests.support.moment import now
+from tests.support.waiting import HANG_SECONDS
+
+ENTRY = """
+[metrics.NAME]
+description = "Asked in a crowd"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "auto"
+values = ["light", "dark", "system", "contrast"]
+central_epsilon = 1.0
+crowd = 30000
+limits = { reports_per_epoch = 1, lifetime_epsilon = 5000.0 }
+"""
+ALONE = """
+[metrics.alone]
+description = "Asked of everybody alone"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "grr"
+epsilon = 0.5
+values = ["no", "yes", "maybe"]
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+"""
+OPERATOR = Ed25519PrivateKey.from_private_bytes(bytes(32))
+TODAY = int(now()) // DAY
+
+
+def _text(caps: str, *names: str) -> str:
+    metrics = "".join(ENTRY.replace("NAME", name) for name in names)
+    return f'shuffler = "127.0.0.1:1"\n[caps]\n{caps}\n{metrics}{ALONE}'
+
+
+def _read(folder: Path, caps: str, *names: str) -> Catalog:
+    path = folder / "metrics.toml"
+    path.write_text(_text(caps, *names))
+    return read_planned(path)
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    return _read(tmp_path_factory.mktemp("cap"), "central_epsilon_per_year = 60", "one", "other")
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.2, 1.0, 5.0])
+def test_gaussians_are_told_as_the_books_have_it(mu: float) -> None:
+    for epsilon in (0.0, 0.1, 1.0, 10.0):
+        book = norm.sf(epsilon / mu - mu / 2) - exp(epsilon) * norm.sf(epsilon / mu + mu / 2)
+        assert delta_of_mu(mu, epsilon) == pytest.approx(book, rel=1e-6, abs=1e-11)
+        assert delta_of_mu(mu, epsilon) >= book
+    for delta in (1e-10, 1e-8, 1e-3):
+        epsilon = epsilon_of_mu(mu, delta)
+        assert delta_of_mu(mu, epsilon) <= delta < delta_of_mu(mu, epsilon * (1 - 1e-6))
+        assert mu * (1 - 1e-6) <= mu_within(epsilon, delta) <= mu * (1 + 1e-6)
+    assert delta_of_mu(mu, 1e5) == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
+def test_what_a_report_alone_says_is_a_gaussians(epsilon: float) -> None:
+    mu, lie = mu_of_pure(epsilon), 1 / (1 + exp(epsilon))
+    for share in (0.0, 0.2, 0.5, 0.9, 1.0, 1.1):
+        at = share * epsilon
+        told = max(0.0, 1 - lie - exp(at) * lie)  # of a coin, which tells most
+        assert delta_of_mu(mu, at) >= told * (1 - 1e-12)
+    assert delta_of_mu(mu * 0.99, 0.0) < 1 - 2 * lie, "and of none much nearer"
+
+
+@pytest.mark.parametrize(
+    ("reports", "categories", "central"),
+    [(300, 2, 1.0), (300, 4, 0.5), (3000, 2, 1.0), (3000, 224, 2.0)],
+)
+def test_no_crowd_says_more_than_its_gaussian(
+    reports: int, categories: int, central: float
+) -> None:
+    local = largest_local(reports, categories, central, 1e-8, honest=0.9)
+    crowd = Crowd(reports, categories, local, 0.9)
+    mu = gaussian_mu(crowd)
+    for place in range(20):
+        epsilon = place * 0.15 * central + 0.003
+        assert delta_of(crowd, epsilon) <= delta_of_mu(mu, epsilon) + 2e-13
+    for times in (2, 365):
+        exact = composed_epsilon([(crowd, times)], 1e-8)
+        rule = epsilon_of_mu(mu * sqrt(times), 0.9e-8)
+        assert exact <= rule <= (2.0 if categories == 2 else 1.6) * exact
+
+
+def test_no_crowd_costs_more_than_its_reports_say_alone() -> None:
+    assert gaussian_mu(Crowd(1, 4, 1.0)) <= mu_of_pure(1.0)
+    assert gaussian_mu(Crowd(100, 4, inf)) > 30, "where nobody lies nothing is hidden"
+
+
+def test_a_catalog_above_the_cap_is_refused_with_the_sum_and_the_remedy(tmp_path: Path) -> None:
+    found = _read(tmp_path, "central_epsilon_per_year = 35", "one")
+    assert set(found.caps.central_mu) == {"one"}
+    with pytest.raises(CatalogInvalid) as caught:
+        _read(tmp_path, "central_epsilon_per_year = 35", "one", "other")
+    said = str(caught.value)
+    assert 'field "central_epsilon_per_year": all crowds together can say 5' in said
+    assert "above the cap of 35 (one 31.89, other 31.89 by itself)" in said
+    assert "choose longer epochs, or raise the cap" in said
+    # With a limit for life of twenty reports each, both are far below it.
+    limited = _text("central_epsilon_per_year = 35", "one", "other").replace(
+        "lifetime_epsilon = 5000.0", "lifetime_epsilon = 5000.0, lifetime_central_epsilon = 20.0"
+    )
+    (tmp_path / "metrics.toml").write_text(limited)
+    assert read_planned(tmp_path / "metrics.toml").caps.central_epsilon_per_year == 35
+
+
+@pytest.mark.parametrize(
+    ("caps", "said"),
+    [
+        ("central_epsilon_per_year = 0", "must be a number of nats"),
+        ("central_epsilon_per_year = 9\ncentral_delta_per_year = 0", "must be a chance"),
+        ("central_mu = { one = 0.1 }", "central_mu.*is not known in"),
+    ],
+)
+def test_a_wrong_cap_is_named(tmp_path: Path, caps: str, said: str) -> None:
+    with pytest.raises(CatalogInvalid, match=said):
+        _read(tmp_path, caps, "one")
+
+
+def test_the_cap_travels_in_the_bundle_and_is_on_the_card(catalog: Catalog, tmp_path: Path) -> None:
+    path = tmp_path / "app.hubbub"
+    path.write_bytes(sign_bundle(_bundle(catalog), OPERATOR))
+    read = read_bundle(path)
+    assert read.caps == catalog.caps
+    assert central_cost(read.metrics["one"]) == central_cost(catalog.metrics["one"]) > 0
+    assert central_cost(read.metrics["alone"]) == 0
+    made = card(catalog)
+    assert made.central_cap == 60
+    assert any(
+        "A device stops when all its crowds of a year can say 60" in s for s in made.sentences
+    )
+    assert made.central is not None
+    assert made.central["year"] <= 60, "the exact account is below the devices' rule"
+
+
+def test_an_app_tests_its_caps_without_numpy(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(_text("central_epsilon_per_year = 900", "one"))
+    assert make_bundle(path).bundle.caps.central_mu == pytest.approx({"one": mu_of_pure(1.0)})
+
+
+def _bundle(catalog: Catalog) -> Bundle:
+    keys = tuple(new_periods(1, (TODAY - 10) * DAY, 500 * DAY, 2)[1])
+    return Bundle(dict(catalog.metrics), keys, "127.0.0.1:9", None, {}, caps=catalog.caps)
+
+
+def _tight(catalog: Catalog, reports: float) -> dict[str, Metric]:
+    """The same with a cap that so many reports of one crowd use up."""
+    cost = central_cost(catalog.metrics["one"])
+    cap = epsilon_of_mu(sqrt(cost * reports), 0.9e-8)
+    caps = replace(catalog.caps, central_epsilon_per_year=cap)
+    return {name: replace(metric, caps=caps) for name, metric in catalog.metrics.items()}
+
+
+def test_a_device_stops_at_the_cap_over_all_crowds_and_goes_on_a_year_later(
+    catalog: Catalog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics = _tight(catalog, 5.5)
+    bundle = replace(_bundle(catalog), metrics=metrics, caps=metrics["one"].caps)
+    state, said = MemoryState(), []
+    for day in (0, 1, 2, 366, 367):
+        clock = SystemClock(lambda day=day: float((TODAY + day) * DAY + 600))  # type: ignore[misc]
+        client = Client(bundle, state, FakeShuffler(), hold_seconds=None, clock=clock)
+        said += [client.report(name, "dark") for name in ("one", "other")]
+        assert client.report("alone", "yes") is Outcome.QUEUED, "what is in no crowd is not stopped"
+        client.flush(HANG_SECONDS)
+        view = client.ledger()
+        client.close()
+    queued, over = Outcome.QUEUED, Outcome.OVER_BUDGET
+    assert said == [*[queued] * 5, over, queued, queued, queued, queued]
+    assert view.crowds_cap == bundle.caps.central_epsilon_per_year
+    room = room_of(bundle.caps)
+    assert room is not None
+    assert view.crowds_in_year == pytest.approx(
+        spent_of(bundle.caps, 5 * central_cost(metrics["one"])), rel=1e-6
+    )
+    ledger._show("folder", view, [])
+    assert f"of {view.crowds_cap:g} nats about you" in capsys.readouterr().out
+    assert ledger._json(view, [])["crowds_cap"] == view.crowds_cap
+
+
+def test_what_was_spent_is_kept_and_of_two_accounts_the_larger(catalog: Catalog) -> None:
+    metrics = _tight(catalog, 2.5)
+    accounts = {"one": Account(), "other": Account()}
+    assert [charge(accounts, metrics["one"], TODAY + day, "") for day in range(3)] == [
+        *(None, None),
+        Outcome.OVER_BUDGET,
+    ]
+    kept = Account.load(json.loads(json.dumps(accounts["one"].data())))
+    assert kept == accounts["one"]
+    lost = replace(kept, crowds={TODAY: kept.crowds[TODAY]})
+    assert merge(lost, kept).crowds == merge(kept, lost).crowds == kept.crowds
+    # A name that is gone counts all the same; version 0.1 knew no crowds.
+    accounts = {"gone": kept, "other": Account()}
+    assert charge(accounts, metrics["other"], TODAY + 3, "") is Outcome.OVER_BUDGET
+    told = accounts["other"].data()
+    assert "crowds" not in told
+    assert Account.load(told).crowds == {}
+    # Who has all forgotten has not said less.
+    left = forgotten({"gone": kept}, float(TODAY * DAY))
+    assert crowds_since(left.values(), TODAY - 366) == pytest.approx(sum(kept.crowds.values()))
+    accounts = {**left, "other": Account()}
+    assert charge(accounts, metrics["other"], TODAY + 3, "") is Outcome.OVER_BUDGET
+    assert crowds_since([kept], TODAY) == pytest.approx(central_cost(metrics["one"]))
+
+
+def test_no_cap_costs_nothing(tmp_path: Path) -> None:
+    metric = _read(tmp_path, "epsilon_per_year = 9000", "one").metrics["one"]
+    assert (central_cost(metric), room_of(Caps())) == (0.0, None)
