@@ -1,0 +1,147 @@
+"""Departures: how a crowd leaves whole. It is gathered, padded with dummies, cut, and then sent."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Collection
+from typing import Final
+
+from hubbub.accounting import Window
+from hubbub.errors import BadParameter, StoreUnavailable
+from hubbub.runtime import Clock, Stages
+from hubbub.shuffler.dummies import sealed_dummies
+from hubbub.shuffler.mixing_policy import Policy, fitting
+from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.shards import Place, places
+from hubbub.shuffler.streams import Stream, StreamTable
+
+__all__ = ["Departures"]
+
+_log: Final = logging.getLogger("hubbub.shuffler")
+
+# Dummies that are sealed without a pause: some 50 ms, beside everything else.
+_DUMMIES_AT_ONCE: Final = 500
+_RETRY_SECONDS: Final = 1.0
+
+
+class Departures:
+    """The crowds of one mixer.
+
+    landed: set whenever there is something new to look at.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        table: StreamTable,
+        policy: Policy,
+        *,
+        stages: Stages,
+        clock: Clock,
+        landed: asyncio.Event,
+    ) -> None:
+        self._pool = pool
+        self._crowds = pool.crowds
+        self._table = table
+        self._policy = policy
+        self._stages = stages
+        self._clock = clock
+        self._landed = landed
+        self._cutting: dict[tuple[Place, bytes], asyncio.Task[None]] = {}
+        self._padding: dict[Window, asyncio.Task[None]] = {}
+        self._next: dict[Window, bytes] = {}
+
+    def use(self, table: StreamTable) -> None:
+        """Go on with this table."""
+        self._table = table
+
+    async def forget_all_but(self, windows: Collection[Window]) -> None:
+        """Forget dummies of windows that are gone: another's crowd left."""
+        for window in self._next.keys() - {*windows, *self._padding}:
+            await self._crowds.unstage(window, self._next.pop(window))
+
+    async def look(self, window: Window, shards: int, stream: Stream, *, over: bool) -> bool:
+        """Set a crowd apart once it may leave, and cut it in tasks of their own.
+
+        Answers whether a crowd is being gathered still, so that what waits is no rest.
+
+        PRIVACY: no part of it is sent before all of it is set apart, from every shard, and each
+            part is cut; and nothing of it ever joins another. It waits for its dummies, which are
+            no part of its minimum.
+        """
+        if over or stream.mix == "rolling":
+            await self._leave(window, shards, stream)
+        held = [(place, await self._crowds.ids(place)) for place in places(window, shards)]
+        # After those: what is in any shard and is not being gathered now has been gathered.
+        gathering = await self._crowds.gathering(window) if shards > 1 else []
+        for place, ids in held:
+            for crowd_id in ids:
+                if crowd_id not in gathering and (place, crowd_id) not in self._cutting:
+                    cutting = asyncio.create_task(self._cut(place, crowd_id))
+                    self._cutting[place, crowd_id] = cutting
+        return bool(gathering)
+
+    async def _leave(self, window: Window, shards: int, stream: Stream) -> None:
+        # Levels first: what is being gathered after that has not been followed by another crowd.
+        levels = await self._pool.levels(window, shards)
+        gathering = await self._crowds.gathering(window) if shards > 1 else []
+        crowd = self._policy.crowd_for(
+            stream.min_batch, fitting(stream.sealed_bytes), stream.dummies
+        )
+        enough = sum(level.reports for level in levels) >= stream.min_batch
+        if not gathering and enough and (crowd_id := await self._padded(window, stream)):
+            # Where nobody knows whether it left, it may be cut by now: it gets nothing more.
+            self._next.pop(window, None)
+            left = await self._crowds.leave(window, crowd, levels[0], crowd_id, shards=shards)
+            if stream.dummies and not left:
+                self._next[window] = crowd_id
+            gathering = await self._crowds.gathering(window) if shards > 1 else []
+        for crowd_id in gathering:
+            await self._crowds.gather(window, crowd, levels, crowd_id)
+
+    async def _padded(self, window: Window, stream: Stream) -> bytes | None:
+        """The id of the next crowd, once its dummies are all there: they are made in a task."""
+        if not stream.dummies:
+            return secrets.token_bytes(16)
+        crowd_id = self._next.setdefault(window, secrets.token_bytes(16))
+        if window in self._padding:
+            return None
+        held = await self._crowds.stage(window, crowd_id)
+        if held > stream.dummies:  # a command that waited in a connection long given up
+            del self._next[window]
+            await self._crowds.unstage(window, crowd_id)
+            return None
+        if held < stream.dummies:
+            self._padding[window] = asyncio.create_task(self._pad(window, stream, crowd_id, held))
+            return None
+        return crowd_id
+
+    async def _pad(self, window: Window, stream: Stream, crowd_id: bytes, held: int) -> None:
+        """Make what a crowd lacks of its dummies, some at a time."""
+        try:
+            with self._stages.of("pad", stream.dummies - held):
+                while held < stream.dummies:
+                    number = min(_DUMMIES_AT_ONCE, stream.dummies - held)
+                    sealed = await asyncio.to_thread(
+                        sealed_dummies, self._table, window, stream, number
+                    )
+                    held = await self._crowds.stage(window, crowd_id, sealed)
+        except (StoreUnavailable, BadParameter) as error:
+            _log.warning("%s epoch %d: its crowd waits for dummies: %s", *window, error)
+            await self._clock.sleep(_RETRY_SECONDS)
+        finally:
+            del self._padding[window]
+            self._landed.set()
+
+    async def _cut(self, place: Place, crowd_id: bytes) -> None:
+        """Cut all of a crowd; where Redis is away, the next look goes on with it."""
+        try:
+            with self._stages.of("cut"):
+                while await self._crowds.cut(place, crowd_id):
+                    pass
+        except StoreUnavailable as error:
+            _log.warning("%s epoch %d: cutting waits: %s", place.stream, place.epoch, error)
+            await self._clock.sleep(_RETRY_SECONDS)
+        finally:
+            del self._cutting[place, crowd_id]
+            self._landed.set()

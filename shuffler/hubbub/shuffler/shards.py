@@ -1,0 +1,68 @@
+"""Shards: the pool of one epoch in parts, each on a slot of a Redis Cluster of its own.
+
+Only what leaves whole is kept so. All shards of an epoch are one crowd: none leaves before all have
+been set apart, so a report hides among those of every node.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from hubbub.accounting import Window
+from hubbub.shuffler.streams import Stream
+
+__all__ = ["MAX_SHARDS", "Place", "Shard", "places", "spread"]
+
+MAX_SHARDS: Final = 256
+
+
+class Shard(NamedTuple):
+    """One of a window's shards but the first, which is kept where the window itself is."""
+
+    window: Window
+    number: int
+
+    @property
+    def stream(self) -> str:
+        """The window's."""
+        return self.window.stream
+
+    @property
+    def epoch(self) -> int:
+        """The window's."""
+        return self.window.epoch
+
+    def key(self, prefix: str) -> str:
+        """A Redis key of this shard."""
+        return self.window.key(prefix, f"/{self.number}")
+
+
+Place = Window | Shard
+"""Where reports wait together: a window, which is its own first shard, or a further one."""
+
+
+def places(window: Window, shards: int) -> list[Place]:
+    """All shards of a window, the first before the others."""
+    return [window, *(Shard(window, number) for number in range(1, shards))]
+
+
+def spread(
+    reports: Mapping[Window, Sequence[bytes]], streams: Mapping[str, Stream], shards: int
+) -> dict[Place, list[bytes]]:
+    """Each report in its shard, by its own bytes: one that is sent again goes to the same.
+
+    A stream that leaves in parts has one shard: half a pool would hide half as well. So has one
+    with dummies, which must be mixed among all reports.
+    """
+    spread_out: dict[Place, list[bytes]] = defaultdict(list)
+    for window, sealed in reports.items():
+        stream = streams[window.stream]
+        if shards == 1 or stream.mix == "pool" or stream.dummies:
+            spread_out[window] = list(sealed)
+            continue
+        among = places(window, shards)
+        for report in sealed:
+            digest = blake2b(report, digest_size=8).digest()
+            spread_out[among[int.from_bytes(digest) % shards]].append(report)
+    return spread_out
