@@ -1,0 +1,178 @@
+"""Estimates with dummies among the reports: every outcome of small crowds, with exact chances."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations, product
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+from hubbub.accounting import Window
+from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
+from hubbub.aggregator.query.cache import sum_totals
+from hubbub.aggregator.store.contract import Commit, MemoryStore, WindowTotals
+from hubbub.analysis import answer, plausibility
+from hubbub.analysis.estimators.estimate import estimate
+from hubbub.analysis.uncertainty.tails import pure_tail
+from hubbub.catalog import Bundle
+from hubbub.errors import BatchTooSmall, ShapeMismatch
+from hubbub.mechanisms import Totals, build
+from hubbub.mechanisms.pure import Pure
+from hubbub.privacy.planned import read_planned
+
+CATALOG = """
+shuffler = "127.0.0.1:1"
+[metrics.theme]
+description = "What theme"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "auto"
+values = ["a", "b", "c"]
+central_epsilon = 1.0
+crowd = 100
+dummies = 500
+limits = { reports_per_epoch = 1, lifetime_epsilon = 500 }
+"""
+HELD = (0, 1)
+"""What the two people hold."""
+DUMMIES = 2
+
+
+def _outcomes(values: int, pure: Pure) -> Iterator[tuple[tuple[int, ...], Fraction]]:
+    """What two people and two dummies say, and how likely."""
+    for said in product(range(values), repeat=len(HELD) + DUMMIES):
+        chance = Fraction(1, values**DUMMIES)
+        for own, one in zip(HELD, said[: len(HELD)], strict=True):
+            chance *= pure.p if own == one else pure.q
+        yield said, chance
+
+
+def _totals(said: tuple[int, ...], values: int, dummies: int, variance: float = 0.0) -> Totals:
+    counts = Counter(said)
+    cells = [counts[value] for value in range(values)]
+    return Totals(cells, len(said) - dummies, dummies, variance)
+
+
+@pytest.mark.parametrize("values", [2, 3, 4])
+def test_estimates_are_unbiased_and_their_variance_exact(values: int) -> None:
+    mechanism: Any = build("grr", epsilon=1.0, categories=values)
+    mean, square = np.zeros(values), np.zeros(values)
+    for said, chance in _outcomes(values, mechanism.channel):
+        totals = _totals(said, values, DUMMIES)
+        found = np.array(mechanism.estimate(totals).values)
+        assert np.allclose(found, estimate(mechanism, totals).values)
+        mean += float(chance) * found
+        square += float(chance) * found**2
+    true = np.array([HELD.count(value) for value in range(values)])
+    assert np.allclose(mean, true)
+    at_truth = mechanism.channel.dummies_variances(true.tolist(), _totals(said, values, DUMMIES))
+    told = [mechanism.variance(held, len(HELD)) for held in true.tolist()]
+    assert np.allclose(square - mean**2, np.add(told, at_truth))
+
+
+@pytest.mark.parametrize("values", [2, 3])
+@pytest.mark.parametrize("come", [1, 2, 3])
+def test_of_a_crowd_on_its_way_nothing_is_too_sure(values: int, come: int) -> None:
+    """Some of its reports have come, nobody knows how many of them are dummies: a share counts.
+
+    Estimates are of what those people hold who are expected among them.
+    """
+    mechanism: Any = build("grr", epsilon=1.0, categories=values)
+    everybody = len(HELD) + DUMMIES
+    expected = DUMMIES * come / everybody
+    mean, square = np.zeros(values), np.zeros(values)
+    for said, chance in _outcomes(values, mechanism.channel):
+        draws = list(combinations(range(everybody), come))
+        for drawn in draws:
+            cells = Counter(said[place] for place in drawn)
+            counts = [cells[value] for value in range(values)]
+            floor = (come - expected) * float(mechanism.channel.q) + expected / values
+            found = (np.array(counts) - floor) / mechanism.channel.gap
+            mean += float(chance) / len(draws) * found
+            square += float(chance) / len(draws) * found**2
+    reports = come - expected
+    true = reports * np.array([HELD.count(value) for value in range(values)]) / len(HELD)
+    assert np.allclose(mean, true)
+    totals = Totals([0] * values, 1, 0, expected * (1 - expected / DUMMIES))
+    more = mechanism.channel.dummies_variances((true / reports).tolist(), totals)
+    drawn = expected / values * (1 - 1 / values) / mechanism.channel.gap**2
+    shares = true / reports
+    spread = [
+        reports * (share * mechanism.variance(1, 1) + (1 - share) * mechanism.variance(0, 1))
+        for share in shares
+    ]
+    # Who is drawn of those who hold a value is the sampling of people, which answers leave out.
+    sampled = reports * shares * (1 - shares)
+    assert (square - mean**2 <= np.add(spread, more) + drawn + sampled + 1e-9).all()
+
+
+def test_a_crowd_that_is_whole_is_known_exactly_and_one_on_its_way_is_not() -> None:
+    def held(dummies: int) -> WindowTotals:
+        return WindowTotals(np.array([40, 60]), 100 - dummies, 0, 0, dummies)
+
+    whole = sum_totals([held(20), held(40)], 2, 20)
+    assert (whole.dummies, whole.dummies_variance) == (60, 0)
+    coming = sum_totals([held(20), held(15)], 2, 20)
+    assert (coming.dummies, coming.dummies_variance) == (35, 15 * (1 - 15 / 20))
+
+
+def test_the_tail_of_a_value_that_nobody_holds_is_that_of_both() -> None:
+    mechanism: Any = build("grr", epsilon=7.0, categories=16)
+    q, reports, dummies = float(mechanism.channel.q), 10_000, 600
+    tail = pure_tail(mechanism.channel, reports, dummies, 16)
+    assert tail is not None
+    mean = reports * q + dummies / 16
+    deviation = sqrt(reports * q * (1 - q) + dummies / 16 * 15 / 16)
+    rng = np.arange(200)
+    law = np.convolve(binom.pmf(rng, reports, q), binom.pmf(rng, dummies, 1 / 16))
+    for count in (60, 80, 100):
+        told = float(tail.of(np.array([(count - mean) / deviation]))[0])
+        assert told == pytest.approx(norm.isf(law[count:].sum()), abs=1e-6)
+
+
+def test_answers_and_the_flag_know_of_dummies() -> None:
+    mechanism: Any = build("grr", epsilon=7.0, categories=4)
+    cells = [1000 + 500, 500, 500, 500]
+    found = answer(mechanism, Totals(cells, 1000, 2000), ["a", "b", "c", "d"])
+    values = {value.value: value for value in found.values}
+    assert values["a"].estimate == pytest.approx(1000, abs=3)
+    assert abs(values["b"].estimate) < 3
+    assert values["b"].stderr > sqrt(2000 * 3 / 16)
+    assert plausibility(mechanism, Totals(cells, 1000, 2000)).p_value == 1
+    assert plausibility(mechanism, Totals(cells, 3000)).p_value == 1
+    assert plausibility(mechanism, Totals([2400, 200, 200, 200], 1000, 2000)).p_value < 1e-6
+
+
+def test_what_holds_no_single_value_has_no_dummies() -> None:
+    oue = build("unary.oue", epsilon=1.0, categories=4)
+    with pytest.raises(ShapeMismatch, match="dummies hold one value each"):
+        oue.estimate(Totals([1, 2, 3, 4], 10, 5))
+
+
+def test_of_fewer_than_its_crowd_nobody_is_told_anything(tmp_path: Path) -> None:
+    """Neither dummies nor a shuffler that passed on one report make a crowd."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG)
+    metric = read_planned(path).metrics["theme"]
+    bundle = Bundle({"theme": metric}, (), "127.0.0.1:1", None, {})
+
+    async def body() -> None:
+        for reports, dummies in ((1, 0), (99, 500)):
+            store, tags = MemoryStore(), reports + dummies
+            every = [number.to_bytes(16, "big") for number in range(tags)]
+            commit = Commit(
+                bytes(16), every, np.array([tags, 0, 0]), 0, {}, 4 * 10**9, dummies=dummies
+            )
+            await store.add(Window("theme", 7), commit)
+            engine = QueryEngine(bundle, store, clock=lambda: 10.0**9)
+            with pytest.raises(BatchTooSmall, match=f"{reports} reports in the epochs asked"):
+                await engine.estimate("theme", EstimateQuery(EpochRange(epochs="all")))
+
+    asyncio.run(body())
