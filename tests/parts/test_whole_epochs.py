@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import secrets
 import time
 from collections import Counter
 from dataclasses import replace
@@ -18,7 +17,7 @@ from hubbub.shuffler.mixing_policy import Crowd
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
 from tests.conftest import Made
-from tests.support.mixing import Mixing, Sink, a_sink, mixers
+from tests.support.mixing import Sink, a_sink, law_of, mixers, sealed_reports, until_empty
 from tests.support.waiting import HANG_SECONDS
 
 DAY = 86_400
@@ -29,22 +28,6 @@ def _table(made: Made, mix: str, crowd: int) -> StreamTable:
     table = read_stream_table(made.streams)
     whole = replace(table.streams["theme"], mix=mix, min_batch=crowd)
     return replace(table, streams={**table.streams, "theme": whole})
-
-
-def _reports(number: int) -> list[bytes]:
-    return [secrets.token_bytes(49) for _ in range(number)]
-
-
-async def _law(pool: Pool, window: Window) -> dict[str, int]:
-    return (await pool.report_counts())[window]
-
-
-async def _until_empty(mixing: Mixing, window: Window) -> None:
-    async def empty() -> bool:
-        law = await _law(mixing.pools[0], window)
-        return law["pooled"] + law["in_flight"] == 0
-
-    await mixing.until(empty)
 
 
 def _whole(sink: Sink, reports: list[bytes]) -> None:
@@ -62,7 +45,7 @@ def test_an_epoch_waits_until_it_is_over_and_leaves_whole(
     async def body() -> None:
         table, window = _table(made, "epoch", 300), Window("theme", int(time.time()) // DAY)
         async with a_sink() as (sink, address), mixers(redis_url, table, address, processes) as m:
-            reports = _reports(900)
+            reports = sealed_reports(900)
             await m.pools[0].add({window: reports[:600]})
             for _ in range(20):
                 await m.turn()
@@ -70,13 +53,19 @@ def test_an_epoch_waits_until_it_is_over_and_leaves_whole(
             for _ in range(20):
                 await m.turn()
             assert not sink.delivered, "nothing leaves an open epoch"
-            assert (await _law(m.pools[0], window))["pooled"] == 900
+            assert (await law_of(m.pools[0], window))["pooled"] == 900
             await m.pools[0].close_windows()
-            await _until_empty(m, window)
+            await until_empty(m, window)
             _whole(sink, reports)
             assert len(sink.delivered) == -(-900 // CUT)
-            law = await _law(m.pools[0], window)
-            assert law == {"acknowledged": 900, "pooled": 0, "in_flight": 0, "withheld": 0}
+            law = await law_of(m.pools[0], window)
+            assert law == {
+                "acknowledged": 900,
+                "dummies": 0,
+                "pooled": 0,
+                "in_flight": 0,
+                "withheld": 0,
+            }
 
     asyncio.run(body())
 
@@ -85,11 +74,11 @@ def test_one_report_too_few_and_none_of_them_leaves(made: Made, redis_url: str) 
     async def body() -> None:
         table, window = _table(made, "epoch", 300), Window("theme", int(time.time()) // DAY)
         async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
-            await m.pools[0].add({window: _reports(299)})
+            await m.pools[0].add({window: sealed_reports(299)})
             await m.pools[0].close_windows()
-            await _until_empty(m, window)
+            await until_empty(m, window)
             assert not sink.delivered
-            assert (await _law(m.pools[0], window))["withheld"] == 299
+            assert (await law_of(m.pools[0], window))["withheld"] == 299
 
     asyncio.run(body())
 
@@ -98,11 +87,11 @@ def test_rolling_a_crowd_leaves_whenever_so_many_have_gathered(made: Made, redis
     async def body() -> None:
         table, window = _table(made, "rolling", 300), Window("theme", int(time.time()) // DAY)
         async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
-            [pool], reports = m.pools, _reports(1000)
+            [pool], reports = m.pools, sealed_reports(1000)
 
             async def left_over(number: int) -> None:
                 async def so() -> bool:
-                    law = await _law(pool, window)
+                    law = await law_of(pool, window)
                     return (law["pooled"], law["in_flight"]) == (number, 0)
 
                 await m.until(so)
@@ -129,7 +118,7 @@ def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutation(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every step may be repeated, and be anybody's; the secret says which cut a report is in."""
-    monkeypatch.setattr("hubbub.shuffler.pool._CUT_AT_ONCE", 70)
+    monkeypatch.setattr("hubbub.shuffler.crowds._CUT_AT_ONCE", 70)
     secret = "5" * 64
 
     def cut_of(report: bytes, cuts: int) -> int:
@@ -139,25 +128,28 @@ def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutation(
         server = await connect_redis(redis_url)
         await server.client.flushdb()
         pools, window = [Pool(server) for _ in range(3)], Window("theme", 7)
-        reports, late = _reports(1000), _reports(40)
+        reports, late = sealed_reports(1000), sealed_reports(40)
         await pools[0].add({window: reports})
         with monkeypatch.context() as fixed:
             fixed.setattr("secrets.token_hex", lambda _: secret)
-            assert await pools[0].leave(window, Crowd(1001, 20), await pools[0].level(window)) == 0
+            assert (
+                await pools[0].crowds.leave(window, Crowd(1001, 20), await pools[0].level(window))
+                == 0
+            )
             level = await pools[0].level(window)
-            assert await pools[0].leave(window, Crowd(1000, 20), level) == 1000
-            assert await pools[1].leave(window, Crowd(1000, 20), level) == 0, "it has left"
+            assert await pools[0].crowds.leave(window, Crowd(1000, 20), level) == 1000
+            assert await pools[1].crowds.leave(window, Crowd(1000, 20), level) == 0, "it has left"
         await pools[0].add({window: late})
         step, more = 0, True
-        [crowd] = await pools[0].crowds(window)
+        [crowd] = await pools[0].crowds.ids(window)
         while more:
             assert not await pools[0].batches(window), "none is sent before all are cut"
-            law = await _law(pools[0], window)
+            law = await law_of(pools[0], window)
             assert (law["pooled"], law["in_flight"]) == (40, 1000)
-            more = await pools[step % 3].cut(window, crowd)
+            more = await pools[step % 3].crowds.cut(window, crowd)
             step += 1
         assert step > 1000 // 70
-        assert await pools[1].cut(window, crowd) is False, "asked once more, nothing happens"
+        assert await pools[1].crowds.cut(window, crowd) is False, "asked once more, nothing happens"
         owner = pools[(step - 1) % 3]
         cuts = {}
         for batch_id, former in (await owner.batches(window)).items():
@@ -166,7 +158,7 @@ def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutation(
         assert len(cuts) == 50
         for cut in cuts.values():
             assert len({cut_of(report, 50) for report in cut}) == 1
-        law = await _law(pools[0], window)
+        law = await law_of(pools[0], window)
         assert (law["pooled"], law["in_flight"]) == (40, 1000)
         # Whether a report came early or late says nothing of where it leaves.
         place = {report: n for n, cut in enumerate(cuts.values()) for report in cut}
@@ -183,19 +175,19 @@ def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutation(
 def test_a_mixer_that_died_while_cutting_is_followed_by_another(
     made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.shuffler.pool._CUT_AT_ONCE", 100)
+    monkeypatch.setattr("hubbub.shuffler.crowds._CUT_AT_ONCE", 100)
 
     async def body() -> None:
         table, window = _table(made, "epoch", 300), Window("theme", int(time.time()) // DAY)
         async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
             server = await connect_redis(redis_url)
-            gone, reports = Pool(server), _reports(1000)
+            gone, reports = Pool(server), sealed_reports(1000)
             await gone.add({window: reports})
-            await gone.leave(window, Crowd(300, 40), await gone.level(window))
-            [crowd] = await gone.crowds(window)
-            assert await gone.cut(window, crowd)
+            await gone.crowds.leave(window, Crowd(300, 40), await gone.level(window))
+            [crowd] = await gone.crowds.ids(window)
+            assert await gone.crowds.cut(window, crowd)
             await m.pools[0].close_windows()
-            await _until_empty(m, window)
+            await until_empty(m, window)
             _whole(sink, reports)
             await server.close()
 

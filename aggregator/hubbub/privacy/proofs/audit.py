@@ -6,6 +6,8 @@ every metric's own parameters where all its outcomes can be walked. The attacks,
     one report        may say no more than its claim
     a second report   of the same person, whose value may have changed: no more than one report says
     many reports      of one unchanged value: no more than the permanent response
+    a whole epoch     of a metric with a central promise: no more than that, and than its account
+                      says at a delta where an attack comes near
 
 All attacks together raise a false alarm with a chance below ALARM.
 """
@@ -15,13 +17,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
+import numpy as np
+
 from hubbub.catalog import Metric
 from hubbub.errors import HubbubError, ProofFailed
 from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability
-from hubbub.privacy.proofs.attack import Draw, attack
+from hubbub.privacy.crowd import smallest_crowd
+from hubbub.privacy.histogram import central_epsilon
+from hubbub.privacy.proofs.attack import Attacked, Draw, attack
 from hubbub.privacy.proofs.coins import prove_coins
 from hubbub.privacy.proofs.every import PROOFS, ratios_are_within_the_claim
 from hubbub.privacy.proofs.replay import TooMany, distribution
+from hubbub.privacy.proofs.whole_epochs import attack_epochs, draw_neighbours
 
 __all__ = [
     "ALARM",
@@ -42,6 +49,10 @@ _REPEATED: Final = 30
 _FEWER_PEOPLE: Final = 4
 # Outcomes that are walked of a metric's own mechanism, over all its values.
 _WALKED: Final = 200_000
+# Whole epochs that are drawn of each of two neighbours: a second's work.
+_EPOCHS: Final = 2_000_000
+# A delta at which so many epochs come near to what an account says.
+_NEAR: Final = 0.01
 _SOUND: Final = "sound"
 NOT_WALKED: Final = "own parameters, not walked"
 """The kind of a check that says only that nothing was checked."""
@@ -82,7 +93,7 @@ def audit_proofs(mechanisms: Sequence[AnyMechanism]) -> Iterator[Check]:
 def steps_of(metric: Metric, observations: int) -> int:
     """How many steps `audit_metric` takes."""
     attacks = [observations, observations // (_FEWER_PEOPLE if metric.memoized else 1)]
-    return sum(2 * (each // 2) for each in attacks) + 4
+    return sum(2 * (each // 2) for each in attacks) + 4 + (2 if metric.central else 0)
 
 
 def audit_metric(
@@ -98,6 +109,9 @@ def audit_metric(
     alarm: the chance, at most, that an honest metric fails.
     """
     yield _walked(metric)
+    if metric.central:
+        alarm /= 2
+        yield from _whole_epochs(metric, source, alarm)
     values = _apart(metric)
     once = _report(metric, source)
     yield from _under_attack(
@@ -171,12 +185,36 @@ def _under_attack(metric: Metric, plan: _Plan, draw: Draw) -> Iterator[Step]:
         if found is None:
             yield None
             continue
-        lower = max(found.lower, 0.0)
-        said = (
-            f"shows {lower:.3f} at least, of {plan.claim:.3f} claimed "
-            f"(could have shown {max(found.reach, 0):.3f}); by {found.event}"
-        )
-        yield Check(metric.name, plan.kind, found.lower <= plan.claim, said, lower, plan.claim)
+        yield _shown(metric, plan.kind, found, plan.claim)
+
+
+def _shown(metric: Metric, kind: str, found: Attacked, claim: float) -> Check:
+    lower = max(found.lower, 0.0)
+    said = (
+        f"shows {lower:.3f} at least, of {claim:.3f} claimed "
+        f"(could have shown {max(found.reach, 0):.3f}); by {found.event}"
+    )
+    return Check(metric.name, kind, found.lower <= claim, said, lower, claim)
+
+
+def _whole_epochs(metric: Metric, source: BitSource, alarm: float) -> Iterator[Step]:
+    """The smallest crowd that ever leaves: its promise, and its account at another delta."""
+    crowd, promise = smallest_crowd(metric), metric.central
+    assert crowd is not None  # noqa: S101 there is a promise
+    assert promise is not None  # noqa: S101 as above
+    one, other = _apart(metric)
+    third = other if crowd.categories == 2 else _between(metric)  # noqa: PLR2004 two values
+    chance = np.random.default_rng(source.below(1 << 63))
+    drawn = draw_neighbours(metric.randomizer, crowd, (one, other, third), _EPOCHS, chance)
+    for delta, claim in ((promise.delta, promise.epsilon), (_NEAR, central_epsilon(crowd, _NEAR))):
+        found = attack_epochs(drawn, delta=delta, claim=claim, alarm=alarm / 2)
+        yield _shown(metric, f"a whole epoch, delta {delta:g}", found, claim)
+
+
+def _between(metric: Metric) -> Any:
+    """A value that is neither of the two that are told apart."""
+    mechanism: Any = metric.randomizer
+    return (mechanism.low + mechanism.high) / 2 if mechanism.VALUES == "numbers" else 1
 
 
 def _walked(metric: Metric) -> Check:
@@ -208,6 +246,8 @@ def _apart(metric: Metric) -> tuple[Any, Any]:
             return "a", "example.org"
         case "numbers":
             return mechanism.low, mechanism.high
+        case _ if mechanism.FAMILY == "pairs":
+            return 0, mechanism.value_of([size - 1 for size in mechanism.sizes])
         case _:
             return 0, len(metric.values or ()) - 1
 

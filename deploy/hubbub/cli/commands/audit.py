@@ -10,11 +10,12 @@ from typing import Final
 
 from hubbub.catalog import Metric
 from hubbub.cli.terminal.document import Document, Table
-from hubbub.cli.terminal.output import progress, say
+from hubbub.cli.terminal.output import say
+from hubbub.cli.terminal.progress import tracked
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import SystemBits
-from hubbub.privacy.crowd import read_planned
+from hubbub.privacy.planned import read_planned
 from hubbub.privacy.proofs.audit import (
     ALARM,
     NOT_WALKED,
@@ -35,7 +36,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add `audit` to the command line."""
     audit = commands.add_parser(
         "audit",
-        help="prove the installed mechanisms, attack a catalog's metrics",
         description="Proves the coin source and every installed mechanism by exact enumeration, "
         "then attacks every metric of the catalog on real coins. Exit code 1 if anything failed.",
     )
@@ -100,8 +100,7 @@ def _device(metric: str) -> DeviceMemo:
 
 
 def _tracked(steps: Iterable[Check | None], many: int, name: str) -> list[Check]:
-    with progress() as bars:
-        return [step for step in bars.track(steps, total=many, description=name) if step]
+    return [step for step in tracked(steps, many, name) if step]
 
 
 def _tell(checks: list[Check], arguments: argparse.Namespace, path: Path | None) -> None:
@@ -131,7 +130,8 @@ def _tell(checks: list[Check], arguments: argparse.Namespace, path: Path | None)
             (
                 f"An attack shows a lower bound on epsilon, right with a chance of 1 - {ALARM:g} "
                 f"over all of them; {arguments.samples:,} people of each of two values, on real "
-                "coins. Below its claim a metric is not disproven; the proofs are what proves it."
+                "coins. Whole epochs are drawn as counts by the mechanism's own chances. Below its "
+                "claim a metric is not disproven; the proofs are what proves it."
             ),
         ]
     if arguments.format == "html":

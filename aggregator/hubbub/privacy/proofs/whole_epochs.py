@@ -1,0 +1,120 @@
+"""A whole epoch under attack: what can be told of one person from counts that were really drawn.
+
+Two epochs differ in one person, who holds v in one and w in the other. Everybody else holds a third
+value (of two values: w), which is worst where that was enumerated; who is not counted on to be
+honest is known, and taken away. The attacker looks at how many more reports name v than w. On half
+of the epochs a threshold is chosen, and on the other half Clopper-Pearson bounds on how often it is
+passed give a lower bound on epsilon at delta:
+
+    ln( (lowest P[passed | v] - delta) / highest P[passed | w] )
+
+It lies above what is true with a chance below `alarm`. At a delta of 1e-8 no number of epochs that
+can be drawn comes near the claim; at one of a hundredth they do, and the account is the same.
+
+The chances are the shipping mechanism's own; numpy draws with them: it protects nobody.
+Source: as hubbub.privacy.proofs.attack; with a delta as in Nasr et al. (IEEE S&P 2021), section 3.
+"""
+
+from dataclasses import dataclass
+from math import exp, inf
+from typing import Any, Final
+
+import numpy as np
+from scipy.stats import beta
+
+from hubbub.analysis.arrays import Floats
+from hubbub.mechanisms import AnyMechanism
+from hubbub.privacy.draws import Counts, one_hot_chances
+from hubbub.privacy.histogram import Crowd
+from hubbub.privacy.proofs.attack import Attacked
+
+__all__ = ["Neighbours", "attack_epochs", "draw_neighbours"]
+
+_THRESHOLDS: Final = 256
+_AT_ONCE: Final = 1 << 18  # epochs: tens of megabytes
+_EVENT: Final = "how many more name the one value than the other"
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Of as many epochs where the person holds v as where it is w: how many more reports name v."""
+
+    v: Counts
+    w: Counts
+
+
+def draw_neighbours(
+    mechanism: AnyMechanism,
+    crowd: Crowd,
+    values: tuple[Any, Any, Any],
+    epochs: int,
+    chance: np.random.Generator,
+) -> Neighbours:
+    """Draw epochs of a crowd.
+
+    values: the person's in the one, in the other, and everybody else's. epochs: of each.
+    """
+    one, other = (int(np.argmax(one_hot_chances(mechanism, value))) for value in values[:2])
+
+    def on_both(value: Any) -> list[float]:
+        chances = one_hot_chances(mechanism, value)
+        named = [float(chances[one]), float(chances[other])]
+        return [*named, max(0.0, 1 - sum(named))]
+
+    even = [1 / crowd.categories, 1 / crowd.categories, 1 - 2 / crowd.categories]
+
+    def drawn(value: Any, epochs: int) -> Counts:
+        more = np.zeros(epochs, dtype=np.int64)
+        for reports, chances in (
+            (crowd.others, on_both(values[2])),
+            (crowd.dummies, even),
+            (1, on_both(value)),
+        ):
+            if reports:
+                counts = chance.multinomial(reports, chances, epochs)
+                more += counts[:, 0] - counts[:, 1]
+        return more
+
+    parts = [min(_AT_ONCE, epochs - first) for first in range(0, epochs, _AT_ONCE)]
+    v, w = (np.concatenate([drawn(value, many) for many in parts]) for value in values[:2])
+    return Neighbours(v, w)
+
+
+def attack_epochs(drawn: Neighbours, *, delta: float, claim: float, alarm: float) -> Attacked:
+    """Attack both ways round.
+
+    claim: the epsilon that the account has at `delta`. alarm: the chance, at most, of a lower bound
+    above the truth.
+    """
+    half = len(drawn.v) // 2
+    best = Attacked(-inf, -inf, "nothing")
+    for one, other in ((drawn.v, drawn.w), (-drawn.w, -drawn.v)):
+        seen = np.unique(np.quantile(one[:half], np.linspace(0, 1, _THRESHOLDS), method="nearest"))
+        passed, also = _passed(one[:half], seen), _passed(other[:half], seen)
+        cut = seen[[int(np.argmax(_bounds(passed, also, half, delta, alarm / 4)))]]
+        rest = len(one) - half
+        hits, others = _passed(one[half:], cut), _passed(other[half:], cut)
+        lower = float(_bounds(hits, others, rest, delta, alarm / 4)[0])
+        reached = np.minimum(rest, np.round(rest * delta + exp(claim) * others))
+        reach = float(_bounds(reached, others, rest, delta, alarm / 4)[0])
+        if lower > best.lower:
+            best = Attacked(lower, reach, _EVENT)
+    return best
+
+
+def _passed(seen: Counts, cuts: Counts | Floats) -> Floats:
+    """How many reach each threshold."""
+    below = np.searchsorted(np.sort(seen), cuts, side="left")
+    return np.asarray(len(seen) - below, dtype=np.float64)
+
+
+def _bounds(ones: Floats, others: Floats, trials: int, delta: float, alarm: float) -> Floats:
+    """The log ratio of the lowest chance of the one, less delta, to the highest of the other."""
+    lowest = np.where(ones > 0, beta.ppf(alarm, np.maximum(ones, 1), trials - ones + 1), 0.0)
+    highest = np.where(
+        others < trials, beta.ppf(1 - alarm, others + 1, np.maximum(trials - others, 1)), 1.0
+    )
+    told = lowest > delta
+    found = np.full(len(ones), -inf)
+    found[told] = np.log((lowest[told] - delta) / highest[told])
+    return found

@@ -1,0 +1,239 @@
+"""Crowds: what a central promise costs in error, as drawn and as measured, and what others cost.
+
+Each row is one question, asked of so many people in one epoch that leaves whole: `grr` with the
+largest local epsilon that central epsilon 1 allows. Epochs are drawn from the exact law, 10,000 or,
+of wide questions, 2,000; 20 are made of reports that the shipping code randomizes, counts and
+estimates, and where there are a thousand people, everything is real: devices, sealing, the
+shuffler's mix, the aggregator's answer.
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.accounting import balances, sum_terms
+from hubbub.aggregator.ingest.fold import fold
+from hubbub.analysis import estimate
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.local.devices import send_everyone
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.terminal.service_client import ask, report_counts
+from hubbub.mechanisms import AnyMechanism, SystemBits, Totals, build
+from hubbub.privacy.amplification import amplified
+from hubbub.privacy.draws import draw
+from hubbub.privacy.histogram import Crowd, largest_local
+from hubbub.privacy.planned import read_planned
+from hubbub.wire.v1.services_pb2 import EstimateRequest
+
+__all__ = ["HEADER", "crowds"]
+
+CENTRAL: Final = 1.0
+DELTA: Final = 1e-8
+QUESTIONS: Final = (
+    (1_000, 2),
+    (1_000, 16),
+    (10_000, 2),
+    (10_000, 16),
+    (10_000, 4096),
+    (100_000, 16),
+    (100_000, 256),
+    (100_000, 65_536),
+    (1_000_000, 16),
+    (1_000_000, 65_536),
+)
+HEADER: Final = (
+    "people",
+    "values",
+    "local epsilon",
+    "stderr, rare",
+    "drawn / claimed",
+    "stderr, held by 10%",
+    "drawn / claimed",
+    "randomized / claimed",
+    "alone, epsilon 1",
+    "in batches of 1,000, central 1",
+    "central Laplace",
+)
+_DRAWN: Final = 10_000
+_DRAWN_WIDE: Final = 2_000
+_WIDE: Final = 1000  # values
+_MADE: Final = 20
+_SERVED: Final = 1_000  # people whose reports go the whole way
+_BATCH: Final = 1_000
+_FINE: Final = 0.01  # of a local epsilon
+_ALONE: Final = ("unary.oue", "grr", "subset")
+_LAPLACE: Final = sqrt(2) * 2 / CENTRAL  # a changed answer moves two counts by one
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Errors:
+    """Root mean squares of errors over what is claimed: of values nobody holds, and of the 10%."""
+
+    rare: float
+    tenth: float
+
+
+def crowds() -> Iterator[tuple[str, ...]]:
+    """Cells of the table, under HEADER."""
+    for people, values in QUESTIONS:
+        if sys.stderr.isatty():
+            print(f"measuring: a crowd of {people:,}, {values:,} values ...", file=sys.stderr)
+        epsilon = largest_local(people, values, CENTRAL, DELTA)
+        crowd = Crowd(people, values, epsilon)
+        held = _held(people, values)
+        mechanism = build("grr", epsilon=epsilon, categories=values)
+        drawn = _errors(crowd, held, _drawn(mechanism, held))
+        served = people == _SERVED
+        made = _served(people, values, held) if served else _made(mechanism, held)
+        real = _errors(crowd, held, made)
+        off = 1 / sqrt(2 * _MADE * max(values - 2, 1))
+        together = f"{_both(real, values):.3f} ± {off:.3f}" + (" (services)" if served else "")
+        yield (
+            f"{people:,}",
+            f"{values:,}",
+            f"{epsilon:.3f}",
+            f"{crowd.stderr(0):.2f}",
+            f"{drawn.rare:.3f}" if values > 2 else "",  # noqa: PLR2004 nobody is left for it
+            f"{crowd.stderr(0.1):.1f}",
+            f"{drawn.tenth:.3f}",
+            together,
+            f"{_alone(people, values, 1.0):,.0f}",
+            f"{_in_batches(people, values):,.0f}",
+            f"{_LAPLACE:.1f}",
+        )
+
+
+def _held(people: int, values: int) -> Counts:
+    """A tenth of the people hold the last value, the others the first."""
+    held = np.zeros(values, dtype=np.int64)
+    held[-1] = people // 10
+    held[0] = people - held[-1]
+    return held
+
+
+def _drawn(mechanism: AnyMechanism, held: Counts) -> Iterator[Floats]:
+    """Estimates of epochs drawn from the exact law."""
+    chance = np.random.default_rng(19)
+    some = np.flatnonzero(held)
+    for _ in range(_DRAWN if len(held) < _WIDE else _DRAWN_WIDE):
+        totals = draw(mechanism, some.tolist(), held[some].tolist(), chance)
+        yield np.array(estimate(mechanism, totals).values)
+
+
+def _made(mechanism: AnyMechanism, held: Counts) -> Iterator[Floats]:
+    """Estimates of epochs whose reports were randomized one by one, with coins of the system."""
+    coins, people = SystemBits(), int(held.sum())
+    length = mechanism.layout.payload_bytes
+    for _ in range(_MADE):
+        payloads = [
+            mechanism.randomize(value, coins)
+            for value in np.flatnonzero(held).tolist()
+            for _ in range(int(held[value]))
+        ]
+        matrix = np.frombuffer(b"".join(payloads), dtype=np.uint8).reshape(people, length)
+        totals = Totals(fold(mechanism.layout, matrix).tolist(), people)
+        yield np.array(estimate(mechanism, totals).values)
+
+
+_CATALOG: Final = """
+[metrics.question_{number}]
+description = "The same question, one of {of}"
+owner = "benchmarks"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "auto"
+values = {values}
+central_epsilon = {central}
+delta = {delta}
+crowd = {people}
+honest = 1.0
+max_local_epsilon = 16.0
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
+"""
+
+
+def _served(people: int, values: int, held: Counts) -> Iterator[Floats]:
+    """Estimates of as many metrics, each one epoch of these people, as the query service says."""
+    names = [f"value {number}" for number in range(values)]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "metrics.toml"
+        asked = [
+            _CATALOG.format(
+                number=n, of=_MADE, values=names, central=CENTRAL, delta=DELTA, people=people
+            )
+            for n in range(_MADE)
+        ]
+        path.write_text('shuffler = "127.0.0.1:1"\n' + "".join(asked))
+        with LocalRun(Path(folder) / "home", read_planned(path), Ports.free()) as run:
+            everyone: list[dict[str, Any]] = [
+                {f"question_{n}": names[value] for n in range(_MADE)}
+                for value in np.repeat(np.arange(values), held).tolist()
+            ]
+            send_everyone(everyone, run.bundle_path, lambda _: None)
+            close_epochs(run.shuffler_redis)
+            while True:
+                counts = report_counts(run.endpoints)
+                terms = sum_terms(counts.values())
+                if terms["pooled"] + terms["in_flight"] == 0:
+                    break
+                time.sleep(0.2)
+            if terms["counted"] != _MADE * people or not all(map(balances, counts.values())):
+                raise AssertionError("a report was lost or counted twice")
+            for n in range(_MADE):
+                request = EstimateRequest(metric=f"question_{n}")
+                found = ask(run.endpoints, "Estimate", request)
+                rows = {row.value: row.estimate for row in found.values}
+                yield np.array([rows[name] for name in names])
+
+
+def _errors(crowd: Crowd, held: Counts, epochs: Iterator[Floats]) -> _Errors:
+    rare = tenth = 0.0
+    number = 0
+    for found in epochs:
+        wrong = (found - held) ** 2
+        rare += float(wrong[1:-1].mean()) if len(held) > 2 else 0.0  # noqa: PLR2004 nobody is left
+        tenth += float(wrong[-1])
+        number += 1
+    return _Errors(
+        sqrt(rare / number) / crowd.stderr(0),
+        sqrt(tenth / number) / crowd.stderr(held[-1] / held.sum()),
+    )
+
+
+def _both(errors: _Errors, values: int) -> float:
+    """One figure of 20 epochs: over all values, where there are more than the two that are held."""
+    return errors.rare if values > 2 else errors.tenth  # noqa: PLR2004 both are held
+
+
+def _alone(people: int, values: int, epsilon: float) -> float:
+    """The least standard error of a rare value of the mechanisms that need no crowd."""
+    return min(
+        sqrt(build(name, epsilon=epsilon, categories=values).variance(0, people)) for name in _ALONE
+    )
+
+
+def _in_batches(people: int, values: int) -> float:
+    """The same, at the largest local epsilon whose shuffled batch of 1,000 says the central one."""
+    least = _alone(people, values, CENTRAL)
+    for name in _ALONE:
+        low, high = CENTRAL, 12.0
+        while high - low > _FINE:
+            middle = (low + high) / 2
+            mechanism = build(name, epsilon=middle, categories=values)
+            variation = min(float(mechanism.total_variation()) * (1 + 2**-50), 1.0)
+            found = amplified(mechanism.privacy_loss(), _BATCH, DELTA, variation)
+            low, high = (middle, high) if found.epsilon <= CENTRAL else (low, middle)
+        mechanism = build(name, epsilon=low, categories=values)
+        least = min(least, sqrt(mechanism.variance(0, people)))
+    return least

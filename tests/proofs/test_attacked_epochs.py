@@ -1,0 +1,107 @@
+"""Whole epochs under attack: an honest account holds, and one that hides less is caught."""
+
+from dataclasses import replace
+from math import log
+from pathlib import Path
+
+import pytest
+from numpy.random import default_rng
+
+from hubbub.catalog import Metric
+from hubbub.mechanisms import KeyedBits, build
+from hubbub.privacy.crowd import smallest_crowd
+from hubbub.privacy.histogram import Crowd, central_epsilon
+from hubbub.privacy.planned import read_planned
+from hubbub.privacy.proofs import audit
+from hubbub.privacy.proofs.attack import Attacked
+from hubbub.privacy.proofs.audit import Check
+from hubbub.privacy.proofs.whole_epochs import Neighbours, attack_epochs, draw_neighbours
+
+ALARM, DELTA, EPOCHS = 1e-7, 0.01, 600_000
+CATALOG = """
+shuffler = "127.0.0.1:1"
+
+[metrics.crowded]
+description = "Asked in a crowd"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+central_epsilon = 1.0
+crowd = 3000
+limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
+"""
+LISTED = 'mechanism = "auto"\nvalues = ["light", "dark", "system", "contrast"]'
+NUMBER = 'mechanism = "wave"\nbuckets = 5\ndomain = "number"\nlow = 0\nhigh = 10'
+CROWDS = [
+    Crowd(500, 2, 3.0),
+    Crowd(1000, 3, 3.5),
+    Crowd(10_000, 16, 6.0, 0.9),
+    Crowd(2000, 64, 7.0, 0.5, 1500),
+]
+"""Two values and more; some who do not lie as they should; dummies."""
+
+
+def _drawn(crowd: Crowd, epochs: int = EPOCHS) -> Neighbours:
+    grr = build("grr", epsilon=crowd.epsilon_local, categories=crowd.categories)
+    values = (0, crowd.categories - 1, 1)
+    return draw_neighbours(grr, crowd, values, epochs, default_rng(20_261_123))
+
+
+def _attacked(drawn: Neighbours, claim: float, delta: float = DELTA) -> Attacked:
+    return attack_epochs(drawn, delta=delta, claim=claim, alarm=ALARM)
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+def test_an_attack_comes_near_what_is_claimed_and_never_above(crowd: Crowd) -> None:
+    drawn, claim = _drawn(crowd), central_epsilon(crowd, DELTA)
+    assert 0.7 * claim < _attacked(drawn, claim).lower <= claim
+    told = central_epsilon(crowd, 1e-8)
+    assert 0.2 * told < _attacked(drawn, told, 1e-8).lower <= told
+
+
+@pytest.mark.parametrize(
+    ("crowd", "believed"),
+    [
+        (CROWDS[0], Crowd(1000, 2, 3.0)),  # noise counted twice
+        (CROWDS[1], Crowd(1000, 3, 3.5, dummies=80)),  # dummies that never came
+        (CROWDS[2], Crowd(10_000, 16, 6.0 - log(2), 0.9)),  # lies that are rarer
+        (CROWDS[3], Crowd(2000, 64, 7.0, 1.0, 3000)),  # everybody honest, dummies twice
+    ],
+)
+def test_an_account_that_counts_on_more_noise_is_caught(crowd: Crowd, believed: Crowd) -> None:
+    claim = central_epsilon(believed, DELTA)
+    assert _attacked(_drawn(crowd), claim).lower > claim
+
+
+def _checks(path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Metric, list[Check]]:
+    monkeypatch.setattr(audit, "_EPOCHS", EPOCHS)
+    path.write_text(CATALOG + kind)
+    metric = read_planned(path).metrics["crowded"]
+    checks = audit._whole_epochs(metric, KeyedBits(b"seed" * 8), ALARM)
+    return metric, [check for check in checks if check]
+
+
+@pytest.mark.parametrize("kind", [LISTED, NUMBER])
+def test_the_audit_attacks_the_promise_of_a_catalog(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    promised, near = _checks(tmp_path / "metrics.toml", kind, monkeypatch)[1]
+    assert promised.held
+    assert promised.claim == 1.0
+    assert promised.kind == "a whole epoch, delta 1e-08"
+    assert near.held
+    assert near.claim is not None
+    assert near.lower is not None
+    assert near.lower > 0.7 * near.claim
+
+
+def test_the_audit_fails_where_reports_lie_less_than_the_account_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def more(metric: Metric) -> Crowd | None:
+        crowd = smallest_crowd(metric)
+        return crowd and replace(crowd, epsilon_local=crowd.epsilon_local - log(2))
+
+    monkeypatch.setattr(audit, "smallest_crowd", more)
+    _, (_, near) = _checks(tmp_path / "metrics.toml", LISTED, monkeypatch)
+    assert not near.held
