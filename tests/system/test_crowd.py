@@ -3,19 +3,31 @@
 import json
 from collections.abc import Iterator
 from math import sqrt
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.random import default_rng
 
-from hubbub.accounting import balances, sum_terms
+from hubbub.accounting import Window, balances, epoch_date, sum_terms
+from hubbub.aggregator.store.contract import WindowTotals
+from hubbub.catalog import epoch_at
 from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.demonstration.history import Day, write_history
 from hubbub.cli.local.devices import send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import report_counts
+from hubbub.cli.terminal.service_client import ask, report_counts
 from hubbub.mechanisms import build
-from hubbub.privacy.crowd import read_planned
+from hubbub.privacy.draws import draw
+from hubbub.privacy.planned import read_planned
+from hubbub.wire.v1.services_pb2 import EstimateRequest, Range
+from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.support import web
 from tests.support.asking import estimate
-from tests.support.moment import far_from_midnight
+from tests.support.moment import far_from_midnight, now
+from tests.support.pasted import in_notebook, in_shell
 from tests.support.waiting import eventually
 
 METRIC = """
@@ -32,6 +44,15 @@ honest = 1.0
 limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
 """
 PEOPLE = 700
+DUMMIES = 300
+LISTED = 'mechanism = "auto"\nvalues = ["red", "green", "blue"]'
+NUMBER = 'domain = "number"\nlow = 0\nhigh = 10'
+OTHERS = {
+    "sure": 'mechanism = "auto"\nvalues = ["true", "false"]',
+    "size": f'mechanism = "auto"\n{NUMBER}',
+    "spread": f'mechanism = "wave"\n{NUMBER}\nbuckets = 5',
+}
+"""Other kinds of values: yes or no, a mean, the parts of a range."""
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +61,26 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
     folder = tmp_path_factory.mktemp("crowd")
     path = folder / "metrics.toml"
     metrics = METRIC.format(name="met", crowd=600) + METRIC.format(name="missed", crowd=800)
+    metrics += METRIC.format(name="padded", crowd=600) + f"dummies = {DUMMIES}\n"
+    for name, kind in OTHERS.items():
+        metrics += METRIC.format(name=name, crowd=600).replace(LISTED, kind)
     path.write_text(f'shuffler = "127.0.0.1:1"\n{metrics}')
     with LocalRun(folder / "home", read_planned(path), Ports.free()) as running:
         value = ["red" if n % 4 else "blue" for n in range(PEOPLE)]
-        everyone = [{"met": value[n], "missed": value[n]} for n in range(PEOPLE)]
+        everyone: list[dict[str, Any]] = [
+            {
+                "met": value[n],
+                "missed": value[n],
+                "padded": value[n],
+                "sure": n % 4 == 0,
+                "size": n % 7,
+                "spread": n % 7,
+            }
+            for n in range(PEOPLE)
+        ]
         sent = send_everyone(everyone, running.bundle_path, lambda _: None)
-        assert sent.acknowledged == 2 * PEOPLE
-        assert sum_terms(report_counts(running.endpoints).values())["pooled"] == 2 * PEOPLE
+        assert sent.acknowledged == 6 * PEOPLE
+        assert sum_terms(report_counts(running.endpoints).values())["pooled"] == 6 * PEOPLE
         close_epochs(running.shuffler_redis)
 
         def all_have_left() -> bool:
@@ -63,6 +97,110 @@ def test_what_met_its_crowd_is_counted_whole_and_the_rest_is_withheld(run: Local
     of = {stream: terms for (stream, _), terms in counts.items()}
     assert (of["met"]["counted"], of["met"]["withheld"]) == (PEOPLE, 0)
     assert (of["missed"]["counted"], of["missed"]["withheld"]) == (0, PEOPLE)
+
+
+def test_dummies_leave_with_the_crowd_and_are_nobodys_in_every_answer(
+    run: LocalRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [terms] = [t for (stream, _), t in report_counts(run.endpoints).items() if stream == "padded"]
+    assert balances(terms)
+    assert (terms["acknowledged"], terms["dummies"]) == (PEOPLE, DUMMIES)
+    assert terms["counted"] == PEOPLE + DUMMIES
+    found, alone = estimate(run.endpoints, "padded"), estimate(run.endpoints, "met")
+    assert found.reports == PEOPLE
+    assert found.epsilon > alone.epsilon + 0.3, "of which the dummies allow more"
+    mechanism: Any = build("grr", epsilon=found.epsilon, categories=3)
+    more = DUMMIES * 2 / 9 / mechanism.channel.gap**2
+    for value in found.values:
+        true = {"red": 525, "blue": 175, "green": 0}[value.value]
+        assert abs(value.estimate - true) <= 5.2 * sqrt(mechanism.variance(true, PEOPLE) + more)
+        assert value.stderr**2 == pytest.approx(
+            mechanism.variance(min(max(value.estimate, 0), PEOPLE), PEOPLE) + more, rel=1e-6
+        )
+    assert 0.5 < found.shuffled.epsilon <= 1.0
+    assert f"adds {DUMMIES} dummies to it" in found.shuffled.assumption
+    assert main(["status", "--home", str(run.home)]) == 0
+    assert "acknowledged + dummies = pooled" in capsys.readouterr().out
+
+
+def test_yes_or_no_a_mean_and_a_range_are_answered_in_a_crowd(run: LocalRun) -> None:
+    sure, size, spread = (estimate(run.endpoints, name) for name in OTHERS)
+    for found in (sure, size, spread):
+        assert 0.5 < found.shuffled.epsilon <= 1.0
+        assert found.shuffled.reports == PEOPLE
+    rows = {value.value: value.estimate for value in sure.values}
+    assert abs(rows["true"] - 175) <= 5.2 * sqrt(
+        build("grr", epsilon=sure.epsilon, categories=2).variance(175, PEOPLE)
+    )
+    [mean] = size.values
+    assert abs(mean.estimate - 3) <= 5.2 * mean.stderr < 1.5
+    true = [PEOPLE * 2 / 7, PEOPLE * 2 / 7, PEOPLE * 2 / 7, PEOPLE / 7, 0]
+    parts = build("wave", epsilon=spread.epsilon, low=0, high=10, buckets=5)
+    for value, held in zip(spread.values, true, strict=True):
+        assert abs(value.estimate - held) <= 5.2 * sqrt(parts.variance(held, PEOPLE))
+
+
+def test_what_a_crowd_tells_is_published_as_it_is_and_charged_nothing(
+    run: LocalRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a day that is over, put there as such days are kept."""
+    over = epoch_at(now(), "day") - 5
+    drawn = draw(run.bundle.metric("met").randomizer, [0, 2], [525, 175], default_rng(5))
+    held = WindowTotals(np.array(drawn.cells, dtype=np.int64), PEOPLE, PEOPLE, 1)
+    write_history([Day(Window("met", over), held)], run.aggregator_redis, run.shuffler_redis)
+    date, home = epoch_date(over, 86_400), ["--home", str(run.home)]
+    assert main(["release", "met", "--epoch", date, *home, "--format", "json"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert (first["epsilon"], first["promised"], first["promised_delta"]) == (0, 1, 1e-8)
+    asked = {"metric": "met", "query": "histogram", "dates": date, "by": "Bob"}
+    over_http = web.post(f"{run.endpoints.page}v1/releases", json=asked).json()
+    assert (over_http["again"], over_http["promised"]) == (True, 1)
+    assert over_http["values"] == first["values"]
+    shown = {
+        value.value: value
+        for value in ask(
+            run.endpoints, "Estimate", EstimateRequest(metric="met", range=Range(epochs=date))
+        ).values
+    }
+    for value in first["values"]:
+        assert value["estimate"] == pytest.approx(shown[value["value"]].estimate)
+        assert value["stderr"] == pytest.approx(shown[value["value"]].stderr, rel=1e-6)
+        assert value["noise"] == 0
+    assert main(["release", "met", "mode", "--epoch", date, *home]) == 0
+    told = capsys.readouterr().out
+    assert "the most common value: red" in told
+    assert "published as it is" in told
+    assert "nothing is charged" in told
+    assert main(["release", "met", "count", "--value", "blue", "--epoch", date, *home]) == 0
+    assert "central epsilon 1 at delta 1e-08" in capsys.readouterr().out
+    assert main(["release", *home, "--format", "json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert len(record["records"]) == 3
+    assert record["together"]["best"] == pytest.approx(1.0, rel=1e-3), "once, however often told"
+    assert main(["release", *home]) == 0
+    assert "the epsilons paid add up to 0" in capsys.readouterr().out
+    assert main(["release", "met", "--purpose", "fun", *home]) == 2
+    assert "has no [budget]" in capsys.readouterr().err
+
+
+def test_what_the_page_prints_runs_in_any_folder(run: LocalRun, tmp_path: Path) -> None:
+    page = f"{run.endpoints.page}v1/metrics/met"
+    told, shown = web.get(f"{page}/commands").json(), web.get(f"{page}/estimates").json()
+    [red] = [one for one in shown["values"] if one["value"] == "red"]
+    assert f"{red['estimate']:,.0f}" in in_shell(told["shell"], tmp_path)
+    assert red in in_notebook(told["notebook"])["values"]
+
+
+@needs_browser
+def test_the_page_says_what_was_withheld(run: LocalRun) -> None:
+    """By the real shuffler: a hundred people too few came."""
+    with chromium() as browser, Watched(browser) as watched:
+        page = watched.open(f"{run.endpoints.page}metric?name=missed")
+        said = page.inner_text("#flags")
+        assert "An answer takes 800 reports" in said
+        assert "700 were withheld" in said
+        assert page.locator("#table tbody tr").count() == 0
+        assert page.locator(".bad").count() == 0
 
 
 def test_an_answer_tells_its_central_epsilon_and_what_it_rests_on(

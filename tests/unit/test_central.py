@@ -23,7 +23,8 @@ from hubbub.catalog.schema import catalog_schema
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.mechanisms import build
-from hubbub.privacy.crowd import central_of, read_planned
+from hubbub.privacy.crowd import central_of
+from hubbub.privacy.planned import read_planned
 from tests.support.bundles import DAY, make_signed
 
 HEAD = 'shuffler = "127.0.0.1:1"\n'
@@ -65,6 +66,25 @@ def test_the_largest_local_epsilon_that_keeps_the_promise_is_found(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("crowd = 30000", "crowd = 3000000"),
+        ("crowd = 30000", "crowd = 30000\nmax_local_epsilon = 20"),
+        ("crowd = 30000\n", ""),
+        ("central_epsilon = 1.0", "central_epsilon = 0"),
+    ],
+)
+def test_of_a_promise_that_is_written_wrong_only_this_is_told(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    for kind in ('values = ["light", "dark"]', 'domain = "number"\nlow = 0\nhigh = 10'):
+        text = re.sub("values = .*", kind, THEME).replace(old, new)
+        with pytest.raises(CatalogInvalid) as caught:
+            _read(tmp_path, text)
+        assert len(str(caught.value).splitlines()) == 1, caught.value
+
+
+@pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         (
@@ -85,6 +105,17 @@ def test_the_largest_local_epsilon_that_keeps_the_promise_is_found(tmp_path: Pat
         ("limits", "rolling = 1\nlimits", r'field "rolling": must be true or false'),
         ("limits", "min_batch = 100\nlimits", r"is the crowd, 30,000, or nothing"),
         ("limits", "tiers = [0.5]\nlimits", r"each would need a crowd of its own"),
+        ("limits", "dummies = -1\nlimits", r'field "dummies": must be a whole number'),
+        (
+            "limits",
+            'dummies = "devices"\nlimits',
+            r'field "dummies": cannot be "devices": .* not built',
+        ),
+        (
+            'values = ["light", "dark", "system", "contrast"]',
+            'domain = "number"\nlow = 0\nhigh = 9\ndummies = 400',
+            r"dummies: go with listed values alone",
+        ),
         ("reports_per_epoch = 1", "reports_per_epoch = 2", r"reports_per_epoch must be 1"),
         ("limits", "max_local_epsilon = 40\nlimits", r"max_local_epsilon"),
     ],
@@ -94,6 +125,30 @@ def test_what_cannot_be_kept_is_refused_with_its_remedy(
 ) -> None:
     with pytest.raises(CatalogInvalid, match=said):
         _read(tmp_path, THEME.replace(old, new))
+
+
+def test_dummies_allow_a_larger_local_epsilon_and_the_shuffler_is_told_how_to_make_them(
+    tmp_path: Path,
+) -> None:
+    plain, padded = _read(tmp_path, THEME), _read(tmp_path, THEME + "dummies = 200\n")
+    assert padded.epsilon > plain.epsilon + 0.5
+    assert padded.digest() != plain.digest()
+    told = central_of(padded, 30_000)
+    assert told is not None
+    assert 0.99 <= told.epsilon <= 1.0
+    assert "adds 200 dummies to it" in told.assumption
+    without = central_of(padded, 30_000, dummies=0)
+    assert without is not None
+    assert without.epsilon > 1.1, "which is what a shuffler that makes none leaves"
+    assert "dummies" not in without.assumption
+    alone = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
+    signed = make_signed(tmp_path, HEAD + alone.replace('"auto"', '"grr"'), start=0)
+    assert "public" not in stream_table(signed.bundle)
+    bundle = replace(signed.bundle, metrics={"theme": padded}, history={"theme": padded.digest()})
+    table = json.loads(stream_table(bundle))
+    own = table["streams"]["theme"]
+    assert (own["dummies"], own["values"], own["mix"]) == (200, 4, "epoch")
+    assert all(len(key["public"]) == 44 for key in table["keys"])
 
 
 def test_parts_of_a_promise_alone_are_none(tmp_path: Path) -> None:
@@ -109,9 +164,7 @@ def test_parts_of_a_promise_alone_are_none(tmp_path: Path) -> None:
 def test_without_the_accountant_a_promise_is_not_believed(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(HEAD + THEME)
-    with pytest.raises(
-        CatalogInvalid, match=r"build the bundle with hubbub\[aggregator\] installed"
-    ):
+    with pytest.raises(CatalogInvalid, match=r"numpy and scipy, .*pip install 'hubbub\[plan\]'"):
         read_catalog(path)
 
 
@@ -167,6 +220,20 @@ def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
         assert sqrt(today.variance(0, int(reports))) == pytest.approx(alone, rel=0.005)
 
 
+def test_a_crowd_is_told_in_words_with_and_without_trust(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = ["privacy", "crowd", "--reports", "100000", "--local-epsilon", "7"]
+    assert main([*asked, "--values", "16"]) == 0
+    shuffled, together = capsys.readouterr().out.strip().splitlines()[-2:]
+    assert "to who sees it shuffled (but for a chance of 1e-08 that it says more)" in shuffled
+    assert "19.3 percentage points" in shuffled
+    assert "if the shuffler and the aggregator work together against them" in together
+    assert "a factor of 1,097" in together
+    assert main([*asked, "--values", "1"]) == 2
+    assert "--values 1 is outside [2, 16,777,216]" in capsys.readouterr().err
+
+
 def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -183,8 +250,55 @@ def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
     assert curator["stderr_rare"] == pytest.approx(2 * 2**0.5)
     assert main(asked) == 0
     assert "crowd = 30000" in capsys.readouterr().out
-    assert main(["plan", "--mean", "0", "1", "--reports", "30000", "--central", "1"]) == 2
-    assert "--central is of listed values" in capsys.readouterr().err
+    assert main(["plan", "--strings", "9", "--reports", "30000", "--central", "1"]) == 2
+    assert "--central is of listed values or numbers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("asked", [["--mean", "0", "100"], ["--ranges", "16", "0", "100"]])
+def test_a_plan_of_numbers_shows_the_same_trade(
+    asked: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["plan", *asked, "--reports", "30000", "--central", "1"]
+    assert main([*command, "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    crowds = [row for row in rows if row["way"] == "crowd"]
+    errors = [row["stderr"] for row in crowds]
+    assert errors == sorted(errors, reverse=True)
+    assert all(row["epsilon_central"] <= 1 for row in crowds)
+    [alone] = [row for row in rows if row["way"] == "alone"]
+    [curator] = [row for row in rows if row["way"].startswith("trusted")]
+    assert curator["stderr"] < errors[-1] < alone["stderr"] / 5
+    # What the catalog would take is what the plan says.
+    said = re.sub(r"(?m)^values = .*$", 'domain = "number"\nlow = 0\nhigh = 100', THEME)
+    if asked[0] == "--ranges":
+        said = said.replace('"auto"', '"wave"\nbuckets = 16', 1)
+    metric = _read(tmp_path, said)
+    assert (metric.mechanism, metric.epsilon) == (
+        crowds[-1]["mechanism"],
+        crowds[-1]["epsilon_local"],
+    )
+    assert main(command) == 0
+    assert "crowd = 30000" in capsys.readouterr().out
+    assert main([*command, "--dummies", "9"]) == 2
+    assert "--dummies go with listed values alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("dummies", "values", "said"),
+    [
+        ("4000", "16", "leave the dummies out: without them the errors are 8."),
+        ("4000", "256", "the dummies win for a rare value and one in ten"),
+        ("100000", "256", "the dummies win for one in ten: without them"),
+    ],
+)
+def test_a_plan_says_whether_dummies_win(
+    dummies: str, values: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["plan", "--values", values, "--reports", "30000", "--central", "1"]
+    assert main([*asked, "--dummies", dummies]) == 0
+    out = capsys.readouterr().out
+    assert said in out
+    assert f"dummies = {dummies}" in out
 
 
 def test_the_card_says_what_all_crowds_say_in_a_day_a_month_and_a_year(

@@ -2,20 +2,20 @@
 
 from dataclasses import replace
 from math import floor, inf, sqrt
-from pathlib import Path
 
 from scipy.stats import binom
 
-from hubbub.catalog import Catalog, CentralPromise, Metric, read_catalog
+from hubbub.catalog import CentralPromise, Metric
 from hubbub.mechanisms import AnyMechanism, Memoized
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
+from hubbub.privacy.gaussian_crowd import gaussian_mu
 from hubbub.privacy.histogram import Crowd, central_epsilon, keeps, largest_local
 
 __all__ = [
     "ExactAccountant",
     "amplified_of",
     "central_of",
-    "read_planned",
+    "rests_on",
     "shuffled_of",
     "smallest_crowd",
 ]
@@ -51,15 +51,21 @@ class ExactAccountant:
             promise.epsilon,
             promise.delta,
             honest=promise.honest,
+            dummies=promise.dummies,
             most=promise.max_local_epsilon,
         )
         return max(floor(found * 1000) / 1000, min(found, promise.epsilon))
+
+    def gaussian(self, promise: CentralPromise, categories: int, epsilon: float) -> float:
+        """The smallest, within two percent above it."""
+        crowd = Crowd(promise.crowd, categories, epsilon, promise.honest, promise.dummies)
+        return gaussian_mu(crowd)
 
     def crowd_needed(self, promise: CentralPromise, categories: int, epsilon: float) -> int | None:
         """The smallest crowd, to three digits and above, up to a thousand million."""
 
         def would(reports: int) -> bool:
-            crowd = Crowd(reports, categories, epsilon, promise.honest)
+            crowd = Crowd(reports, categories, epsilon, promise.honest, promise.dummies)
             return keeps(crowd, promise.epsilon, promise.delta)
 
         low, high = promise.crowd, 10**9
@@ -71,8 +77,11 @@ class ExactAccountant:
         return high
 
 
-def central_of(metric: Metric, reports: int) -> Amplified | None:
-    """What a whole epoch of so many reports says of one person; None without a central promise."""
+def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Amplified | None:
+    """What a whole epoch of so many reports says of one person; None without a central promise.
+
+    dummies: as many as there were at least; None for those that the metric has.
+    """
     promise = metric.central
     if promise is None:
         return None
@@ -80,7 +89,8 @@ def central_of(metric: Metric, reports: int) -> Amplified | None:
     # worked out anew with every report.
     grain = 10 ** max(len(str(reports)) - 3, 0)
     reports = max(reports // grain * grain, promise.crowd)
-    crowd = _crowd(metric, reports)
+    dummies = promise.dummies if dummies is None else min(dummies, promise.dummies)
+    crowd = _crowd(metric, reports, dummies)
     return Amplified(
         central_epsilon(crowd, promise.delta),
         promise.delta,
@@ -89,36 +99,66 @@ def central_of(metric: Metric, reports: int) -> Amplified | None:
         float(metric.randomizer.total_variation()),
         "whole epoch",
         inf,
-        "if the shuffler is honest, lets the crowd leave whole and does not collude with who "
-        "looks, "
-        f"and {promise.honest:.0%} of the reports are honest; if it does collude, a report says "
+        f"if the shuffler is honest, lets the crowd leave whole{_along(dummies)} and does not "
+        "collude with who looks, "
+        f"and {promise.honest:.0%} of the reports are; if it does collude, a report says "
         f"epsilon {metric.report_loss:.3g}",
     )
 
 
+def rests_on(metric: Metric, found: Amplified) -> str:
+    """In one short sentence, what a metric's central figure is of, and what it rests on."""
+    if metric.central is not None:
+        return (
+            f"Of one person in a whole epoch of {found.reports:,} reports, worked out exactly for "
+            f"{metric.mechanism}, if the shuffler is honest{_along(metric.dummies)} and "
+            f"{metric.honest:.0%} of the reports are; if it does collude, a report says epsilon "
+            f"{metric.report_loss:.3g}. What is estimated from it may be published as it is."
+        )
+    if found.method == "none":
+        return (
+            f"Of one report: among {found.reports:,} shuffled ones of {metric.mechanism} nothing "
+            "is proven beyond what the device itself guarantees."
+        )
+    whom = "of them, those that show the same cohort or ask the same" if _groups(metric) else "all"
+    return (
+        f"Of one report among {found.reports:,} of {metric.mechanism} that leave together "
+        f"({whom} hide it), if the shuffler is honest."
+    )
+
+
+def _groups(metric: Metric) -> bool:
+    """Whether a device shows something for life that only part of a crowd shows too."""
+    mechanism = metric.randomizer
+    return isinstance(mechanism, Memoized) and mechanism.permanent_groups > 1
+
+
 def smallest_crowd(metric: Metric) -> Crowd | None:
     """The smallest that its reports ever leave in; None without a central promise."""
-    return None if metric.crowd is None else _crowd(metric, metric.crowd)
+    return None if metric.crowd is None else _crowd(metric, metric.crowd, metric.dummies)
 
 
-def _crowd(metric: Metric, reports: int) -> Crowd:
-    return Crowd(reports, len(metric.values or ()), metric.report_loss, metric.honest)
+def _crowd(metric: Metric, reports: int, dummies: int) -> Crowd:
+    size, loss = metric.randomizer.layout.size, metric.report_loss
+    return Crowd(reports, size, loss, metric.honest, dummies)
 
 
-def shuffled_of(metric: Metric, reports: int | None = None, delta: float = DELTA) -> Amplified:
+def _along(dummies: int) -> str:
+    """That dummies rest on the shuffler, too; "" without any."""
+    return f", adds {dummies:,} dummies to it" if dummies else ""
+
+
+def shuffled_of(
+    metric: Metric,
+    reports: int | None = None,
+    delta: float = DELTA,
+    dummies: int | None = None,
+) -> Amplified:
     """What is said of one person after the shuffler, of reports that left together.
 
     reports: how many, without at least as many as the catalog has ever leave together. delta: where
-    the metric promises none of its own.
+    the metric promises none of its own. dummies: as many as were among them at least; None for
+    those that the metric has.
     """
-    leaving = metric.min_batch if reports is None or metric.rolling else reports
-    return central_of(metric, leaving) or amplified_of(metric.randomizer, leaving, delta)
-
-
-def read_planned(path: Path) -> Catalog:
-    """The catalog in a TOML file, with local epsilons that keep its central promises.
-
-    Raises:
-        CatalogInvalid: as read_catalog says.
-    """
-    return read_catalog(path, ExactAccountant())
+    leaving = metric.fewest if reports is None or metric.rolling else reports
+    return central_of(metric, leaving, dummies) or amplified_of(metric.randomizer, leaving, delta)

@@ -1,27 +1,29 @@
 """A central promise: what a whole shuffled epoch may say about one person, and what it rests on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from hubbub.catalog.central_promise import Accountant, CentralPromise
 from hubbub.catalog.choice import AUTO
+from hubbub.catalog.crowd_numbers import planned_number
 from hubbub.catalog.fields import fields_of
 from hubbub.catalog.reading import Complain
 
 __all__ = [
     "CENTRAL_FIELDS",
     "CROWD_MECHANISM",
-    "Accountant",
-    "CentralPromise",
+    "CROWD_NUMBERS",
     "central_conflicts",
     "crowd_table",
 ]
 
 CROWD_MECHANISM: Final = "grr"
 """Whose whole epochs are accounted for exactly."""
+CROWD_NUMBERS: Final = ("wave", "mean.one_bit", "mean.piecewise")
+"""Which are the same over the parts of a range, where these are few enough."""
 
 CENTRAL_FIELDS: Final = (
-    *("central_epsilon", "crowd", "delta", "honest", "max_local_epsilon", "rolling"),
+    *("central_epsilon", "crowd", "delta", "honest", "max_local_epsilon", "rolling", "dummies"),
 )
 """The fields of a metric that make its promise; the first two make one."""
 
@@ -31,21 +33,6 @@ PROMISE: Final = CENTRAL_FIELDS[:2]
 """What makes a promise: both or none."""
 
 
-@dataclass(frozen=True, slots=True)
-class CentralPromise:
-    """What one person can lose to who sees a whole epoch shuffled, of `crowd` reports at least.
-
-    epsilon, delta: central. honest: the share of the reports that is counted on to lie as it
-    should. max_local_epsilon: the most that a report may say to who sees it alone.
-    """
-
-    epsilon: float
-    crowd: int
-    delta: float
-    honest: float
-    max_local_epsilon: float
-
-
 def central_conflicts(metric: Any) -> dict[str, str]:
     """What in a metric does not go with its central promise: per field, what is wrong with it."""
     section: type = type(metric)
@@ -53,16 +40,17 @@ def central_conflicts(metric: Any) -> dict[str, str]:
     if metric.central_epsilon is None or metric.crowd is None:
         lonely = [name for name in CENTRAL_FIELDS if getattr(metric, name) != usual[name]]
         said = "is of a central promise; write central_epsilon and crowd"
+        if metric.limits.lifetime_central_epsilon is not None:
+            return {"limits": f"lifetime_central_epsilon {said}"}
         return {lonely[0]: said} if lonely else {}
     found = {}
-    if metric.mechanism != CROWD_MECHANISM:
-        found["mechanism"] = f'must be "{CROWD_MECHANISM}" or "{AUTO}" with a crowd'
-    if metric.min_batch != metric.crowd:
-        found["min_batch"] = "is the crowd; leave it out"
-    if metric.limits.reports_per_epoch != 1:
-        found["limits"] = "reports_per_epoch must be 1 with a crowd: it is of one report each"
-    if metric.tiers:
-        found["tiers"] = "each would need a crowd of its own; leave them out"
+    lifetime = metric.limits.lifetime_central_epsilon
+    if lifetime is not None and lifetime < metric.central_epsilon:
+        found["limits"] = "lifetime_central_epsilon must not be below central_epsilon; raise it"
+    if metric.mechanism not in (CROWD_MECHANISM, *CROWD_NUMBERS):
+        known = ", ".join((CROWD_MECHANISM, *CROWD_NUMBERS))
+        found["mechanism"] = f'must be "{AUTO}" or one of {known} with a crowd'
+    found |= _misfits(metric)
     if metric.epsilon > metric.max_local_epsilon:
         found["epsilon"] = (
             f"{metric.epsilon:g} is above max_local_epsilon {metric.max_local_epsilon:g}; lower "
@@ -72,40 +60,54 @@ def central_conflicts(metric: Any) -> dict[str, str]:
     return found
 
 
-class Accountant(Protocol):
-    """Works out what keeps a central promise. It needs numpy, so it is not among the client's."""
-
-    def local_epsilon(self, promise: CentralPromise, categories: int) -> float:
-        """The largest local epsilon that keeps the promise, in nats."""
-        ...
-
-    def crowd_needed(self, promise: CentralPromise, categories: int, epsilon: float) -> int | None:
-        """The smallest crowd that keeps the promise at this local epsilon; None if none does."""
-        ...
+def _misfits(metric: Any) -> dict[str, str]:
+    """What does not go with any crowd."""
+    found = {}
+    if metric.dummies and metric.values is None:
+        found["dummies"] = "go with listed values alone; leave them out"
+    if metric.min_batch != metric.crowd:
+        found["min_batch"] = "is the crowd; leave it out"
+    if metric.limits.reports_per_epoch != 1:
+        found["limits"] = "reports_per_epoch must be 1 with a crowd: it is of one report each"
+    if metric.release is not None:
+        found["release"] = "is not needed with a crowd: its answers may be published as they are"
+    if metric.tiers:
+        found["tiers"] = "each would need a crowd of its own; leave them out"
+    return found
 
 
 def crowd_table(
     table: Mapping[str, Any],
     promise: CentralPromise,
-    categories: int,
+    categories: int | None,
     accountant: Accountant | None,
     wrong: Complain,
 ) -> dict[str, Any]:
     """A metric's table with what follows from its central promise: mechanism, epsilon, min_batch.
 
-    A local epsilon that was written stays, if it keeps the promise.
+    A local epsilon that was written stays, if it keeps the promise. categories: of listed values;
+    None of numbers.
+
+    Raises:
+        BadParameter: the numbers of a range are none.
     """
-    found = {**table, "mechanism": CROWD_MECHANISM, "min_batch": promise.crowd}
+    found = {**table, "min_batch": promise.crowd, "epsilon": promise.epsilon}
     found.pop("reports", None)
     if table.get("min_batch", promise.crowd) != promise.crowd:
         wrong("min_batch", f"is the crowd, {promise.crowd:,}, or nothing; leave it out")
     if accountant is None:
         wrong(
             "central_epsilon",
-            "is worked out with numpy and scipy: build the bundle with hubbub[aggregator] "
-            "installed",
+            "is worked out with numpy and scipy, which are not installed here: "
+            "pip install 'hubbub[plan]'",
         )
-        return {**found, "epsilon": promise.epsilon}
+        return {**found, "mechanism": CROWD_MECHANISM}
+    if categories is None:
+        planned = planned_number(table, promise, accountant)
+        found |= {"mechanism": planned.mechanism, **planned.parameters}
+        categories = planned.categories
+    else:
+        found["mechanism"] = CROWD_MECHANISM
     largest = accountant.local_epsilon(promise, categories)
     given = table.get("epsilon", largest)
     if isinstance(given, int | float) and given > largest:

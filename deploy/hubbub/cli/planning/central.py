@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import Any, Final
 
+from hubbub.cli.planning.central_numbers import plan_central_numbers
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
@@ -35,7 +36,9 @@ class _Way:
 
 def add_central(parser: argparse.ArgumentParser) -> None:
     """Add the options of a central promise."""
-    crowd = parser.add_argument_group("a central promise, with --values and --reports")
+    crowd = parser.add_argument_group(
+        "a central promise, with --reports and --values, --mean or --ranges"
+    )
     crowd.add_argument(
         "--central", type=float, metavar="E", help="what a whole epoch may say of one person, nats"
     )
@@ -45,6 +48,9 @@ def add_central(parser: argparse.ArgumentParser) -> None:
     crowd.add_argument(
         "--max-local", type=float, default=MAX_EPSILON, help="of one report (%(default)s)"
     )
+    crowd.add_argument(
+        "--dummies", type=int, default=0, help="the shuffler's, in a crowd (%(default)s)"
+    )
     crowd.add_argument("--delta", type=float, default=DELTA, help="of the promise (%(default)s)")
 
 
@@ -52,20 +58,27 @@ def plan_central(arguments: argparse.Namespace, question: Question) -> int:
     """Show what keeps the promise, what lower floors cost, and what there is beside it.
 
     Raises:
-        BadParameter: the question is not of listed values, or a number is out of range.
+        BadParameter: the question is of strings, or a number is out of range.
     """
     reports, central = arguments.reports, arguments.central
-    if question.kind != "values" or reports is None:
-        raise BadParameter("--central is of listed values in so many reports: give both")
+    if question.kind == "strings" or reports is None:
+        raise BadParameter(
+            "--central is of listed values or numbers in so many reports: give --reports, and "
+            "--values, --mean or --ranges"
+        )
     for name, given in (("--central", central), ("--max-local", arguments.max_local)):
         if not 0 < given <= MAX_EPSILON:
             raise BadParameter(f"{name} {given:g} is outside (0, {MAX_EPSILON}]")
+    if question.kind != "values":
+        floors = [one for one in _FLOORS if central < one < arguments.max_local]
+        return plan_central_numbers(arguments, question, [*floors, arguments.max_local])
     most = largest_local(
         reports,
         question.size,
         central,
         arguments.delta,
         honest=arguments.honest,
+        dummies=arguments.dummies,
         most=arguments.max_local,
     )
     ways = [_crowd(arguments, question, local) for local in (*_below(central, most), most)]
@@ -82,6 +95,7 @@ def plan_central(arguments: argparse.Namespace, question: Question) -> int:
             "central": central,
             "delta": arguments.delta,
             "honest": arguments.honest,
+            "dummies": arguments.dummies,
             "rows": [asdict(way) for way in ways],
         }
         say(json.dumps(document, indent=1))
@@ -96,7 +110,7 @@ def _below(central: float, most: float) -> list[float]:
 
 
 def _crowd(arguments: argparse.Namespace, question: Question, local: float) -> _Way:
-    crowd = Crowd(arguments.reports, question.size, local, arguments.honest)
+    crowd = Crowd(arguments.reports, question.size, local, arguments.honest, arguments.dummies)
     found = central_epsilon(crowd, arguments.delta)
     return _Way("crowd", local, found, crowd.stderr(0.0), crowd.stderr(0.1))
 
@@ -122,6 +136,35 @@ def _show(arguments: argparse.Namespace, question: Question, ways: Sequence[_Way
         f"{arguments.honest:.0%} of it honest; the local epsilon holds whoever works together"
     )
     best = max(way.epsilon_local or 0 for way in ways if way.way == "crowd")
-    say(f"in metrics.toml: central_epsilon = {arguments.central:g}, crowd = {arguments.reports}")
+    dummies = f", dummies = {arguments.dummies}" if arguments.dummies else ""
+    say(
+        f"in metrics.toml: central_epsilon = {arguments.central:g}, crowd = {arguments.reports}"
+        f"{dummies}"
+    )
+    if arguments.dummies:
+        say(_worth(arguments, question, ways))
     if best <= arguments.central:
         say("so small a crowd adds nothing: every report is as private by itself")
+
+
+def _worth(arguments: argparse.Namespace, question: Question, ways: Sequence[_Way]) -> str:
+    """Whether the dummies win, by the exact errors of both."""
+    padded = next(way for way in reversed(ways) if way.way == "crowd")
+    local = largest_local(
+        arguments.reports,
+        question.size,
+        arguments.central,
+        arguments.delta,
+        honest=arguments.honest,
+        most=arguments.max_local,
+    )
+    alone = Crowd(arguments.reports, question.size, local, arguments.honest)
+    errors = (
+        ("a rare value", padded.stderr_rare, alone.stderr(0.0)),
+        ("one in ten", padded.stderr_tenth, alone.stderr(0.1)),
+    )
+    said = ", ".join(f"{without:,.4g} of {name}" for name, _, without in errors)
+    if all(with_them >= without for _, with_them, without in errors):
+        return f"leave the dummies out: without them the errors are {said}, none larger"
+    better = " and ".join(name for name, with_them, without in errors if with_them < without)
+    return f"the dummies win for {better}: without them the errors are {said}"

@@ -1,0 +1,26 @@
+"""Reads metrics.toml with what works its central promises out, where that is installed."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from hubbub.catalog import Accountant, Catalog, read_catalog
+
+__all__ = ["read_planned"]
+
+
+def read_planned(path: Path) -> Catalog:
+    """The catalog in a TOML file, with local epsilons that keep its central promises.
+
+    Raises:
+        CatalogInvalid: as read_catalog says; of a central promise, that what works it out is not
+            installed.
+    """
+    return read_catalog(path, _accountant())
+
+
+def _accountant() -> Accountant | None:
+    if any(find_spec(name) is None for name in ("numpy", "scipy")):
+        return None
+    found: Accountant = import_module("hubbub.privacy.crowd").ExactAccountant()
+    return found

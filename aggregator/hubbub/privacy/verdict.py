@@ -1,0 +1,62 @@
+"""What an epsilon is worth in one word, and how a catalog's yearly sum comes down."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import log
+from typing import Final
+
+from hubbub.catalog import SPANS, Metric, exposure
+from hubbub.errors import HubbubError
+
+__all__ = ["VERDICTS", "advice", "verdict"]
+
+VERDICTS: Final = {
+    "strong": log(3),
+    "fair": log(9),
+    "weak": log(99),
+    "poor": log(1999),
+    "hides nothing": float("inf"),
+}
+"""Up to which epsilon each is said: who thought it even is then 75%, 90%, 99%, 99.95% sure."""
+
+_YEAR: Final = "year"
+
+
+def verdict(epsilon: float) -> str:
+    """The word for an epsilon, in nats."""
+    return next(word for word, most in VERDICTS.items() if epsilon <= most)
+
+
+def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
+    """How to say less about one person in a year: nothing where it is fair already."""
+    days = SPANS[_YEAR]
+    parts = {metric.name: exposure(metric, days) for metric in metrics}
+    total = sum(parts.values())
+    if not parts or verdict(total) in {"strong", "fair"}:
+        return ()
+    metric = max(metrics, key=lambda one: parts[one.name])
+    largest = parts[metric.name]
+    lines = [f"Most of a year is {metric.name}: {largest:.4g} of {total:.4g} nats."]
+    if metric.epoch in {"hour", "day"} and (weekly := _in_weeks(metric, days)) < largest:
+        lines.append(f'With epoch = "week" it says {weekly:.4g}.')
+    if metric.limits.lifetime_epsilon > log(9):
+        lines.append(
+            f"With lifetime_epsilon = 2.0 the device stops at 2 ({verdict(2.0)}), for good."
+        )
+    if not metric.memoized:
+        lines.append(
+            "Where its value seldom changes, a mechanism with a permanent answer (rappor) bounds "
+            "all answers about one value."
+        )
+    lines.append(
+        "For all metrics at once: [caps] epsilon_per_year, which the device keeps whatever they "
+        "ask; or sampling below 1, for who cannot see whether a device takes part."
+    )
+    return (" ".join(lines),)
+
+
+def _in_weeks(metric: Metric, days: int) -> float:
+    try:
+        return exposure(replace(metric, epoch="week"), days)
+    except HubbubError:  # what such epochs cannot be of
+        return float("inf")

@@ -1,0 +1,79 @@
+"""Fields of a metric that make its central promise."""
+
+from typing import Any, Final
+
+from hubbub.catalog import kinds
+from hubbub.catalog.fields import entry
+from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
+
+__all__ = [
+    "CENTRAL_EPSILON",
+    "CROWD",
+    "DELTA",
+    "DUMMIES",
+    "EPSILON",
+    "HONEST",
+    "MAX_LOCAL_EPSILON",
+    "ROLLING",
+]
+
+EPSILON: Final = kinds.number("a number of nats", MIN_EPSILON, MAX_EPSILON)
+"""The kind of every epsilon that a person is promised."""
+
+CENTRAL_EPSILON: Final = entry(
+    EPSILON,
+    "The most that a whole epoch, shuffled, may say about one person, in nats.",
+    "1.0",
+    label="central epsilon",
+    defines=True,
+)
+CROWD: Final = entry(
+    kinds.whole(10, 1_000_000),
+    "The fewest reports of an epoch that leave the shuffler, as a whole or not at all.",
+    "30000",
+    label="crowd",
+    defines=True,
+)
+DELTA: Final = entry(
+    kinds.number("a chance", 1e-15, 0.1),
+    "The chance with which a whole epoch may say more than `central_epsilon`.",
+    "1e-8",
+    defines=True,
+)
+HONEST: Final = entry(
+    kinds.number("a share", 0, 1, "(]"),
+    "The share of a crowd's reports that is counted on to lie as it should.",
+    "0.9",
+    defines=True,
+)
+MAX_LOCAL_EPSILON: Final = entry(
+    EPSILON,
+    "The most that a report may say to who sees it alone, whatever the crowd allows.",
+    "8.0",
+)
+ROLLING: Final = entry(
+    kinds.flag(),
+    "Whether a crowd leaves whenever it has gathered, and not when its epoch is over.",
+    "true",
+    defines=True,
+)
+
+_DUMMIES: Final = kinds.whole(0, 1_000_000)
+
+
+def _problem(given: Any) -> str:
+    if given == "devices":
+        return (
+            'cannot be "devices": dummies made by devices are not built, only those that the '
+            "shuffler makes; write how many it adds to every crowd, such as dummies = 4000"
+        )
+    return _DUMMIES.problem(given)
+
+
+DUMMIES: Final = entry(
+    kinds.Kind(_DUMMIES.words, _problem, _DUMMIES.schema),
+    "How many reports of nobody, each any value alike, the shuffler adds to every crowd.",
+    "4000",
+    label="dummies in a crowd",
+    defines=True,
+)

@@ -1,0 +1,39 @@
+"""A central promise in figures, and who works out what keeps it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["Accountant", "CentralPromise"]
+
+
+@dataclass(frozen=True, slots=True)
+class CentralPromise:
+    """What one person can lose to who sees a whole epoch shuffled, of `crowd` reports at least.
+
+    epsilon, delta: central. honest: the share of the reports that is counted on to lie as it
+    should. max_local_epsilon: the most that a report may say to who sees it alone. dummies: how
+    many reports of nobody the shuffler adds.
+    """
+
+    epsilon: float
+    crowd: int
+    delta: float
+    honest: float
+    max_local_epsilon: float
+    dummies: int = 0
+
+
+class Accountant(Protocol):
+    """Works out what keeps a central promise. It needs numpy, so it is not among the client's."""
+
+    def local_epsilon(self, promise: CentralPromise, categories: int) -> float:
+        """The largest local epsilon that keeps the promise, in nats."""
+        ...
+
+    def gaussian(self, promise: CentralPromise, categories: int, epsilon: float) -> float:
+        """The mu of a crowd whose reports say this local epsilon, as gaussian.py has it."""
+        ...
+
+    def crowd_needed(self, promise: CentralPromise, categories: int, epsilon: float) -> int | None:
+        """The smallest crowd that keeps the promise at this local epsilon; None if none does."""
+        ...

@@ -1,0 +1,97 @@
+"""Numbers in a crowd: parts of a range, or its mean from as many steps as have the least error."""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, inf
+from typing import Any, Final
+
+from hubbub.catalog.central_promise import Accountant, CentralPromise
+from hubbub.catalog.choice import AUTO
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import build, lies_evenly
+
+__all__ = ["PlannedNumber", "planned_number"]
+
+# Steps of a mean: more round a number less, and give lies more to name. 1 is `mean.one_bit`.
+_STEPS: Final = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128)
+_GRAIN: Final = 0.01
+_PARTS: Final = {"wave": "buckets", "mean.piecewise": "steps"}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNumber:
+    """A mechanism over numbers, what was chosen for it, and how many cells its reports name."""
+
+    mechanism: str
+    parameters: Mapping[str, float]
+    categories: int
+
+
+def planned_number(
+    table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
+) -> PlannedNumber:
+    """What a crowd asks a number by: as written, or for `auto` the mean with the least error.
+
+    Raises:
+        BadParameter: low and high are no range; or there are so many parts that lies, at the
+            epsilon that the crowd allows, do not spread evenly over them.
+    """
+    name, ends = table["mechanism"], {key: table.get(key) for key in ("low", "high")}
+    parts = _PARTS.get(name)
+    if name == AUTO or (parts == "steps" and parts not in table):
+        return _mean(ends, promise, accountant)
+    given = ends | ({parts: table.get(parts)} if parts else {})
+    build(name, epsilon=promise.max_local_epsilon, **given)  # refuses what is no range, no number
+    cells = int(given[parts] or 0) + (name != "wave") if parts else 2
+    epsilon = table.get("epsilon", accountant.local_epsilon(promise, cells))
+    if not lies_evenly(build(name, epsilon=epsilon, **given)):
+        raise BadParameter(_too_fine(name, given, cells, promise, accountant))
+    return PlannedNumber(name, {}, cells)
+
+
+def _mean(
+    ends: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
+) -> PlannedNumber:
+    """The steps whose worst error is least; where it rises again, more would raise it further."""
+    best, least = None, inf
+    for steps in _STEPS:
+        own = {"steps": steps} if steps > 1 else {}
+        name = "mean.piecewise" if own else "mean.one_bit"
+        epsilon = accountant.local_epsilon(promise, steps + 1)
+        mechanism = build(name, epsilon=epsilon, **ends, **own)
+        if not lies_evenly(mechanism):
+            break
+        # Halfway between two steps, where rounding adds most: at the end and in the middle.
+        places = (0.5 / steps, (steps // 2 + 0.5) / steps)
+        worst = max(mechanism.variance(place * promise.crowd, promise.crowd) for place in places)
+        if worst >= least:
+            break
+        best, least = PlannedNumber(name, own, steps + 1), worst
+    assert best is not None  # noqa: S101 one bit always is even
+    return best
+
+
+def _too_fine(
+    name: str,
+    given: Mapping[str, Any],
+    cells: int,
+    promise: CentralPromise,
+    accountant: Accountant,
+) -> str:
+    """What is wrong with so many parts, and the crowd that would do."""
+    steps = ceil(promise.max_local_epsilon / _GRAIN)
+    first = bisect_left(
+        range(1, steps + 1),
+        True,  # noqa: FBT003 from where on they are even
+        key=lambda step: lies_evenly(build(name, epsilon=step * _GRAIN, **given)),
+    )
+    enough = None
+    if first < steps:
+        enough = accountant.crowd_needed(promise, cells, (first + 1) * _GRAIN)
+    would = "raise max_local_epsilon" if enough is None else f"gather a crowd of {enough:,}"
+    return (
+        f"of {promise.crowd:,} allows too small an epsilon for {given[_PARTS[name]]:,} "
+        f"{_PARTS[name]}: a lie would name neighbours more often, which nobody has accounted for; "
+        f"take fewer {_PARTS[name]}, or {would}"
+    )

@@ -1,0 +1,32 @@
+"""What a developer is told beside a value that a metric does not take: those that it takes."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, Final
+
+__all__ = ["permitted"]
+
+# Fills a few lines of a terminal; the catalog has the rest.
+_SHOWN: Final = 12
+# Likeness takes time that grows with the square of the length.
+_LONGEST: Final = 100
+
+
+def permitted(values: Sequence[str], value: Any) -> str:
+    """The permitted values, and which of them is written most alike.
+
+    PRIVACY: the likeness nearly tells the value. For who wrote the call; never for a log.
+    """
+    shown = ", ".join(f'"{one}"' for one in values[:_SHOWN])
+    rest = len(values) - _SHOWN
+    more = f" and {rest} more" if rest > 0 else ""
+    near = _nearest(values, value)
+    return f"{shown}{more}" + (f'; did you mean "{near}"?' if near else "")
+
+
+def _nearest(values: Sequence[str], value: Any) -> str | None:
+    if not isinstance(value, str):
+        return None
+    by_folded = {one.casefold(): one for one in reversed(values)}
+    near = get_close_matches(value[:_LONGEST].casefold(), by_folded, n=1)
+    return by_folded[near[0]] if near else None

@@ -1,0 +1,156 @@
+"""`hubbub privacy crowd`: what a whole shuffled epoch says of one person."""
+
+import argparse
+import json
+from math import inf, isfinite
+from typing import Final
+
+from hubbub.catalog import CentralPromise
+from hubbub.cli.terminal.bounds import refuse_outside
+from hubbub.cli.terminal.output import say
+from hubbub.mechanisms.probability import MAX_EPSILON
+from hubbub.privacy.amplification import DELTA
+from hubbub.privacy.card import meaning
+from hubbub.privacy.crowd import ExactAccountant
+from hubbub.privacy.histogram import (
+    MAX_CATEGORIES,
+    MAX_REPORTS,
+    Crowd,
+    central_epsilon,
+    largest_local,
+)
+from hubbub.privacy.many_epochs import composed_epsilon
+
+__all__ = ["add_crowd"]
+
+_LIMITS: Final = {
+    "reports": (1, MAX_REPORTS),
+    "values": (2, MAX_CATEGORIES),
+    "local_epsilon": (1e-9, inf),
+    "central": (1e-9, MAX_EPSILON),
+    "max_local": (1e-9, MAX_EPSILON),
+    "honest": (1e-6, 1),
+    "dummies": (0, MAX_REPORTS),
+}
+
+
+def add_crowd(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add it to the actions of `hubbub privacy`."""
+    crowd = actions.add_parser(
+        "crowd",
+        help="what a whole shuffled epoch says of one person",
+        description="The central epsilon of one person in an epoch of `grr` reports that leaves "
+        "the "
+        "shuffler whole; or, with --central, the largest local epsilon that keeps such a promise.",
+    )
+    crowd.add_argument("--reports", type=int, required=True, help="in the epoch")
+    crowd.add_argument(
+        "--values", type=int, required=True, help="how many there are to choose from"
+    )
+    which = crowd.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--local-epsilon", type=float, metavar="E", help="of one report, nats; inf: nobody lies"
+    )
+    which.add_argument("--central", type=float, metavar="E", help="the promise to be kept, nats")
+    crowd.add_argument(
+        "--honest", type=float, default=1.0, help="share of reports counted on (%(default)s)"
+    )
+    crowd.add_argument(
+        "--dummies", type=int, default=0, help="evenly spread, added to it (%(default)s)"
+    )
+    crowd.add_argument(
+        "--max-local", type=float, default=MAX_EPSILON, help="with --central (%(default)s)"
+    )
+    crowd.add_argument(
+        "--delta", type=float, default=DELTA, help="of the central guarantee (%(default)s)"
+    )
+    crowd.add_argument(
+        "--epochs", type=int, default=1, help="that one person reports in (%(default)s)"
+    )
+    crowd.add_argument("--json", action="store_true", help="as JSON")
+    crowd.set_defaults(run=_crowd)
+
+
+def _crowd(arguments: argparse.Namespace) -> int:
+    refuse_outside(arguments, _LIMITS)
+    local = arguments.local_epsilon
+    if arguments.central is not None:
+        local = largest_local(
+            arguments.reports,
+            arguments.values,
+            arguments.central,
+            arguments.delta,
+            honest=arguments.honest,
+            dummies=arguments.dummies,
+            most=arguments.max_local,
+        )
+    crowd = Crowd(arguments.reports, arguments.values, local, arguments.honest, arguments.dummies)
+    central = central_epsilon(crowd, arguments.delta)
+    together = composed_epsilon([(crowd, arguments.epochs)], arguments.delta)
+    if arguments.json:
+        found = {
+            "epsilon_central": central if isfinite(central) else None,
+            "delta": arguments.delta,
+            "epsilon_local": local if isfinite(local) else None,
+            "reports": crowd.reports,
+            "categories": crowd.categories,
+            "honest": crowd.honest,
+            "dummies": crowd.dummies,
+            "epochs": arguments.epochs,
+            "epsilon_all_epochs": together if isfinite(together) else None,
+            "stderr_rare": crowd.stderr(0.0),
+            "stderr_tenth": crowd.stderr(0.1),
+        }
+        say(json.dumps(found, indent=1))
+        return 0
+    _tell(arguments, crowd, central, together)
+    return 0
+
+
+def _tell(arguments: argparse.Namespace, crowd: Crowd, central: float, together: float) -> None:
+    """The same in words."""
+    local = crowd.epsilon_local
+    dummies = f" and {crowd.dummies:,} dummies" if crowd.dummies else ""
+    say(
+        f"A whole epoch of {crowd.reports:,} reports{dummies}, {crowd.honest:.0%} of them honest, "
+        f"over {crowd.categories:,} values"
+    )
+    say(
+        f"epsilon of one person, to who sees it shuffled: {central:.6g} at delta "
+        f"{arguments.delta:g}"
+    )
+    if arguments.epochs > 1:
+        say(f"of {arguments.epochs:,} such epochs together, as values may change: {together:.6g}")
+    say(f"epsilon of one report, whoever works together:  {local:.6g}")
+    say(
+        f"standard error of a rare value: {crowd.stderr(0.0):,.4g} reports; of one that a tenth "
+        f"holds: {crowd.stderr(0.1):,.4g}"
+    )
+    say(
+        f"For a person, to who sees it shuffled (but for a chance of {arguments.delta:g} that it "
+        f"says more): {meaning(central)}"
+    )
+    say(
+        "For a person, if the shuffler and the aggregator work together against them: "
+        f"{meaning(local)}"
+    )
+    if arguments.central is not None and local <= 1.1 * arguments.central:
+        needed = _needed(arguments)
+        would = f"; {needed:,} reports would" if needed else ""
+        say(f"so small a crowd adds next to nothing to what a report says by itself{would}")
+
+
+def _needed(arguments: argparse.Namespace) -> int | None:
+    """The crowd from which on a report may say twice as much as the promise, or the most allowed.
+
+    None if more is not allowed, or no crowd is large enough.
+    """
+    central = arguments.central
+    local = min(2 * central, arguments.max_local)
+    promise = CentralPromise(
+        *(central, arguments.reports, arguments.delta, arguments.honest),
+        *(arguments.max_local, arguments.dummies),
+    )
+    if local <= 1.1 * central:
+        return None
+    return ExactAccountant().crowd_needed(promise, arguments.values, local)

@@ -1,0 +1,130 @@
+"""`hubbub plan --central` of numbers: what a crowd gives of a mean, or of the parts of a range."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import sqrt
+from typing import Any, Final
+
+from hubbub.catalog import CentralPromise
+from hubbub.catalog.crowd_numbers import planned_number
+from hubbub.cli.terminal.output import say, table
+from hubbub.errors import BadParameter
+from hubbub.privacy.crowd import ExactAccountant
+from hubbub.privacy.histogram import Crowd, central_epsilon
+from hubbub.privacy.planner import plan, row
+from hubbub.privacy.question import Question
+
+__all__ = ["plan_central_numbers"]
+
+_SAID: Final = {
+    "mean": ("the mean", "of the range, where it is largest"),
+    "ranges": ("a part that nobody holds", "of all reports"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way to be private. stderr: a share, as _SAID has it."""
+
+    way: str
+    mechanism: str | None
+    epsilon_local: float | None
+    epsilon_central: float
+    stderr: float
+
+
+def plan_central_numbers(
+    arguments: argparse.Namespace, question: Question, floors: Sequence[float]
+) -> int:
+    """Show what keeps the promise, what lower floors cost, and what there is beside it.
+
+    floors: local epsilons to look at, ascending; the last is the most that a report may say.
+
+    Raises:
+        BadParameter: there are dummies, or so many parts that no crowd of this size can be asked.
+    """
+    if arguments.dummies:
+        raise BadParameter("--dummies go with listed values alone: leave them out")
+    reports, central = arguments.reports, arguments.central
+    ways: list[_Way] = []
+    for floor in floors:
+        try:
+            way = _crowd(arguments, question, floor)
+        except BadParameter:
+            if floor == floors[-1]:
+                raise
+            continue  # too low a floor for so many parts
+        if not ways or way.epsilon_local != ways[-1].epsilon_local:
+            ways.append(way)
+    [best, *_] = plan(question, central, reports)
+    # One person moves a mean by its range over n, or one report from one part to another.
+    noise = (1 if question.kind == "mean" else 2) * sqrt(2) / central / reports
+    ways += [
+        _Way("alone", best.mechanism, central, central, best.rare),
+        _Way("trusted curator, Laplace", None, None, central, noise),
+    ]
+    if arguments.format == "json":
+        document: dict[str, Any] = {
+            "reports": reports,
+            "question": asdict(question),
+            "central": central,
+            "delta": arguments.delta,
+            "honest": arguments.honest,
+            "rows": [asdict(way) for way in ways],
+        }
+        say(json.dumps(document, indent=1))
+    else:
+        _show(arguments, question, ways)
+    return 0
+
+
+def _crowd(arguments: argparse.Namespace, question: Question, floor: float) -> _Way:
+    promise = CentralPromise(
+        *(arguments.central, arguments.reports, arguments.delta, arguments.honest, floor)
+    )
+    asked: dict[str, Any] = {"mechanism": "auto", "low": question.low, "high": question.high}
+    if question.kind == "ranges":
+        asked |= {"mechanism": "wave", "buckets": question.size}
+    accountant = ExactAccountant()
+    planned = planned_number(asked, promise, accountant)
+    local = accountant.local_epsilon(promise, planned.categories)
+    given = {name: one for name, one in asked.items() if name != "mechanism"} | {
+        **planned.parameters,
+        "epsilon": local,
+    }
+    crowd = Crowd(arguments.reports, planned.categories, local, arguments.honest)
+    return _Way(
+        "crowd",
+        planned.mechanism,
+        local,
+        central_epsilon(crowd, arguments.delta),
+        row(question, planned.mechanism, given, arguments.reports).rare,
+    )
+
+
+def _show(arguments: argparse.Namespace, question: Question, ways: Sequence[_Way]) -> None:
+    what, of_what = _SAID[question.kind]
+    number = "a mean" if question.kind == "mean" else f"{question.size:,} parts of a range"
+    table(
+        f"central epsilon {arguments.central:g} at delta {arguments.delta:g}: "
+        f"{arguments.reports:,} reports of {number}",
+        ("way", "mechanism", "local epsilon", "central epsilon", f"error of {what}"),
+        [
+            (
+                way.way,
+                way.mechanism or "",
+                "none" if way.epsilon_local is None else f"{way.epsilon_local:.3f}",
+                f"{way.epsilon_central:.3f}",
+                f"{way.stderr:.4%}",
+            )
+            for way in ways
+        ],
+        text_columns=2,
+    )
+    say(
+        f"errors are standard errors, {of_what}; a crowd leaves whole or not at all, "
+        f"{arguments.honest:.0%} of it honest; the local epsilon holds whoever works together"
+    )
+    say(f"in metrics.toml: central_epsilon = {arguments.central:g}, crowd = {arguments.reports}")

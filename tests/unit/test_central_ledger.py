@@ -1,0 +1,244 @@
+"""Both promises of a metric in a crowd: what the device counts of each, stops at, and shows."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import Bundle, Limits, Metric, Promise
+from hubbub.catalog.keys.opening import new_periods
+from hubbub.cli.commands import ledger
+from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
+from hubbub.client.ledger import Account, charge, merge
+from hubbub.client.state.consent import Consent, agreed
+from hubbub.client.state.known import Known
+from hubbub.client.testing import FakeShuffler
+from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.privacy.card import card, metric_card
+from hubbub.privacy.crowd import smallest_crowd
+from hubbub.privacy.many_epochs import composed_epsilon
+from hubbub.privacy.planned import read_planned
+from tests.support.bundles import DAY
+from tests.support.moment import now
+from tests.support.waiting import HANG_SECONDS
+
+CATALOG = """
+shuffler = "127.0.0.1:1"
+
+[metrics.crowded]
+description = "Asked in a crowd"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "auto"
+values = ["light", "dark", "system", "contrast"]
+central_epsilon = 1.0
+crowd = 30000
+limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0, lifetime_central_epsilon = 3.5 }
+
+[metrics.alone]
+description = "Asked of everybody alone"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "grr"
+epsilon = 0.5
+values = ["no", "yes", "maybe"]
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+"""
+TODAY = int(now()) // DAY
+
+
+@pytest.fixture(scope="module")
+def metrics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Metric]:
+    path = tmp_path_factory.mktemp("both") / "metrics.toml"
+    path.write_text(CATALOG)
+    return dict(read_planned(path).metrics)
+
+
+@pytest.fixture
+def device(metrics: dict[str, Metric]) -> Callable[[State, int], Client]:
+    keys = tuple(new_periods(1, (TODAY - 10) * DAY, 100 * DAY, 2)[1])
+    bundle = Bundle(metrics, keys, "127.0.0.1:9", None, {})
+
+    def made(state: State, day: int) -> Client:
+        clock = SystemClock(lambda: float((TODAY + day) * DAY + 600))
+        return Client(bundle, state, FakeShuffler(), hold_seconds=None, clock=clock)
+
+    return made
+
+
+@pytest.mark.parametrize("kind", ["memory", "folder"])
+def test_a_device_counts_both_and_stops_at_either(
+    kind: str,
+    device: Callable[[State, int], Client],
+    metrics: dict[str, Metric],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    memory = MemoryState()
+    said = []
+    for day in range(5):
+        state = memory if kind == "memory" else FolderState(tmp_path / "s")
+        client = device(state, day)
+        said.append(client.report("crowded", "dark"))
+        assert client.report("alone", "yes") is Outcome.QUEUED
+        client.flush(HANG_SECONDS)
+        if day == 4:
+            view = client.ledger()
+        client.close()
+    assert said == [*[Outcome.QUEUED] * 3, *[Outcome.OVER_BUDGET] * 2]
+    shown = {one.name: one for one in view.metrics}
+    crowded, alone = shown["crowded"], shown["alone"]
+    assert (crowded.central, crowded.central_epsilon, crowded.delta) == (3.0, 1.0, 1e-8)
+    assert crowded.spent == pytest.approx(3 * metrics["crowded"].report_loss)
+    assert crowded.lifetime_central_epsilon == 3.5
+    assert (alone.central, alone.central_epsilon) == (alone.spent, None)
+    ledger._show("folder", view, [])
+    told = capsys.readouterr().out
+    assert "work together against you" in told.replace("\n", " ")
+    assert "rests on this device alone" in told
+    in_json = {one["name"]: one for one in ledger._json(view, [])["metrics"]}
+    assert in_json["crowded"]["central"] == 3.0
+
+
+def test_what_is_counted_is_never_below_what_the_exact_account_says(
+    metrics: dict[str, Metric],
+) -> None:
+    metric, accounts = metrics["crowded"], {"crowded": Account()}
+    metric = replace(metric, limits=Limits(1, 500.0))
+    crowd = smallest_crowd(metric)
+    assert crowd is not None
+    for reports in range(1, 11):
+        assert charge(accounts, metric, TODAY + reports, "") is None
+        if reports in {1, 2, 10}:
+            exact = composed_epsilon([(crowd, reports)], reports * metric.delta)
+            assert exact <= accounts["crowded"].central == reports
+
+
+def test_what_former_versions_wrote_counts_as_it_does_for_whoever_looks() -> None:
+    former = Account(spent=18.3, epochs={TODAY: 1}, losses={TODAY: 6.1}).data()
+    del former["central"]
+    assert Account.load(former).central == 18.3
+    one, other = Account(spent=2.0, central=1.0), Account(spent=1.0, central=1.5)
+    assert merge(one, other).central == 1.5
+    for wrong in (-1, float("nan"), "1", None, True):
+        with pytest.raises((ValueError, TypeError)):
+            Account.load({**former, "central": wrong})
+
+
+def test_no_later_bundle_raises_or_drops_the_limit(metrics: dict[str, Metric]) -> None:
+    metric = metrics["crowded"]
+    promise = Promise.of(metric)
+    assert Promise.load(json.loads(json.dumps(promise.data()))) == promise
+
+    def later(most: float | None) -> Promise:
+        return Promise.of(replace(metric, limits=Limits(1, 500.0, most)))
+
+    assert promise.broken_by(later(3.5)) == promise.broken_by(later(2.0)) == ""
+    assert promise.broken_by(later(4)) == "lifetime_central_epsilon raised from 3.5 to 4"
+    assert promise.broken_by(later(None)) == "lifetime_central_epsilon 3.5 taken away"
+    assert promise.and_then(later(2.0)).lifetime_central_epsilon == 2.0
+    assert later(None).broken_by(promise) == ""
+    assert later(None).and_then(promise).lifetime_central_epsilon == 3.5
+    former = later(None).data()
+    assert len(former) == 4, "as former versions wrote it"
+    assert Promise.load(former).lifetime_central_epsilon is None
+    with pytest.raises(ValueError, match="no figures"):
+        Promise.load([*former, "much"])
+
+
+def test_a_limit_that_goes_with_nothing_is_refused(
+    metrics: dict[str, Metric], tmp_path: Path
+) -> None:
+    with pytest.raises(BadParameter, match="must not be below central_epsilon"):
+        replace(metrics["crowded"], limits=Limits(1, 500.0, 0.5))
+    with pytest.raises(BadParameter, match="lifetime_central_epsilon is of a central promise"):
+        replace(metrics["alone"], limits=Limits(1, 50.0, 2.0))
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG.replace("= 3.5", "= 0.5"))
+    with pytest.raises(CatalogInvalid, match="lifetime_central_epsilon"):
+        read_planned(path)
+
+
+def test_the_card_says_both_and_what_the_limit_leaves(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG)
+    catalog = read_planned(path)
+    shown = metric_card(catalog.metrics["crowded"])
+    assert "For life the device stops at 500 nats." in shown.sentence
+    assert "For life the device stops at 3.5 nats of that." in shown.sentence
+    assert "if it does collude, a report says epsilon" in shown.sentence
+    assert shown.lifetime_central_epsilon == 3.5
+    central = card(catalog).central
+    assert central is not None
+    assert central["month"] == central["year"] <= 3.5, "three reports at most, ever"
+
+
+@pytest.mark.parametrize("kind", ["memory", "folder"])
+def test_a_person_says_how_much_of_each_promise(
+    kind: str, device: Callable[[State, int], Client], metrics: dict[str, Metric], tmp_path: Path
+) -> None:
+    """Without max_local nothing changes: a crowd's local epsilon is above what was preferred."""
+    memory, day = MemoryState(), 0
+    local = metrics["crowded"].report_loss
+
+    def says(*limits: float | None) -> list[Outcome]:
+        nonlocal day
+        state = memory if kind == "memory" else FolderState(tmp_path / "s")
+        client = device(state, day)
+        day += 1
+        if limits:
+            client.prefer(limits[0], max_local=limits[1])
+        said = [
+            client.report(name, value) for name, value in (("crowded", "dark"), ("alone", "no"))
+        ]
+        client.flush(HANG_SECONDS)
+        client.close()
+        return said
+
+    yes, no = Outcome.QUEUED, Outcome.DECLINED
+    assert says(1.0, None) == [no, yes]
+    assert says(1.0, local + 0.01) == [yes, yes]
+    assert says() == [yes, yes], "it is kept"
+    assert says(1.0, local - 0.01) == [no, yes]
+    assert says(0.9, 8.0) == [no, yes], "the crowd promises 1"
+    assert says(None, 0.4) == [no, no]
+    assert says(0.4, 8.0) == [no, no]
+    client = device(MemoryState(), 0)
+    with pytest.raises(BadParameter, match="max_local -1 is not a number of nats"):
+        client.prefer(1.0, max_local=-1)
+
+
+def test_what_was_said_of_each_outlives_the_state_and_the_careful_word_holds(
+    device: Callable[[State, int], Client], tmp_path: Path
+) -> None:
+    folder = tmp_path / "s"
+    client = device(FolderState(folder), 0)
+    client.prefer(1.0, max_local=7.0)
+    assert client.report("crowded", "dark") is Outcome.QUEUED
+    client.flush(HANG_SECONDS)
+    client.close()
+    [path] = folder.glob("*.sqlite3")
+    for one in folder.iterdir():
+        one.unlink()
+    state = FolderState(folder)
+    assert (state.device_state().preference, state.device_state().max_local) == (1.0, 7.0)
+    state.close()
+    with sqlite3.connect(path) as rows:  # as a file of a version that knew no second word
+        rows.execute("DELETE FROM meta WHERE name = 'max_local'")
+    rows.close()
+    state = FolderState(folder)
+    assert (state.device_state().preference, state.device_state().max_local) == (1.0, 1.0)
+    state.close()
+    both, alone = Consent(0, 1.0, 0.0, 7.0), Consent(0, 2.0)
+    assert agreed(both, alone, ordered=False) == Consent(0, 1.0, 0.0, 2.0)
+    assert agreed(both, alone, ordered=True) == alone
+    told = Known("state", 1, "head", {}, both)
+    assert Known.load(told.document()).consent == both
+    former = json.loads(replace(told, consent=alone).document())
+    assert "max_local" not in former

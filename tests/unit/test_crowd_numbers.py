@@ -1,0 +1,145 @@
+"""Numbers in a crowd: what is planned for them, and what is refused with what would do."""
+
+from dataclasses import dataclass, replace
+from math import log
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import CentralPromise, Metric
+from hubbub.catalog.crowd_numbers import planned_number
+from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.mechanisms import build, lies_evenly
+from hubbub.privacy.crowd import central_of
+from hubbub.privacy.planned import read_planned
+
+TEXT = """
+shuffler = "127.0.0.1:1"
+[metrics.start]
+description = "How long the app takes to start"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+domain = "number"
+low = 0
+high = 10
+central_epsilon = 1.0
+crowd = 30000
+limits = { reports_per_epoch = 1, lifetime_epsilon = 500 }
+"""
+WAVE = 'mechanism = "wave"\nbuckets = '
+
+
+def _read(folder: Path, more: str) -> Metric:
+    path = folder / "metrics.toml"
+    path.write_text(TEXT + more)
+    return read_planned(path).metrics["start"]
+
+
+@dataclass(frozen=True)
+class _Roughly:
+    """A quick accountant: 61 lies a value keep epsilon 1, other epsilons in proportion."""
+
+    def local_epsilon(self, promise: CentralPromise, categories: int) -> float:
+        lies = 61 / promise.epsilon**2
+        odds = promise.crowd * promise.honest / lies - categories + 1
+        return max(min(log(max(odds, 1.01)), promise.max_local_epsilon), promise.epsilon)
+
+    def gaussian(self, promise: CentralPromise, categories: int, epsilon: float) -> float:
+        raise NotImplementedError
+
+    def crowd_needed(self, promise: CentralPromise, categories: int, epsilon: float) -> int | None:
+        del promise, categories
+        return round(epsilon * 1000)
+
+
+@pytest.mark.parametrize("crowd", [20, 1000, 30_000, 10**6])
+def test_auto_takes_the_steps_with_the_least_worst_error(crowd: int) -> None:
+    promise, table = CentralPromise(1.0, crowd, 1e-8, 0.9, 16.0), {"low": 0, "high": 10}
+    found = planned_number({**table, "mechanism": "auto"}, promise, _Roughly())
+
+    def worst(name: str, steps: int) -> float:
+        own = {"steps": steps} if steps > 1 else {}
+        epsilon = _Roughly().local_epsilon(promise, steps + 1)
+        one = build(name, epsilon=epsilon, **table, **own)
+        if not lies_evenly(one):
+            return 1e99
+        return max(one.variance(x / 199 * crowd, crowd) for x in range(200))
+
+    every = [worst("mean.piecewise" if s > 1 else "mean.one_bit", s) for s in range(1, 71)]
+    assert worst(found.mechanism, found.categories - 1) <= 1.06 * min(every)
+    assert (found.categories > 20) == (crowd > 10**5)
+
+
+def test_a_mean_and_the_parts_of_a_range_keep_the_promise(tmp_path: Path) -> None:
+    mean = _read(tmp_path, 'mechanism = "auto"\n')
+    assert mean.mechanism == "mean.piecewise"
+    parts = _read(tmp_path, WAVE + "20\n")
+    for metric, cells in ((mean, int(mean.parameters["steps"]) + 1), (parts, 20)):
+        assert metric.randomizer.layout.size == cells
+        assert (metric.mix, metric.min_batch) == ("epoch", 30_000)
+        told = central_of(metric, 30_000)
+        assert told is not None
+        assert 0.99 <= told.epsilon <= 1.0
+    alone = build("mean.piecewise", epsilon=1.0, low=0, high=10)
+    rate = alone.variance(15_000, 30_000) / mean.randomizer.variance(15_000, 30_000)
+    assert rate > 100, "ten times nearer than each report alone at the same epsilon"
+
+
+def test_parts_too_fine_for_a_crowd_are_refused_with_the_crowd_that_would_do() -> None:
+    promise = CentralPromise(1.0, 1000, 1e-8, 0.9, 8.0)
+    table = {"mechanism": "wave", "low": 0, "high": 10, "buckets": 400}
+    with pytest.raises(BadParameter, match="take fewer buckets, or gather a crowd of ") as told:
+        planned_number(table, promise, _Roughly())
+    epsilon = float(str(told.value).rpartition(" ")[2].replace(",", "")) / 1000
+    even = [
+        lies_evenly(build("wave", epsilon=e, low=0, high=10, buckets=400))
+        for e in (epsilon, epsilon - 0.011)
+    ]
+    assert even == [True, False]
+    low = replace(promise, max_local_epsilon=2.0)
+    with pytest.raises(BadParameter, match="or raise max_local_epsilon"):
+        planned_number(table, low, _Roughly())
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('mechanism = "buckets"\nbuckets = 8\nsampled = 2\n', r"or of numbers, with wave, mean\."),
+        ('mechanism = "grr"\n', r"or of numbers, with wave"),
+        (WAVE + '"many"\n', r"buckets"),
+        ('mechanism = "wave"\n', r"buckets"),
+        (
+            'mechanism = "mean.one_bit"\nepsilon = 15.0\nmax_local_epsilon = 16\n',
+            r"write 6\.\d+ at",
+        ),
+        ('mechanism = "mean.one_bit"\nepsilon = "much"\n', r'field "epsilon"'),
+    ],
+)
+def test_what_is_no_number_of_a_crowd_is_named(tmp_path: Path, more: str, said: str) -> None:
+    with pytest.raises(CatalogInvalid, match=said):
+        _read(tmp_path, more)
+
+
+def test_no_ends_of_a_range_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(TEXT.replace("low = 0\n", "") + 'mechanism = "auto"\n')
+    with pytest.raises(CatalogInvalid, match="low None and high 10 are no range"):
+        read_planned(path)
+
+
+def test_yes_or_no_is_two_listed_values(tmp_path: Path) -> None:
+    text = TEXT.replace('domain = "number"\nlow = 0\nhigh = 10\n', 'values = ["true", "false"]\n')
+    path = tmp_path / "metrics.toml"
+    path.write_text(text + 'mechanism = "auto"\n')
+    metric = read_planned(path).metrics["start"]
+    assert (metric.code(True), metric.code(False)) == (0, 1)  # noqa: FBT003 the value itself
+    told = central_of(metric, 30_000)
+    assert told is not None
+    assert 0.99 <= told.epsilon <= 1.0
+
+
+def test_a_bundle_with_parts_too_fine_is_refused(tmp_path: Path) -> None:
+    metric = _read(tmp_path, WAVE + "20\n")
+    with pytest.raises(BadParameter, match="so many parts are too fine for its crowd"):
+        replace(metric, epsilon=1.0, parameters={**metric.parameters, "buckets": 20})

@@ -1,0 +1,61 @@
+"""Noise of releases is an extra: who lacks it is told when the aggregator starts."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import Metric, Release, read_catalog
+from hubbub.errors import MissingDependency
+from hubbub.mechanisms import Totals, build
+from hubbub.privacy.releases import check_noise, release
+
+_CATALOG = """
+shuffler = "shuffler.example.org:443"
+
+[metrics.theme]
+description = "Colour theme"
+owner = "us@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "rr"
+epsilon = 1.0
+values = ["light", "dark"]
+min_batch = 10
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+"""
+
+_BUDGET = """
+[budget]
+epsilon_per_year = 5.0
+purposes = { press = 1.0 }
+"""
+
+
+def _metrics(folder: Path, more: str = "") -> list[Metric]:
+    path = folder / "metrics.toml"
+    path.write_text(_CATALOG + more)
+    return list(read_catalog(path).metrics.values())
+
+
+def test_a_catalog_with_a_release_is_refused_without_what_draws_its_noise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = _metrics(tmp_path, 'release = { mechanism = "laplace", epsilon = 0.5 }\n' + _BUDGET)
+    check_noise(released)
+    monkeypatch.setattr("hubbub.privacy.releases.find_spec", lambda _name: None)
+    check_noise(_metrics(tmp_path))
+    with pytest.raises(MissingDependency, match=r'"theme" is released.*hubbub\[releases\]'):
+        check_noise(released)
+
+
+def test_a_release_without_what_draws_its_noise_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "opendp"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "hubbub.privacy.release_noise", raising=False)
+    monkeypatch.setitem(sys.modules, "opendp", None)
+    mechanism = build("unary.oue", epsilon=1.0, categories=2)
+    totals = Totals([5, 7], 10)
+    policy = Release("laplace", 0.5)
+    with pytest.raises(MissingDependency, match=r"hubbub\[releases\]"):
+        release([(mechanism, totals)], ["a", "b"], "histogram", "", policy=policy, reports_each=1)
