@@ -18,7 +18,9 @@ _MAX_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
 class Consent:
     """What the person said so far.
 
-    generation: the number. preference: the most epsilon that they allow a report, or infinity.
+    generation: the number. preference: the most epsilon that they allow a report, or infinity: of a
+    metric with a crowd, in it. max_local: the most of any report to whoever looks; None for as
+    much as `preference`.
     since: when they had everything forgotten, in seconds since 1970, or 0: epochs that ran then
         are over.
 
@@ -29,14 +31,24 @@ class Consent:
     generation: int = 0
     preference: float = math.inf
     since: float = 0.0
+    max_local: float | None = None
 
     def __post_init__(self) -> None:
+        if self.max_local is None:
+            object.__setattr__(self, "max_local", self.preference)
         if not (type(self.generation) is int and 0 <= self.generation < _MAX_TURNS):
             raise ValueError("the generation of consent is not one")
         if not (type(self.preference) in (int, float) and self.preference >= 0):
             raise ValueError("the preferred epsilon is not one")
+        if not (type(self.max_local) in (int, float) and self.local >= 0):
+            raise ValueError("the preferred local epsilon is not one")
         if not (type(self.since) in (int, float) and 0 <= self.since < _MAX_SECONDS):
             raise ValueError("the time of forgetting is not one")
+
+    @property
+    def local(self) -> float:
+        """The most that any report may say to whoever looks."""
+        return self.preference if self.max_local is None else self.max_local
 
 
 def is_on(generation: int) -> bool:
@@ -56,9 +68,10 @@ def agreed(earlier: Consent, later: Consent, *, ordered: bool) -> Consent:
         nobody knows which was said last, and the more careful one does.
     """
     generation = max(earlier.generation, later.generation)
-    preference = later.preference
+    preference, local = later.preference, later.local
     if not ordered:
         on = is_on(earlier.generation) and is_on(later.generation)
         generation = turned(generation, on=on)
         preference = min(earlier.preference, later.preference)
-    return Consent(generation, preference, max(earlier.since, later.since))
+        local = min(earlier.local, later.local)
+    return Consent(generation, preference, max(earlier.since, later.since), local)

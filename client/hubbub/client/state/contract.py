@@ -183,11 +183,11 @@ class State(Protocol):
         ...
 
     def consent(self, *, on: bool, forget: bool, now: float) -> None:
-        """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""
+        """Switch reporting. Off purges what waits; `forget` all but sums, too."""
         ...
 
-    def prefer(self, epsilon: float) -> None:
-        """Keep the most epsilon that the person allows a report."""
+    def prefer(self, epsilon: float, max_local: float) -> None:
+        """Keep the most epsilon that the person allows a report, as promised and locally."""
         ...
 
     def close(self) -> None:

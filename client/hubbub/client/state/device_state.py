@@ -16,7 +16,8 @@ class DeviceState:
     """What holds for this device, over all processes of the app.
 
     generation: of consent.
-    preference: the most epsilon that the person allows a report, or infinity.
+    preference: the most epsilon that the person allows a report, or infinity; of a metric with a
+        crowd, in it. max_local: the most of any report to whoever looks.
     since: when the person had everything forgotten, or 0: epochs then running are over.
     may_send: whether what is spent can be written down; nothing may leave if not.
     counts: payloads given up by reason, and mishaps of the state itself by name.
@@ -29,11 +30,12 @@ class DeviceState:
     may_send: bool = True
     accounts: dict[str, Account] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    max_local: float = math.inf
 
     @property
     def consent(self) -> Consent:
         """What the person said. Raises ValueError for what nobody can have said."""
-        return Consent(self.generation, self.preference, self.since)
+        return Consent(self.generation, self.preference, self.since, self.max_local)
 
     @property
     def on(self) -> bool:

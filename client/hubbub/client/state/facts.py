@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from hubbub.client.ledger import FOREIGN, Account, load_accounts
+from hubbub.client.ledger import FOREIGN, Account, forgotten, load_accounts
 from hubbub.client.state.consent import Consent, agreed
 from hubbub.client.state.contract import DISABLED
 from hubbub.client.state.database import Damaged
@@ -39,7 +39,7 @@ __all__ = [
 
 # What may change without a sum, or is one. Version 0.1 changes consent and counts no commit: what
 # was said last, as far as we know, stands under the sum in its place.
-_UNSEALED: Final = ("sum", "bundle", "generation", "preference")
+_UNSEALED: Final = ("sum", "bundle", "generation", "preference", "max_local")
 
 
 def is_new(rows: Rows) -> bool:
@@ -70,8 +70,8 @@ def bring_up(rows: Rows) -> bool:
     if before == _said(rows):
         return False
     # PRIVACY: or it is damaged; so the more careful of both.
-    generation, preference = json.loads(before)
-    said = agreed(Consent(generation, preference, now.since), now, ordered=False)
+    generation, preference, *local = json.loads(before)
+    said = agreed(Consent(generation, preference, now.since, *local), now, ordered=False)
     if said.generation != generation:
         purge(rows, DISABLED)
     commit(rows, **_facts(said))
@@ -122,6 +122,7 @@ def device_state(rows: Rows) -> DeviceState:
         consent.generation,
         consent.preference,
         consent.since,
+        max_local=consent.local,
         accounts=accounts,
         counts=Counter({name: number for name, number in counts if str(name).isprintable()}),
     )
@@ -184,20 +185,28 @@ def part(rows: Rows) -> None:
 
 
 def forget(rows: Rows, now: float) -> None:
-    """Another secret and another name; nothing of what was. What runs at `now` stays reported."""
+    """Another secret and another name; of what was, the sums that limits need.
+
+    What runs at `now` stays reported.
+    """
+    sums = forgotten(device_state(rows).accounts, now)
     for table in ("reports", "ledger", "counts", "journals"):
         rows.execute(f"DELETE FROM {table}")  # noqa: S608 our own names
     before, commits = _consent(rows), meta(rows, "commits")
     start(rows)
     # The number goes on: what was known before is older, wherever it is found.
     set_meta(rows, commits=commits)
-    commit(rows, **_facts(replace(before, since=now)))
+    save(rows, sums)
+    set_meta(rows, **_facts(replace(before, since=now)))
 
 
 def _consent(rows: Rows) -> Consent:
     preference, since = meta(rows, "preference"), meta(rows, "since")
     return Consent(
-        meta(rows, "generation"), math.inf if preference is None else preference, since or 0.0
+        meta(rows, "generation"),
+        math.inf if preference is None else preference,
+        since or 0.0,
+        meta(rows, "max_local"),  # former versions wrote none: as much as the preference
     )
 
 
@@ -205,6 +214,7 @@ def _facts(consent: Consent) -> dict[str, Any]:
     return {
         "generation": consent.generation,
         "preference": consent.preference,
+        "max_local": consent.local,
         "since": consent.since,
     }
 
@@ -212,7 +222,9 @@ def _facts(consent: Consent) -> dict[str, Any]:
 def _said(rows: Rows) -> str:
     """What the person said, as it stands under the sum."""
     consent = _consent(rows)
-    return json.dumps([consent.generation, consent.preference])
+    said = [consent.generation, consent.preference]
+    # As former versions say it, where they could.
+    return json.dumps(said if consent.local == consent.preference else [*said, consent.local])
 
 
 def _sealed(rows: Rows) -> tuple[str, str]:

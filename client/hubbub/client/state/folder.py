@@ -178,7 +178,7 @@ class FolderState:
             return queries.payload_records(rows)
 
     def consent(self, *, on: bool, forget: bool, now: float) -> None:
-        """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""
+        """Switch reporting. Off purges what waits; `forget` all but sums, too."""
 
         def change(rows: Rows) -> None:
             facts.commit(rows, generation=turned(facts.device_state(rows).generation, on=on))
@@ -196,10 +196,12 @@ class FolderState:
             except OSError as error:
                 raise StateUnusable(f"{self._folder}: {error.strerror}; delete it") from error
 
-    def prefer(self, epsilon: float) -> None:
-        """Keep the most epsilon that the person allows a report."""
-        careful = epsilon <= self.device_state().preference
-        self._say(lambda rows: facts.commit(rows, preference=epsilon), careful=careful)
+    def prefer(self, epsilon: float, max_local: float) -> None:
+        """Keep the most epsilon that the person allows a report, as promised and locally."""
+        now = self.device_state()
+        careful = epsilon <= now.preference and max_local <= now.max_local
+        said = {"preference": epsilon, "max_local": max_local}
+        self._say(lambda rows: facts.commit(rows, **said), careful=careful)
 
     def close(self) -> None:
         """Let go; what waits stays for the next start."""

@@ -49,6 +49,8 @@ class Known:
             "generation": consent.generation,
             "preference": None if math.isinf(consent.preference) else consent.preference,
             "since": consent.since,
+            # Former versions say none, where it is as much as the preference.
+            **({"max_local": consent.local} if consent.local != consent.preference else {}),
             "heard": list(self.merged),
         }
         return json.dumps({**told, "sum": _sum(told)}).encode()
@@ -68,7 +70,7 @@ class Known:
             _commits(told["commits"]),
             _name(told["head"]),
             load_accounts(told["accounts"]),
-            Consent(told["generation"], preference, told["since"]),
+            Consent(told["generation"], preference, told["since"], told.get("max_local")),
             tuple(_name(head) for head in told["heard"]),
         )
 

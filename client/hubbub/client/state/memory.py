@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 
+from hubbub.client.ledger import forgotten
 from hubbub.client.state.consent import turned
 from hubbub.client.state.contract import (
     DISABLED,
@@ -151,7 +152,7 @@ class MemoryState:
             ]
 
     def consent(self, *, on: bool, forget: bool, now: float) -> None:
-        """Switch reporting. Off purges what waits; `forget` the secret and the ledger too."""
+        """Switch reporting. Off purges what waits; `forget` all but sums, too."""
         with self._lock:
             try:
                 with self._shared.alone():
@@ -166,17 +167,19 @@ class MemoryState:
                 raise
             self._take_over(said)
 
-    def prefer(self, epsilon: float) -> None:
-        """Keep the most epsilon that the person allows a report."""
+    def prefer(self, epsilon: float, max_local: float) -> None:
+        """Keep the most epsilon that the person allows a report, as promised and locally."""
         with self._lock:
             try:
                 with self._shared.alone():
                     self._heed()
-                    self._shared.tell(replace(self._standing, preference=epsilon))
+                    said = replace(self._standing, preference=epsilon, max_local=max_local)
+                    self._shared.tell(said)
             except StateUnusable:
                 self._standing.preference = min(self._standing.preference, epsilon)
+                self._standing.max_local = min(self._standing.max_local, max_local)
                 raise
-            self._standing.preference = epsilon
+            self._standing.preference, self._standing.max_local = epsilon, max_local
 
     def after_fork_in_child(self) -> None:
         """In a forked child: what waits is the parent's to send."""
@@ -191,8 +194,13 @@ class MemoryState:
         generation = turned(self._standing.generation, on=on)
         if not forget:
             return replace(self._standing, generation=generation)
-        fresh = DeviceState(secrets.token_bytes(SECRET_BYTES), generation, since=now)
-        return replace(fresh, preference=self._standing.preference)
+        kept = self._standing
+        return replace(
+            DeviceState(secrets.token_bytes(SECRET_BYTES), generation, since=now),
+            preference=kept.preference,
+            max_local=kept.max_local,
+            accounts=forgotten(kept.accounts, now),
+        )
 
     def _take_over(self, said: DeviceState) -> None:
         """Stand where another process, or the person, says."""

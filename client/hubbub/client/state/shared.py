@@ -72,6 +72,7 @@ class Shared:
             standing,
             generation=consent.generation,
             preference=consent.preference,
+            max_local=consent.local,
             since=consent.since,
             accounts=dict(mine.accounts),
             counts=standing.counts + Counter(mishaps if first else []),

@@ -1,0 +1,61 @@
+"""How long a device waits: long and random, and never so long that a report is too late."""
+
+from math import log, sqrt
+from random import Random
+
+import pytest
+
+from hubbub.client.delivery import waits
+from hubbub.client.delivery.waits import Waits, soon
+from tests.support.bundles import Signed
+
+HOUR = 3600.0
+
+
+class Latest:
+    """Of the times that are drawn."""
+
+    def uniform(self, _low: float, high: float) -> float:
+        return high
+
+
+def test_no_wait_makes_a_report_of_the_shortest_epoch_late(
+    signed: Signed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waits, "_random", Latest())
+    # `crashed` is of an hour: an hour of grace, of which holding takes two thirds at most.
+    of_hours = Waits(signed.bundle, 10 * HOUR)
+    assert of_hours.before_sending(left_over=False) == HOUR * 2 / 3
+    assert of_hours.before_trying_again(6, 0.2) == HOUR / 2
+    assert of_hours.before_sending(left_over=True) == 30
+    assert Waits(signed.bundle, 4.0).before_sending(left_over=True) == 4
+
+
+def test_a_few_tries_are_soon_and_what_the_shuffler_asks_is_kept(
+    signed: Signed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waits, "_random", Latest())
+    some = Waits(signed.bundle, HOUR)
+    assert [some.before_trying_again(n, soon(n)) for n in range(1, 6)] == pytest.approx(
+        [0.4, 0.8, 1.6, 3.2, 6.4]
+    )
+    assert some.before_trying_again(6, 3000.0) == 3000.0
+
+
+def test_after_an_outage_those_who_waited_add_no_more_than_the_usual(
+    signed: Signed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a fleet that begins to report at one rate, how many call in the ten minutes after it."""
+    monkeypatch.setattr(waits, "_random", Random(22))
+    monkeypatch.setattr(waits, "grace_seconds", lambda _length: 24 * HOUR)
+    fleet = Waits(signed.bundle, HOUR)
+    devices, back = 20_000, 0
+    for n in range(devices):
+        tries, failures = HOUR * n / devices, 0  # the outage ends after an hour
+        while tries < HOUR:
+            failures += 1
+            tries += fleet.before_trying_again(failures, soon(failures))
+        back += tries < HOUR * 7 / 6
+    expected = devices / 6  # an hour's usual number of reports, in ten minutes
+    assert back < expected + sqrt(2 * log(1e6) * expected)
+    assert back > expected / 2
