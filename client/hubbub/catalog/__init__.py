@@ -3,11 +3,17 @@
 metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle--> the app
 """
 
+from hubbub.catalog.alerts import Alert, Rule
 from hubbub.catalog.bundle import Bundle, refuse_changes, stream_table
-from hubbub.catalog.central import Accountant, CentralPromise
+from hubbub.catalog.central_promise import Accountant, CentralPromise
 from hubbub.catalog.choice import Choice, Option
 from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at, epoch_start, grace_seconds
-from hubbub.catalog.exposure import epochs_within, exposure, unchanged_exposure
+from hubbub.catalog.exposure import (
+    crowds_within,
+    epochs_within,
+    exposure,
+    unchanged_exposure,
+)
 from hubbub.catalog.facts import Fact, facts
 from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.catalog.keys.opening import (
@@ -19,13 +25,14 @@ from hubbub.catalog.keys.opening import (
     write_new_keys,
 )
 from hubbub.catalog.keys.operator import read_operator_key
-from hubbub.catalog.keys.sealing import SEAL_BYTES, TAG_BYTES, open_sealed, seal, seal_info
 from hubbub.catalog.limits import Limits
-from hubbub.catalog.metric import Metric, metric_name_of
+from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import SPANS, Budget, Caps, Release
 from hubbub.catalog.promise import Promise
+from hubbub.catalog.rules import metric_name_of
 from hubbub.catalog.signing import open_bundle, read_bundle, sign_bundle
 from hubbub.catalog.source import Catalog, read_catalog
+from hubbub.sealing import SEAL_BYTES, TAG_BYTES, open_sealed, seal, seal_info
 
 __all__ = [
     "EPOCH_SECONDS",
@@ -34,6 +41,7 @@ __all__ = [
     "SPANS",
     "TAG_BYTES",
     "Accountant",
+    "Alert",
     "Budget",
     "Bundle",
     "Caps",
@@ -49,7 +57,9 @@ __all__ = [
     "Option",
     "Promise",
     "Release",
+    "Rule",
     "closing_time",
+    "crowds_within",
     "epoch_at",
     "epoch_start",
     "epochs_within",

@@ -3,19 +3,21 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
+from hubbub.catalog.encoding import to_text
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.keys.handover import Handover, line_of
-from hubbub.catalog.keys.opening import OpeningKeyPublic
-from hubbub.catalog.keys.sealing import SEAL_BYTES
+from hubbub.catalog.keys.opening import OpeningKeyPublic, is_development
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.promise import Promise
 from hubbub.catalog.rules import NAME, is_address, is_whole
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
+from hubbub.errors.places import wrong_place
+from hubbub.sealing import SEAL_BYTES
 
 __all__ = ["Bundle", "refuse_changes", "stream_table"]
 
@@ -36,6 +38,7 @@ class Bundle:
     streams: every metric, and every tier of one, by the stream's name.
     operator: the Ed25519 public key (32 bytes) that signed it.
     line: the operator's keys, oldest first; the last one signed it.
+    development: of an installation whose numbers protect nobody; its keys are told apart by id.
     signed: the file's content that it was read from.
 
     Raises:
@@ -52,6 +55,7 @@ class Bundle:
     caps: Caps = Caps()  # noqa: RUF009 a frozen value
     serial: int = 0
     handovers: tuple[Handover, ...] = ()
+    development: bool = False
     signed: bytes = field(default=b"", repr=False, compare=False)
     streams: Mapping[str, Metric] = field(init=False, repr=False, compare=False)
     line: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
@@ -59,8 +63,19 @@ class Bundle:
     def __post_init__(self) -> None:
         _check_names(self.metrics, self.history)
         _check_keys(self.keys)
+        if self.development and not is_development(self.keys):
+            raise BadParameter(
+                "a bundle for development has keys of production; make some: hubbub keys new --dev"
+            )
+        if self.development:
+            developed = {
+                name: replace(metric, development=True) for name, metric in self.metrics.items()
+            }
+            object.__setattr__(self, "metrics", developed)
         if not is_address(self.shuffler):
-            raise BadParameter("shuffler must be HOST:PORT, as the clients dial it")
+            raise BadParameter(
+                "shuffler must be HOST:PORT or https://HOST:PORT, as the clients dial it"
+            )
         if self.roots is not None:
             _check_roots(self.roots)
         if not (is_whole(self.serial) and 0 <= self.serial <= _LAST_SERIAL):
@@ -73,6 +88,11 @@ class Bundle:
         object.__setattr__(self, "streams", {stream.name: stream for stream in every})
         line = line_of(self.handovers, self.operator) if self.operator else ()
         object.__setattr__(self, "line", line)
+
+    def refuse_elsewhere(self, *, development: bool, path: str) -> None:
+        """Raises BundleRefused unless it is of the kind of installation that a service is of."""
+        if self.development is not development:
+            raise BundleRefused(f"{path}: {wrong_place(development=development)}")
 
     def metric(self, name: str) -> Metric:
         """The metric of this name, or a tier of one. Raises UnknownMetric."""
@@ -121,19 +141,41 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
 
 
 def stream_table(bundle: Bundle) -> str:
-    """What the shuffler must know, as JSON: lengths, minimum batches and times. No mechanism."""
+    """What the shuffler must know, as JSON: lengths, minimum batches and times. No mechanism.
+
+    Where it adds dummies it is told of how many values, and the public keys that devices seal with.
+    """
     streams = {
         metric.name: {
             "sealed_bytes": metric.randomizer.layout.payload_bytes + SEAL_BYTES,
-            "min_batch": metric.min_batch,
+            "min_batch": metric.fewest,
             "epoch_seconds": EPOCH_SECONDS[metric.epoch],
             "grace_seconds": grace_seconds(metric.epoch),
-            **({} if metric.mix == "pool" else {"mix": metric.mix}),
+            **_leaving(metric),
         }
         for metric in bundle.streams.values()
     }
-    keys = [{"id": key.id, "start": key.start, "end": key.end} for key in bundle.keys]
-    return json.dumps({"version": 1, "streams": streams, "keys": keys}, indent=1) + "\n"
+    padded = any("dummies" in stream for stream in streams.values())
+    keys = [
+        {"id": key.id, "start": key.start, "end": key.end}
+        | ({"public": to_text(key.public)} if padded else {})
+        for key in bundle.keys
+    ]
+    marked = {"development": True} if bundle.development else {}
+    return json.dumps({"version": 1, **marked, "streams": streams, "keys": keys}, indent=1) + "\n"
+
+
+def _leaving(metric: Metric) -> dict[str, str | int]:
+    """Of a crowd how it leaves, and what dummies are made of: how many, of how many values."""
+    if metric.mix == "pool":
+        return {}
+    if not metric.dummies:
+        return {"mix": metric.mix}
+    return {
+        "mix": metric.mix,
+        "dummies": metric.dummies,
+        "values": metric.randomizer.layout.size,
+    }
 
 
 def _check_names(metrics: Mapping[str, Metric], history: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ from hubbub.catalog.metric import DOMAINS
 from hubbub.catalog.reading import Complain
 from hubbub.mechanisms import REGISTRY
 
-__all__ = ["read_values"]
+__all__ = ["read_candidates", "read_values"]
 
 
 def read_values(
@@ -22,22 +22,19 @@ def read_values(
         kind: str = "numbers" if "domain" in given else "categories"
     else:
         kind = REGISTRY[mechanism].VALUES
-    if kind in DOMAINS:
-        if given != ["domain"] or table["domain"] != DOMAINS[kind]:
-            wrong(
-                "domain",
-                f'{mechanism} is over {kind}; write domain = "{DOMAINS[kind]}" and no values',
-            )
-        return None
-    if len(given) != 1 or "domain" in given:
-        wrong("values", f"{mechanism} needs its values; write values = [...] or values_file = ...")
+    if misfit := _problem_with_ways(mechanism, kind, given, table):
+        wrong(*misfit)
+    if misfit or kind in DOMAINS:
         return None
     [name] = given
     listed = table[name]
+    kind_of = field.entry.kind if name == field.name else field.entry.others[name].kind
+    if problem := kind_of.problem(listed):
+        wrong(name, problem)
+        return None
+    if name == "parts":
+        return tuple(kind_of.read(listed))
     if name != field.name:
-        if problem := field.entry.others[name].kind.problem(listed):
-            wrong(name, problem)
-            return None
         try:
             listed = read_text(folder / listed).splitlines()
         except ValueError as error:
@@ -48,3 +45,47 @@ def read_values(
         return None
     read: tuple[str, ...] = field.entry.kind.read(listed)
     return read
+
+
+def _problem_with_ways(
+    mechanism: str, kind: str, given: list[str], table: dict[str, Any]
+) -> tuple[str, str] | None:
+    """The field that says wrongly what can be reported, and what to write."""
+    if kind in DOMAINS:
+        if given == ["domain"] and table["domain"] == DOMAINS[kind]:
+            return None
+        return (
+            "domain",
+            f'{mechanism} is over {kind}; write domain = "{DOMAINS[kind]}" and no values',
+        )
+    paired = "parts" in given if mechanism == AUTO else REGISTRY[mechanism].FAMILY == "pairs"
+    if paired and given != ["parts"]:
+        return (
+            "parts",
+            f"{mechanism} is of parts; write parts = {{ PART = [...], ... }} and no values",
+        )
+    if not paired and "parts" in given:
+        return "parts", f"{mechanism} is not of parts; write values = [...] and no parts"
+    if len(given) != 1 or "domain" in given:
+        return "values", f"{mechanism} needs its values; write values = [...] or values_file = ..."
+    return None
+
+
+def read_candidates(
+    mechanism: str, table: dict[str, Any], folder: Path, wrong: Complain
+) -> dict[str, Any]:
+    """The table with the strings of the file that its candidates name, without repeats."""
+    listed = table.get("candidates")
+    if listed is None:
+        return table
+    if mechanism not in REGISTRY or REGISTRY[mechanism].VALUES != "strings":
+        wrong("candidates", f"is for mechanisms over strings, and {mechanism} is not; leave it out")
+        return {name: held for name, held in table.items() if name != "candidates"}
+    if not isinstance(listed, str):
+        return table
+    try:
+        lines = read_text(folder / listed).splitlines()
+    except ValueError as error:
+        wrong("candidates", f"{error}; mend the file")
+        return {name: held for name, held in table.items() if name != "candidates"}
+    return {**table, "candidates": list(dict.fromkeys(line for line in lines if line))}

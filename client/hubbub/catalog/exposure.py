@@ -5,11 +5,12 @@ in any part of it. Nothing is said past a metric's lifetime limit, which the dev
 """
 
 from collections.abc import Iterable
+from math import floor
 
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import SPANS, Caps
 
-__all__ = ["epochs_within", "exposure", "over_caps", "unchanged_exposure"]
+__all__ = ["crowds_within", "epochs_within", "exposure", "over_caps", "unchanged_exposure"]
 
 
 def epochs_within(epoch: str, days: int) -> int:
@@ -26,6 +27,15 @@ def epochs_within(epoch: str, days: int) -> int:
 def exposure(metric: Metric, days: int) -> float:
     """The most that one person's reports of a metric can say in so many days, in nats."""
     return min(_reported(metric, days), metric.limits.lifetime_epsilon)
+
+
+def crowds_within(metric: Metric, days: int) -> int:
+    """The most crowds that one person is in, in so many days: one an epoch, until the limit."""
+    epochs = epochs_within(metric.epoch, days)
+    most = metric.limits.lifetime_central_epsilon
+    if most is None or metric.central is None:
+        return epochs
+    return min(epochs, floor(most / min(metric.central.epsilon, metric.report_loss) + 1e-6))
 
 
 def unchanged_exposure(metric: Metric, days: int) -> float:

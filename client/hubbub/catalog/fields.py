@@ -45,6 +45,7 @@ class Entry:
     written: whether people write it; if not, it is made of what they wrote.
     defines: whether totals mean something else when it changes.
     always: whether a bundle holds it though it has its default, as all did in version 0.1.
+    operator: whether the operator's bundle alone holds it: it says nothing to devices.
     """
 
     kind: Kind
@@ -56,6 +57,7 @@ class Entry:
     written: bool = True
     defines: bool = False
     always: bool = False
+    operator: bool = False
 
 
 def entry(kind: Kind, meaning: str, example: str = "", **more: Any) -> Mapping[str, Entry]:
@@ -106,15 +108,18 @@ def check(thing: Any) -> None:
             raise BadParameter(f"{one.name} {problem}")
 
 
-def dumped(thing: Any, *, defines: bool | None = None) -> dict[str, Any]:
+def dumped(thing: Any, *, defines: bool | None = None, operator: bool = False) -> dict[str, Any]:
     """The JSON of an object's fields, of all or of those that do or do not define it.
 
+    operator: with those that the operator's bundle alone holds.
     Defaults are left out, so that a bundle is what it was before a field was invented.
     """
     found: dict[str, Any] = {}
     section: type = type(thing)
     for one in fields_of(section):
         says, holds = one.entry, getattr(thing, one.name)
+        if says.operator and not operator:
+            continue
         if defines in {None, says.defines} and (says.always or holds != one.default):
             made = says.kind.dump(holds)
             found |= made if says.kind.flat else {one.name: made}

@@ -1,8 +1,11 @@
 """Kinds of fields: what each may hold, and how it stands in metrics.toml, bundle and schema."""
 
+import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from itertools import pairwise
 from math import inf, isinf
 from typing import Any, Final
 
@@ -16,6 +19,9 @@ __all__ = [
     "address",
     "ascending",
     "day",
+    "days",
+    "edges",
+    "edges_of",
     "flag",
     "number",
     "numbers_by_name",
@@ -23,11 +29,18 @@ __all__ = [
     "one_of",
     "path",
     "shares",
+    "strings",
     "tables",
     "text",
     "values",
     "whole",
 ]
+
+_DAYS: Final = re.compile(r"[1-9][0-9]{0,4}[dw]")
+
+# Two parts at least, and no more than a list that people still read.
+_MIN_EDGES: Final = 3
+_MAX_EDGES: Final = 257
 
 Schema = dict[str, Any]
 
@@ -89,9 +102,9 @@ def day(which: str) -> Kind:
 
 
 def address() -> Kind:
-    """HOST:PORT."""
+    """HOST:PORT, or https://HOST:PORT for the HTTP door."""
     schema = {"type": "string", "pattern": f"^{ADDRESS.pattern}$"}
-    return _kind('"HOST:PORT", as the clients dial it', is_address, schema)
+    return _kind('"HOST:PORT" or "https://HOST:PORT", as the clients dial it', is_address, schema)
 
 
 def path(which: str) -> Kind:
@@ -113,6 +126,15 @@ def one_of(names: Callable[[], Iterable[str]]) -> Kind:
         words,
         lambda given: "" if isinstance(given, str) and given in names() else f"must be {words()}",
         lambda: {"enum": [*names()]},
+    )
+
+
+def days() -> Kind:
+    """A number of days or weeks, as people write it."""
+    return _kind(
+        'a number of days or weeks, as "400d"',
+        lambda given: isinstance(given, str) and _DAYS.fullmatch(given) is not None,
+        {"type": "string", "pattern": f"^{_DAYS.pattern}$"},
     )
 
 
@@ -172,6 +194,64 @@ def ascending(words: str, rule: str, item: Kind) -> Kind:
     )
 
 
+def edges() -> Kind:
+    """Where a range of numbers is cut: a list, or a table of ends and parts for growing steps."""
+    words = (
+        f"a list of {_MIN_EDGES} to {_MAX_EDGES} ascending numbers, or a table of from, to and "
+        "parts, from above 0"
+    )
+    numbers: Schema = {
+        "type": "array",
+        "items": {"type": "number"},
+        "minItems": _MIN_EDGES,
+        "maxItems": _MAX_EDGES,
+        "uniqueItems": True,
+    }
+    above_zero = {"type": "number", "exclusiveMinimum": 0}
+    table: Schema = {
+        "type": "object",
+        "properties": {
+            "from": above_zero,
+            "to": above_zero,
+            "parts": {"type": "integer", "minimum": 2, "maximum": _MAX_EDGES - 1},
+        },
+        "required": ["from", "to", "parts"],
+        "additionalProperties": False,
+    }
+    return Kind(
+        lambda: words,
+        lambda given: "" if edges_of(given) else f"must be {words}",
+        lambda: {"anyOf": [numbers, table]},
+        read=edges_of,
+        dump=list,
+        load=_tuple,
+    )
+
+
+def edges_of(given: Any) -> tuple[float, ...]:
+    """The edges that were written, growing ones in three digits; none if they are wrong."""
+    if isinstance(given, Mapping):
+        ends: Any = given
+        low, high, parts = (ends.get(name) for name in ("from", "to", "parts"))
+        if not (
+            given.keys() == {"from", "to", "parts"}
+            and is_number(low)
+            and is_number(high)
+            and is_whole(parts)
+            and 0 < low < high
+            and 1 < parts < _MAX_EDGES
+        ):
+            return ()
+        step = (math.log(high) - math.log(low)) / parts
+        inner = [float(f"{math.exp(math.log(low) + step * i):.3g}") for i in range(1, parts)]
+        given = [low, *inner, high]
+    if not (isinstance(given, list | tuple) and all(map(is_number, given))):
+        return ()
+    ascend = all(low < high for low, high in pairwise(given))
+    fit = _MIN_EDGES <= len(given) <= _MAX_EDGES
+    return tuple(map(float, given)) if ascend and fit else ()
+
+
 def values() -> Kind:
     """The values of a metric: texts, each once; or true and false, which are texts from then on."""
     words = "a list of texts, none empty and none twice; or of true and false"
@@ -189,6 +269,33 @@ def values() -> Kind:
         read=lambda given: tuple(map(_as_text, given)),
         dump=lambda given: None if given is None else list(given),
         load=lambda given: None if given is None else _tuple(given),
+    )
+
+
+def strings() -> Kind:
+    """Strings to look for: texts, each once; where people write them, also the file of them."""
+    words = "the path of a text file, one string a line, plain or .gz; or a list of strings"
+    texts = {"type": "string", "minLength": 1, "maxLength": MAX_VALUE_BYTES}
+
+    def problem(given: Any) -> str:
+        if isinstance(given, str) and given:
+            return ""
+        if isinstance(given, list | tuple) and given and not _are_both_booleans([*given]):
+            return _problem_with_values(given)
+        return f"must be {words}"
+
+    return Kind(
+        lambda: words,
+        problem,
+        lambda: {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "array", "minItems": 1, "uniqueItems": True, "items": texts},
+            ]
+        },
+        read=tuple,
+        dump=list,
+        load=_tuple,
     )
 
 

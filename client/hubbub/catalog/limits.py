@@ -24,6 +24,14 @@ class Limits:
             "50.0",
         )
     )
+    lifetime_central_epsilon: float | None = field(
+        default=None,
+        metadata=entry(
+            kinds.number("a number of nats", 0, 1e12),
+            "The same of what whole epochs say of it, of a metric with a central promise.",
+            "365.0",
+        ),
+    )
 
     def __post_init__(self) -> None:
         check(self)

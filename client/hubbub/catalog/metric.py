@@ -9,31 +9,51 @@ from datetime import date
 from typing import Any, Final, Self
 
 from hubbub.catalog import kinds
-from hubbub.catalog.central import CentralPromise, central_conflicts
+from hubbub.catalog.alerts import Alert
+from hubbub.catalog.central import central_conflicts
+from hubbub.catalog.central_fields import (
+    CENTRAL_EPSILON,
+    CROWD,
+    DELTA,
+    DUMMIES,
+    EPSILON,
+    HONEST,
+    MAX_LOCAL_EPSILON,
+    ROLLING,
+)
+from hubbub.catalog.central_promise import CentralPromise
 from hubbub.catalog.choice import AUTO, CHOICE, Choice
 from hubbub.catalog.epochs import EPOCH_SECONDS
 from hubbub.catalog.fields import Entry, check, dumped, entry
+from hubbub.catalog.kind_fields import refuse_misfits
 from hubbub.catalog.limits import Limits, conflicts
+from hubbub.catalog.operator_fields import ALERT, KEEP
+from hubbub.catalog.part_ranges import RANGES, PartRange
+from hubbub.catalog.parted import PARTS, code_of, size_of
 from hubbub.catalog.policy import Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
-from hubbub.catalog.rules import NAME
+from hubbub.catalog.rules import NAME, metric_name_of
 from hubbub.catalog.tables import table_of
+from hubbub.catalog.value_fields import EDGES, KIND, OTHERS, OUTSIDE
+from hubbub.catalog.value_kinds import NUMERIC, OTHER, part_of, plain_number
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, parameters
-from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
+from hubbub.mechanisms import (
+    REGISTRY,
+    AnyMechanism,
+    Memoized,
+    is_number,
+    lies_evenly,
+    parameters,
+)
+from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.probability import MIN_EPSILON
 
-__all__ = ["DOMAINS", "Metric", "metric_name_of"]
+__all__ = ["DOMAINS", "Metric"]
 
 DOMAINS: Final = {"strings": "string", "numbers": "number"}
 """What `domain` says for each kind of value that is not listed."""
 
 _TIER: Final = re.compile(r"[0-9.e+-]{1,16}")
-_EPSILON: Final = kinds.number("a number of nats", MIN_EPSILON, MAX_EPSILON)
-
-
-def metric_name_of(stream: str) -> str:
-    """The metric that a stream is of: a stream is a metric's name, or that and a tier."""
-    return stream.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +63,7 @@ class Metric:
     values: None for a metric over strings or numbers.
     choice: says nothing about what totals mean.
     caps: what all metrics of its catalog together may say about one person.
+    development: of an installation whose numbers protect nobody.
     memoized: the randomizer again, if it has a permanent step.
     report_loss: what one report can lose, in nats, as proven of the mechanism.
     lifetime_loss: what all reports of one unchanged value can lose; infinite if not memoized.
@@ -89,7 +110,7 @@ class Metric:
     )
     epsilon: float = field(
         metadata=entry(
-            _EPSILON,
+            EPSILON,
             "The most that one report may say about a person, in nats.",
             "1.0",
             defines=True,
@@ -117,6 +138,7 @@ class Metric:
                     "The same from a file (plain or .gz) beside the catalog.",
                     '"themes.txt"',
                 ),
+                "parts": PARTS,
                 "domain": Entry(
                     kinds.one_of(DOMAINS.values),
                     "What can be reported instead of listed values, as the mechanism has it.",
@@ -162,7 +184,7 @@ class Metric:
             kinds.ascending(
                 f"a list of numbers of nats in [{MIN_EPSILON}, epsilon), ascending",
                 f"ascend from {MIN_EPSILON} to below epsilon, and differ in six digits",
-                _EPSILON,
+                EPSILON,
             ),
             "Smaller epsilons that a person may ask for instead; each is a stream of its own.",
             "[0.25, 0.5]",
@@ -189,62 +211,41 @@ class Metric:
             "for gaussian with delta",
         ),
     )
-    central_epsilon: float | None = field(
-        default=None,
+    central_epsilon: float | None = field(default=None, metadata=CENTRAL_EPSILON)
+    crowd: int | None = field(default=None, metadata=CROWD)
+    delta: float = field(default=1e-8, metadata=DELTA)
+    honest: float = field(default=0.9, metadata=HONEST)
+    dummies: int = field(default=0, metadata=DUMMIES)
+    max_local_epsilon: float = field(default=8.0, metadata=MAX_LOCAL_EPSILON)
+    rolling: bool = field(default=False, metadata=ROLLING)
+    kind: str = field(default="", metadata=KIND)
+    edges: tuple[float, ...] = field(default=(), metadata=EDGES)
+    outside: str = field(default="", metadata=OUTSIDE)
+    other: bool = field(default=False, metadata=OTHERS)
+    ranges: Mapping[str, PartRange] = field(default_factory=dict, metadata=RANGES)
+    unit: str = field(
+        default="",
         metadata=entry(
-            _EPSILON,
-            "The most that a whole epoch, shuffled, may say about one person, in nats.",
-            "1.0",
-            label="central epsilon",
-            defines=True,
+            kinds.text("says what numbers are measured in"),
+            "What numbers are measured in, beside every mean and range that is shown.",
+            '"ms"',
+            label="in",
         ),
     )
-    crowd: int | None = field(
-        default=None,
+    candidates: tuple[str, ...] = field(
+        default=(),
         metadata=entry(
-            kinds.whole(10, 1_000_000),
-            "The fewest reports of an epoch that leave the shuffler, as a whole or not at all.",
-            "30000",
-            label="crowd",
-            defines=True,
+            kinds.strings(),
+            "The strings to look for where none are named, for a mechanism over strings; they stay "
+            "with the operator.",
+            '"domains.txt"',
+            operator=True,
         ),
     )
-    delta: float = field(
-        default=1e-8,
-        metadata=entry(
-            kinds.number("a chance", 1e-15, 0.1),
-            "The chance with which a whole epoch may say more than `central_epsilon`.",
-            "1e-8",
-            defines=True,
-        ),
-    )
-    honest: float = field(
-        default=0.9,
-        metadata=entry(
-            kinds.number("a share", 0, 1, "(]"),
-            "The share of a crowd's reports that is counted on to lie as it should.",
-            "0.9",
-            defines=True,
-        ),
-    )
-    max_local_epsilon: float = field(
-        default=8.0,
-        metadata=entry(
-            _EPSILON,
-            "The most that a report may say to who sees it alone, whatever the crowd allows.",
-            "8.0",
-        ),
-    )
-    rolling: bool = field(
-        default=False,
-        metadata=entry(
-            kinds.flag(),
-            "Whether a crowd leaves whenever it has gathered, and not when its epoch is over.",
-            "true",
-            defines=True,
-        ),
-    )
+    alert: Alert | None = field(default=None, metadata=ALERT)
+    keep: str = field(default="", metadata=KEEP)
     caps: Caps = Caps()  # noqa: RUF009 a frozen value
+    development: bool = False
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
     memoized: Memoized | None = field(init=False, repr=False, compare=False)
     report_loss: float = field(init=False, repr=False, compare=False)
@@ -256,6 +257,8 @@ class Metric:
         built = randomizer_of(self.mechanism, self.arguments, self.epsilon)
         if not self.crowd:  # which leaves in cuts
             refuse_large_batch(self.min_batch, built.randomizer)
+        elif not lies_evenly(built.randomizer):
+            raise BadParameter(f"{self.mechanism}: so many parts are too fine for its crowd")
         if self.tiers and "epsilon" not in self.arguments:
             raise BadParameter(
                 f"{self.mechanism} has no epsilon of its own to scale; leave tiers out"
@@ -272,23 +275,21 @@ class Metric:
             raise BadParameter(f"name must match {NAME.pattern}")
         if self.mechanism == AUTO:
             raise BadParameter(f"mechanism must be one of {', '.join(REGISTRY)}")
-        if self.parameters.keys() & {"epsilon", "categories"}:
-            raise BadParameter("parameters hold epsilon or categories, which follow from the rest")
-        listed = REGISTRY[self.mechanism].VALUES == "categories"
-        if listed != (self.values is not None):
-            raise BadParameter(f"{self.mechanism} {'needs' if listed else 'takes no'} values")
+        if self.parameters.keys() & {"epsilon", "categories", "sizes"}:
+            raise BadParameter("parameters hold epsilon or a number of values, which both follow")
+        refuse_misfits(self)
         found = conflicts(self.epsilon, self.limits, self.tiers)
         if found := found | central_conflicts(self):
-            said = "; ".join(f"{name}: {problem}" for name, problem in found.items())
-            raise BadParameter(said)
+            raise BadParameter("; ".join(f"{name}: {said}" for name, said in found.items()))
 
     @property
     def central(self) -> CentralPromise | None:
-        """What a whole shuffled epoch promises; None if nothing."""
-        if self.central_epsilon is None or self.crowd is None:
+        """What a whole shuffled epoch promises; None if nothing, as in development."""
+        if self.central_epsilon is None or self.crowd is None or self.development:
             return None
         return CentralPromise(
-            self.central_epsilon, self.crowd, self.delta, self.honest, self.max_local_epsilon
+            *(self.central_epsilon, self.crowd, self.delta, self.honest),
+            *(self.max_local_epsilon, self.dummies),
         )
 
     @property
@@ -305,7 +306,7 @@ class Metric:
         if "epsilon" in parameters(self.mechanism):
             given["epsilon"] = self.epsilon
         if self.values is not None:
-            given["categories"] = len(self.values)
+            given |= size_of(self.mechanism, self.values)
         return given
 
     @property
@@ -317,6 +318,11 @@ class Metric:
     def streams(self) -> tuple[str, ...]:
         """The names of its streams: its own, and its tiers'."""
         return (self.name, *map(self._stream, self.tiers))
+
+    @property
+    def fewest(self) -> int:
+        """The fewest reports that leave the shuffler together, and that an answer takes."""
+        return 1 if self.development else self.min_batch
 
     @property
     def tier(self) -> str:
@@ -332,11 +338,12 @@ class Metric:
         name = self._stream(epsilon)
         return replace(self, name=name, epsilon=epsilon, parameters=scaled, choice=None, tiers=())
 
-    def stream_within(self, max_epsilon: float) -> str | None:
-        """The stream of the largest epsilon that is allowed; None if none is."""
-        if self.epsilon <= max_epsilon:
+    def stream_within(self, max_epsilon: float, max_local: float) -> str | None:
+        """The stream of the largest epsilon that is allowed, as promised and locally; or None."""
+        promised = min(self.central_epsilon or self.epsilon, self.epsilon)
+        if promised <= max_epsilon and self.epsilon <= max_local:
             return self.name
-        allowed = [epsilon for epsilon in self.tiers if epsilon <= max_epsilon]
+        allowed = [epsilon for epsilon in self.tiers if epsilon <= min(max_epsilon, max_local)]
         return self._stream(allowed[-1]) if allowed else None
 
     def _stream(self, tier: float) -> str:
@@ -348,16 +355,39 @@ class Metric:
         Raises:
             ValueOutOfDomain: not one of the metric's values. The message never shows it.
         """
-        if self.values is None:
-            self.randomizer.check(value)
-            return value
-        text = str(value).lower() if isinstance(value, bool) else value
-        code = self._index.get(text) if isinstance(text, str) else None
+        try:
+            if self.values is None:
+                return self._number(value)
+            if isinstance(self.randomizer, PairedParts):
+                return code_of(self.randomizer, self.values, value, self.ranges)
+            text = str(value).lower() if isinstance(value, bool) else value
+            code = self._index.get(text) if isinstance(text, str) else None
+            if code is None and self.edges:
+                number = plain_number(self.kind, self.unit, value)
+                code = part_of(self.edges, number, clamps=self.clamps)
+            elif code is None and self.other and isinstance(value, str):
+                code = self._index[OTHER]
+        except ValueOutOfDomain as error:
+            raise ValueOutOfDomain(f'metric "{self.name}": {error}') from None
         if code is None:
             raise ValueOutOfDomain(
                 f'metric "{self.name}": the value is not one of its {len(self.values)} values'
             )
         return code
+
+    def _number(self, value: Any) -> Any:
+        """What is no listed value, in the metric's unit, at the nearest end if it is to be."""
+        if self.kind:
+            value = plain_number(self.kind, self.unit, value)
+        if self.clamps and is_number(value):
+            value = min(max(value, self.parameters["low"]), self.parameters["high"])
+        self.randomizer.check(value)
+        return value
+
+    @property
+    def clamps(self) -> bool:
+        """Whether a number outside the range counts at its nearest end."""
+        return self.outside == "clamp" or (not self.outside and self.kind in NUMERIC)
 
     def definition(self) -> dict[str, Any]:
         """What may never change under this name: it decides what totals mean."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hubbub.catalog.fields import check, entry
-from hubbub.catalog.kinds import number, one_of, shares
+from hubbub.catalog.kinds import number, numbers_by_name, one_of, shares
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 
@@ -33,6 +33,8 @@ _FAR_BELOW: Final = "far below one in the people asked"
 class Caps:
     """The most that all metrics together may say about one person, in nats; None: no cap.
 
+    central_mu: of metrics that leave in crowds, where there is a cap on those.
+
     Raises:
         BadParameter: a cap is no number above 0.
     """
@@ -46,6 +48,30 @@ class Caps:
     )
     epsilon_per_year: float | None = field(
         default=None, metadata=entry(_CAP, "The same in any 366 days.", "100.0")
+    )
+
+    central_epsilon_per_year: float | None = field(
+        default=None,
+        metadata=entry(
+            _CAP,
+            "The most that all crowds of any 366 days may say of a person to who sees whole "
+            "epochs alone.",
+            "30.0",
+        ),
+    )
+    central_delta_per_year: float = field(
+        default=1e-8,
+        metadata=entry(
+            number("a chance", 1e-10, 0.1),
+            "The chance with which they may say more than `central_epsilon_per_year`.",
+            "1e-8",
+        ),
+    )
+    central_mu: Mapping[str, float] = field(
+        default_factory=dict,
+        metadata=entry(
+            numbers_by_name(), "What each crowd costs of that, as Gaussian mu.", written=False
+        ),
     )
 
     def __post_init__(self) -> None:

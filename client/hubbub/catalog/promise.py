@@ -1,6 +1,7 @@
 """A promise: what a person was told of a metric, and by no later bundle may be told more of."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final, Self
 
 from hubbub.catalog.metric import Metric
@@ -17,6 +18,7 @@ class Promise:
     """What one name means, and the least of each limit that was ever said of it.
 
     digest: of its definition: mechanism, epsilon, parameters, values, epoch.
+    lifetime_central_epsilon: None where there is no limit of it.
     Without its figures it is the promise of a name that was retired before it was seen.
     """
 
@@ -24,19 +26,24 @@ class Promise:
     epsilon: float | None = None
     reports_per_epoch: int | None = None
     lifetime_epsilon: float | None = None
+    lifetime_central_epsilon: float | None = None
 
     @classmethod
     def of(cls, metric: Metric) -> Self:
         """What a bundle promises of a metric."""
         limits = metric.limits
         return cls(
-            metric.digest(), metric.epsilon, limits.reports_per_epoch, limits.lifetime_epsilon
+            metric.digest(),
+            metric.epsilon,
+            limits.reports_per_epoch,
+            limits.lifetime_epsilon,
+            limits.lifetime_central_epsilon,
         )
 
     @classmethod
     def load(cls, data: Any) -> Self:
         """The promise that `data()` told. Raises ValueError or TypeError for another."""
-        digest, epsilon, reports, lifetime = data
+        digest, epsilon, reports, lifetime, *central = data
         if not (isinstance(digest, str) and len(digest) == _DIGEST_LETTERS):
             raise ValueError("no digest")
         figures = (epsilon, reports, lifetime)
@@ -44,11 +51,16 @@ class Promise:
             is_number(epsilon) and is_whole(reports) and is_number(lifetime)
         ):
             raise ValueError("no figures")
-        return cls(digest, epsilon, reports, lifetime)
+        # Former versions wrote none, and none is written where there is no limit.
+        if not (central == [] or (len(central) == 1 and is_number(central[0]))):
+            raise ValueError("no figures")
+        return cls(digest, epsilon, reports, lifetime, *central)
 
     def data(self) -> list[Any]:
         """All of it, JSON-ready."""
-        return [self.digest, self.epsilon, self.reports_per_epoch, self.lifetime_epsilon]
+        figures = [self.epsilon, self.reports_per_epoch, self.lifetime_epsilon]
+        central = self.lifetime_central_epsilon
+        return [self.digest, *figures, *([] if central is None else [central])]
 
     def broken_by(self, other: Self) -> str:
         """How a later promise of the same name says more than this one; "" if it does not."""
@@ -59,6 +71,14 @@ class Promise:
             and (now := getattr(other, name)) is not None
             and now > before
         ]
+        central, now_central = self.lifetime_central_epsilon, other.lifetime_central_epsilon
+        if central is not None and other.epsilon is not None:
+            if now_central is None:
+                broken.append(f"lifetime_central_epsilon {central:g} taken away")
+            elif now_central > central:
+                broken.append(
+                    f"lifetime_central_epsilon raised from {central:g} to {now_central:g}"
+                )
         if not broken and self.digest != other.digest:
             broken = ["its definition changed"]
         return ", ".join(broken)
@@ -69,9 +89,11 @@ class Promise:
             return other if self.reports_per_epoch is None else self
         assert self.lifetime_epsilon is not None  # noqa: S101 the figures are there together
         assert other.lifetime_epsilon is not None  # noqa: S101
+        central = (self.lifetime_central_epsilon, other.lifetime_central_epsilon)
         return type(self)(
             self.digest,
             self.epsilon,
             min(self.reports_per_epoch, other.reports_per_epoch),
             min(self.lifetime_epsilon, other.lifetime_epsilon),
+            min(central, key=lambda limit: inf if limit is None else limit),
         )

@@ -32,7 +32,7 @@ def read_fields(section: type, table: Mapping[str, Any], wrong: Complain) -> dic
 
 def read_section(name: str, section: type, given: Any, wrong: Complain) -> Any:
     """The object that a [table] at the top of the file says, or None after a complaint."""
-    names = [field.name for field in fields_of(section)]
+    names = [field.name for field in fields_of(section) if field.entry.written]
     if not isinstance(given, dict):
         wrong(name, f"must be a table of {', '.join(names)}; write [{name}] and them below")
         return None

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from hubbub.catalog.encoding import is_writable
 
-__all__ = ["ADDRESS", "MAX_TEXT", "NAME", "is_address", "is_text", "is_whole"]
+__all__ = ["ADDRESS", "MAX_TEXT", "NAME", "is_address", "is_text", "is_whole", "metric_name_of"]
 
 MAX_TEXT: Final = 10_000
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
-ADDRESS: Final = re.compile(r"[!-.0-9;-~]{1,253}:[0-9]{1,5}")
+ADDRESS: Final = re.compile(r"(https://)?[!-.0-9;-~]{1,253}:[0-9]{1,5}")
 
 
 def is_whole(thing: Any) -> bool:
@@ -29,6 +29,11 @@ def is_text(thing: Any) -> bool:
 
 
 def is_address(thing: Any) -> bool:
-    """Whether it is HOST:PORT, in the letters that a name can be dialled by."""
+    """Whether it is HOST:PORT or https://HOST:PORT, in the letters that a name is dialled by."""
     found = isinstance(thing, str) and ADDRESS.fullmatch(thing)
     return bool(found) and int(thing.rpartition(":")[2]) < 1 << 16
+
+
+def metric_name_of(stream: str) -> str:
+    """The metric that a stream is of: a stream is a metric's name, or that and a tier."""
+    return stream.partition("/")[0]

@@ -52,7 +52,7 @@ def _metric() -> Schema:
         "type": "object",
         "properties": {**shared, **numbers},
         "additionalProperties": False,
-        "dependentRequired": {name: [*PROMISE] for name in PROMISE},
+        "dependentRequired": {**{name: [*PROMISE] for name in PROMISE}, "edges": ["kind"]},
         **_needed([one.name for one in fields_of(Metric) if one.entry.written and one.required]),
         "allOf": [_branch(mechanism, own[mechanism], numbers) for mechanism in mechanisms],
     }
@@ -104,8 +104,18 @@ def _domain(mechanism: str) -> Schema:
                 _only("domain", ways) | {"properties": {"domain": {"const": DOMAINS[kind]}}}
             )
         else:
-            found += [_only(way, ways) for way in ways if way != "domain"]
+            found += [_only(way, ways) for way in ways if way in _ways_of(mechanism)]
+    if kinds != ["strings"] and _ways_of(mechanism) != {"parts"}:
+        found.append(_only("kind", [*ways, "kind"]))
+    # Of a metric that says both, the kind alone would be another way.
     return {"oneOf": found}
+
+
+def _ways_of(mechanism: str) -> set[str]:
+    """How values can be listed."""
+    if mechanism != AUTO and REGISTRY[mechanism].FAMILY == "pairs":
+        return {"parts"}
+    return {"values", "values_file"} | ({"parts"} if mechanism == AUTO else set())
 
 
 def _only(way: str, ways: Iterable[str]) -> Schema:

@@ -33,8 +33,8 @@ _NO_BUNDLE: Final = "not a bundle; make one: hubbub catalog build"
 _REASON: Final = 300
 
 
-def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey) -> bytes:
-    """The bundle as a file's content."""
+def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = False) -> bytes:
+    """The bundle as a file's content: the app's, or the operator's with all that its fields say."""
     caps = dumped(bundle.caps)
     body = json.dumps(
         {
@@ -47,13 +47,14 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey) -> bytes:
             ],
             "history": dict(bundle.history),
             "metrics": {
-                name: metric.definition() | dumped(metric, defines=False)
+                name: metric.definition() | dumped(metric, defines=False, operator=whole)
                 for name, metric in bundle.metrics.items()
             },
         }
         | ({"budget": dumped(bundle.budget)} if bundle.budget else {})
         | ({"caps": caps} if caps else {})
         | ({"serial": bundle.serial} if bundle.serial else {})
+        | ({"development": True} if bundle.development else {})
         | ({"handovers": [_words(h) for h in bundle.handovers]} if bundle.handovers else {}),
         separators=(",", ":"),
     ).encode()
@@ -142,6 +143,7 @@ def _load(body: Any, signer: bytes) -> Bundle:
         budget=table_of(Budget).load(body["budget"]) if "budget" in body else None,
         caps=caps,
         serial=body.get("serial", 0),
+        development=body.get("development", False),
         handovers=tuple(
             Handover(from_text(h["old"]), from_text(h["new"]), from_text(h["signature"]))
             for h in _listed(body.get("handovers", []))

@@ -31,7 +31,7 @@ def table_of(section: type, *, flat: bool = False) -> Kind:
 
 def object_schema(section: type) -> Schema:
     """The JSON schema of a table with a dataclass' fields."""
-    own = fields_of(section)
+    own = _written(section)
     found: Schema = {
         "type": "object",
         "properties": {one.name: field_schema(one) for one in own},
@@ -52,10 +52,15 @@ def field_schema(field: CatalogField) -> Schema:
     return found
 
 
+def _written(section: type) -> list[CatalogField]:
+    """The fields that people write; others are made of these."""
+    return [one for one in fields_of(section) if one.entry.written]
+
+
 def _problem(section: type, given: Any) -> str:
     if isinstance(given, section):
         return ""
-    own = {one.name: one for one in fields_of(section)}
+    own = {one.name: one for one in _written(section)}
     needed = {one.name for one in own.values() if one.required}
     if not (isinstance(given, dict) and needed <= given.keys() <= own.keys()):
         return f"must hold {_enumerated(section)}"
@@ -85,7 +90,7 @@ def _load(section: type, table: Any, *, flat: bool) -> Any:
 
 def _enumerated(section: type) -> str:
     """The names of its fields: "a, b and perhaps c", or "any of a, b and c"."""
-    own = fields_of(section)
+    own = _written(section)
     needed = [one.name for one in own if one.required]
     more = [one.name for one in own if not one.required]
     *first, last = [*needed, *(f"perhaps {name}" for name in more)] if needed else more

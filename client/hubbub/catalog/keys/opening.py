@@ -21,9 +21,11 @@ from hubbub.catalog.rules import is_whole
 from hubbub.errors import BadParameter, KeysUnusable
 
 __all__ = [
+    "DEVELOPMENT_IDS",
     "OPENING",
     "OpeningKey",
     "OpeningKeyPublic",
+    "is_development",
     "key_at",
     "new_periods",
     "read_opening_keys",
@@ -34,6 +36,11 @@ __all__ = [
 ]
 
 _LAST_ID: Final = (1 << 32) - 1  # as the wire has it
+DEVELOPMENT_IDS: Final = 1 << 31
+"""Keys of development installations have ids from here on; those of production count from 1.
+
+A device sends the id with its report, and a shuffler refuses one that it does not have.
+"""
 _LAST_SECOND: Final = 1 << 40  # 34,000 years from now
 OPENING: Final = "opening.keys.json"
 _OPENING_PUBLIC: Final = "opening.pub.json"
@@ -83,7 +90,14 @@ def key_at(keys: Sequence[OpeningKeyPublic], start: int) -> OpeningKeyPublic | N
     return next((key for key in keys if key.start <= start < key.end), None)
 
 
-def write_new_keys(folder: Path, *, start: int, period_seconds: int, periods: int) -> None:
+def is_development(keys: Sequence[OpeningKeyPublic]) -> bool:
+    """Whether these are keys of a development installation."""
+    return bool(keys) and all(key.id >= DEVELOPMENT_IDS for key in keys)
+
+
+def write_new_keys(
+    folder: Path, *, start: int, period_seconds: int, periods: int, first_id: int = 1
+) -> None:
     """Make an operator's signing key and `periods` opening keys, one after the other from `start`.
 
     Raises:
@@ -95,7 +109,7 @@ def write_new_keys(folder: Path, *, start: int, period_seconds: int, periods: in
             f"{folder / taken[0]} exists; keys are never overwritten: choose another"
         )
     operator = Ed25519PrivateKey.generate()
-    private, public = new_periods(1, start, period_seconds, periods)
+    private, public = new_periods(first_id, start, period_seconds, periods)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_operator_key(folder, operator)

@@ -1,0 +1,95 @@
+"""Alerts on answers: when somebody is to be called, and how sure that has to be.
+
+[metrics.theme]
+alert = { when = "change", confidence = 0.99 }
+alert = { when = "share of dark above 0.1" }
+alert = { when = "mean below 250" }
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from hubbub.catalog.fields import check, entry
+from hubbub.catalog.kinds import number, text
+from hubbub.errors import BadParameter
+
+__all__ = ["Alert", "Rule"]
+
+_RULE: Final = re.compile(r"(mean|share of (.+)) (above|below) (\S+)", re.DOTALL)
+_WORDS: Final = 'write "change", "share of VALUE above 0.1" (or below), or "mean above 250"'
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When it is the case. value: whose share; "" of a mean, and of a change, which is of any."""
+
+    of: Literal["change", "share", "mean"]
+    value: str = ""
+    above: bool = True
+    limit: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """What is judged of every epoch that is over.
+
+    Raises:
+        BadParameter: a rule that is none, or a confidence out of range.
+    """
+
+    when: str = field(
+        metadata=entry(
+            text("says when somebody is called"),
+            "`change`, of any value since the epoch before; or `share of VALUE above NUMBER`, or "
+            "`mean above NUMBER`, each also `below`.",
+            '"change"',
+            write=_WORDS,
+        )
+    )
+    confidence: float = field(
+        default=0.99,
+        metadata=entry(
+            number("a level", 0.8, 0.999999),
+            "How sure it has to be: of epochs in which it is not so, 1 less this call at most.",
+            "0.99",
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        self.rule()
+
+    def rule(self) -> Rule:
+        """What `when` says. Raises BadParameter."""
+        if self.when == "change":
+            return Rule("change")
+        found = _RULE.fullmatch(self.when)
+        if not found:
+            raise BadParameter(f"when {self.when[:80]!a} is no rule; {_WORDS}")
+        try:
+            limit = float(found[4])
+        except ValueError:
+            limit = math.nan
+        above, value = found[3] == "above", found[2]
+        if value is None and math.isfinite(limit):
+            return Rule("mean", above=above, limit=limit)
+        if value is not None and 0 < limit < 1:
+            return Rule("share", value, above, limit)
+        span = "(0, 1), as a share is" if value is not None else "the numbers"
+        raise BadParameter(f"when {self.when[:80]!a}: its number is outside {span}")
+
+    def check_fits(self, kind: str, values: Sequence[str] | None) -> None:
+        """Raises BadParameter for a rule that this metric's answers cannot meet.
+
+        kind: of its mechanism's values. values: the listed ones.
+        """
+        rule = self.rule()
+        if rule.of == "share" and kind == "numbers":
+            raise BadParameter('alert: numbers have no shares to follow; write "mean above NUMBER"')
+        if rule.of == "mean" and kind != "numbers":
+            raise BadParameter('alert: only numbers have a mean; write "share of VALUE above 0.1"')
+        if rule.of == "share" and values is not None and rule.value not in values:
+            raise BadParameter(f"alert: {rule.value[:60]!a} is not one of the metric's values")

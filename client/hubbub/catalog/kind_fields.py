@@ -1,0 +1,32 @@
+"""Fields of a metric that only some kinds of values have: candidates, a unit, an alert's rule."""
+
+from typing import Any
+
+from hubbub.catalog.parted import check_ranges
+from hubbub.catalog.value_kinds import check_kind
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import REGISTRY
+from hubbub.mechanisms.parts import cell_names
+
+__all__ = ["refuse_misfits"]
+
+
+def refuse_misfits(metric: Any) -> None:
+    """Raises BadParameter for a field that the metric's kind of values has no use for."""
+    mechanism, values = metric.mechanism, metric.values
+    kind = REGISTRY[mechanism].VALUES
+    if (kind == "categories") != (values is not None):
+        raise BadParameter(f"{mechanism} {'needs' if kind == 'categories' else 'takes no'} values")
+    if REGISTRY[mechanism].FAMILY == "pairs" and metric.release:
+        raise BadParameter("a metric of parts cannot be released; leave release out")
+    if not isinstance(metric.candidates, tuple):
+        raise BadParameter("candidates must be the strings of their file")
+    if metric.candidates and kind != "strings":
+        raise BadParameter(f"{mechanism} is not over strings; leave candidates out")
+    check_kind(metric, kind)
+    check_ranges(mechanism, values, metric.ranges)
+    if metric.unit and kind != "numbers" and not metric.edges:
+        raise BadParameter(f"{mechanism} is not over numbers; leave unit out")
+    if metric.alert:
+        paired = REGISTRY[mechanism].FAMILY == "pairs"
+        metric.alert.check_fits(kind, cell_names(values) if paired else values)

@@ -1,0 +1,55 @@
+"""What a payload could have meant: every value that a metric may be asked for, weighed."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+from hubbub.catalog.metric import Metric
+from hubbub.catalog.parted import name_of
+from hubbub.errors import BadPayload
+from hubbub.mechanisms.pairs import PairedParts
+
+__all__ = ["meanings_of"]
+
+# Numbers without buckets are told in so many slices of their range.
+_SLICES = 8
+
+
+def meanings_of(
+    stream: Metric, payload: bytes, candidates: Sequence[str] = ()
+) -> list[tuple[str, float]]:
+    """Each value with its probability, given this payload and every value as likely before.
+
+    candidates: what to weigh where values are strings.
+
+    The likeliest first. Empty if nothing is to be weighed, or the payload is damaged.
+    """
+    try:
+        cells = stream.randomizer.layout.cells(payload)
+    except BadPayload:
+        return []
+    chances = {
+        label: stream.randomizer.likelihood(value, cells)
+        for label, value in _values(stream, candidates).items()
+    }
+    whole = sum(chances.values(), start=Fraction(0))
+    meant = [(label, float(chance / whole)) for label, chance in chances.items()]
+    return sorted(meant, key=lambda pair: -pair[1])
+
+
+def _values(metric: Metric, candidates: Sequence[str]) -> dict[str, str | int | float]:
+    """What to weigh: a name for people, and the mechanism's own value."""
+    randomizer = metric.randomizer
+    if metric.values is not None and isinstance(randomizer, PairedParts):
+        return {name_of(randomizer, metric.values, code): code for code in randomizer.probes()}
+    if metric.values is not None:
+        return {name: index for index, name in enumerate(metric.values)}
+    if randomizer.VALUES == "strings":
+        return {string: string for string in candidates}
+    edges = randomizer.edges() if hasattr(randomizer, "edges") else _slices(metric)
+    return {f"{low:.6g} to {high:.6g}": (low + high) / 2 for low, high in pairwise(edges)}
+
+
+def _slices(metric: Metric) -> list[float]:
+    low, high = metric.parameters["low"], metric.parameters["high"]
+    return [low + (high - low) * i / _SLICES for i in range(_SLICES + 1)]

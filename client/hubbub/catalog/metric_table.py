@@ -1,0 +1,218 @@
+"""Reading one [metrics.NAME] table: all of its problems, also beside a mechanism that is wrong."""
+
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from hubbub.catalog.central import (
+    CENTRAL_FIELDS,
+    CROWD_MECHANISM,
+    CROWD_NUMBERS,
+    PROMISE,
+    crowd_table,
+)
+from hubbub.catalog.central_promise import Accountant, CentralPromise
+from hubbub.catalog.choice import AUTO, own_fields, resolve
+from hubbub.catalog.domain import read_candidates, read_values
+from hubbub.catalog.fields import CatalogField, fields_of
+from hubbub.catalog.limits import Limits, conflicts
+from hubbub.catalog.metric import Metric
+from hubbub.catalog.parted import ranges_of
+from hubbub.catalog.policy import Caps
+from hubbub.catalog.reading import Complain, read_fields
+from hubbub.catalog.value_kinds import OTHER, spelled
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import REGISTRY, is_number
+from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.probability import MIN_EPSILON
+
+__all__ = ["Around", "read_metric"]
+
+# Stand for what follows from a central promise where that is wrong, so that this alone is told.
+_UNKNOWN: Final = {"epsilon": MIN_EPSILON, "min_batch": 10, "reports": 1}
+# Stand for fields that are wrong, so that the mechanism is built and its own problem told as well.
+# They hold what everything agrees with; other fields that are wrong are left out.
+_STAND_INS: Final[Mapping[str, Any]] = {
+    "description": "wrong",
+    "owner": "wrong",
+    "expires": date.min,
+    "epoch": "day",
+    "min_batch": 10,
+    "limits": Limits(1, 1e12),
+}
+
+# What a mechanism is built from.
+_DECISIVE: Final = (
+    "epsilon",
+    "values",
+    "values_file",
+    "parts",
+    "domain",
+    "kind",
+    "edges",
+    "outside",
+)
+
+
+class Around(NamedTuple):
+    """What a metric's table is read with: the catalog's folder, its caps, and who works out."""
+
+    folder: Path
+    caps: Caps
+    accountant: Accountant | None
+
+
+def read_metric(
+    name: str, table: dict[str, Any], around: Around, complain: Complain
+) -> Metric | None:
+    """The metric of one table, or None once something was complained about."""
+    complained: set[str] = set()
+
+    def wrong(field: str, problem: str) -> None:
+        complained.add(field)
+        complain(field, problem)
+
+    fields = {field.name: field for field in fields_of(Metric) if field.entry.written}
+    table = spelled(table, wrong)
+    mechanism: Any = table.get("mechanism")
+    if fields["mechanism"].problem(mechanism):
+        _look_without_mechanism(table, fields, wrong)
+        return None
+    listed = read_values(fields["values"], mechanism, table, around.folder, wrong)
+    if listed and table.get("other") is True and "kind" not in table and OTHER not in listed:
+        listed = (*listed, OTHER)
+    table = _with_crowd(table, fields, listed, around.accountant, wrong)
+    mechanism = table["mechanism"]
+    table = read_candidates(mechanism, table, around.folder, wrong)
+    own = own_fields(mechanism)
+    _refuse_unknown(mechanism, table, [*_names(fields), *(field.name for field in own)], wrong)
+    for parameter in own:
+        if problem := _problem_with_own(mechanism, parameter, table):
+            wrong(parameter.name, problem)
+    found = _found(table, wrong)
+    if complained & {*_DECISIVE, *(one.name for one in own)}:
+        return None  # of which the mechanism is built
+    if complained:
+        if _makes_promise(table):
+            return None  # and what follows from that is no news
+        found = {**_STAND_INS, **{n: one for n, one in found.items() if n not in complained}}
+    told = {field.name: table[field.name] for field in own if field.name in table}
+    try:
+        categories = len(listed) if listed else None
+        paired = "parts" in table  # of which there is one alone
+        mechanism, told = (PairedParts.NAME, {}) if paired else (mechanism, told)
+        chosen, given, choice = resolve(mechanism, found["epsilon"], categories, told)
+        more = {"mechanism": chosen, "parameters": given, "choice": choice, "values": listed}
+        more["ranges"] = ranges_of(table.get("parts"))
+        built = Metric(name=name, caps=around.caps, **{**found, **more})
+    except BadParameter as error:
+        wrong("mechanism", str(error))
+    return None if complained else built
+
+
+def _found(table: Mapping[str, Any], wrong: Complain) -> dict[str, Any]:
+    """What the fields hold that stand for themselves, and go together."""
+    found = read_fields(Metric, table, wrong)
+    if {"epsilon", "limits"} <= found.keys():
+        tiers = found.get("tiers", ())
+        for field, problem in conflicts(found["epsilon"], found["limits"], tiers).items():
+            wrong(field, problem)
+    return found
+
+
+def _look_without_mechanism(
+    table: Mapping[str, Any], fields: Mapping[str, CatalogField], wrong: Complain
+) -> None:
+    """Complain of the mechanism, and of all that is wrong whichever it is."""
+    every = [field for mechanism in (AUTO, *REGISTRY) for field in own_fields(mechanism)]
+    known = {*_names(fields), *(field.name for field in every)}
+    for name in table.keys() - known:
+        wrong(name, "is not known for any mechanism; remove it, or mend its name")
+    says = {**fields["values"].entry.others, "values": fields["values"].entry}
+    for name in says.keys() & table.keys():
+        if problem := says[name].kind.problem(table[name]):
+            wrong(name, problem)
+    for name in sorted({field.name for field in every} & table.keys()):
+        problems = [field.problem(table[name]) for field in every if field.name == name]
+        if all(problems):
+            wrong(name, problems[0])
+    if _makes_promise(table):
+        table = {**_UNKNOWN, **table}
+    _found(table, wrong)
+
+
+def _with_crowd(
+    table: dict[str, Any],
+    fields: Mapping[str, CatalogField],
+    listed: tuple[str, ...] | None,
+    accountant: Accountant | None,
+    wrong: Complain,
+) -> dict[str, Any]:
+    """The table, with what follows from its central promise, if it makes one."""
+    if not _makes_promise(table):
+        return table
+    if promise := _central(table, fields, wrong):
+        try:
+            categories = None if "domain" in table else len(listed or "ab")
+            return crowd_table(table, promise, categories, accountant, wrong)
+        except BadParameter as error:
+            wrong("crowd", str(error))
+    return {**_UNKNOWN, **table}
+
+
+def _makes_promise(table: Mapping[str, Any]) -> bool:
+    """Whether a table makes a central promise, though perhaps half of one."""
+    return any(table.get(name) is not None for name in PROMISE)
+
+
+def _central(
+    table: Mapping[str, Any], fields: Mapping[str, CatalogField], wrong: Complain
+) -> CentralPromise | None:
+    """The central promise that a table makes, if it says it right."""
+    given = {name: table.get(name, fields[name].default) for name in CENTRAL_FIELDS}
+    for name, other in (("central_epsilon", "crowd"), ("crowd", "central_epsilon")):
+        if given[name] is None:
+            wrong(name, f"must be {fields[name].entry.kind.words()} beside {other}; add it")
+            return None
+    numbers = table.get("domain") == "number"
+    known = (AUTO, *CROWD_NUMBERS) if numbers else (AUTO, CROWD_MECHANISM)
+    if table.get("mechanism") not in known or table.get("domain") == "string" or "parts" in table:
+        wrong(
+            "crowd",
+            f'is of listed values, with mechanism "{CROWD_MECHANISM}" or "{AUTO}", or of numbers, '
+            f"with {', '.join(CROWD_NUMBERS)} or {AUTO}",
+        )
+        return None
+    written = {**given, **({"epsilon": table["epsilon"]} if "epsilon" in table else {})}
+    if any(fields[name].problem(one) for name, one in written.items()):
+        return None  # which is told with all other fields
+    return CentralPromise(
+        float(given["central_epsilon"]),
+        given["crowd"],
+        float(given["delta"]),
+        float(given["honest"]),
+        float(given["max_local_epsilon"]),
+        given["dummies"],
+    )
+
+
+def _names(fields: Mapping[str, CatalogField]) -> list[str]:
+    """What stands in a table for these fields, also where one can be said in several ways."""
+    return [name for field in fields.values() for name in (field.name, *field.entry.others)]
+
+
+def _refuse_unknown(
+    mechanism: str, table: Mapping[str, Any], known: list[str], wrong: Complain
+) -> None:
+    for name in table.keys() - set(known):
+        wrong(name, f"is not known for {mechanism}; it takes {', '.join(known)}")
+
+
+def _problem_with_own(mechanism: str, field: CatalogField, table: Mapping[str, Any]) -> str:
+    """What is wrong with a number of the mechanism's own."""
+    if field.name not in table and not field.required:
+        return ""
+    if not is_number(table.get(field.name)):
+        return f"{mechanism} needs this number; add it"
+    return field.problem(table[field.name])

@@ -1,0 +1,135 @@
+"""Kinds of values that apps have: booleans, counts, durations, sizes; and ranges of numbers.
+
+Each becomes what mechanisms know: listed values, of which a range of numbers is one, or a number
+between two. So totals, answers and promises are those of listed values and of numbers.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any, Final
+
+from hubbub.catalog.kinds import edges_of
+from hubbub.catalog.reading import Complain
+from hubbub.catalog.rules import is_whole
+from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms import is_number
+
+__all__ = [
+    "KINDS",
+    "NUMERIC",
+    "OTHER",
+    "check_kind",
+    "labels",
+    "part_of",
+    "plain_number",
+    "spelled",
+]
+
+NUMERIC: Final = ("count", "number", "duration", "size")
+KINDS: Final = ("boolean", *NUMERIC)
+OTHER: Final = "other"
+"""What a value counts as that is not listed, where the metric says so."""
+
+_BOOLEANS: Final = ("false", "true")
+_DURATIONS: Final[Mapping[str, timedelta]] = {
+    "us": timedelta(microseconds=1),
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "min": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+}
+_SIZES: Final = ("B", "kB", "MB", "GB", "KiB", "MiB", "GiB")
+_UNITS: Final[Mapping[str, Sequence[str]]] = {"duration": [*_DURATIONS], "size": _SIZES}
+
+
+def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+    """A metric's table as mechanisms have it: with the values or the domain that its kind means."""
+    kind = table.get("kind")
+    if kind is None:
+        if "edges" in table:
+            wrong("edges", 'are of a number; write kind = "number" beside them, or another')
+            return {**table, "values": table.get("values", [*_BOOLEANS])}
+        return table
+    for name in ("values", "values_file", "domain"):
+        if name in table:
+            wrong(name, "follows from the kind; leave it out, or the kind")
+    plain = {n: one for n, one in table.items() if n not in {"values", "values_file", "domain"}}
+    edges = edges_of(table["edges"]) if "edges" in table else ()
+    if kind in NUMERIC and "edges" not in table:
+        return {**plain, "domain": "number"}
+    if kind not in NUMERIC or not edges:
+        # What is wrong with either is told with all other fields.
+        return {**plain, "values": [*_BOOLEANS]}
+    if kind == "count" and isinstance(table["edges"], dict):
+        edges = tuple(dict.fromkeys(float(round(edge)) for edge in edges))
+        plain["edges"] = [*edges]
+    clamps = table.get("outside", "clamp") == "clamp"
+    return {**plain, "values": [*labels(kind, edges, str(table.get("unit", "")), clamps=clamps)]}
+
+
+def labels(kind: str, edges: Sequence[float], unit: str, *, clamps: bool) -> tuple[str, ...]:
+    """What the parts between edges are called, in order; an open end says that it is one."""
+    after = f" {unit}" if unit else ""
+
+    def called(low: float, high: float, last: float) -> str:
+        if kind == "count" and high - 1 == low and high != last:
+            return f"{low:.10g}{after}"
+        top = high - 1 if kind == "count" and high != last else high
+        return f"{low:.10g} to {top:.10g}{after}"
+
+    found = [called(low, high, edges[-1]) for low, high in pairwise(edges)]
+    if clamps:
+        # Nothing that is counted, lasts or is stored is below nothing: that end is not open.
+        if kind == "number" or edges[0] > 0:
+            found[0] = f"below {edges[1]:.10g}{after}"
+        found[-1] = f"{edges[-2]:.10g}{after} or more"
+    return tuple(found)
+
+
+def check_kind(metric: Any, of: str) -> None:
+    """Raises BadParameter where kind, edges, unit and values say different things.
+
+    of: what the metric's mechanism takes: "categories", "numbers" or "strings".
+    """
+    kind, edges, values = metric.kind, metric.edges, metric.values
+    if kind == "boolean" and sorted(values or ()) != [*_BOOLEANS]:
+        raise BadParameter("kind: a boolean is true or false, and listed so")
+    if edges:
+        if kind not in NUMERIC:
+            raise BadParameter('edges are of a number; write kind = "number", or another')
+        if values != labels(kind, edges, metric.unit, clamps=metric.clamps):
+            raise BadParameter("edges: the values are others than the parts between them")
+        if kind == "count" and any(edge != int(edge) for edge in edges):
+            raise BadParameter("edges of a count must be whole numbers")
+    elif kind in NUMERIC and of != "numbers":
+        raise BadParameter(
+            f"kind: a {kind} has low and high, or edges if its mechanism is over listed values"
+        )
+    if kind in _UNITS and metric.unit not in _UNITS[kind]:
+        raise BadParameter(f"unit of a {kind} must be one of {', '.join(_UNITS[kind])}")
+    if metric.outside and not (edges or of == "numbers"):
+        raise BadParameter("outside is of numbers; leave it out")
+    if metric.other and (kind or values is None or OTHER not in values):
+        raise BadParameter("other is of listed values, where one is called other; leave it out")
+
+
+def plain_number(kind: str, unit: str, value: Any) -> float | int:
+    """The number, in the metric's unit. Raises ValueOutOfDomain for what is none of this kind."""
+    if kind == "duration" and isinstance(value, timedelta):
+        return value / _DURATIONS[unit]
+    if kind == "count" and not is_whole(value):
+        raise ValueOutOfDomain("value is not a whole number")
+    if not is_number(value):
+        also = ", nor a timedelta" if kind == "duration" else ""
+        raise ValueOutOfDomain(f"value is not a number{also}")
+    return value  # type: ignore[no-any-return]
+
+
+def part_of(edges: Sequence[float], number: float, *, clamps: bool) -> int:
+    """Which part between edges a number is in; the last edge is of the last part."""
+    if not clamps and not edges[0] <= number <= edges[-1]:
+        raise ValueOutOfDomain(f"value is not a number in [{edges[0]:g}, {edges[-1]:g}]")
+    return min(max(bisect_right(edges, number) - 1, 0), len(edges) - 2)

@@ -1,0 +1,101 @@
+"""`hubbub catalog new` writes metrics that pass the check, and changes nothing that is there."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import read_catalog
+from hubbub.catalog.schema import catalog_schema
+from hubbub.cli.main import main
+
+TOLD = ("--description", 'Asked "so"', "--owner", "a@example.org")
+
+
+@pytest.fixture
+def new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    def run(name: str, *options: str) -> tuple[int, str]:
+        code = main(["catalog", "new", name, "--catalog", str(tmp_path / "metrics.toml"), *options])
+        printed = capsys.readouterr()
+        return code, printed.out + printed.err
+
+    return run
+
+
+def test_metrics_are_written_with_their_meanings(
+    new: Callable[..., tuple[int, str]], tmp_path: Path
+) -> None:
+    assert new("theme", *TOLD, "--values", "light, dark")[0] == 0
+    first = (tmp_path / "metrics.toml").read_text()
+    assert first.startswith("#:schema ./metrics.schema.json\n")
+    assert "# The most that one report may say about a person, in nats.\nepsilon = 1.0\n" in first
+    assert json.loads((tmp_path / "metrics.schema.json").read_text()) == json.loads(
+        json.dumps(catalog_schema())
+    )
+    assert new("on.time", *TOLD, "--values", "true,false", "--epoch", "week")[0] == 0
+    assert new("wait", *TOLD, "--range", "-0.5", "1234567", "--unit", "ms")[0] == 0
+    assert (tmp_path / "metrics.toml").read_text().startswith(first)
+    metrics = read_catalog(tmp_path / "metrics.toml").metrics
+    assert metrics["theme"].values == ("light", "dark")
+    assert metrics["theme"].description == 'Asked "so"'
+    assert metrics["on.time"].values == ("false", "true")
+    assert metrics["wait"].parameters == {"low": -0.5, "high": 1_234_567.0}
+    assert metrics["wait"].unit == "ms"
+
+
+def test_kinds_are_written_as_the_check_takes_them(
+    new: Callable[..., tuple[int, str]], tmp_path: Path
+) -> None:
+    assert new("seen", *TOLD, "--boolean")[0] == 0
+    assert new("tabs", *TOLD, "--kind", "count", "--edges", "0,1,5,10")[0] == 0
+    steps = ("--edges", "1:1000:3", "--unit", "ms", "--refuse")
+    assert new("wait", *TOLD, "--kind", "duration", *steps)[0] == 0
+    assert new("editor", *TOLD, "--values", "vi,emacs", "--other")[0] == 0
+    metrics = read_catalog(tmp_path / "metrics.toml").metrics
+    assert metrics["seen"].values == ("false", "true")
+    assert metrics["tabs"].values == ("0", "1 to 4", "5 or more")
+    assert metrics["wait"].values == ("1 to 10 ms", "10 to 100 ms", "100 to 1000 ms")
+    assert metrics["editor"].values == ("vi", "emacs", "other")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("theme", *TOLD, "--values", "a,b"), "nothing is overwritten"),
+        (("Theme", *TOLD, "--values", "a,b"), "choose another"),
+        (("other", *TOLD, "--values", "a,a"), "holds a value twice"),
+        (("other", *TOLD, "--values", "a,b", "--epsilon", "99"), 'field "epsilon": must be'),
+        (("other", *TOLD, "--values", "a,b", "--epsilon", "x"), "--epsilon is no number"),
+        (("other", *TOLD, "--values", "a,b", "--reports", "inf"), "--reports is no whole number"),
+        (("other", *TOLD, "--range", "nan", "5"), "--range is no number"),
+        (("other", *TOLD, "--values", "a,b", "--expires", "soon"), "write YYYY-MM-DD"),
+        (("other", *TOLD, "--values", "a,b", "--shuffler", "a:1"), "leave it out"),
+        (("other", *TOLD), "--values (or --range, ...) is needed"),
+        (("other", "--values", "a,b"), "--description is needed"),
+    ],
+)
+def test_what_would_not_pass_is_not_written(
+    new: Callable[..., tuple[int, str]], tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    assert new("theme", *TOLD, "--values", "light,dark")[0] == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    code, printed = new(*options)
+    assert code == 2
+    assert said in printed
+    assert ".metrics.toml." not in printed
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_on_a_terminal_it_asks_for_what_no_option_says(
+    new: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: Iterator[str] = iter(["What it is", "", "a@example.org", "yes,no"])
+    monkeypatch.setattr("builtins.input", lambda _: next(answers))
+    for stream in ("stdin", "stdout"):
+        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
+    assert new("asked")[0] == 0
+    metric = read_catalog(tmp_path / "metrics.toml").metrics["asked"]
+    assert (metric.description, metric.owner) == ("What it is", "a@example.org")
+    assert metric.values == ("yes", "no")
+    assert next(answers, None) is None

@@ -1,0 +1,206 @@
+"""Booleans, counts, durations, sizes and ranges: what is reported, and what is refused."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.aggregator.query.overview import notes
+from hubbub.analysis.answer import Answer, ValueAnswer
+from hubbub.catalog import Metric, read_catalog
+from hubbub.catalog.kinds import edges_of
+from hubbub.client import Client, MemoryState, Outcome
+from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
+from tests.support.bundles import DAY, make_signed
+
+HEAD = 'shuffler = "127.0.0.1:1"\n'
+METRIC = """
+[metrics.{name}]
+description = "Asked"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "day"
+mechanism = "auto"
+reports = 10_000
+epsilon = 1.0
+min_batch = 20
+limits = {{ reports_per_epoch = 9, lifetime_epsilon = 50.0 }}
+{said}
+"""
+KINDS = {
+    "seen": 'kind = "boolean"',
+    "tabs": 'kind = "count"\nedges = [0, 1, 2, 5, 10]',
+    "many": 'kind = "count"\nedges = { from = 1, to = 1000, parts = 9 }',
+    "wait": 'kind = "duration"\nunit = "ms"\nedges = [10, 100, 1000]',
+    "strict": 'kind = "duration"\nunit = "s"\noutside = "refuse"\nedges = [0, 1, 60]',
+    "file": 'kind = "size"\nunit = "MiB"\nlow = 0\nhigh = 64',
+    "load": 'kind = "number"\nlow = 0\nhigh = 1\noutside = "refuse"',
+    "editor": 'values = ["vi", "emacs"]\nother = true',
+    "plain": 'values = ["vi", "emacs", "other"]',
+}
+CATALOG = HEAD + "".join(METRIC.format(name=name, said=said) for name, said in KINDS.items())
+
+
+@pytest.fixture(scope="module")
+def metrics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Metric]:
+    """Those that were signed, and read again."""
+    signed = make_signed(tmp_path_factory.mktemp("kinds"), CATALOG, start=20_000 * DAY)
+    return dict(signed.bundle.metrics)
+
+
+def test_a_kind_is_what_mechanisms_know(metrics: dict[str, Metric]) -> None:
+    assert metrics["seen"].values == ("false", "true")
+    assert metrics["tabs"].values == ("0", "1", "2 to 4", "5 or more")
+    assert metrics["wait"].values == ("below 100 ms", "100 ms or more")
+    assert metrics["strict"].values == ("0 to 1 s", "1 to 60 s")
+    assert metrics["editor"].values == ("vi", "emacs", "other")
+    many = metrics["many"].edges
+    assert [*many] == [1, 2, 5, 10, 22, 46, 100, 215, 464, 1000]
+    assert metrics["file"].values is None
+    assert metrics["file"].mechanism.startswith("mean.")
+    assert all(metric.choice for metric in metrics.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("seen", True, 1),
+        ("tabs", 0, 0),
+        ("tabs", -3, 0),
+        ("tabs", 4, 2),
+        ("tabs", 5, 3),
+        ("tabs", 10**30, 3),
+        ("wait", timedelta(seconds=2), 1),
+        ("wait", timedelta(microseconds=99_999), 0),
+        ("wait", timedelta(microseconds=100_000), 1),
+        ("wait", 100, 1),
+        ("wait", "100 ms or more", 1),
+        ("strict", 60, 1),
+        ("strict", timedelta(minutes=1), 1),
+        ("file", 1e9, 64.0),
+        ("file", -1, 0.0),
+        ("file", 1.5, 1.5),
+        ("load", 0.25, 0.25),
+        ("editor", "nano", 2),
+        ("editor", "vi", 0),
+    ],
+)
+def test_a_value_counts_where_it_belongs(
+    metrics: dict[str, Metric], name: str, value: Any, code: float
+) -> None:
+    assert metrics[name].code(value) == code
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("seen", 1),
+        ("tabs", 1.5),
+        ("tabs", True),
+        ("tabs", float("nan")),
+        ("wait", float("nan")),
+        ("wait", float("inf")),
+        ("wait", "100"),
+        ("wait", True),
+        ("strict", 60.001),
+        ("strict", timedelta(hours=1)),
+        ("strict", -0.001),
+        ("file", timedelta(1)),
+        ("file", float("-inf")),
+        ("load", 1.5),
+        ("editor", 7),
+        ("plain", "nano"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_and_unsaid(
+    metrics: dict[str, Metric], name: str, value: Any
+) -> None:
+    with pytest.raises(ValueOutOfDomain) as caught:
+        metrics[name].code(value)
+    assert str(value) not in str(caught.value) or value in {1, 7}
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "problem"),
+    [
+        ("edges = [0, 1, 2]", "edges", 'write kind = "number" beside them'),
+        ('kind = "boolean"\nvalues = ["a", "b"]', "values", "follows from the kind"),
+        ('kind = "colour"', "kind", "must be one of boolean, count"),
+        ('kind = "count"\nedges = [0, 1]', "edges", "must be a list of 3 to 257"),
+        ('kind = "count"\nedges = [2, 1, 0]', "edges", "must be a list of 3 to 257"),
+        ('kind = "count"\nedges = { from = 0, to = 9, parts = 3 }', "edges", "from above 0"),
+        ('kind = "count"\nedges = [0, 0.5, 2]', "mechanism", "must be whole numbers"),
+        ('kind = "size"\nedges = [0, 1, 2]', "mechanism", "unit of a size must be one of B"),
+        ('kind = "duration"\nunit = "y"\nlow = 0\nhigh = 1', "mechanism", "must be one of us"),
+        ('kind = "boolean"\noutside = "clamp"', "mechanism", "outside is of numbers"),
+        ('kind = "count"', "mechanism", "auto takes low and high with a number"),
+        ('kind = "boolean"\nother = true', "mechanism", "other is of listed values"),
+        ('values = ["a", "b"]\noutside = "cut"', "outside", "must be one of clamp, refuse"),
+    ],
+)
+def test_what_a_kind_does_not_go_with_is_told(
+    tmp_path: Path, said: str, field: str, problem: str
+) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(HEAD + METRIC.format(name="asked", said=said))
+    with pytest.raises(CatalogInvalid) as caught:
+        read_catalog(path)
+    assert len(str(caught.value).splitlines()) == 1, caught.value
+    assert f'field "{field}": ' in str(caught.value)
+    assert problem in str(caught.value)
+
+
+def test_strings_have_no_ends_to_count_at(metrics: dict[str, Metric]) -> None:
+    sketch = {"mechanism": "cms", "parameters": {"hashes": 4, "width": 16}, "choice": None}
+    for more in ({"outside": "clamp"}, {"kind": "number"}):
+        plain = {"kind": "", "outside": "", "values": None, **more}
+        with pytest.raises(BadParameter, match=r"outside is of numbers|has low and high"):
+            replace(metrics["load"], **{**sketch, **plain})  # type: ignore[arg-type]
+
+
+def test_growing_edges_end_where_they_were_told_to() -> None:
+    assert edges_of({"from": 1, "to": 1000, "parts": 3}) == (1, 10, 100, 1000)
+    assert edges_of({"from": 1, "to": 1.0001, "parts": 200}) == ()
+    assert edges_of({"from": 1, "to": 2}) == edges_of([1, 2, float("nan")]) == edges_of("123") == ()
+
+
+def test_what_is_refused_is_counted_and_never_sent(tmp_path: Path) -> None:
+    signed = make_signed(tmp_path, CATALOG, start=20_000 * DAY)
+    for strict in (True, False):
+        shuffler = FakeShuffler()
+        clock = FakeClock(20_000 * DAY + 1)
+        with Client(
+            signed.bundle,
+            MemoryState(),
+            shuffler,
+            hold_seconds=None,
+            strict=strict,
+            clock=clock,
+        ) as client:
+            for value in (61, timedelta(hours=1), "soon", None):
+                if strict:
+                    with pytest.raises(ValueOutOfDomain):
+                        client.report("strict", value)
+                else:
+                    assert client.report("strict", value) is Outcome.NOT_A_VALUE
+            assert client.report("strict", 1) is Outcome.QUEUED
+            assert client.outcomes == {Outcome.NOT_A_VALUE: 4, Outcome.QUEUED: 1}
+            assert client.flush()
+            assert len(shuffler.reports()) == 1
+
+
+def test_an_answer_tells_the_share_at_the_ends(metrics: dict[str, Metric]) -> None:
+    tabs = metrics["tabs"]
+    assert tabs.values
+    held = zip(tabs.values, (125.0, 500.0, 250.0, 125.0), strict=True)
+    values = tuple(ValueAnswer(name, n, 1.0, n, n, n / 1000, 1, None) for name, n in held)
+    [said] = notes(tabs, Answer("values", 1000, 0.95, values, 0.0))
+    assert said == "Numbers outside 0 to 10 are counted at its ends: 0 12.5%, 5 or more 12.5%."
+    mean = Answer("mean", 1000, 0.95, (), 0.0, span=(0.0, 64.0))
+    assert "0 to 64 MiB: others count as the nearer end" in notes(metrics["file"], mean)[0]
+    unit = Answer("mean", 1000, 0.95, (), 0.0, span=(0.0, 1.0))
+    assert "devices report no others" in notes(metrics["load"], unit)[0]
+    assert notes(metrics["strict"], Answer("values", 1000, 0.95, (), 0.0)) == []
