@@ -1,0 +1,40 @@
+"""A metric by name, with the type of its values: what `hubbub catalog codegen` writes for apps."""
+
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from hubbub.client import default_client
+
+if TYPE_CHECKING:
+    from hubbub.client.outcome import Outcome
+
+__all__ = ["Reports", "TypedMetric"]
+
+Value_contra = TypeVar("Value_contra", contravariant=True)
+
+
+class Reports(Protocol):
+    """What reports: a client."""
+
+    def report(self, metric: str, value: Any) -> "Outcome":
+        """As `Client.report()`."""
+
+
+class TypedMetric(Generic[Value_contra]):
+    """One metric of the catalog.
+
+    name: as the catalog has it.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def report(self, value: Value_contra, *, client: Reports | None = None) -> "Outcome":
+        """Report a value by this client, or by the one that `hubbub.client.init()` started.
+
+        Raises:
+            UnknownMetric, ValueOutOfDomain, BadParameter: as `Client.report()` and
+                `hubbub.client.report()`, where these are strict.
+        """
+        return (client or default_client).report(self.name, value)

@@ -1,0 +1,144 @@
+"""`hubbub catalog codegen`: the metrics as a Python module, so that type checkers know values."""
+
+import argparse
+import keyword
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from hubbub.catalog import Catalog, Metric
+from hubbub.cli.terminal.output import say, several
+from hubbub.errors import BadParameter
+from hubbub.mechanisms.parts import parts_of
+from hubbub.privacy.planned import read_planned
+
+__all__ = ["add", "python_module"]
+
+# More than an editor lists with profit; beyond them the client alone tells which are right.
+_MAX_LITERALS: Final = 256
+_DESCRIPTION: Final = """
+Writes a Python module with one object for each metric. In an app `metrics.theme.report("dark")`
+reports; a name or a value that is wrong is found by mypy or pyright. With --check nothing is
+written, and the exit code says whether the file is what the catalog says: a line for a test.
+"""
+
+
+def add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `codegen` to `hubbub catalog`."""
+    codegen = actions.add_parser(
+        "codegen", help="metrics as a Python module, for type checkers", description=_DESCRIPTION
+    )
+    codegen.add_argument(
+        "catalog",
+        type=Path,
+        nargs="?",
+        default=Path("metrics.toml"),
+        help="the catalog (%(default)s)",
+    )
+    codegen.add_argument(
+        "--python", type=Path, required=True, metavar="FILE", help="where the module goes"
+    )
+    codegen.add_argument(
+        "--check", action="store_true", help="fail if the file is not what would be written"
+    )
+    codegen.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    path: Path = arguments.python
+    catalog = read_planned(arguments.catalog)
+    made = python_module(catalog)
+    try:
+        there = path.read_text("utf-8") if path.exists() else None
+        if there is not None and not there.startswith(_FIRST_LINE):
+            raise BadParameter(f"{path}: was not made by codegen; give another file, or move it")
+        if arguments.check and there != made:
+            raise BadParameter(
+                f"{path}: is not what {arguments.catalog} says; run: hubbub catalog codegen "
+                f"{arguments.catalog} --python {path}"
+            )
+        if not arguments.check:
+            path.write_text(made, "utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadParameter(f"{path}: cannot be read or written: {error}") from error
+    done = "up to date" if arguments.check else "written"
+    say(f"{path}: {several(len(catalog.metrics), 'metric')}, {done}")
+    return 0
+
+
+_FIRST_LINE: Final = '"""Metrics of the catalog, made by `hubbub catalog codegen`; do not edit."""'
+
+
+def python_module(catalog: Catalog) -> str:
+    """The module's text. Raises BadParameter for two metrics that Python would call the same."""
+    return "\n".join(_lines(catalog))
+
+
+def _lines(catalog: Catalog) -> Iterator[str]:
+    # Names of metrics are in small letters, so no name that is imported may be.
+    yield _FIRST_LINE
+    yield "# ruff: noqa"
+    yield "# fmt: off"
+    yield ""
+    yield "from datetime import timedelta as Timedelta"
+    parted = any(_is_parted(metric) for metric in catalog.metrics.values())
+    yield f"from typing import Final, Literal{', TypedDict' if parted else ''}"
+    yield ""
+    yield "from hubbub.client import TypedMetric"
+    named: dict[str, str] = {}
+    for metric in catalog.metrics.values():
+        name = _identifier(metric.name)
+        if name in named:
+            raise BadParameter(
+                f'metrics "{named[name]}" and "{metric.name}" would both be called {name} in '
+                "Python; rename one"
+            )
+        named[name] = metric.name
+        yield ""
+        own = _type(metric)
+        if _is_parted(metric):
+            own = f"_{name}"
+            yield f"{own} = TypedDict({own!r}, {_type_of_parts(metric)})"
+        yield f"{name}: Final = TypedMetric[{own}]({metric.name!r})"
+        yield repr(metric.description)
+    yield ""
+
+
+def _is_parted(metric: Metric) -> bool:
+    return metric.randomizer.FAMILY == "pairs"
+
+
+def _type_of_parts(metric: Metric) -> str:
+    """The type of each part, by its name."""
+    told = []
+    for part, own in parts_of(metric.values or ()).items():
+        kind = f"Literal[{', '.join(map(repr, own))}]"
+        if part in metric.ranges:
+            also = "Timedelta | " if metric.ranges[part].kind == "duration" else ""
+            kind = "int" if metric.ranges[part].kind == "count" else f"{also}float"
+        elif sorted(own) == ["false", "true"]:
+            kind = "bool"
+        told.append(f"{part!r}: {kind}")
+    return f"{{{', '.join(told)}}}"
+
+
+def _identifier(name: str) -> str:
+    """What Python calls a metric: with underscores for what its names cannot hold."""
+    found = re.sub(r"[^a-z0-9_]", "_", name)
+    return f"{found}_" if keyword.iskeyword(found) else found
+
+
+def _type(metric: Metric) -> str:
+    """The type of what report() takes."""
+    if metric.kind == "count":
+        return "int"
+    if metric.kind == "duration":
+        return "Timedelta | float"
+    if metric.values is None or metric.kind in {"number", "size"}:
+        return "str" if metric.randomizer.VALUES == "strings" else "float"
+    if sorted(metric.values) == ["false", "true"]:
+        return "bool"
+    if metric.other or len(metric.values) > _MAX_LITERALS:
+        return "str"
+    return f"Literal[{', '.join(map(repr, metric.values))}]"

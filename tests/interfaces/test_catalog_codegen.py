@@ -1,0 +1,124 @@
+"""`hubbub catalog codegen`: mypy knows the values, and a check keeps the file current."""
+
+import runpy
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hubbub.cli.main import main
+from hubbub.client import Client, Outcome, default_client, init
+from hubbub.client.testing import capture
+from hubbub.errors import ValueOutOfDomain
+from tests.architecture.test_house import ROOT, ROOTS
+from tests.support.bundles import DAY, make_signed
+from tests.unit.test_value_kinds import CATALOG, HEAD, METRIC
+
+RIGHT = """
+from datetime import timedelta
+import metrics
+from hubbub.client import Outcome
+
+outcome: Outcome = metrics.plain.report("vi")
+metrics.seen.report(True)
+metrics.tabs.report(3)
+metrics.wait.report(timedelta(seconds=1))
+metrics.wait.report(12.5)
+metrics.file.report(3)
+metrics.editor.report("nano")
+"""
+WRONG = """
+import metrics
+
+metrics.plain.report("nano")
+metrics.seen.report("yes")
+metrics.tabs.report(3.5)
+metrics.wait.report("soon")
+metrics.colour.report("red")
+metrics.plain.report("vi", client=3)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made: Path = tmp_path_factory.mktemp("codegen")
+    (made / "metrics.toml").write_text(CATALOG)
+    assert _codegen(made) == 0
+    return made
+
+
+def _codegen(folder: Path, *options: str) -> int:
+    catalog, module = str(folder / "metrics.toml"), str(folder / "metrics.py")
+    return main(["catalog", "codegen", catalog, "--python", module, *options])
+
+
+def test_mypy_finds_each_mistake_and_no_other(folder: Path) -> None:
+    (folder / "right.py").write_text(RIGHT)
+    (folder / "wrong.py").write_text(WRONG)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "mypy", "--strict", "--config-file=", "--namespace-packages"),
+            *("--explicit-package-bases", "--follow-imports=silent", "--no-error-summary"),
+            *("right.py", "wrong.py"),
+        ],
+        cwd=folder,
+        env={"MYPYPATH": ":".join([str(folder), *(str(ROOT / root) for root in ROOTS)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = [line for line in done.stdout.splitlines() if ": error: " in line]
+    assert [line.split(":")[:2] for line in lines] == [
+        ["wrong.py", str(number)] for number in range(4, 10)
+    ], done.stdout + done.stderr
+
+
+def test_the_module_reports_by_the_client_there_is(folder: Path, tmp_path: Path) -> None:
+    metrics = runpy.run_path(str(folder / "metrics.py"))
+    now = int(time.time()) // DAY * DAY
+    signed = make_signed(tmp_path, CATALOG, start=now - DAY)
+    with capture() as captured:
+        init(signed.path)
+        assert metrics["plain"].report("vi") is Outcome.QUEUED
+        with Client.from_bundle(signed.path) as own:
+            assert metrics["tabs"].report(3, client=own) is Outcome.QUEUED
+        with pytest.raises(ValueOutOfDomain):
+            metrics["plain"].report("nano")
+        default_client.end()
+    assert (captured.values("plain"), captured.values("tabs")) == (["vi"], [3])
+
+
+def test_a_file_that_is_behind_or_another_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    assert _codegen(tmp_path, "--check") == 2
+    assert "run: hubbub catalog codegen" in capsys.readouterr().err
+    assert _codegen(tmp_path) == _codegen(tmp_path, "--check") == 0
+    (tmp_path / "metrics.toml").write_text(CATALOG.replace('"vi"', '"vim"'))
+    before = (tmp_path / "metrics.py").read_text()
+    assert _codegen(tmp_path, "--check") == 2
+    assert (tmp_path / "metrics.py").read_text() == before
+    (tmp_path / "metrics.py").write_text("my = 'own'\n")
+    assert _codegen(tmp_path) == 2
+    assert "was not made by codegen" in capsys.readouterr().err
+    assert (tmp_path / "metrics.py").read_text() == "my = 'own'\n"
+
+
+def test_names_that_are_none_in_python_become_some(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = 'kind = "boolean"'
+    texts = [METRIC.format(name=name, said=said) for name in ('"on.time"', "class", "timedelta")]
+    (tmp_path / "metrics.toml").write_text(HEAD + "".join(texts))
+    assert _codegen(tmp_path) == 0
+    found = runpy.run_path(str(tmp_path / "metrics.py"))
+    assert [found[name].name for name in ("on_time", "class_", "timedelta")] == [
+        *("on.time", "class", "timedelta")
+    ]
+    twice = METRIC.format(name='"on-time"', said=said)
+    (tmp_path / "metrics.toml").write_text(HEAD + "".join([*texts, twice]))
+    assert _codegen(tmp_path) == 2
+    assert 'metrics "on.time" and "on-time" would both be called on_time' in capsys.readouterr().err
