@@ -1,0 +1,240 @@
+"""Strings to look for: the catalog's own, lists that analysts saved, and those of a question.
+
+Saved lists are two hashes of Redis: `aggregator:candidates`, NAME -> the strings, packed, and
+`aggregator:candidate_lists`, NAME -> how many and since when.
+"""
+
+import gzip
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Final, Protocol
+
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.words import check_words
+from hubbub.analysis.families import family_for
+from hubbub.catalog import Metric
+from hubbub.catalog.rules import NAME
+from hubbub.errors import BadParameter, NothingToLookFor, StoreUnavailable, UnknownList
+from hubbub.runtime import RedisServer
+
+__all__ = [
+    "CATALOG",
+    "GIVEN",
+    "CandidateList",
+    "CandidateLists",
+    "MemoryCandidateLists",
+    "RedisCandidateLists",
+    "SavedList",
+    "looks_for_strings",
+    "with_candidates",
+]
+
+CATALOG: Final = "catalog"
+"""What the catalog's own list of a metric is called."""
+
+GIVEN: Final = "given"
+"""What the strings of a question itself are called."""
+
+_MAX_LISTS: Final = 200
+_MAX_STRINGS: Final = 1_000_000
+_MAX_BYTES: Final = 32 << 20
+_LONGEST: Final = 1024
+_STRINGS_KEY: Final = "aggregator:candidates"
+_LISTS_KEY: Final = "aggregator:candidate_lists"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedList:
+    """A list by name. saved: when it was last, in seconds since 1970."""
+
+    name: str
+    total: int
+    saved: int
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateList:
+    """A list with its strings."""
+
+    name: str
+    total: int
+    candidates: list[str]
+
+
+class CandidateLists(Protocol):
+    """Lists of strings that analysts saved. Every method raises StoreUnavailable without Redis."""
+
+    async def all(self) -> list[SavedList]:
+        """Every list, by name."""
+        ...
+
+    async def find(self, name: str) -> tuple[str, ...]:
+        """The strings of one. Raises UnknownList."""
+        ...
+
+    async def save(self, name: str, strings: Sequence[str], *, add: bool = False) -> SavedList:
+        """Save a list under a name, in place of one or added to it.
+
+        Raises:
+            BadParameter: no such name may be, a string cannot be, or there are too many.
+        """
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Forget one. Raises UnknownList."""
+        ...
+
+
+async def with_candidates(
+    metric: Metric, query: EstimateQuery, lists: CandidateLists
+) -> EstimateQuery:
+    """The question with all strings that it looks for, and with the names of where they are from.
+
+    Without any the catalog's own are; CATALOG among the lists adds them to others. A metric that
+    finds its strings looks for none, where none are named.
+
+    Raises:
+        BadParameter: lists for a metric that is not over strings.
+        NothingToLookFor: no list, no string, and none in the catalog.
+        UnknownList: a list that is not saved.
+    """
+    if family_for(metric.randomizer).KIND != "strings":
+        if query.lists:
+            raise BadParameter(
+                f'metric "{metric.name}" is not over strings: leave lists of candidates out'
+            )
+        return query
+    if not (looks_for_strings(metric) or query.lists or query.candidates):
+        return query
+    names = query.lists or (() if query.candidates else (CATALOG,))
+    strings = list(query.candidates)
+    for name in names:
+        strings += metric.candidates if name == CATALOG else await lists.find(name)
+    if not strings:
+        saved = ", ".join(one.name for one in await lists.all())
+        raise NothingToLookFor(
+            f'metric "{metric.name}" is over strings, and its catalog has no candidates: say which '
+            f"to look for, by candidates or a saved list ({saved or 'none is saved yet'})"
+        )
+    from_where = (*names, *([GIVEN] if query.candidates else []))
+    return replace(query, candidates=tuple(dict.fromkeys(strings)), lists=from_where)
+
+
+def looks_for_strings(metric: Metric) -> bool:
+    """Whether it answers for the strings alone that it is asked for."""
+    randomizer = metric.randomizer
+    return family_for(randomizer).KIND == "strings" and randomizer.FAMILY != "tree"
+
+
+class MemoryCandidateLists:
+    """Lists in this process's memory. Passes the same tests."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._held: dict[str, tuple[SavedList, tuple[str, ...]]] = {}
+
+    async def all(self) -> list[SavedList]:
+        """Every list, by name."""
+        return [self._held[name][0] for name in sorted(self._held)]
+
+    async def find(self, name: str) -> tuple[str, ...]:
+        """The strings of one. Raises UnknownList."""
+        if name not in self._held:
+            raise _unknown(name, await self.all())
+        return self._held[name][1]
+
+    async def save(self, name: str, strings: Sequence[str], *, add: bool = False) -> SavedList:
+        """Save a list under a name, in place of one or added to it."""
+        before = self._held[name][1] if add and name in self._held else ()
+        checked = _checked(name, [*before, *strings], [one.name for one in await self.all()])
+        self._held[name] = SavedList(name, len(checked), int(self._clock())), checked
+        return self._held[name][0]
+
+    async def remove(self, name: str) -> None:
+        """Forget one. Raises UnknownList."""
+        await self.find(name)
+        del self._held[name]
+
+
+class RedisCandidateLists:
+    """Lists in the aggregator's Redis."""
+
+    def __init__(self, server: RedisServer, clock: Callable[[], float] = time.time) -> None:
+        self._server = server
+        self._clock = clock
+
+    async def all(self) -> list[SavedList]:
+        """Every list, by name; those that nobody can read are left out."""
+        held = await self._server.ask("HGETALL", _LISTS_KEY)
+        pairs = held.items() if isinstance(held, dict) else zip(held[::2], held[1::2], strict=True)
+        found = (_saved(name, text) for name, text in pairs)
+        return sorted((one for one in found if one), key=lambda one: one.name)
+
+    async def find(self, name: str) -> tuple[str, ...]:
+        """The strings of one. Raises UnknownList."""
+        packed = (
+            await self._server.ask("HGET", _STRINGS_KEY, name) if NAME.fullmatch(name) else None
+        )
+        if packed is None:
+            raise _unknown(name, await self.all())
+        try:
+            found = json.loads(gzip.decompress(packed))
+            return _checked(name, found, [name])
+        except (OSError, EOFError, ValueError, TypeError, BadParameter) as error:
+            raise StoreUnavailable(
+                f'list "{name}" cannot be read as it is kept: save it again'
+            ) from error
+
+    async def save(self, name: str, strings: Sequence[str], *, add: bool = False) -> SavedList:
+        """Save a list under a name, in place of one or added to it."""
+        known = [one.name for one in await self.all()]
+        before = await self.find(name) if add and name in known else ()
+        checked = _checked(name, [*before, *strings], known)
+        made = SavedList(name, len(checked), int(self._clock()))
+        packed = gzip.compress(json.dumps(checked).encode(), mtime=0)
+        await self._server.durable([("HSET", _STRINGS_KEY, name, packed)])
+        await self._server.durable([("HSET", _LISTS_KEY, name, json.dumps(asdict(made)))])
+        return made
+
+    async def remove(self, name: str) -> None:
+        """Forget one. Raises UnknownList."""
+        known = await self.all()
+        if name not in [one.name for one in known]:
+            raise _unknown(name, known)
+        await self._server.durable([("HDEL", _LISTS_KEY, name)])
+        await self._server.durable([("HDEL", _STRINGS_KEY, name)])
+
+
+def _saved(name: bytes, text: bytes) -> SavedList | None:
+    try:
+        held = json.loads(text)
+        return SavedList(name.decode(), int(held["total"]), int(held["saved"]))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def _checked(name: str, strings: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """The strings without repeats, if they may be kept under this name."""
+    if not NAME.fullmatch(name) or name in {CATALOG, GIVEN}:
+        raise BadParameter(
+            f'a list\'s name must match {NAME.pattern}, and not be "{CATALOG}" or "{GIVEN}"'
+        )
+    if name not in known and len(known) >= _MAX_LISTS:
+        raise BadParameter(f"{_MAX_LISTS} lists are saved, and no more may be; remove one")
+    found = tuple(dict.fromkeys(strings))
+    if not 1 <= len(found) <= _MAX_STRINGS:
+        raise BadParameter(f"a list holds {len(found):,} strings, outside [1, {_MAX_STRINGS:,}]")
+    for string in found:
+        if not string:
+            raise BadParameter("a string of a list is empty; leave it out")
+        check_words("a string of a list", string, _LONGEST)
+    if sum(map(len, found)) > _MAX_BYTES:
+        raise BadParameter(f"a list has more than {_MAX_BYTES >> 20} MiB; split it")
+    return found
+
+
+def _unknown(name: str, saved: Sequence[SavedList]) -> UnknownList:
+    there = ", ".join(one.name for one in saved) or "none"
+    return UnknownList(f'no list of candidates is called "{name[:60]}"; saved are: {there}')

@@ -1,0 +1,223 @@
+"""Strings to look for: the catalog's own, lists saved by name, and those of a question."""
+
+import asyncio
+import gzip
+import json
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hubbub.notebook
+from hubbub.aggregator.query.candidates import (
+    CandidateLists,
+    MemoryCandidateLists,
+    RedisCandidateLists,
+)
+from hubbub.catalog import read_bundle, read_catalog
+from hubbub.cli.main import main
+from hubbub.errors import BadParameter, CatalogInvalid, StoreUnavailable, UnknownList
+from hubbub.runtime import connect_redis
+from tests.interfaces.house import STRINGS, House
+from tests.support import web
+from tests.support.pages import page_of
+
+CATALOG = """
+shuffler = "127.0.0.1:1"
+[metrics.page]
+description = "The page opened first"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "cms"
+epsilon = 4.0
+domain = "string"
+hashes = 16
+width = 64
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
+candidates = "pages.txt.gz"
+"""
+HELD: Any = {"often.example": 9000, "seldom.example": 3000}
+LISTED = ["often.example", "seldom.example", "never.example"]
+
+
+def _packed(folder: Path) -> None:
+    lines = "\n".join([*LISTED, "", LISTED[0]])
+    (folder / "pages.txt.gz").write_bytes(gzip.compress(lines.encode()))
+
+
+def test_the_catalogs_own_are_looked_for_and_stay_with_the_operator(tmp_path: Path) -> None:
+    _packed(tmp_path)
+    with page_of(tmp_path, CATALOG, {"page": HELD}) as page:
+        url = f"{page}/v1/metrics/page/estimates"
+        found = web.get(url, params={"order": "listed"}).json()
+        assert [one["value"] for one in found["values"]] == LISTED
+        assert found["lists"] == ["catalog"]
+        for question in ("top", "trend"):
+            assert web.get(f"{page}/v1/metrics/page/{question}").json()["lists"] == ["catalog"]
+        assert (
+            'hubbub_estimate{metric="page",value="often.example"}'
+            in web.get(f"{page}/metrics").text
+        )
+        more = {"candidates": ["more.example"]}
+        alone = web.post(url, json=more).json()
+        assert (alone["total"], alone["lists"]) == (1, ["given"])
+        both = web.post(url, params={"list": "catalog"}, json=more).json()
+        assert (both["total"], both["lists"]) == (4, ["catalog", "given"])
+        connection = hubbub.notebook.connect(page)
+        assert connection.estimates("page").document["values"] == found["values"]
+        assert len(connection.estimates("page", candidates=["x"], lists=["catalog"])) == 4
+
+
+def test_the_apps_bundle_says_nothing_of_candidates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _packed(tmp_path)
+    catalog = tmp_path / "metrics.toml"
+    catalog.write_text(CATALOG)
+    keys, out = str(tmp_path / "keys"), tmp_path / "app.hubbub"
+    assert main(["keys", "new", keys]) == 0
+    assert main(["catalog", "check", str(catalog)]) == 0
+    assert "page: looks for 3 strings of its own" in capsys.readouterr().out
+    build = ["catalog", "build", str(catalog), "--keys", keys, "--out", str(out)]
+    assert main([*build, "--streams", str(tmp_path / "streams.json")]) == 0
+    assert b"example" not in out.read_bytes().replace(b"owner@example.org", b"")
+    app, operator = read_bundle(out), read_bundle(tmp_path / "operator.hubbub")
+    assert app.metrics["page"].candidates == ()
+    assert operator.metrics["page"].candidates == tuple(LISTED)
+    assert (app.serial, app.operator, app.history) == (
+        *(operator.serial, operator.operator, operator.history),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ('candidates = "nowhere.txt"', "cannot be read as text"),
+        ("candidates = []", "must be the path of a text file"),
+        ("candidates = 7", "must be the path of a text file"),
+        ('candidates = ["a", "a"]', "twice"),
+    ],
+)
+def test_candidates_that_cannot_be_are_told_of_their_line(
+    given: str, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG.replace('candidates = "pages.txt.gz"', given))
+    with pytest.raises(CatalogInvalid, match=f'15: metric "page", field "candidates": .*{said}'):
+        read_catalog(path)
+    listed = CATALOG.replace('"cms"', '"grr"').replace('domain = "string"', 'values = ["a", "b"]')
+    path.write_text(listed.replace("hashes = 16\nwidth = 64\n", ""))
+    with pytest.raises(CatalogInvalid, match="is for mechanisms over strings, and grr is not"):
+        read_catalog(path)
+
+
+@pytest.mark.parametrize("kept", ["memory", "redis"])
+def test_lists_are_saved_by_name(home: House, kept: str) -> None:
+    async def body(lists: CandidateLists, spoil: Callable[[], Awaitable[None]]) -> None:
+        assert await lists.all() == []
+        made = await lists.save("mine", ["b", "a", "b"])
+        assert (made.name, made.total, made.saved) == ("mine", 2, 1000)
+        assert await lists.find("mine") == ("b", "a")
+        assert (await lists.save("mine", ["c"], add=True)).total == 3
+        await lists.save("anyone.s", ["é\N{SNOWMAN}"], add=True)
+        assert [one.name for one in await lists.all()] == ["anyone.s", "mine"]
+        await lists.save("mine", ["c"])
+        assert await lists.find("mine") == ("c",)
+        for name in ("Mine", "", "catalog", "given", "a/b", "a" * 99):
+            with pytest.raises(BadParameter, match="a list's name must match"):
+                await lists.save(name, ["a"])
+            with pytest.raises(UnknownList, match=r"saved are: anyone\.s, mine"):
+                await lists.find(name)
+        for strings, said in (([], "outside"), ([""], "empty"), (["\x1b"], "control")):
+            with pytest.raises(BadParameter, match=said):
+                await lists.save("other", strings)
+        await spoil()
+        for name in ("mine", "anyone.s"):
+            await lists.remove(name)
+        with pytest.raises(UnknownList, match="saved are: none"):
+            await lists.remove("mine")
+
+    async def run() -> None:
+        if kept == "memory":
+            await body(MemoryCandidateLists(lambda: 1000.0), lambda: asyncio.sleep(0))
+            return
+        server = await connect_redis(home.redis_url)
+        lists = RedisCandidateLists(server, lambda: 1000.0)
+
+        async def spoil() -> None:
+            await server.ask("HSET", "aggregator:candidates", "mine", b"\x1f\x8bnothing")
+            with pytest.raises(StoreUnavailable, match="save it again"):
+                await lists.find("mine")
+            await server.ask("HSET", "aggregator:candidate_lists", "torn", b"{")
+            assert [one.name for one in await lists.all()] == ["anyone.s", "mine"]
+            await server.ask("HDEL", "aggregator:candidate_lists", "torn")
+
+        await body(lists, spoil)
+        await server.close()
+
+    asyncio.run(run())
+
+
+def test_a_saved_list_is_asked_for_by_name_from_every_face(
+    home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--query", home.query]
+    file, url = tmp_path / "pages.txt", f"{home.page}/v1/candidates"
+    file.write_text("\n".join(STRINGS[:2]))
+
+    def command(*words: str, code: int = 0) -> str:
+        assert main([*words, *where]) == code
+        said = capsys.readouterr()
+        return said.out if code == 0 else said.err
+
+    assert "pages: 2 strings; look for them with --list pages" in command(
+        "candidates", "add", "pages", str(file)
+    )
+    file.write_text(STRINGS[2])
+    assert "pages: 3 strings" in command("candidates", "add", "pages", str(file))
+    assert command("candidates", "show", "pages").split() == STRINGS
+    assert "pages" in command("candidates", "list")
+    assert web.get(f"{url}/pages").json() == {"name": "pages", "total": 3, "candidates": STRINGS}
+    said = command("query", "homepage", "--list", "pages")
+    assert 'looked for: 3 strings of the list "pages"' in said
+    file.write_text("\n".join(STRINGS))
+    by_name, by_file = (
+        json.loads(command("query", "homepage", *words, "--format", "json"))["values"]
+        for words in (["--list", "pages"], ["--candidates", str(file)])
+    )
+    assert by_name == by_file
+    http = web.get(
+        f"{home.page}/v1/metrics/homepage/estimates", params={"list": "pages", "order": "listed"}
+    ).json()
+    assert http["values"] == by_name
+    put = web.put(f"{url}/short", json={"candidates": STRINGS[:1]})
+    assert (put.status_code, put.json()["total"]) == (200, 1)
+    assert [one["name"] for one in web.get(url).json()["lists"]] == ["pages", "short"]
+    assert web.delete(f"{url}/short").status_code == 204
+    assert web.get(f"{url}/short").json()["title"] == "UnknownList"
+    for words, wrong in (
+        (["query", "homepage"], "its catalog has no candidates: say which .*saved list .pages."),
+        (["query", "homepage", "--list", "pagez"], 'called "pagez"; saved are: pages'),
+        (["query", "theme", "--list", "pages"], "not over strings"),
+        (["candidates", "add", "catalog", str(file)], "must match"),
+        (["candidates", "add", "x", "nowhere.txt"], "FILE nowhere.txt: cannot be read"),
+    ):
+        assert re.search(wrong, command(*words, code=2))
+    assert "removed" in command("candidates", "remove", "pages")
+    assert "saved are: none" in command("candidates", "remove", "pages", code=2)
+
+
+def test_of_strings_that_nobody_has_nothing_stands_out(
+    home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "strings.txt"
+    for strings, said in (("a.invalid\nb.invalid\n", True), ("often.example\na.invalid\n", False)):
+        file.write_text(strings)
+        for question in ("top", "query"):
+            words = (question, "homepage", "--candidates", str(file))
+            assert main([*words, "--query", home.query]) == 0
+            assert ("nothing stands out from zero" in capsys.readouterr().out) is said
