@@ -1,0 +1,63 @@
+"""Publishes alarms: epochs that the catalog's alerts are for, to the webhook, each once judged."""
+
+import asyncio
+import logging
+from dataclasses import asdict
+from typing import Final
+
+from hubbub.aggregator.publishing.publisher import Closed, Webhook
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.alarms import judge, judged_epochs
+from hubbub.catalog import Metric
+from hubbub.errors import HubbubError, TotalsUnreadable
+
+__all__ = ["AlarmPublisher"]
+
+_log: Final = logging.getLogger("hubbub.aggregator")
+_LOOK_SECONDS: Final = 30.0
+# After an outage so many are made up for; an alert that is new does not tell of last year.
+_EPOCHS: Final = 7
+
+
+class AlarmPublisher:
+    """Looks for epochs that are over, judges them, and sends what is to be called for."""
+
+    def __init__(self, query: QueryEngine, webhook: Webhook) -> None:
+        self._query = query
+        self._webhook = webhook
+
+    async def run(self) -> None:
+        """Until cancelled. What cannot be sent now is sent later."""
+        while True:
+            try:
+                await self.publish_alarms()
+            except HubbubError as error:
+                _log.warning("alarms wait: %s", error)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def publish_alarms(self) -> int:
+        """Judge what is due: how many alarms were sent."""
+        sent = 0
+        for metric in self._query.collected.bundle.metrics.values():
+            if metric.alert:
+                judged = await judged_epochs(self._query, metric, _EPOCHS)
+                for epoch in judged.epochs:
+                    sent += await self._publish(metric, epoch, judged.date(epoch))
+        return sent
+
+    async def _publish(self, metric: Metric, epoch: int, date: str) -> bool:
+        """Whether there was an alarm of this epoch, and it was sent now."""
+        name = f"alert:{metric.name}"
+        if not await self._webhook.wants(name, epoch, date):
+            return False
+        try:
+            alarm = await judge(self._query, metric, epoch)
+            if alarm is None or not alarm.fired:
+                await self._webhook.pass_over(f"{name}:{epoch}")
+                return False
+            told = {"id": f"{name}:{epoch}", "kind": "alert", **asdict(alarm)}
+            await self._webhook.take(Closed(told["id"], metric.name, epoch, date, told))
+        except (OSError, TotalsUnreadable) as error:
+            _log.warning("the alarm of %s, %s, was not sent: %s", name, date, type(error).__name__)
+            return False
+        return True

@@ -1,0 +1,64 @@
+"""Epochs drawn from their law, of metrics that have alerts: an engine over totals in memory."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from hubbub.accounting import Window
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.store.contract import Commit, MemoryStore
+from hubbub.privacy.draws import draw
+from tests.support.bundles import DAY, Signed, make_signed
+
+__all__ = ["CATALOG", "FIRST", "HELD", "engine_of", "signed_in"]
+
+FIRST = 20_000
+PEOPLE = 200
+BELOW = 'alert = { when = "mean below 5", confidence = 0.9 }'
+CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
+    f"""
+[metrics.{name}]
+description = "What is asked"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "{mechanism}"
+epsilon = 2.0
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
+{more}
+"""
+    for name, mechanism, more in (
+        ("colour", "grr", 'values = ["a", "b", "c", "d"]\nalert = { when = "change" }'),
+        ("shape", "unary.oue", 'values = ["o", "x"]\nalert = { when = "share of x above .3" }'),
+        ("size", "mean.piecewise", f'domain = "number"\nlow = 0\nhigh = 10\n{BELOW}'),
+    )
+)
+# As large as the rule allows: of a share and a mean, at their limits.
+HELD = {"colour": [0.5, 0.3, 0.19, 0.01], "shape": [0.7, 0.3], "size": [0.5, 0.5]}
+VALUES: dict[str, list[float]] = {"colour": [0, 1, 2, 3], "shape": [0, 1], "size": [2.0, 8.0]}
+
+
+async def engine_of(
+    signed: Signed, epochs: int, chance: np.random.Generator, moved: Mapping[str, list[float]]
+) -> QueryEngine:
+    """One over these epochs; in the last of them people hold what they moved to."""
+    store = MemoryStore()
+    for number, (name, shares) in enumerate(HELD.items()):
+        mechanism = signed.bundle.metric(name).randomizer
+        for place in range(epochs):
+            of_all = moved.get(name, shares) if place == epochs - 1 else shares
+            people = chance.multinomial(PEOPLE, of_all).tolist()
+            drawn = draw(mechanism, VALUES[name], people, chance)
+            batch = (number * epochs + place).to_bytes(16, "big")
+            tags = [batch[8:] + n.to_bytes(8, "big") for n in range(PEOPLE)]
+            cells = np.array(drawn.cells)
+            commit = Commit(batch, tags, cells, 0, {}, 1 << 40, batch_reports=PEOPLE)
+            await store.add(Window(name, FIRST + place), commit)
+    return QueryEngine(signed.bundle, store, clock=lambda: (FIRST + epochs + 9) * DAY)
+
+
+def signed_in(folder: Path) -> Signed:
+    """The bundle of their catalog."""
+    return make_signed(folder, CATALOG, start=(FIRST - 14) * DAY)
