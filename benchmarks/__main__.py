@@ -20,18 +20,23 @@ from benchmarks.answers import answering
 from benchmarks.bulk import bulk
 from benchmarks.calibration import HEADER as STATEMENTS
 from benchmarks.calibration import WIDTHS, calibrated, widths
+from benchmarks.crowds import HEADER as CROWDS
+from benchmarks.crowds import crowds
 from benchmarks.device import randomize, sealing
+from benchmarks.door import door
+from benchmarks.fleet import fleet
 from benchmarks.history import Run, fell, newest, read_history, write_run
 from benchmarks.host import latency, memory, report
 from benchmarks.measure import Row
 from benchmarks.overload import overload
 from benchmarks.queries import decoding, estimating
 from benchmarks.services import folding, opening, storing
+from benchmarks.whole_epoch import whole_epoch
 from benchmarks.wire import transport
 
 STAGES: Final[Sequence[Callable[[], Iterator[Row]]]] = (
     *(randomize, report, memory, latency, sealing, opening, transport, folding),
-    *(storing, estimating, decoding, answering, bulk, overload),
+    *(storing, estimating, decoding, answering, bulk, whole_epoch, overload, door, fleet),
 )
 RESULTS: Final = Path(__file__).with_name("RESULTS.md")
 
@@ -61,6 +66,16 @@ BESIDE: Final[Mapping[str, Beside]] = {
         "environment of their own; the first two draw from generators that are not private.",
         mechanisms.HEADER,
         _mechanisms,
+    ),
+    "crowds": Beside(
+        "Crowds",
+        "Central epsilon 1 at delta 1e-8, everybody honest, an epoch that leaves whole; errors in "
+        "reports. 10,000 epochs (2,000 of wide questions) are drawn from the exact law, 20 made of "
+        "reports randomized one by one (of 1,000 people: sent, mixed and counted by the "
+        "services). Beside them the least error of a rare value of those mechanisms that need no "
+        "crowd, at epsilon 1, and where batches of 1,000 shuffled reports say as much.",
+        CROWDS,
+        crowds,
     ),
     "calibration": Beside(
         "Calibration",

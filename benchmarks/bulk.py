@@ -20,7 +20,7 @@ import numpy as np
 import redis
 
 from benchmarks.measure import Row
-from benchmarks.overload import Bounded
+from benchmarks.overload import Measured
 from benchmarks.stock import Stock, library_rate, sealed_stock
 from benchmarks.sustained import sustained
 from hubbub.cli.commands.up import demo_catalog
@@ -48,7 +48,7 @@ def bulk(seconds: float = _SUSTAINED_SECONDS) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as home:
         # What is measured has two cores; what feeds it has the others, where there are any.
         os.sched_setaffinity(0, cores[:2])
-        with Bounded(Path(home), demo_catalog(), Ports.free()) as run:
+        with Measured(Path(home), demo_catalog(), Ports.free()) as run:
             os.sched_setaffinity(0, everywhere)
             opening = library_rate(run.home)
             stock = sealed_stock(run.bundle_path, max(_SIZES))

@@ -22,12 +22,13 @@ import grpc.aio
 from benchmarks.measure import Row
 from benchmarks.stock import sealed_stock
 from hubbub.accounting import balances, sum_terms
+from hubbub.catalog import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts
 
-__all__ = ["Bounded", "overload"]
+__all__ = ["Measured", "overload"]
 
 _REPORTS_A_CALL = 500  # as the SDK sends what has waited
 _TIMES = 10
@@ -37,12 +38,18 @@ _SUBMIT = "/hubbub.wire.v1.Shuffler/Submit"
 _PUSHBACK = "grpc-retry-pushback-ms"
 
 
-class Bounded(LocalRun):
-    """A shuffler that holds little, so that it has to refuse soon."""
+class Measured(LocalRun):
+    """Whose memory is looked at; the shuffler holds so many reports, by default soon refuses."""
+
+    def __init__(
+        self, home: Path, catalog: Catalog, ports: Ports, *, max_pool: int = _MAX_HELD
+    ) -> None:
+        super().__init__(home, catalog, ports)
+        self._max_pool = max_pool
 
     def _service(self, role: str, *arguments: str, redis_url: str) -> None:
         if role == "shuffler":
-            arguments += ("--max-pool", str(_MAX_HELD))
+            arguments += ("--max-pool", str(self._max_pool))
         super()._service(role, *arguments, redis_url=redis_url)
 
     def resident_bytes(self) -> dict[str, int]:
@@ -102,7 +109,7 @@ def measure(seconds: float) -> dict[str, float]:
     """Figures by name; an AssertionError if a report was lost or counted twice."""
     with (
         tempfile.TemporaryDirectory() as home,
-        Bounded(Path(home), demo_catalog(), Ports.free()) as run,
+        Measured(Path(home), demo_catalog(), Ports.free()) as run,
     ):
         return asyncio.run(_measure(run, seconds))
 

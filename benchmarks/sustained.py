@@ -9,23 +9,23 @@ import grpc
 import grpc.aio
 
 from benchmarks.measure import Row
-from benchmarks.overload import Bounded
+from benchmarks.overload import Measured
 from benchmarks.stock import Stock
 from hubbub.accounting import sum_terms
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.terminal.service_client import report_counts
 
-__all__ = ["sustained"]
+__all__ = ["Devices", "sustained"]
 
 _SUBMISSION: Final = 500
 _DEVICES: Final = 8
 _SUBMIT: Final = "/hubbub.wire.v1.Shuffler/Submit"
 
 
-class _Devices:
+class Devices:
     """Submit from a stock, as fast as it is taken; wait when told to."""
 
-    def __init__(self, run: Bounded, stock: Stock, seconds: float) -> None:
+    def __init__(self, run: Measured, stock: Stock, seconds: float) -> None:
         self._run, self._stock, self._seconds = run, stock, seconds
         self._places = iter(range(0, len(stock), _SUBMISSION))
         self.began = time.perf_counter()
@@ -59,9 +59,9 @@ async def _refused(submit: Any, request: bytes) -> float | None:
     return None
 
 
-async def sustained(run: Bounded, stock: Stock, limit: float, seconds: float) -> list[Row]:
+async def sustained(run: Measured, stock: Stock, limit: float, seconds: float) -> list[Row]:
     """From Submit to counted over TLS, as fast as it is taken; services and Redis on two cores."""
-    devices = _Devices(run, stock, seconds)
+    devices = Devices(run, stock, seconds)
     submitting = asyncio.create_task(devices.submit())
     sizes: list[dict[str, int]] = []
     counts: list[tuple[float, int]] = []
@@ -107,5 +107,5 @@ async def sustained(run: Bounded, stock: Stock, limit: float, seconds: float) ->
     return rows
 
 
-def _counted(run: Bounded) -> int:
+def _counted(run: Measured) -> int:
     return sum_terms(report_counts(run.endpoints).values())["counted"]

@@ -11,6 +11,7 @@ __all__ = ["DOCS", "PAGES"]
 DOCS: Final = Path(__file__).parents[1]
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "reference/catalog.md": catalog.page,
+    "../deploy/hubbub/cli/metrics.schema.json": catalog.schema,
     "reference/command-line.md": command_line.page,
     "reference/settings.md": settings.page,
     "reference/http.md": http.page,
@@ -18,4 +19,4 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "reference/prometheus.md": prometheus.page,
     "decisions/README.md": decisions.page,
 }
-"""By their place in docs/, what each must say."""
+"""By their place from docs/, what each must say; the schema is shipped with the commands."""

@@ -1,5 +1,6 @@
 """The web page in a real browser: what it draws is what the API says; hostile values stay inert."""
 
+import json
 import re
 import signal
 import subprocess
@@ -17,10 +18,12 @@ from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.interfaces.house import DAYS, HOSTILE, House, house
 from tests.support import web
 from tests.support.moment import far_from_midnight
+from tests.support.pasted import in_notebook, in_shell
 
 pytestmark = needs_browser
 
-PEOPLE = 3000
+PEOPLE = 2000
+METRICS, EPOCHS = 8, 14
 WHISKERS = """paths => paths.map(path => ({
   low: +path.dataset.low, high: +path.dataset.high,
   left: path.getBBox().x, right: path.getBBox().x + path.getBBox().width,
@@ -77,16 +80,30 @@ def test_the_overview_shows_every_metric_of_the_demo(browser: Browser, demo: str
         metrics = _json(demo, "/v1/metrics")["metrics"]
         assert page.locator("#metrics h2").all_inner_texts() == [one["name"] for one in metrics]
         shown = page.locator("#metrics .number").all_inner_texts()
-        assert [_number(text) for text in shown] == [PEOPLE] * 5
-        assert page.locator("#metrics svg rect.spark").count() == 5
-        assert "15,000 reports counted" in page.inner_text("#summary")
+        assert [_number(text) for text in shown] == [one["reports"] for one in metrics]
+        assert [one["epochs"][-1]["reports"] for one in metrics] == [PEOPLE] * METRICS
+        for card in page.locator("#metrics .card").all():
+            card.scroll_into_view_if_needed()
+        expect(page.locator("#metrics .answer[aria-busy=false]")).to_have_count(METRICS)
+        drawn = page.locator("#metrics svg path.line")
+        assert drawn.count() == METRICS
+        points = drawn.first.get_attribute("d")
+        assert points
+        assert points.count("L") + 1 == EPOCHS, "a point a day"
+        best = _json(demo, "/v1/metrics/education/estimates", number=3)["values"]
+        card = page.locator(".card", has=page.locator("h2", has_text=re.compile("^education$")))
+        assert card.locator("dt").all_inner_texts() == [one["value"] for one in best]
+        assert card.locator("dd b").all_inner_texts() == [f"{100 * v['share']:.1f}%" for v in best]
+        counted = sum(one["reports"] for one in metrics)
+        assert f"{counted:,} reports counted" in page.inner_text("#summary")
+        assert "are drawn: nobody reported then" in page.inner_text(".notice")
         page.click("text=education")
         expect(page.locator("h1")).to_have_text("education")
 
 
 @pytest.mark.parametrize("name", ["income_over_50k", "education", "occupation", "age_group"])
 def test_a_metrics_page_draws_the_figures_of_the_api(
-    browser: Browser, demo: str, name: str
+    browser: Browser, demo: str, name: str, tmp_path: Path
 ) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{demo}/metric?name={name}")
@@ -103,6 +120,13 @@ def test_a_metrics_page_draws_the_figures_of_the_api(
         trend = _json(demo, f"/v1/metrics/{name}/trend", epochs="all")
         legend = page.locator("#legend span").all_inner_texts()
         assert legend == [one["value"] for one in trend["series"]]
+        told = _json(demo, f"/v1/metrics/{name}/commands", epochs="newest", confidence="0.95")
+        expect(page.locator("#commands")).to_contain_text(told["notebook"].splitlines()[-2])
+        assert told["shell"] in page.inner_text("#commands")
+        if name == "education":
+            row = rf"{best['value']} +{round(best['estimate']):,} "
+            assert re.search(row, in_shell(told["shell"], tmp_path))
+            assert best in in_notebook(told["notebook"])["values"]
         detail = _json(demo, f"/v1/metrics/{name}")
         assert detail["sentence"] in page.inner_text("#card")
         chips = page.locator("#facts .chip").all_inner_texts()
@@ -131,16 +155,43 @@ def _check_bars(page: Page, values: list[dict[str, Any]]) -> None:
 def test_strings_are_looked_for_among_candidates(browser: Browser, demo: str) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{demo}/metric?name=homepage")
-        assert "nobody listed them before" in page.inner_text("#flags")
+        watched.settled()
+        assert page.locator("#table tbody tr").count() == 100, "the first of the catalog's"
+        found = _json(demo, "/v1/metrics/homepage/estimates", number=1)
+        assert found["lists"] == ["catalog"]
+        assert page.locator("#trend .mark text").all_text_contents() == ["yahoo"]
+        assert f"of {found['total']:,}" in page.inner_text("#pages")
         page.fill("textarea", "google.com\nfacebook.com\nnever.example\n\ngoogle.com")
-        page.click("#controls button[type=submit]")
-        page.wait_for_selector("#table tbody tr")
+        page.keyboard.press("Tab")
+        expect(page.locator("#pages")).to_contain_text(f"of {found['total'] + 1:,}")
+        page.uncheck("#lists input")
+        expect(page.locator("#table tbody tr")).to_have_count(3)
         watched.settled()
         names = page.locator("#table tbody tr td:first-child").all_inner_texts()
         assert sorted(names) == ["facebook.com", "google.com", "never.example"]
         estimates = page.locator("#table tbody tr td:nth-child(2)").all_inner_texts()
         told = [_number(text) for text in estimates]
         assert told == sorted(told, reverse=True), "the most frequent first"
+
+
+def test_one_question_asked_in_two_ways_is_drawn_beside_itself(browser: Browser, demo: str) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{demo}/metric?name=education_crowd&beside=education")
+        values = page.locator("#table tbody tr").count()
+        below = page.locator("#bars .beside")
+        expect(below).to_have_count(values)
+        widths = [
+            path.evaluate("path => path.getBBox().width")
+            for path in (below.first, page.locator("#bars .whisker").first)
+        ]
+        assert widths[0] > 3 * widths[1], "alone is less sure"
+        assert "Below each bar: the interval of education." in page.inner_text("#bars-said")
+        page.select_option("select[name=beside]", "")
+        expect(below).to_have_count(0)
+        assert "beside" not in page.url
+        _check_bars(page, _json(demo, "/v1/metrics/education_crowd/estimates")["values"])
+        page = watched.open(f"{demo}/metric?name=homepage&beside=education")
+        expect(page.locator("#beside")).to_be_hidden()
 
 
 def test_the_pipeline_page_shows_the_law_as_it_runs(browser: Browser, demo: str) -> None:
@@ -151,9 +202,27 @@ def test_the_pipeline_page_shows_the_law_as_it_runs(browser: Browser, demo: str)
         shown = [_number(text) for text in page.locator("#equation b").all_inner_texts()]
         terms = ("acknowledged", "pooled", "in_flight", "counted", "duplicate", "rejected")
         assert shown == [status["total"][term] for term in (*terms, "withheld")]
-        assert shown[0] == 5 * PEOPLE
-        assert page.locator("#windows tbody tr").count() == 5
+        today = [line for line in status["windows"] if line["counted"] == PEOPLE]
+        assert len(today) >= METRICS
+        assert all(line["balanced"] for line in status["windows"])
+        assert page.locator("#windows tbody tr").count() == EPOCHS * METRICS
         page.wait_for_selector("#rate svg")
+        assert page.locator("#arriving").is_hidden(), "no single report is told of production"
+
+
+def test_dummies_come_with_what_was_acknowledged(browser: Browser, demo: str) -> None:
+    """The law: acknowledged + dummies = where all of them are."""
+    with Watched(browser) as watched:
+        page = watched.open(f"{demo}/pipeline")
+        told = _json(demo, "/v1/status")
+        told["total"] |= {"dummies": 5, "counted": told["total"]["counted"] + 5}
+        page.route("**/v1/status", lambda route: route.fulfill(json=told))
+        expect(page.locator("#equation")).to_contain_text("dummies")
+        words = page.locator("#equation").inner_text().replace("\n", " ")
+        came, _, there = words.partition("=")
+        assert [came.split()[place] for place in (0, 2, 3)] == ["acknowledged", "+", "dummies"]
+        assert "dummies" not in there
+        assert "dummies" not in page.locator("#flow").inner_text()
 
 
 def test_what_the_shuffler_did_not_tell_is_not_made_up(browser: Browser, home: House) -> None:
@@ -162,7 +231,7 @@ def test_what_the_shuffler_did_not_tell_is_not_made_up(browser: Browser, home: H
         assert "cannot be asked from here" in page.inner_text("#law")
         counted = f"{_json(home.page, '/v1/status')['total']['counted']:,}"
         shown = page.locator("#equation b").all_inner_texts()
-        assert shown == ["?", "?", "?", counted, "0", "0", "?"]
+        assert shown == ["?", "?", "?", "?", counted, "0", "0", "?"]
         assert page.locator("#windows tbody td").last.inner_text() == "?"
 
 
@@ -173,8 +242,8 @@ def test_trends_and_comparisons_are_those_of_the_api(browser: Browser, home: Hou
         points = page.locator("#trend g.s0 circle").count()
         assert points == DAYS
         page.select_option("select[name=before]", index=0)
-        page.click("#comparing button")
-        page.wait_for_selector("#compared table")
+        page.select_option("select[name=after]", index=DAYS - 1)
+        watched.settled()
         first = home.today - DAYS + 1
         found = _json(
             home.page, "/v1/metrics/theme/compare", epochs=first, to_epochs=home.today, number=100
@@ -188,7 +257,6 @@ def test_trends_and_comparisons_are_those_of_the_api(browser: Browser, home: Hou
         assert "beyond what chance explains" in page.inner_text("#compared")
         page.select_option("select[name=range]", "last:7d")
         page.select_option("select[name=confidence]", "0.99")
-        page.click("#controls button[type=submit]")
         watched.settled()
         week = _json(home.page, "/v1/metrics/theme/estimates", last="7d", confidence=0.99)
         expect(page.locator("#answer")).to_contain_text(f"{week['reports']:,}")
@@ -203,7 +271,7 @@ def test_numbers_are_drawn_by_range_with_their_mean(browser: Browser, home: Hous
             "[2, 4)",
         ]
         assert re.search(r"Mean [\d.]+, [\d.]+ to [\d.]+", page.inner_text("#bars-said"))
-        page.select_option("select[name=shown]", "consistent")
+        page.select_option("select[name=show]", "consistent")
         expect(page.locator("#bars-said")).to_contain_text("Consistent: post-processed")
         watched.open(f"{home.page}/metric?name=seconds")
         assert page.locator("#bars .whisker").count() == 1
@@ -219,8 +287,9 @@ def test_hostile_values_are_shown_inert(browser: Browser, home: House) -> None:
         assert all(len(name) < 210 for name in names)
         _is_unhurt(page)
         page = watched.open(f"{home.page}/metric?name=homepage")
+        assert "nobody listed them before" in page.inner_text("#flags")
         page.fill("textarea", "\n".join(HOSTILE[:4]))
-        page.click("#controls button[type=submit]")
+        page.keyboard.press("Tab")
         page.wait_for_selector("#table tbody tr")
         watched.settled()
         assert page.locator("#table tbody td:first-child").count() == 4
@@ -237,7 +306,7 @@ def test_hostile_values_are_shown_inert(browser: Browser, home: House) -> None:
     with Watched(browser, clean=False) as watched:
         # A name that is none, in the address.
         page = watched.open(f"{home.page}/metric?name=%3Cimg%20src=x%20onerror=hurt=1%3E")
-        assert "is not in the bundle" in page.inner_text("#flags")
+        assert "is not in the bundle" in page.inner_text("#state")
         _is_unhurt(page)
 
 
@@ -321,7 +390,7 @@ def test_everything_has_a_name_and_a_place_for_the_keyboard(
 
 
 def test_a_page_that_asks_for_a_token_takes_one(
-    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+    browser: Browser, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("asked")
     secret = add_token(folder / "tokens.json", "me", "viewer", 1, time.time())
@@ -337,9 +406,19 @@ def test_a_page_that_asks_for_a_token_takes_one(
         page.fill("dialog input", secret)
         page.keyboard.press("Enter")
         watched.settled()
-        assert page.locator("#metrics h2").count() == 6
+        assert page.locator("#metrics h2").count() == 7
+        page.evaluate("sessionStorage.setItem('token', 'of-last-year')")
+        page.reload()
+        expect(page.locator("dialog")).to_contain_text("it has expired, was removed, or has a slip")
+        page.fill("dialog input", secret)
+        page.keyboard.press("Enter")
+        watched.settled()
         assert page.evaluate("localStorage.length") == 0, "a token is not kept past its tab"
         with page.expect_download() as download:
             watched.open(f"{running.page}/metric?name=theme")
             page.click("text=Download CSV")
         assert "light" in Path(download.value.path()).read_text()
+        shell, _, notebook = page.inner_text("#commands").partition("\n\n")
+        listed = in_notebook(notebook, HUBBUB_TOKEN=secret)["values"]
+        ranked = json.loads(in_shell(shell, tmp_path, HUBBUB_TOKEN=secret))["values"]
+        assert ranked == sorted(listed, key=lambda one: one["rank"])

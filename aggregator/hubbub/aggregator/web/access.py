@@ -7,6 +7,7 @@ back while the service runs.
 
 import hashlib
 import json
+import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -22,6 +23,8 @@ __all__ = ["ROLES", "Role", "Token", "Tokens", "add_token", "read_tokens", "remo
 Role = Literal["viewer", "publisher", "admin"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 """Each may what the ones before it may."""
+
+_log: Final = logging.getLogger("hubbub.aggregator")
 
 _BYTES: Final = 32
 _PREFIX: Final = "hubbub_"
@@ -49,6 +52,7 @@ class Tokens:
         self._looked = 0.0
         self._stamp: tuple[int, int] | None = None
         self._known: Mapping[str, Token] = {}
+        read_tokens(path)  # says so where it starts, if it is none
         self._look()
 
     def find(self, secret: str) -> Token | None:
@@ -73,8 +77,11 @@ class Tokens:
             return
         stamp = (status.st_mtime_ns, status.st_ino)
         if stamp != self._stamp:
-            self._known = {token.sha256: token for token in read_tokens(self._path)}
             self._stamp = stamp
+            try:
+                self._known = {token.sha256: token for token in read_tokens(self._path)}
+            except KeysUnusable as error:
+                _log.warning("not reloaded, the old goes on: %s", error)
 
 
 def read_tokens(path: Path) -> list[Token]:

@@ -1,26 +1,31 @@
 """The application: routes, errors, pages, put together."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import FileResponse, PlainTextResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.web.access import Tokens
+from hubbub.aggregator.web.api_page import api_page
+from hubbub.aggregator.web.candidate_routes import saved_lists
 from hubbub.aggregator.web.gauges import exposition
 from hubbub.aggregator.web.guard import App, Guard, Message, Receive, Scope, Send, shared
+from hubbub.aggregator.web.mark_routes import marking
 from hubbub.aggregator.web.parameters import needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
 from hubbub.aggregator.web.query_routes import questions
 from hubbub.aggregator.web.release_routes import publishing
-from hubbub.runtime import Limiter
+from hubbub.errors.visible import visible
+from hubbub.runtime import VERSION, Limiter
 
 __all__ = ["make_app"]
 
@@ -36,21 +41,27 @@ def make_app(
     origins: Collection[str] = (),
     *,
     turned_away: Counter[str] | None = None,
+    command: str = "",
+    notice: str = "",
 ) -> App:
     """The application, behind its guard.
 
     tokens: None where everyone on this machine may ask. limiter: of requests, by caller. origins:
         of other pages that may ask. turned_away: counts requests that were refused, by reason.
+    command: the command line that analysts reach it by, with {} for the question.
+    notice: what every page says first.
     """
     app = FastAPI(
         title="hubbub",
         version="1",
         summary="Usage statistics under local differential privacy",
-        docs_url=None,  # its page loads scripts from elsewhere; ours does not
+        docs_url=None,  # its page loads scripts from elsewhere; ours, below, has none
         redoc_url=None,
     )
     handle_problems(app)
-    app.include_router(questions(query))
+    app.include_router(questions(query, tokens=tokens is not None, command=command))
+    app.include_router(saved_lists(query))
+    app.include_router(marking(query))
     app.include_router(publishing(releases, tokens))
     requests: Counter[int] = Counter()
 
@@ -66,8 +77,8 @@ def make_app(
 
     @app.get("/health")
     async def health() -> dict[str, str]:
-        """Whether this process serves."""
-        return {"status": "serving"}
+        """Whether this process serves, and which version it is."""
+        return {"status": "serving", "version": VERSION}
 
     @app.get("/ready", responses={503: PROBLEMS[503]})
     async def ready() -> dict[str, str]:
@@ -75,7 +86,7 @@ def make_app(
         await query.collected.check()
         return {"status": "ready"}
 
-    _serve_pages(app)
+    _serve_pages(app, notice)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way
     guarded = Guard(
         _counted(app, requests), tokens, limiter, _PAGES, origins, turned_away=turned_away
@@ -83,16 +94,29 @@ def make_app(
     return shared(guarded, origins) if origins else guarded
 
 
-def _serve_pages(app: FastAPI) -> None:
+def _serve_pages(app: FastAPI, notice: str) -> None:
+    @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
+    async def documented() -> HTMLResponse:
+        return HTMLResponse(api_page(app.openapi()))
+
     pages = Path(str(files("hubbub.aggregator.web") / "pages"))
     app.mount("/static", StaticFiles(directory=pages))
     for path, page in _PAGES.items():
         app.add_api_route(
             path,
-            lambda page=page: FileResponse(pages / page),
+            _page(pages / page, notice),
             response_class=FileResponse,
             include_in_schema=False,
         )
+
+
+def _page(path: Path, notice: str) -> Callable[[], Response]:
+    """What serves a page, which says the notice first, if there is any."""
+    if not notice:
+        return lambda: FileResponse(path)
+    said = f'<p class="notice" role="note">{escape(visible(notice))}</p>\n<main'
+    text = path.read_text(encoding="utf-8").replace("<main", said, 1)
+    return lambda: HTMLResponse(text)
 
 
 def _document(app: FastAPI) -> dict[str, Any]:

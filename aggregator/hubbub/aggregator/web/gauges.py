@@ -8,22 +8,26 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.metrics_core import Metric
+from prometheus_client.metrics_core import Metric as Series
 from prometheus_client.registry import Collector
 
 from hubbub.aggregator.metrics import (
+    ALERT,
     EPOCH,
     EPOCH_REPORTS,
     HONEST_P_VALUE,
     HTTP_REQUESTS,
+    METRIC_INFO,
     METRIC_REPORTS,
     METRIC_WAITING_REPORTS,
     estimate_columns,
 )
 from hubbub.aggregator.query import Page, QueryEngine
+from hubbub.aggregator.query.alarms import Alarm, judge, judged_epochs
 from hubbub.aggregator.query.answers import Estimated, MetricLine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
+from hubbub.catalog import Metric
 from hubbub.errors import BatchTooSmall, TotalsUnreadable
 
 __all__ = ["exposition"]
@@ -35,54 +39,77 @@ _LONGEST: Final = 200  # of a label; what is longer would only fill a dashboard
 async def exposition(query: QueryEngine, requests: Mapping[int, int]) -> bytes:
     """The text that Prometheus reads. requests: how many were answered with each status."""
     found = [(line, await _newest(query, line)) for line in await query.metrics()]
+    alarms = [await _alarm(query, metric) for metric in query.collected.bundle.metrics.values()]
     registry = CollectorRegistry()
-    registry.register(_Estimates(found, Counter(requests)))
+    registry.register(_Estimates(found, [one for one in alarms if one], Counter(requests)))
     return generate_latest(registry)
 
 
 async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
-    """Of the newest epoch that can be told; strings are not, without candidates."""
+    """Of the newest epoch that can be told; strings are not, where the catalog lists none."""
     large = [one.epoch for one in line.epochs if one.reports >= line.min_batch]
-    if line.kind == "strings" or not large:
+    metric = query.collected.bundle.metrics[line.name]
+    if not large or (line.kind == "strings" and not metric.candidates):
         return None
     asked = EstimateQuery(EpochRange(epochs=str(large[-1])))
     try:
-        return await query.estimate(line.name, asked, Page(0, _MAX_VALUES, by_rank=True))
+        return await query.estimate(line.name, asked, Page(0, _MAX_VALUES, "rank"))
+    except (BatchTooSmall, TotalsUnreadable):  # gone since we looked, or nobody can read it
+        return None
+
+
+async def _alarm(query: QueryEngine, metric: Metric) -> Alarm | None:
+    """What is judged of the newest epoch that is over, if the catalog has an alert."""
+    if metric.alert is None:
+        return None
+    try:
+        newest = (await judged_epochs(query, metric)).epochs
+        return await judge(query, metric, newest[-1]) if newest else None
     except (BatchTooSmall, TotalsUnreadable):  # gone since we looked, or nobody can read it
         return None
 
 
 class _Estimates(Collector):
     def __init__(
-        self, found: list[tuple[MetricLine, Estimated | None]], requests: Counter[int]
+        self,
+        found: list[tuple[MetricLine, Estimated | None]],
+        alarms: list[Alarm],
+        requests: Counter[int],
     ) -> None:
         self._found = found
+        self._alarms = alarms
         self._requests = requests
 
-    def describe(self) -> Iterator[Metric]:
+    def describe(self) -> Iterator[Series]:
         """Nothing: registering asks for nothing."""
         return iter(())
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Series]:
         """The series, from what was just asked."""
         held, waiting = METRIC_REPORTS.family(), METRIC_WAITING_REPORTS.family()
         epoch, of = EPOCH.family(), EPOCH_REPORTS.family()
+        info = METRIC_INFO.family()
         odd = HONEST_P_VALUE.family()
         columns = {field: declared.family() for field, declared in estimate_columns().items()}
         for line, found in self._found:
+            info.add_metric([line.name, line.kind, line.unit], 1)
             held.add_metric([line.name], line.reports)
             if line.waiting is not None:
                 waiting.add_metric([line.name], line.waiting)
             if found is None:
                 continue
-            epoch.add_metric([line.name], found.epochs[-1])
+            epoch.add_metric([line.name, found.dates], found.epochs[-1])
             of.add_metric([line.name], found.reports)
             odd.add_metric([line.name], found.honest_p_value)
             for value in found.values:
                 for name, family in columns.items():
                     if (told := getattr(value, name)) is not None:
                         family.add_metric([line.name, value.value[:_LONGEST]], told)
-        yield from (held, waiting, epoch, of, odd, *columns.values())
+        yield from (info, held, waiting, epoch, of, odd, *columns.values())
+        alerts = ALERT.family()
+        for alarm in self._alarms:
+            alerts.add_metric([alarm.metric, alarm.when[:_LONGEST], alarm.date], int(alarm.fired))
+        yield alerts
         answered = HTTP_REQUESTS.family()
         for status, number in sorted(self._requests.items()):
             answered.add_metric([str(status)], number)

@@ -16,11 +16,12 @@ from starlette.middleware.cors import CORSMiddleware
 
 from hubbub.aggregator.web.access import ROLES, Role, Token, Tokens
 from hubbub.aggregator.web.problems import problem
-from hubbub.runtime import Limiter, network
+from hubbub.runtime import Limiter
+from hubbub.runtime.http.lines import network_of
 from hubbub.runtime.rpc.strict import log_fault
 from hubbub.runtime.tls import is_loopback
 
-__all__ = ["EVERYONE", "Guard", "allowed", "network_of", "shared"]
+__all__ = ["EVERYONE", "Guard", "allowed", "shared"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -48,7 +49,7 @@ _HEADERS: Final = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 # Needed before there is a token, and all the same for everyone.
-_OPEN: Final = ("/health", "/ready", "/static/", "/openapi.json")
+_OPEN: Final = ("/health", "/ready", "/static/", "/openapi.json", "/docs")
 _LARGEST_BODY: Final = 32 << 20
 
 
@@ -137,7 +138,7 @@ def shared(app: App, origins: Collection[str]) -> App:
     return CORSMiddleware(
         app,
         allow_origins=list(origins),
-        allow_methods=["GET", "POST"],
+        allow_methods=["GET", "POST", "PUT", "DELETE"],
         allow_headers=["authorization", "content-type"],
         expose_headers=["etag", "link", "retry-after"],
     )
@@ -150,11 +151,6 @@ def _from_elsewhere(headers: Headers, origins: Collection[str]) -> bool:
         return False
     own = origin is None or origin.partition("://")[2] == headers.get("host")
     return site not in {"same-origin", "none"} or not own
-
-
-def network_of(client: tuple[str, int] | None) -> str:
-    """Who is asking, as limits tell callers apart: an address, or of IPv6 a network."""
-    return network(client[0] if client else "unknown")
 
 
 def _with_headers(send: Send, scope: Scope) -> Send:

@@ -18,6 +18,7 @@ __all__ = [
     "Candidates",
     "Epochs",
     "Last",
+    "ListName",
     "Metric",
     "Paged",
     "Paging",
@@ -28,23 +29,43 @@ __all__ = [
     "strings",
 ]
 
-_LAST = r"^[1-9][0-9]{0,5}[hdw]?$"
-_EPOCHS = r"^(newest|closed|all|[0-9TZ:+., -]{1,400})$"
+_LONGEST_RANGE = 400
 _LONGEST = 200
 _MAX_ROWS = 10_000
 
+Order = Literal[
+    "rank",
+    "-rank",
+    "listed",
+    "value",
+    "-value",
+    "estimate",
+    "-estimate",
+    "stderr",
+    "-stderr",
+    "low",
+    "-low",
+    "high",
+    "-high",
+    "difference",
+    "-difference",
+    "p_value",
+    "-p_value",
+]
 # With a limit its characters are looked at, too: half of one, which no encoding has, is malformed.
 Text = Annotated[str, Field(max_length=65_536)]
 Metric = Annotated[str, Path(max_length=_LONGEST, description="its name in the catalog")]
+ListName = Annotated[str, Path(max_length=_LONGEST, description="what the list is called")]
 Last = Annotated[
     str | None,
-    Query(pattern=_LAST, description="counted back from now: 7 epochs, or 12h, 7d, 4w"),
+    Query(max_length=_LONGEST_RANGE, description="counted back from now: 7 epochs, or 12h, 7d, 4w"),
 ]
 Epochs = Annotated[
     str | None,
     Query(
-        pattern=_EPOCHS,
-        description="newest, closed, all, a number, a day, 2026-11-01..2026-11-07, or several",
+        max_length=_LONGEST_RANGE,
+        description="newest, closed, all, today, yesterday, 2026-11-22, 2026-11-22T14:00, a "
+        "number, 2026-11-01..2026-11-07, or several",
     ),
 ]
 
@@ -67,6 +88,15 @@ class EstimateParameters:
         float,
         Query(ge=MIN_CONFIDENCE, le=MAX_CONFIDENCE, description="of the intervals"),
     ] = CONFIDENCE
+    lists: Annotated[
+        list[str] | None,
+        Query(
+            alias="list",
+            max_length=20,
+            description="of strings to look for: catalog, or a saved list's name (repeat); the "
+            "catalog's where none are named",
+        ),
+    ] = None
     tier: Annotated[
         str | None, Query(pattern=r"^[0-9.]{1,20}$", description="one tier alone, by its epsilon")
     ] = None
@@ -81,21 +111,22 @@ class ParsedQuery:
 
 
 def listed(metric: Metric, question: Annotated[EstimateParameters, Depends()]) -> ParsedQuery:
-    """A question about listed values, or numbers."""
+    """A question about listed values, numbers, or the strings of the catalog or of lists."""
     return _parsed(metric, question, ())
 
 
 def strings(
     metric: Metric, question: Annotated[EstimateParameters, Depends()], body: Candidates
 ) -> ParsedQuery:
-    """A question about strings, decoded against candidates."""
+    """A question about strings, decoded against candidates of its own."""
     return _parsed(metric, question, tuple(dict.fromkeys(body.candidates)))
 
 
 def _parsed(metric: str, question: EstimateParameters, candidates: tuple[str, ...]) -> ParsedQuery:
     name = f"{metric}/{question.tier}" if question.tier else metric
+    lists = tuple(dict.fromkeys(question.lists or ()))
     epochs = EpochRange(question.last or "", question.epochs or "")
-    return ParsedQuery(name, EstimateQuery(epochs, question.confidence, candidates))
+    return ParsedQuery(name, EstimateQuery(epochs, question.confidence, candidates, lists))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +136,20 @@ class Paged:
     first: Annotated[int, Query(ge=0, le=10_000_000, description="rows before the page")] = 0
     number: Annotated[int, Query(ge=1, le=_MAX_ROWS, description="rows of the page")] = 100
     order: Annotated[
-        Literal["rank", "listed"], Query(description="the largest first, or as the catalog has it")
+        Order,
+        Query(
+            description="rank, the largest first; listed, as the catalog has it; or a field, the "
+            "largest first with - before it"
+        ),
     ] = "rank"
+    find: Annotated[
+        str, Query(max_length=_LONGEST, description="values alone whose name holds this text")
+    ] = ""
 
     @property
     def page(self) -> Page:
         """As the query has it."""
-        return Page(self.first, self.number, by_rank=self.order == "rank")
+        return Page(self.first, self.number, self.order, self.find)
 
 
 class Paging:

@@ -1,25 +1,28 @@
-"""Questions over HTTP: estimates, top, compare, trend, metrics, the law. All for viewers.
+"""Questions over HTTP: estimates, top, compare, trend, cross, metrics, the law. All for viewers.
 
-Metrics over strings are asked by POST, with the candidates to look for; all others by GET.
+Metrics over strings are asked by GET for the strings of the catalog or of saved lists, and by POST
+for candidates of one's own; all others by GET.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from hubbub.aggregator.publishing.tables import to_csv, to_parquet
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import (
     Compared,
+    Crossed,
     Estimated,
     MetricDetail,
     MetricLine,
     PipelineStatus,
     TopList,
     Trended,
+    Watched,
 )
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import MAX_SERIES
@@ -35,6 +38,7 @@ from hubbub.aggregator.web.parameters import (
     strings,
 )
 from hubbub.aggregator.web.problems import PROBLEMS
+from hubbub.aggregator.web.taken_along import Commands, Reached, commands
 from hubbub.answers import COLUMNS, Column, Question, whole_rows
 
 __all__ = ["questions"]
@@ -46,6 +50,15 @@ Route = Callable[[str], Callable[[Callable[..., Any]], Any]]
 Pages = Annotated[Paging, Depends()]
 Number = Annotated[int, Query(ge=1, le=_MAX_TOP, description="how many")]
 Follow = Annotated[list[str] | None, Query(max_length=MAX_SERIES, description="values to follow")]
+Part = Annotated[str, Query(max_length=200, description="one of the metric's parts")]
+Origin = Annotated[
+    str,
+    Query(
+        max_length=300,
+        pattern=r"^(https?://[A-Za-z0-9.:\[\]-]{1,260})?$",
+        description="under which the page was read, where a proxy stands before it",
+    ),
+]
 FollowNumber = Annotated[int, Query(ge=1, le=MAX_SERIES, description="or so many most frequent")]
 
 
@@ -57,8 +70,8 @@ class MetricPage:
     metrics: list[MetricLine]
 
 
-def questions(query: QueryEngine) -> APIRouter:
-    """The routes."""
+def questions(query: QueryEngine, *, tokens: bool = False, command: str = "") -> APIRouter:
+    """The routes. tokens: whether one is asked for. command: as Reached has it."""
     router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[needs("viewer")])
 
     @router.get("/metrics")
@@ -87,9 +100,24 @@ def questions(query: QueryEngine) -> APIRouter:
         """The conservation law: where every report is."""
         return await query.status()
 
+    @router.get("/arrivals")
+    async def arrivals(
+        after: Annotated[int, Query(ge=0, lt=1 << 53, description="the last that was seen")] = 0,
+    ) -> Watched:
+        """Reports of a development installation as they come; of production none."""
+        return await query.watch(after)
+
+    @router.get("/metrics/{metric}/cross")
+    async def cross(
+        asked: Annotated[ParsedQuery, Depends(listed)], rows: Part, columns: Part
+    ) -> Crossed:
+        """Two parts of a metric as a table, and how they go together."""
+        return await query.cross(asked.name, asked.query, (rows, columns))
+
     _export(router, query)
-    _ask(router.get, query, listed)
-    _ask(router.post, query, strings)
+    for route, put in ((router.get, listed), (router.post, strings)):
+        _ask(route, query, put)
+        _take_along(route, query, put, Reached("", tokens, command))
     return router
 
 
@@ -119,7 +147,10 @@ def _ask(route: Route, query: QueryEngine, put: Callable[..., ParsedQuery]) -> N
         to_last: Last = None,
         to_epochs: Epochs = None,
     ) -> Compared:
-        """What differs between the epochs of `last` or `epochs`, before, and those after."""
+        """What differs between the epochs of `last` or `epochs`, before, and those after.
+
+        Without either, the newest epoch that is over is compared with the one before.
+        """
         after = EpochRange(to_last or "", to_epochs or "")
         return await query.compare(asked.name, asked.query, after, page.page)
 
@@ -129,6 +160,21 @@ def _ask(route: Route, query: QueryEngine, put: Callable[..., ParsedQuery]) -> N
     ) -> Trended:
         """Some values epoch by epoch."""
         return await query.trend(asked.name, asked.query, value or (), number)
+
+
+def _take_along(
+    route: Route, query: QueryEngine, put: Callable[..., ParsedQuery], reached: Reached
+) -> None:
+    """The same question as commands."""
+
+    @route("/metrics/{metric}/commands")
+    async def take_along(
+        asked: Annotated[ParsedQuery, Depends(put)], request: Request, origin: Origin = ""
+    ) -> Commands:
+        """The estimates of a question as texts to paste into a shell or a notebook."""
+        found = await query.collected.find(asked.name, asked.query.range)
+        where = replace(reached, origin=origin or str(request.base_url).rstrip("/"))
+        return commands(asked.name, asked.query, found.dates, where)
 
 
 def _export(router: APIRouter, query: QueryEngine) -> None:

@@ -26,13 +26,20 @@ class AskBody(BaseModel):
     query: Text = Field(description="count, histogram, mean or mode")
     value: Text = Field(default="", description="the value to count")
     epochs: list[Epoch] = Field(default=[], description="closed ones; none: the newest")
-    purpose: Text
+    dates: Text = Field(default="", description="more of them by date, as 2026-11-01..2026-11-07")
+    purpose: Text = Field(
+        default="", description="of the budget; none of a metric with a central promise"
+    )
     by: Text
 
 
 @dataclass(frozen=True, slots=True)
 class RecordLine:
-    """One release of the record, without its numbers. at: seconds since 1970."""
+    """One release of the record, without its numbers. at: seconds since 1970.
+
+    promised, promised_delta: of what is published as it is, and paid nothing: the central promise
+    that each of its epochs was collected with.
+    """
 
     id: str
     at: int
@@ -42,9 +49,12 @@ class RecordLine:
     query: str
     value: str
     epochs: tuple[int, ...]
+    dates: str
     mechanism: str
     epsilon: float
     delta: float
+    promised: float
+    promised_delta: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +96,15 @@ def publishing(releases: Releases, tokens: Tokens | None) -> APIRouter:
     async def release(ask: AskBody) -> Release:
         """Make a release; asked twice, the same answer, paid once."""
         asked = ReleaseQuery(
-            ask.metric, ask.query, ask.value, tuple(ask.epochs), ask.purpose, ask.by
+            ask.metric, ask.query, ask.value, tuple(ask.epochs), ask.purpose, ask.by, ask.dates
         )
-        return _release(await releases.release(asked))
+        return _release(releases, await releases.release(asked))
 
     @router.get("/releases", dependencies=[needs("publisher")])
     async def record() -> Record:
         """What was released, by whom, and what each purpose has left this year."""
         entries, purposes = await releases.record()
-        lines = [RecordLine(**entry.record()) for entry in entries.read]
+        lines = [RecordLine(**releases.dated(entry)) for entry in entries.read]
         return Record(lines, list(purposes), entries.unreadable)
 
     @router.get("/tokens", dependencies=[needs("admin")])
@@ -106,9 +116,9 @@ def publishing(releases: Releases, tokens: Tokens | None) -> APIRouter:
     return router
 
 
-def _release(made: ReleaseResult) -> Release:
+def _release(releases: Releases, made: ReleaseResult) -> Release:
     return Release(
-        **made.entry.record(),
+        **releases.dated(made.entry),
         values=list(made.entry.answer),
         again=made.again,
         epsilon_left=made.budget_left.epsilon_left,

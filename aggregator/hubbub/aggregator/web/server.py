@@ -14,9 +14,10 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.web.access import Tokens
 from hubbub.aggregator.web.app import make_app
-from hubbub.aggregator.web.lines import Line, Lines
+from hubbub.aggregator.web.lines import Line
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime import Limiter, TlsFolder
+from hubbub.runtime.http.lines import Lines
 from hubbub.runtime.tls import is_loopback
 
 __all__ = ["HttpServer"]
@@ -30,6 +31,8 @@ class HttpServer:
     0 for no limit. origins: of other pages that may ask. proxies: addresses and networks that are
     believed when they say for whom they ask (X-Forwarded-For, X-Forwarded-Proto); none without.
     turned_away: counts requests that were refused and connections that were ended, by reason.
+    command: the command line that analysts reach it by, with {} for the question.
+    notice: what every page says first.
 
     Raises:
         ServiceUnavailable: away from this machine without TLS or without tokens.
@@ -48,6 +51,8 @@ class HttpServer:
         origins: Collection[str] = (),
         proxies: Collection[str] = (),
         turned_away: Counter[str] | None = None,
+        command: str = "",
+        notice: str = "",
     ) -> None:
         if not is_loopback(address) and (tls is None or tokens is None):
             raise ServiceUnavailable(
@@ -55,13 +60,16 @@ class HttpServer:
                 "--http-tokens FILE with who may ask, or listen on 127.0.0.1"
             )
         host, _, port = address.rpartition(":")
+        self._limiter = Limiter(rate, _burst(rate))
         app = make_app(
             query,
             releases,
             Tokens(tokens) if tokens else None,
-            Limiter(rate, max(1, round(20 * rate))),
+            self._limiter,
             origins,
             turned_away=turned_away,
+            command=command,
+            notice=notice,
         )
         if tls:
             tls.server_context(mutual=False)  # says what is wrong with the files, if anything is
@@ -84,7 +92,19 @@ class HttpServer:
             ssl_keyfile=key,
         )
         self._address = address
+        self._tls = tls
+        self._config = config
         self._server = _Unsignalled(config)
+
+    def renew(self) -> None:
+        """Show who connects from now on what the folder holds now. Raises KeysUnusable."""
+        if self._tls and self._config.ssl:
+            self._tls.server_context(mutual=False)  # says what is wrong, if anything is
+            self._config.ssl.load_cert_chain(*self._tls.pair)
+
+    def allow(self, rate: float) -> None:
+        """Change how many requests a second a caller may make."""
+        self._limiter.allow(rate, _burst(rate))
 
     async def run(self) -> None:
         """Serve until cancelled.
@@ -101,6 +121,10 @@ class HttpServer:
         except asyncio.CancelledError:
             self._server.should_exit = True
             raise
+
+
+def _burst(rate: float) -> int:
+    return max(1, round(20 * rate))
 
 
 class _Unsignalled(uvicorn.Server):

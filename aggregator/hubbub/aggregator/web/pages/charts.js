@@ -1,7 +1,7 @@
 // Charts in SVG, by d3: bars with whiskers, lines with bands, differences, sparks. Each is named for
 // screen readers; the table beside it holds the same numbers.
 /* global d3 */
-import { shown } from "./shell.js";
+import { figure, shown } from "./shell.js";
 
 const WIDE = 900;
 const MANY = 40;
@@ -32,28 +32,42 @@ function spread(points) {
   return least < most ? [least, most] : [0, 1];
 }
 
-/** A name in so many pixels, cut if it must be. */
+/** A name in so many pixels; cut in its middle if it must be, since names differ at their ends. */
 function fits(text, width) {
-  const longest = Math.max(8, Math.floor(width / 8.5)),
-    whole = shown(text, longest);
-  return whole.length > longest ? `${whole.slice(0, longest - 1)}…` : whole;
+  const longest = Math.max(8, Math.floor(width / 8.5));
+  const whole = [...shown(text, 1000)];
+  if (whole.length <= longest) return whole.join("");
+  const kept = longest - 1;
+  const head = whole.slice(0, Math.ceil(kept / 2));
+  return `${head.join("")}…${whole.slice(-Math.floor(kept / 2)).join("")}`;
 }
 
+/** On an axis: thousands and millions by a letter, parts of one as they are. */
+export const rounded = (number) =>
+  Math.abs(number) < 1 ? figure(number, 3) : d3.format("~s")(number);
+
 /** Horizontal bars from zero, a whisker from low to high across each end.
- *  rows: {value, estimate, low, high, detected}; format: of numbers on the axis. */
-export function bars(place, rows, label, format) {
-  // Many rows are ranges of numbers, in order: thin, with a name at every so many.
-  const step = rows.length > MANY ? 8 : 30;
+ *  rows: {value, estimate, low, high, detected, beside: another row, whose interval is drawn below};
+ *  format: of numbers on the axis; told: of numbers that are read off a bar, as the table writes
+ *  them. */
+export function bars(place, rows, label, format, told = format) {
+  // Many rows are ranges of numbers, in order: thin, with a name at every so many. Where there is
+  // no room beside a bar its name stands above it.
+  const many = rows.length > MANY;
+  const above = !many && place.clientWidth && place.clientWidth < 640 ? 18 : 0;
+  const step = many ? 8 : 30 + above;
+  const thick = step - above;
   const every = Math.ceil(16 / step);
-  const cap = Math.min(5, step / 2 - 1);
+  const cap = Math.min(5, thick / 2 - 1);
   const top = 8,
     bottom = 30;
   const { svg, width } = canvas(place, top + bottom + step * rows.length, label);
-  const left = width === NARROW ? 130 : 250,
-    right = 20;
+  const left = above ? 20 : width === NARROW ? 130 : 250,
+    right = 30;
+  const middle = above + thick / 2;
   const x = d3
     .scaleLinear()
-    .domain(spread(rows))
+    .domain(spread(rows.flatMap((d) => (d.beside ? [d, d.beside] : [d]))))
     .nice()
     .range([left, width - right]);
   const axis = d3
@@ -73,18 +87,18 @@ export function bars(place, rows, label, format) {
     .attr("transform", (_, i) => `translate(0,${top + step * i})`);
   line
     .append("text")
-    .attr("x", left - 10)
-    .attr("y", step / 2)
+    .attr("x", above ? left : left - 10)
+    .attr("y", above ? above / 2 + 2 : step / 2)
     .attr("dy", ".32em")
-    .attr("text-anchor", "end")
-    .text((d, i) => (i % every ? "" : fits(d.value, left - 14)));
+    .attr("text-anchor", above ? "start" : "end")
+    .text((d, i) => (i % every ? "" : fits(d.value, above ? width - left : left - 14)));
   line
     .append("rect")
     .attr("class", (d) => (d.detected ? "bar" : "bar faint"))
     .attr("x", (d) => Math.min(x(0), x(d.estimate)))
-    .attr("y", step / 5)
+    .attr("y", above + thick / 5)
     .attr("width", (d) => Math.abs(x(d.estimate) - x(0)))
-    .attr("height", step * 0.6)
+    .attr("height", thick * 0.6)
     .attr("rx", 2);
   line
     .filter((d) => d.low < d.high)
@@ -95,11 +109,16 @@ export function bars(place, rows, label, format) {
     .attr(
       "d",
       (d) =>
-        `M${x(d.low)},${step / 2 - cap}v${2 * cap}m0,${-cap}H${x(d.high)}m0,${-cap}v${2 * cap}`,
+        `M${x(d.low)},${middle - cap}v${2 * cap}m0,${-cap}H${x(d.high)}m0,${-cap}v${2 * cap}`,
     );
   line
+    .filter((d) => d.beside)
+    .append("path")
+    .attr("class", "beside")
+    .attr("d", (d) => `M${x(d.beside.low)},${step - 5}v4m0,-2H${x(d.beside.high)}m0,-2v4`);
+  line
     .append("title")
-    .text((d) => `${shown(d.value)}: ${format(d.estimate)}, ${format(d.low)} to ${format(d.high)}`);
+    .text((d) => `${shown(d.value, 1000)}: ${told(d.estimate)}, ${told(d.low)} to ${told(d.high)}`);
   svg
     .append("line")
     .attr("class", "zero")
@@ -109,13 +128,14 @@ export function bars(place, rows, label, format) {
     .attr("y2", top + step * rows.length);
 }
 
-/** Lines over time, each with the band of its interval. series: {value, points: {time, share, low, high}}. */
-export function lines(place, series, label, format) {
+/** Lines over time, each with the band of its interval. series: {value, points: {time, share, low,
+ *  high}}. told: of numbers that are read off. marks: moments with a name, {time, name, text}. */
+export function lines(place, series, label, format, { told = format, marks = [] } = {}) {
   const height = 280,
     top = 10,
     bottom = 28,
     left = 58,
-    right = 16;
+    right = 24;
   const { svg, width } = canvas(place, height, label);
   const points = series.flatMap((one) => one.points);
   const times = d3.extent(points, (d) => d.time);
@@ -168,7 +188,8 @@ export function lines(place, series, label, format) {
         .attr("cy", (d) => y(d.share))
         .append("title")
         .text(
-          (d) => `${shown(one.value)}: ${format(d.share)}, ${format(d.low)} to ${format(d.high)}`,
+          (d) =>
+            `${shown(one.value, 1000)}, ${d3.utcFormat("%Y-%m-%d %H:%M UTC")(d.time)}: ${told(d.share)}, ${told(d.low)} to ${told(d.high)}`,
         );
     }
     if (one.points.length === 1) {
@@ -179,6 +200,58 @@ export function lines(place, series, label, format) {
         .attr("d", `M${x(d.time)},${y(d.low)}V${y(d.high)}`);
     }
   });
+  drawMarks(svg, marks, x, top, height - bottom);
+}
+
+/** Dashed lines from top to bottom, each with its name. */
+function drawMarks(svg, marks, x, top, bottom) {
+  const mark = svg
+    .selectAll("g.mark")
+    .data(marks)
+    .join("g")
+    .attr("class", "mark")
+    .attr("transform", (d) => `translate(${x(d.time)},0)`);
+  mark.append("path").attr("d", `M0,${top}V${bottom}`);
+  mark
+    .append("text")
+    .attr("x", 4)
+    .attr("y", (_, i) => top + 10 + 14 * (i % 3))
+    .text((d) => shown(d.name, 24));
+  mark.append("title").text((d) => `${d.date} UTC: ${shown(d.name)} ${shown(d.text, 400)}`);
+}
+
+/** A small line with the band of its interval, as high as that. points: {share, low, high}. */
+export function sparkLine(place, points, label) {
+  const width = 240,
+    height = 44;
+  const svg = d3
+    .select(place)
+    .append("svg")
+    .attr("viewBox", `0 0 ${width} ${height}`)
+    .attr("role", "img")
+    .attr("aria-label", label);
+  const x = d3.scaleLinear([0, Math.max(points.length - 1, 1)], [3, width - 3]);
+  const ends = [d3.min(points, (d) => d.low), d3.max(points, (d) => d.high)];
+  const y = d3.scaleLinear(ends, [height - 3, 3]);
+  const group = svg.append("g").attr("class", "s0");
+  const band = d3
+    .area()
+    .x((_, i) => x(i))
+    .y0((d) => y(d.low))
+    .y1((d) => y(d.high));
+  const line = d3
+    .line()
+    .x((_, i) => x(i))
+    .y((d) => y(d.share));
+  group.append("path").attr("class", "band").attr("d", band(points));
+  group.append("path").attr("class", "line").attr("d", line(points));
+  const last = points.length - 1;
+  group
+    .append("circle")
+    .attr("class", "point")
+    .attr("r", 3)
+    .attr("cx", x(last))
+    .attr("cy", y(points[last].share));
 }
 
 /** A row of small columns. */

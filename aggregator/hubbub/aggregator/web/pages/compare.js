@@ -1,61 +1,63 @@
 // What differs between two epochs of a metric, with intervals and p-values.
 /* global d3 */
-import { $, ask, count, h, tell } from "./shell.js";
+import { $, ask, count, h } from "./shell.js";
 import { bars } from "./charts.js";
+import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
 
 const SHOWN = 15;
 
-/** Fill the two choices with the epochs that hold enough; `go` is called when they were made. */
-export function offerComparison(metric, go) {
-  const large = metric.epochs.filter((one) => one.reports >= metric.min_batch);
-  const label = (one) =>
-    `${one.begins.slice(0, metric.epoch_length === "hour" ? 16 : 10).replace("T", " ")} (${count(one.reports)})`;
-  const form = $("comparing");
-  if (large.length < 2) {
-    form.hidden = true;
-    $("compared").replaceChildren(
-      h(
-        "p",
-        { class: "muted" },
-        "There is one epoch with enough reports; from the second on, two can be compared.",
-      ),
-    );
-    return;
-  }
-  for (const [place, which] of [
-    [-2, "before"],
-    [-1, "after"],
-  ]) {
-    form.elements[which].replaceChildren(
-      ...large.map((one) =>
-        h(
-          "option",
-          { value: one.epoch, selected: one === large.at(place) ? "" : null },
-          label(one),
+export class Compared {
+  /** change: goes to another state, which says which two epochs. */
+  constructor(path, metric, address, change) {
+    this.path = path;
+    this.metric = metric;
+    this.address = address;
+    this.form = $("comparing");
+    this.large = metric.epochs.filter((one) => one.reports >= metric.min_batch);
+    for (const which of ["before", "after"]) {
+      const control = this.form.elements[which];
+      control.replaceChildren(
+        ...this.large.map((one) =>
+          h("option", { value: one.date }, `${one.date} (${count(one.reports)})`),
         ),
-      ),
-    );
+      );
+      control.addEventListener("change", () => change(this.chosen()));
+    }
   }
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    go();
-  });
-}
 
-/** Ask and show. */
-export async function compare(path, { asked, body }) {
-  const form = $("comparing").elements;
-  try {
-    const given = {
-      confidence: asked.confidence,
-      epochs: form.before.value,
-      to_epochs: form.after.value,
-      number: 100,
-    };
-    await show(await ask(`${path}/compare`, given, body));
-  } catch (error) {
-    tell($("compared"), error);
+  chosen() {
+    const { before, after } = this.form.elements;
+    return { before: before.value, after: after.value };
+  }
+
+  /** The newest epoch that is over, and the one before, unless the address says others. */
+  choose() {
+    const over = this.large.filter((one) => one.closed);
+    const [before, after] = (over.length > 1 ? over : this.large).slice(-2);
+    const { state } = this.address;
+    this.form.elements.before.value = state.before || before.date;
+    this.form.elements.after.value = state.after || after.date;
+  }
+
+  async show({ asked, body }) {
+    this.form.hidden = this.large.length < 2;
+    if (this.form.hidden) {
+      const there = this.large.length ? "There is one epoch" : "There is no epoch yet";
+      const said = `${there} with enough reports; from the second on, two can be compared.`;
+      $("compared").replaceChildren(h("p", { class: "muted" }, said));
+      return;
+    }
+    this.choose();
+    const { before, after } = this.chosen();
+    const { confidence, list } = asked;
+    const given = { confidence, list: list ?? [], epochs: before, to_epochs: after, number: 100 };
+    try {
+      await show(await ask(`${this.path}/compare`, given, body));
+    } catch (error) {
+      if (error.status !== 400 && error.status !== 409) throw error;
+      showState($("compared"), error, {});
+    }
   }
 }
 
@@ -75,7 +77,11 @@ async function show(found) {
         " Of the population that reports are from: intervals hold who happened to report too.",
     ),
     h("figure", {}, drawing),
-    h("div", { class: "wide" }, table),
+    h(
+      "div",
+      { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of differences" },
+      table,
+    ),
   );
   const drawn = found.values
     .slice(0, SHOWN)
@@ -85,6 +91,7 @@ async function show(found) {
     drawn,
     "Differences with their intervals; the table has the same numbers",
     mean ? d3.format("~g") : d3.format("+.1%"),
+    mean ? d3.format("+.5~g") : d3.format("+.2%"),
   );
   await fillAnswer(table, "Sorted by p-value", "compare", found, found.values);
 }

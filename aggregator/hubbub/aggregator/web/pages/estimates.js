@@ -1,19 +1,20 @@
 // The answer to a question: what makes it more or less to be trusted, its picture, its table.
 /* global d3 */
-import { $, count, figure, h, percent, shown } from "./shell.js";
-import { bars } from "./charts.js";
+import { $, button, count, figure, h, percent, several, shown, utc } from "./shell.js";
+import { bars, rounded } from "./charts.js";
 import { fillAnswer } from "./tables.js";
 
 const SHOWN = 25;
 // At this chance the strings asked for are no explanation of the totals.
 const DOUBT = 1e-3;
 const TWINS = 5;
+const SORTED = ["value", "estimate", "stderr", "low", "rank"];
 
 const note = (text, kind = "") => h("p", { class: `note ${kind}` }, text);
 const span = (one) => `${count(one.low)} to ${count(one.high)}`;
 
-/** What an analyst should not miss. */
-export function showFlags(found, first) {
+/** What an analyst should not miss. part: not all values are shown. */
+export function showFlags(found, part) {
   const flags = [];
   if (found.findings.length) {
     const chance = found.honest_p_value.toExponential(0);
@@ -36,6 +37,10 @@ export function showFlags(found, first) {
       note(`Strings that you did not list: ${count(estimate)} reports, ${span(found.others)}.`),
     );
   }
+  if (found.beginnings.length) {
+    const names = found.beginnings.map((one) => `“${shown(one)}”`).join(", ");
+    flags.push(note(`Only the beginning of longer strings: ${names}.`));
+  }
   if (found.fit_p_value !== null && found.fit_p_value < DOUBT) {
     const chance = found.fit_p_value.toExponential(0);
     flags.push(
@@ -49,7 +54,7 @@ export function showFlags(found, first) {
       note(`Not to be told apart, each with the figures of all together: ${names.join(", ")}.`),
     );
   }
-  if (found.kind !== "mean" && first === 0 && !found.values.some((one) => one.detected)) {
+  if (found.kind !== "mean" && !part && !found.values.some((one) => one.detected)) {
     flags.push(
       note("Nothing stands out from zero: ask for more epochs, or wait for more reports."),
     );
@@ -57,21 +62,25 @@ export function showFlags(found, first) {
   $("flags").replaceChildren(...flags);
 }
 
-/** Bars with whiskers, and the table of the same numbers. */
-export async function showEstimates(found, { first, hourly, consistent }) {
+/** Bars with whiskers, and the table of the same numbers, in an order that a reader chose. */
+export async function showEstimates(
+  found,
+  { first, hourly, consistent, beside, order, sort, find },
+) {
   const mean = found.kind === "mean",
     ranges = found.kind === "ranges";
-  const updated = found.updated?.replace("T", " ").replace("Z", " UTC");
+  const updated = found.updated && utc(found.updated);
   $("answer").textContent =
-    `${count(found.reports)} reports, ${period(found, hourly)}` +
+    `${several(found.reports, "report")}, ${period(found, hourly)}` +
     (updated ? `; last counted ${updated}` : "");
-  const rows = ranges ? found.values : [...found.values].sort((a, b) => a.rank - b.rank);
+  const rows = found.values;
   const drawn = rows
     .slice(0, ranges ? rows.length : SHOWN)
     .map((one) => ({
       ...one,
       estimate: consistent ? one.consistent : one.estimate,
       detected: mean || one.detected,
+      beside: beside?.rows.get(one.value),
     }));
   const level = percent(found.confidence, 0);
   const what = mean ? "The mean" : "Reports of each value";
@@ -79,7 +88,8 @@ export async function showEstimates(found, { first, hourly, consistent }) {
     $("bars"),
     drawn,
     `${what} with ${level} intervals; the table has the same numbers`,
-    mean ? d3.format("~g") : d3.format("~s"),
+    mean ? d3.format("~g") : rounded,
+    mean ? figure : count,
   );
   const pale = mean ? "" : "; pale bars do not stand out from zero";
   const said = [`Whiskers are ${level} intervals${pale}.`];
@@ -94,29 +104,28 @@ export async function showEstimates(found, { first, hourly, consistent }) {
       "The intervals are those of the unbiased estimates.",
     );
   }
+  if (beside) said.unshift(`Below each bar: the interval of ${shown(beside.name)}.`);
   if (!first && found.total > drawn.length) {
-    said.push(`The ${drawn.length} largest of ${count(found.total)}.`);
+    const which = order === "rank" ? "largest" : "first";
+    said.push(`The ${drawn.length} ${which} of ${count(found.total)}.`);
   }
+  if (find) said.push(`Only those with “${shown(find)}” in them: ${count(found.total)}.`);
   if (found.mean) {
     const { estimate, low, high } = found.mean;
     said.push(`Mean ${figure(estimate)}, ${figure(low)} to ${figure(high)}.`);
   }
   $("bars-said").textContent = said.join(" ");
   const unit = mean ? "the metric’s own unit" : "reports";
-  await fillAnswer($("table"), `All numbers in ${unit}`, "estimates", found, rows);
+  const sorting = mean ? {} : { order, sort, fields: SORTED };
+  await fillAnswer($("table"), `All numbers in ${unit}`, "estimates", found, rows, sorting);
 }
 
 /** Buttons for the rows before and after; `go` asks for the page that begins at a row. */
 export function showPages(found, first, number, go) {
-  const button = (label, to) => {
-    const made = h("button", { type: "button", class: "quiet" }, label);
-    made.addEventListener("click", () => go(to));
-    return made;
-  };
   const last = first + found.values.length;
   const parts = [`${count(first + 1)} to ${count(last)} of ${count(found.total)}`];
-  if (first > 0) parts.push(button("Before", Math.max(0, first - number)));
-  if (last < found.total) parts.push(button("More", first + number));
+  if (first > 0) parts.push(button("Before", () => go(Math.max(0, first - number))));
+  if (last < found.total) parts.push(button("More", () => go(first + number)));
   $("pages").replaceChildren(...(found.total > found.values.length ? parts : []));
 }
 
@@ -124,5 +133,5 @@ function period(found, hourly) {
   const first = found.since.slice(0, 10);
   const last = new Date(new Date(found.until) - 1).toISOString().slice(0, 10);
   const hour = hourly && found.epochs.length === 1 ? ` ${found.since.slice(11, 16)}` : "";
-  return first === last ? first + hour : `${first} to ${last}`;
+  return `${first === last ? first + hour : `${first} to ${last}`} UTC`;
 }

@@ -1,60 +1,93 @@
-// One metric: estimates with their intervals, the trend, a comparison, what a report reveals.
+// One metric: estimates with their intervals, the trend, parts crossed, a comparison, what a report
+// reveals.
 /* global d3 */
-import { $, ask, count, download, figure, h, named, percent, ready, shown, tell } from "./shell.js";
+import { $, ask, button, count, download, figure, h, named, percent, ready, several, shown } from "./shell.js";
+import { Address, kinds } from "./address.js";
+import { besides } from "./beside.js";
 import { lines } from "./charts.js";
-import { compare, offerComparison } from "./compare.js";
+import { Compared } from "./compare.js";
+import { Controls } from "./controls.js";
+import { Crossed } from "./cross.js";
 import { showEstimates, showFlags, showPages } from "./estimates.js";
+import { Marks } from "./marks.js";
 import { privacyCard } from "./privacy.js";
+import { few, showState, unlisted } from "./states.js";
 
 const ROWS = 100;
 const MAX_RANGES = 1024;
-const RANGES = [
-  ["newest", "newest epoch"],
-  ["last:7d", "last 7 days"],
-  ["last:30d", "last 30 days"],
-  ["last:52w", "last year"],
-  ["all", "all"],
-  ["custom", "other …"],
-];
+const FIELDS = {
+  name: kinds.text(""),
+  epochs: kinds.text("newest"),
+  confidence: kinds.among("0.95", "0.9", "0.99"),
+  show: kinds.among("raw", "consistent"),
+  beside: kinds.text(""),
+  list: kinds.texts(),
+  before: kinds.text(""),
+  after: kinds.text(""),
+  rows: kinds.text(""),
+  columns: kinds.text(""),
+  find: kinds.text(""),
+  order: kinds.text("", (given) => /^-?[a-z_]{1,20}$/.test(given)),
+  first: kinds.number(),
+};
 
-const parameters = new URLSearchParams(location.search);
-const name = parameters.get("name") ?? "";
-const controls = $("controls").elements;
-const path = `/v1/metrics/${encodeURIComponent(name)}`;
+const address = new Address(FIELDS, () => {
+  controls.show();
+  $("find").value = address.state.find;
+  all();
+});
+const path = `/v1/metrics/${encodeURIComponent(address.state.name)}`;
 let metric = null;
+let controls = null;
+let compared = null;
+let crossed = null;
+let marks = null;
+let newest = null; // the answer that is shown
 
-/** What the controls say: parameters of a question, and its candidates for strings. */
+/** What the address says: parameters of a question, and strings of its own. */
 function question() {
-  const range = controls.range.value;
-  const asked = { confidence: controls.confidence.value };
-  if (range.startsWith("last:")) asked.last = range.slice(5);
-  else asked.epochs = range === "custom" ? controls.epochs.value : range;
-  const lines = controls.candidates.value
-    .split("\n")
-    .map((line) => line.trim())
-    .filter(Boolean);
-  return { asked, body: metric.kind === "strings" ? { candidates: [...new Set(lines)] } : null };
+  const { epochs, confidence, list } = address.state;
+  const asked = { confidence };
+  if (epochs.startsWith("last:")) asked.last = epochs.slice(5);
+  else asked.epochs = epochs;
+  if (metric.candidates === null) return { asked, body: null };
+  if (list.length) asked.list = list;
+  return { asked, body: address.typed.length ? { candidates: address.typed } : null };
 }
 
-async function estimates(first = 0) {
+async function estimates() {
   const { asked, body } = question();
-  const paged = { ...asked, first, number: ROWS, order: "rank" };
-  if (metric.kind === "ranges") Object.assign(paged, { number: MAX_RANGES, order: "listed" });
-  const found = await ask(`${path}/estimates`, paged, body);
-  showFlags(found, first);
-  await showEstimates(found, {
+  const { find, order, first } = address.state;
+  const ranges = metric.kind === "ranges";
+  const paged = {
+    ...asked,
+    find,
     first,
+    number: ranges ? MAX_RANGES : ROWS,
+    order: order || (ranges ? "listed" : "rank"),
+  };
+  const found = await ask(`${path}/estimates`, paged, body);
+  newest = found;
+  const beside = await besides(address.state.beside, asked, found.values);
+  controls.answered(found);
+  showFlags(found, Number(first) || find);
+  await showEstimates(found, {
+    first: Number(first),
     hourly: metric.epoch_length === "hour",
     consistent: wantsConsistent(),
+    beside,
+    order: order || paged.order,
+    sort: (field) => change({ order: field, first: "0" }, estimates),
+    find,
   });
-  showPages(found, first, paged.number, estimates);
+  showPages(found, Number(first), paged.number, (to) => change({ first: `${to}` }, estimates));
 }
 
-const wantsConsistent = () => controls.shown.value === "consistent" && metric.kind !== "mean";
+const wantsConsistent = () => address.state.show === "consistent" && metric.kind !== "mean";
 
 async function trend() {
   const { asked, body } = question();
-  const range = asked.epochs === "newest" ? { confidence: asked.confidence, epochs: "all" } : asked;
+  const range = asked.epochs === "newest" ? { ...asked, epochs: "all" } : asked;
   const found = await ask(`${path}/trend`, { ...range, number: 5 }, body);
   const begins = new Map(found.epochs.map((one) => [one.epoch, new Date(one.begins)]));
   const series = found.series.map((one) => ({
@@ -63,79 +96,126 @@ async function trend() {
   }));
   const mean = found.kind !== "values";
   const format = mean ? figure : percent;
-  const newest = series
+  const last = series
     .map((one) => `${shown(one.value)} ${format(one.points.at(-1)?.share ?? 0)}`)
     .join(", ");
   const level = percent(found.confidence, 0);
   lines(
     $("trend"),
     series,
-    `${mean ? "Mean" : "Share"} by epoch with ${level} bands; in the newest: ${newest}`,
+    `${mean ? "Mean" : "Share"} by epoch with ${level} bands; in the newest: ${last}`,
     mean ? d3.format("~g") : d3.format(".0%"),
+    { told: format, marks: marks.within(found.epochs) },
   );
-  const small = found.epochs.filter((one) => one.reports < found.min_batch).length;
   $("legend").replaceChildren(
-    ...series.map((one, place) =>
-      h("span", { class: `s${Math.min(place, 5)}` }, named(one.value, 40)),
-    ),
-    h("em", {}, "Of the population that reports are from: bands hold who happened to report too."),
-    small ? h("em", {}, `${small} epochs below the minimum batch are left out`) : "",
+    ...series.map((one, i) => h("span", { class: `s${Math.min(i, 5)}` }, named(one.value))),
   );
+  marks.show();
 }
 
-function takeAway() {
+async function takeAway() {
   const { asked, body } = question();
-  const range = asked.last
-    ? `--last ${asked.last}`
-    : asked.epochs === "newest"
-      ? ""
-      : `--epochs ${asked.epochs}`;
-  const strings = body ? " --candidates strings.txt" : "";
-  $("commands").textContent =
-    `hubbub query ${shown(name)} ${range}${strings}\nhubbub trend ${shown(name)} ${range}${strings}\n\n` +
-    `import hubbub.notebook\nhubbub.notebook.connect("${location.origin}").estimates("${shown(name)}")`;
+  const found = await ask(`${path}/commands`, { ...asked, origin: location.origin }, body);
+  $("commands").textContent = `${found.shell}\n\n${found.notebook}`;
   const buttons = ["csv", "parquet"].map((format) => {
-    const button = h(
-      "button",
-      { type: "button", class: "quiet" },
-      `Download ${format === "csv" ? "CSV" : "Parquet"}`,
-    );
-    button.addEventListener("click", () =>
-      download(`${path}/export`, { ...asked, format }, `${name}.${format}`).catch((error) =>
-        tell($("flags"), error),
-      ),
-    );
-    return button;
+    const name = `${address.state.name}.${format}`;
+    return button(`Download ${format === "csv" ? "CSV" : "Parquet"}`, async () => {
+      try {
+        await download(`${path}/export`, { ...asked, format }, name);
+      } catch (error) {
+        showState($("flags"), error);
+      }
+    });
   });
   $("take").replaceChildren(...(body ? [] : buttons.flatMap((one) => [one, " "])));
 }
 
-async function all() {
+/** All that the address says. */
+async function everything() {
+  await estimates();
+  await trend();
+  await crossed.show(question());
+  await compared.show(question());
+  await takeAway();
+}
+
+const all = () => busy(everything);
+
+/** Another state: the address says it, and what it is about is asked for at once. */
+function change(changes, asks = everything, typed = address.typed) {
+  address.go(changes, { typed });
+  controls.show();
+  return busy(asks);
+}
+
+let queue = Promise.resolve();
+
+/** One after the other, so that what is shown last is what was asked last. */
+function busy(asks) {
+  queue = queue.then(() => answered(asks));
+  return queue;
+}
+
+async function answered(asks) {
   $("main").setAttribute("aria-busy", "true");
   try {
-    if (metric.kind === "strings" && !question().body.candidates.length) {
-      $("flags").replaceChildren(
-        h(
-          "p",
-          { class: "note" },
-          "This metric is over strings: nobody listed them before. " +
-            "Say which to look for, one a line, and ask.",
-        ),
-      );
-    } else {
-      await estimates();
-      await trend();
-    }
-    takeAway();
+    $("state").replaceChildren(...complaints());
+    const instead = metric.reports ? unnamed() : few(metric);
+    show(!instead);
+    if (instead) $("flags").replaceChildren(instead);
+    else await asks();
   } catch (error) {
-    tell($("flags"), error);
+    showState($("flags"), error, {
+      metric,
+      again: all,
+      ways: {
+        all: () => change({ epochs: "all", first: "0" }),
+        reset: () => change({ epochs: "newest", order: "", first: "0", find: "", list: [] }),
+        without: () => change({ list: [] }),
+      },
+    });
+    show(Boolean(newest) && error.status === undefined);
   }
   ready();
 }
 
+/** What is shown where strings are looked for and none were named. */
+function unnamed() {
+  const named = metric.candidates || address.state.list.length || address.typed.length;
+  return metric.candidates === null || named ? null : unlisted(metric);
+}
+
+/** Sections of an answer are there if there is one. */
+function show(answered) {
+  for (const one of document.querySelectorAll("[data-needs=answer]")) one.hidden = !answered;
+  if (!metric?.parts.length) $("cross").hidden = true;
+}
+
+function complaints() {
+  const said = [...address.complaints];
+  if (!address.whole) {
+    said.push("These strings are too many for a link: save them as a list to share what you see");
+  }
+  return said.map((one) => h("p", { class: "note" }, shown(one, 300), "."));
+}
+
+/** A link that shows the same tomorrow: epochs as they are now. */
+async function copyLink() {
+  const pinned = newest ? { epochs: newest.dates } : {};
+  const link = `${location.origin}${address.written(pinned)}`;
+  try {
+    await navigator.clipboard.writeText(link);
+    $("linked").textContent = "copied";
+  } catch {
+    $("linked").replaceChildren(h("a", { href: link }, "the link"));
+  }
+}
+
 async function begin() {
+  const { name } = address.state;
   document.title = `hubbub: ${shown(name)}`;
   $("name").replaceChildren(named(name));
+  show(false);
   const detail = await ask(path);
   metric = detail.metric;
   $("description").textContent = shown(metric.description, 400);
@@ -143,31 +223,37 @@ async function begin() {
     ...[
       metric.mechanism,
       `ε ${figure(metric.epsilon, 4)} a report`,
-      `${count(metric.reports)} reports in all`,
+      `${several(metric.reports, "report")} in all`,
       ...metric.facts.map((fact) => shown(`${fact.label} ${fact.text}`, 200)),
     ].map((fact) => h("span", { class: "chip" }, fact)),
   );
-  controls.range.replaceChildren(...RANGES.map(([value, label]) => h("option", { value }, label)));
-  controls.range.addEventListener("change", () => {
-    $("custom").hidden = controls.range.value !== "custom";
-  });
-  $("candidates").hidden = metric.kind !== "strings";
-  $("shown").hidden = metric.kind === "mean";
-  controls.file.addEventListener("change", async () => {
-    controls.candidates.value = await controls.file.files[0].text();
-  });
-  $("controls").addEventListener("submit", (event) => {
-    event.preventDefault();
-    all();
-  });
-  controls.shown.addEventListener("change", all);
-  controls.confidence.addEventListener("change", all);
   privacyCard($("card"), detail);
-  offerComparison(metric, () => compare(path, question()));
+  controls = new Controls(address, metric, change);
+  marks = new Marks($("marks"), name, () => busy(trend));
+  crossed = new Crossed(path, metric, address, (changes) =>
+    change(changes, () => crossed.show(question())),
+  );
+  compared = new Compared(path, metric, address, (changes) =>
+    change(changes, () => compared.show(question())),
+  );
+  $("find").value = address.state.find;
+  $("find").addEventListener("change", () =>
+    change({ find: $("find").value, first: "0" }, estimates),
+  );
+  $("link").addEventListener("click", copyLink);
+  await Promise.all([controls.begin(), marks.begin()]);
+  $("answers").hidden = false; // before pictures measure what room they have
   await all();
 }
 
-begin().catch((error) => {
-  tell($("flags"), error);
-  ready();
-});
+async function open() {
+  try {
+    $("answers").hidden = true;
+    await begin();
+  } catch (error) {
+    showState($("state"), error, { again: open });
+    ready();
+  }
+}
+
+await open();

@@ -1,72 +1,77 @@
-// The overview: every metric with how many reports it has, epoch by epoch.
-import { $, ask, count, figure, h, named, ready, shown, tell } from "./shell.js";
-import { spark } from "./charts.js";
+// The overview: every metric with its answer; found, sorted and grouped as the address says.
+import { $, everyMetric, h, ready, several, shown, utc } from "./shell.js";
+import { Address, kinds } from "./address.js";
+import { card } from "./cards.js";
+import { showState } from "./states.js";
 
-function card(metric) {
-  const numbers = metric.epochs.map((one) => one.reports);
-  const drawing = h("div");
-  const said =
-    `Reports in the last ${numbers.length} epochs: ` +
-    metric.epochs
-      .slice(-5)
-      .map((one) => `${one.begins.slice(0, 10)} ${count(one.reports)}`)
-      .join(", ");
-  if (numbers.length) spark(drawing, numbers, said);
-  const open = metric.epochs.length && !metric.epochs.at(-1).closed;
-  return h(
-    "li",
-    {},
-    h(
-      "a",
-      { class: "card", href: `/metric?name=${encodeURIComponent(metric.name)}` },
-      h("h2", {}, named(metric.name)),
-      h("p", { class: "muted" }, shown(metric.description, 200)),
-      h("p", {}, h("span", { class: "number" }, count(metric.reports)), " reports"),
-      drawing,
-      h(
-        "p",
-        { class: "foot" },
-        h("span", { class: "chip" }, metric.kind),
-        h("span", { class: "chip" }, metric.mechanism),
-        h("span", { class: "chip" }, `ε ${figure(metric.epsilon, 3)}`),
-        metric.waiting ? h("span", { class: "chip" }, `${count(metric.waiting)} waiting`) : null,
-        metric.withheld ? h("span", { class: "chip" }, `${count(metric.withheld)} withheld`) : null,
-        metric.reports === 0
-          ? h("span", { class: "chip" }, "nothing yet")
-          : h(
-              "span",
-              { class: open ? "chip" : "chip good" },
-              open ? "newest epoch open" : "newest epoch final",
-            ),
-      ),
-    ),
+const SORTS = {
+  name: (a, b) => a.name.localeCompare(b.name),
+  reports: (a, b) => b.reports - a.reports,
+  newest: (a, b) => (b.updated ?? "").localeCompare(a.updated ?? ""),
+};
+
+const FIELDS = {
+  find: kinds.text(""),
+  sort: kinds.among("catalog", ...Object.keys(SORTS)),
+  group: kinds.among("none", "owner"),
+};
+const address = new Address(FIELDS, show);
+const controls = $("controls").elements;
+let metrics = [];
+
+/** What the address says. */
+function show() {
+  const { find, sort, group } = address.state;
+  controls.find.value = find;
+  controls.sort.value = sort;
+  controls.group.value = group;
+  const text = find.toLowerCase();
+  const found = metrics.filter((one) =>
+    [one.name, one.description, one.owner].some((part) => part.toLowerCase().includes(text)),
+  );
+  if (sort in SORTS) found.sort(SORTS[sort]);
+  const groups = new Map();
+  for (const one of found) {
+    const key = group === "owner" ? one.owner : "";
+    groups.set(key, [...(groups.get(key) ?? []), one]);
+  }
+  const lists = [...groups].map(([key, own]) => [
+    key ? h("h2", { class: "owner" }, shown(key)) : null,
+    h("ul", { class: "cards" }, own.map(card)),
+  ]);
+  const none = h("p", { class: "note" }, `No metric has “${shown(find)}” in its name, owner or description.`);
+  $("metrics").replaceChildren(...(found.length || !find ? lists.flat() : [none]).filter(Boolean));
+  $("complaints").replaceChildren(
+    ...address.complaints.map((one) => h("p", { class: "note" }, shown(one, 300), ".")),
   );
 }
 
-async function all() {
-  const metrics = [];
-  for (let total = 1; metrics.length < total;) {
-    const page = await ask("/v1/metrics", { first: metrics.length, number: 100 });
-    if (!page.metrics.length) break;
-    metrics.push(...page.metrics);
-    total = page.total;
+for (const name of ["find", "sort", "group"]) {
+  const heard = name === "find" ? "input" : "change";
+  controls[name].addEventListener(heard, () => {
+    address.go({ [name]: controls[name].value }, { quietly: name === "find" });
+    show();
+  });
+}
+$("controls").addEventListener("submit", (event) => event.preventDefault());
+
+async function open() {
+  try {
+    metrics = await everyMetric();
+    const reports = metrics.reduce((sum, metric) => sum + metric.reports, 0);
+    const updated = metrics
+      .map((metric) => metric.updated)
+      .filter(Boolean)
+      .sort()
+      .at(-1);
+    $("summary").textContent =
+      `${several(metrics.length, "metric")}, ${several(reports, "report")} counted` +
+      (updated ? `, the last one ${utc(updated)}` : "");
+    show();
+  } catch (error) {
+    showState($("summary"), error, { again: open });
   }
-  return metrics;
+  ready();
 }
 
-try {
-  const metrics = await all();
-  const reports = metrics.reduce((sum, metric) => sum + metric.reports, 0);
-  const updated = metrics
-    .map((metric) => metric.updated)
-    .filter(Boolean)
-    .sort()
-    .at(-1);
-  $("summary").textContent =
-    `${metrics.length} metrics, ${count(reports)} reports counted` +
-    (updated ? `, the last one ${updated.slice(0, 16).replace("T", " ")} UTC` : "");
-  $("metrics").replaceChildren(...metrics.map(card));
-} catch (error) {
-  tell($("summary"), error);
-}
-ready();
+await open();

@@ -1,12 +1,20 @@
 // The pipeline as it runs: the conservation law and its terms, asked for every two seconds.
 /* global d3 */
-import { $, ask, count, h, ready, tell } from "./shell.js";
-import { bars, lines } from "./charts.js";
+import { $, ask, count, h, ready } from "./shell.js";
+import { watchArrivals } from "./arrivals.js";
+import { bars, lines, rounded } from "./charts.js";
+import { showState } from "./states.js";
 import { columnsOf, fillAnswer } from "./tables.js";
 
 const EVERY = 2000;
-/** Terms of the law with their meanings: the first is the sum of the others. */
+/** Terms of the law with their meanings: what comes is the sum of the others. */
 let law = {};
+const COMES = ["acknowledged", "dummies"];
+/** What came of what there is, and where it is. */
+const sides = (total) => {
+  const came = COMES.filter((name) => name !== "dummies" || total.dummies !== 0);
+  return [came, Object.keys(law).filter((name) => !COMES.includes(name))];
+};
 const worded = (name) => name.replace("_", " ");
 /** A term, which is not known where the shuffler did not tell it. */
 const term = (number) => (number === null ? "?" : count(number));
@@ -23,7 +31,6 @@ function showLaw(status) {
   if (note.textContent !== said) note.textContent = said;
   note.className = `note ${status.complete ? (status.balanced ? "good" : "bad") : ""}`;
   const total = status.total;
-  const [whole, ...terms] = Object.keys(law);
   const part = (name, number) =>
     h(
       "div",
@@ -31,19 +38,17 @@ function showLaw(status) {
       h("span", { class: "muted" }, worded(name)),
       h("b", {}, term(number)),
     );
-  $("equation").replaceChildren(
-    part(whole, total[whole]),
-    h("i", {}, "="),
-    ...terms.flatMap((name, place) => [
-      place ? h("i", {}, "+") : null,
+  const sum = (names) =>
+    names.flatMap((name, place) => [
+      ...(place ? [h("i", {}, "+")] : []),
       part(name, total[name]),
-    ]).filter(Boolean),
-  );
+    ]);
+  const [came, there] = sides(total);
+  $("equation").replaceChildren(...sum(came), h("i", {}, "="), ...sum(there));
 }
 
 function showFlow(total) {
-  const [, ...terms] = Object.keys(law);
-  const told = terms.filter((name) => total[name] !== null);
+  const told = sides(total)[1].filter((name) => total[name] !== null);
   const rows = told.map((name) => ({
     value: worded(name),
     estimate: total[name],
@@ -56,7 +61,7 @@ function showFlow(total) {
     rows,
     "Reports by where they are: " +
       told.map((name) => `${worded(name)} ${count(total[name])}`).join(", "),
-    d3.format("~s"),
+    rounded,
   );
 }
 
@@ -71,7 +76,7 @@ function showRate() {
     $("rate"),
     [{ value: "counted a second", points }],
     `Counted a second, now ${count(last)}`,
-    d3.format("~s"),
+    rounded,
   );
 }
 
@@ -95,10 +100,12 @@ async function look() {
     showRate();
     await showWindows(status);
   } catch (error) {
-    tell($("law"), error);
+    $("law").className = "";
+    showState($("law"), error, {});
   }
   ready();
 }
 
 await look();
 setInterval(look, EVERY);
+watchArrivals();

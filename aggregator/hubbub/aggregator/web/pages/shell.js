@@ -10,6 +10,13 @@ export function h(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** A quiet button. */
+export function button(label, does, attributes = {}) {
+  const made = h("button", { type: "button", class: "quiet", ...attributes }, label);
+  made.addEventListener("click", () => does());
+  return made;
+}
+
 export const $ = (id) => document.getElementById(id);
 
 /** A value as it may be shown: cut, and with characters that are not seen written out. */
@@ -28,26 +35,37 @@ export const named = (value, longest) => h("bdi", {}, shown(value, longest));
 export const count = (number) => Math.round(number).toLocaleString("en");
 export const figure = (number, digits = 5) =>
   number.toLocaleString("en", { maximumSignificantDigits: digits });
+export const several = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
 
+/** A moment as people say it, with its zone. */
+export const utc = (time) => `${time.slice(0, 16).replace("T", " ")} UTC`;
+
+/** The service refused. wait: seconds until it may not, where it says so. */
 export class Refused extends Error {
-  constructor(problem) {
+  constructor(problem, wait) {
     super(problem.detail || problem.title);
+    this.title = problem.title;
     this.status = problem.status;
+    this.wait = wait;
   }
 }
 
-/** GET, or POST where there is a body: the answer's JSON. Asks for a token where one is needed. */
-export async function ask(path, parameters = {}, body = null) {
-  const answer = await request(path, parameters, body);
+/** Nobody answered. */
+export class Unreachable extends Error {}
+
+/** The answer's JSON, if it has any. Asks for a token where one is needed.
+ *  method: GET, or POST where there is a body, unless it is said. */
+export async function ask(path, parameters = {}, body = null, method = null) {
+  const answer = await request(path, parameters, body, method);
   if (answer.status === 401) {
-    await askForToken();
-    return ask(path, parameters, body);
+    await askForToken(Boolean(sessionStorage.getItem("token")));
+    return ask(path, parameters, body, method);
   }
-  return answer.json();
+  return answer.status === 204 ? null : answer.json();
 }
 
-async function request(path, parameters, body) {
+async function request(path, parameters, body, method = null) {
   const url = new URL(path, location.origin);
   for (const [name, value] of Object.entries(parameters)) {
     for (const one of [value].flat())
@@ -58,16 +76,31 @@ async function request(path, parameters, body) {
   if (token) headers.Authorization = `Bearer ${token}`;
   if (body) headers["Content-Type"] = "application/json";
   const answer = await fetch(url, {
-    method: body ? "POST" : "GET",
+    method: method ?? (body ? "POST" : "GET"),
     headers,
     body: body && JSON.stringify(body),
+  }).catch((error) => {
+    throw new Unreachable(error.message);
   });
   if (!answer.ok && answer.status !== 401) {
     throw new Refused(
       await answer.json().catch(() => ({ title: answer.statusText, status: answer.status })),
+      Number(answer.headers.get("Retry-After")),
     );
   }
   return answer;
+}
+
+/** All metrics there are. */
+export async function everyMetric() {
+  const metrics = [];
+  for (let total = 1; metrics.length < total;) {
+    const page = await ask("/v1/metrics", { first: metrics.length, number: 100 });
+    if (!page.metrics.length) break;
+    metrics.push(...page.metrics);
+    total = page.total;
+  }
+  return metrics;
 }
 
 /** A file of the service's, kept under a name. */
@@ -80,7 +113,7 @@ export async function download(path, parameters, name) {
 
 let asking = null;
 
-function askForToken() {
+function askForToken(refused) {
   asking ??= new Promise((resolve) => {
     const input = h("input", {
       type: "password",
@@ -92,7 +125,13 @@ function askForToken() {
       "dialog",
       { "aria-labelledby": "token-title" },
       h("h2", { id: "token-title" }, "A token, please"),
-      h("p", {}, "This service answers to who has a token. It is kept until this tab is closed."),
+      h(
+        "p",
+        {},
+        refused
+          ? "The token of this tab is not taken: it has expired, was removed, or has a slip. Who runs the service makes one with: hubbub keys token"
+          : "This service answers to who has a token. It is kept until this tab is closed.",
+      ),
       h(
         "form",
         { method: "dialog", class: "controls" },
@@ -110,11 +149,6 @@ function askForToken() {
     dialog.showModal();
   });
   return asking;
-}
-
-/** Show what went wrong, in the page and to screen readers. */
-export function tell(place, error) {
-  place.replaceChildren(h("p", { class: "note bad" }, shown(error.message, 400)));
 }
 
 /** A table's row; a cell may be a text, an element, or a cell of its own. */

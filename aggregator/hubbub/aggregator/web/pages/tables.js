@@ -1,17 +1,24 @@
 // Tables of answers: which columns, under which titles, the service says once for every face.
-import { ask, count, figure, fill, h, named, percent } from "./shell.js";
+import { ask, button, count, figure, fill, h, named, percent } from "./shell.js";
 
-const LONGEST = 200;
+const LONGEST = 80;
+const MOST = 4000;
 const TELLING = 0.95;
 const VERDICT = { true: "yes", false: "NO", null: "?" };
 const UNKNOWN = { count: "?", verdict: "?", time: "never" };
+
+/** A name as it is; a long one's rest on demand. */
+function whole(text) {
+  if ([...text].length <= LONGEST) return named(text, LONGEST);
+  return h("details", {}, h("summary", {}, named(text, LONGEST)), named(text, MOST));
+}
 
 const signed = (number, format) => (number > 0 ? "+" : "") + format(number);
 const marked = (text, kind) => h("td", { class: kind }, text);
 
 /** How a figure of each unit is written; `means`: the answer is in the metric's own unit. */
 const WRITTEN = {
-  text: (given) => named(String(given), LONGEST),
+  text: (given) => whole(String(given)),
   count: (number) => count(number),
   reports: (number, means) => (means ? figure(number) : count(number)),
   share: (share) => percent(share),
@@ -25,6 +32,16 @@ const WRITTEN = {
   verdict: (flag) => marked(VERDICT[flag], VERDICT[flag].toLowerCase()),
   time: (time) => time.replace("T00:00:00Z", "").replace("Z", "").replace("T", " "),
 };
+
+/** A cell that a narrow screen leaves out, if it may. */
+function placed(column, content) {
+  if (!column.spare) return content;
+  if (content instanceof HTMLTableCellElement) {
+    content.classList.add("spare");
+    return content;
+  }
+  return h("td", { class: "spare" }, content);
+}
 
 let asked = null;
 
@@ -48,21 +65,34 @@ function cell(column, row, means) {
   return written.length === 1 ? written[0] : written.join(" to ");
 }
 
-/** Fill a table with rows of an answer to a question. */
-export async function fillAnswer(table, caption, question, answer, rows) {
+/** A column's heading: text, or a button that sorts by it. */
+function heading(title, field, { order, sort } = {}) {
+  if (!sort) return { inside: title, sorted: null };
+  const now = order === field ? "ascending" : order === `-${field}` ? "descending" : null;
+  // Names from A, figures from the largest.
+  const first = field === "value" || field === "rank" ? field : `-${field}`;
+  const other = first === field ? `-${field}` : field;
+  const made = button(title, () => sort(order === first ? other : first), { class: "sort" });
+  if (now) made.append(now === "ascending" ? " ▲" : " ▼");
+  return { inside: made, sorted: now };
+}
+
+/** Fill a table with rows of an answer to a question.
+ *  sorting: the order that the rows are in, and `sort`, which asks for another; none without. */
+export async function fillAnswer(table, caption, question, answer, rows, sorting = {}) {
   const means = ofMeans(question, answer);
   const columns = (await columnsOf(question)).filter((one) => one.of_means || !means);
   const level = `${figure(100 * (answer.confidence ?? 0), 6)}%`;
   fill(
     table,
     caption,
-    columns.map((one) =>
-      h(
-        "th",
-        { scope: "col", title: one.meaning },
-        ((means && one.mean_title) || one.title).replace("{level}", level),
-      ),
-    ),
-    rows.map((row) => columns.map((one) => cell(one, row, means))),
+    columns.map((one) => {
+      const title = ((means && one.mean_title) || one.title).replace("{level}", level);
+      const sorts = sorting.fields?.includes(one.field) ? sorting : {};
+      const { inside, sorted } = heading(title, one.field, sorts);
+      const spare = one.spare ? "spare" : null;
+      return h("th", { scope: "col", title: one.meaning, class: spare, "aria-sort": sorted }, inside);
+    }),
+    rows.map((row) => columns.map((one) => placed(one, cell(one, row, means)))),
   );
 }

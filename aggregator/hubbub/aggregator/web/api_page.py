@@ -1,0 +1,141 @@
+"""`/docs`: the OpenAPI document as a page of plain HTML, which loads nothing and runs nothing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any, Final
+
+__all__ = ["api_page"]
+
+_METHODS: Final = ("get", "post", "put", "delete")
+_PROBLEM: Final = "application/problem+json"
+_HEAD: Final = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>hubbub: HTTP/JSON</title>
+<link rel="icon" href="/static/favicon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/static/style.css">
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+<a class="brand" href="/"><img src="/static/favicon.svg" alt="" width="24" height="24">hubbub</a>
+<nav aria-label="Pages"><a href="/">Metrics</a><a href="/pipeline">Pipeline</a></nav>
+</header>
+<main id="main" tabindex="-1">
+<h1>HTTP/JSON</h1>
+<p class="lead">What can be asked of this address. The same for programs: \
+<a href="/openapi.json">/openapi.json</a>.</p>
+"""
+
+
+def api_page(document: Mapping[str, Any]) -> str:
+    """The page."""
+    parts = [_HEAD]
+    for path, methods in document["paths"].items():
+        parts += [_operation(path, name, methods[name]) for name in _METHODS if name in methods]
+    parts.append("<h2>Refusals</h2>\n<p>Each is a problem (RFC 9457), with its remedy.</p>\n")
+    parts.append(_table(("status", "meaning"), sorted(_refusals(document).items())))
+    parts.append("<h2>Shapes</h2>\n")
+    schemas = document["components"]["schemas"]
+    parts += [_shape(name, schemas[name]) for name in sorted(schemas)]
+    parts.append("</main>\n</body>\n</html>\n")
+    return "".join(parts)
+
+
+def _operation(path: str, method: str, told: Mapping[str, Any]) -> str:
+    rows = [
+        (
+            one["name"],
+            one["in"],
+            _type(one["schema"]),
+            "needed" if one.get("required") else _default(one["schema"]),
+            one.get("description", ""),
+        )
+        for one in told.get("parameters", ())
+    ]
+    body = ""
+    if "requestBody" in told:
+        [content] = told["requestBody"]["content"].values()
+        body = f"<p>Takes {escape(_type(content['schema']))}.</p>\n"
+    answers = [
+        (status, said["description"], ", ".join(_answered(said)))
+        for status, said in told["responses"].items()
+        if _PROBLEM not in said.get("content", {})
+    ]
+    return (
+        f"<h2><code>{method.upper()} {escape(path)}</code></h2>\n"
+        f"{_text(told.get('description', ''))}{body}"
+        + _table(("parameter", "in", "type", "default", "meaning"), rows)
+        + _table(("status", "meaning", "answer"), answers)
+    )
+
+
+def _refusals(document: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        status: said["description"]
+        for methods in document["paths"].values()
+        for told in methods.values()
+        for status, said in told["responses"].items()
+        if _PROBLEM in said.get("content", {})
+    }
+
+
+def _answered(response: Mapping[str, Any]) -> Iterator[str]:
+    for kind, content in response.get("content", {}).items():
+        schema = content.get("schema") or {}
+        yield _type(schema) if kind.endswith("json") and schema else kind
+
+
+def _shape(name: str, told: Mapping[str, Any]) -> str:
+    needed = set(told.get("required", ()))
+    rows = [
+        (
+            field,
+            _type(schema),
+            "" if field in needed else _default(schema) or "may lack",
+            schema.get("description", ""),
+        )
+        for field, schema in told.get("properties", {}).items()
+    ]
+    fields = _table(("field", "type", "default", "meaning"), rows)
+    return (
+        f'<h3 id="{escape(name)}">{escape(name)}</h3>\n{_text(told.get("description", ""))}{fields}'
+    )
+
+
+def _default(schema: Mapping[str, Any]) -> str:
+    default = schema.get("default")
+    return "" if default in (None, "") else str(default)
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """A schema in words."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "anyOf" in schema:
+        return " or ".join(map(_type, schema["anyOf"]))
+    if "enum" in schema:
+        return " or ".join(map(str, schema["enum"]))
+    if schema.get("type") == "array":
+        return f"list of {_type(schema.get('items', {}))}"
+    return str(schema.get("type", "anything"))
+
+
+def _text(told: str) -> str:
+    return "".join(f"<p>{escape(part)}</p>\n" for part in told.split("\n\n") if part.strip())
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    heads = "".join(f'<th scope="col">{one}</th>' for one in head)
+    lines = "".join(
+        "<tr>" + "".join(f"<td>{escape(one)}</td>" for one in row) + "</tr>\n" for row in rows
+    )
+    return (
+        '<div class="wide" tabindex="0" role="region" aria-label="Table"><table>\n'
+        f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{lines}</tbody>\n</table></div>\n"
+    )

@@ -1,0 +1,63 @@
+"""Marks over HTTP: days on which something happened. For viewers: they hold no answer."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.marks import Mark, check_mark
+from hubbub.aggregator.web.parameters import needs
+from hubbub.aggregator.web.problems import PROBLEMS
+
+__all__ = ["marking"]
+
+_LONGEST = 200
+_LONGEST_TEXT = 400
+
+Name = Annotated[str, Path(max_length=_LONGEST, description="what the mark is called")]
+OfMetric = Annotated[
+    str, Query(max_length=_LONGEST, description="those that this metric's trend has; all without")
+]
+
+
+class Marked(BaseModel):
+    """When it was, what it was, and of which metric; of all without one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    date: Annotated[str, Field(max_length=10, description="YYYY-MM-DD")]
+    text: Annotated[str, Field(max_length=_LONGEST_TEXT)] = ""
+    metric: Annotated[str, Field(max_length=_LONGEST)] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkPage:
+    """Marks by date."""
+
+    marks: list[Mark]
+
+
+def marking(query: QueryEngine) -> APIRouter:
+    """The routes."""
+    router = APIRouter(prefix="/v1/marks", responses=PROBLEMS, dependencies=[needs("viewer")])
+
+    @router.get("")
+    async def every(metric: OfMetric = "") -> MarkPage:
+        """Every mark, or those of a metric's trend."""
+        return MarkPage(await query.marks.all(metric))
+
+    @router.put("/{name}")
+    async def save(name: Name, body: Marked) -> Mark:
+        """Set a mark, in place of the one of this name."""
+        mark = Mark(name, body.date, body.text, body.metric)
+        check_mark(mark, query.collected.bundle)
+        return await query.marks.save(mark)
+
+    @router.delete("/{name}", status_code=204)
+    async def remove(name: Name) -> None:
+        """Forget one."""
+        await query.marks.remove(name)
+
+    return router

@@ -1,0 +1,103 @@
+// The controls of a metric's page: what they show is the address, and what they are set to goes there.
+import { $, ask, h, shown } from "./shell.js";
+import { offerBeside } from "./beside.js";
+
+const RANGES = [
+  ["newest", "newest epoch"],
+  ["closed", "all that are over"],
+  ["last:7d", "last 7 days"],
+  ["last:30d", "last 30 days"],
+  ["last:52w", "last year"],
+  ["all", "all"],
+  ["custom", "other …"],
+];
+const CATALOG = "catalog";
+
+export class Controls {
+  /** change: goes to another state. */
+  constructor(address, metric, change) {
+    this.address = address;
+    this.metric = metric;
+    this.form = $("controls").elements;
+    const { form } = this;
+    form.range.replaceChildren(...RANGES.map(([value, text]) => h("option", { value }, text)));
+    $("shown").hidden = metric.kind === "mean";
+    form.range.addEventListener("change", () => {
+      $("custom").hidden = form.range.value !== "custom";
+      if ($("custom").hidden) change({ epochs: form.range.value, first: "0" });
+      else form.epochs.focus();
+    });
+    form.epochs.addEventListener("change", () => {
+      if (form.epochs.value.trim()) change({ epochs: form.epochs.value.trim(), first: "0" });
+    });
+    for (const name of ["confidence", "show", "beside"]) {
+      form[name].addEventListener("change", () => change({ [name]: form[name].value }));
+    }
+    const ticked = () =>
+      [...$("lists").querySelectorAll("input:checked")].map((one) => one.value);
+    const typed = () => {
+      const lines = form.typed.value.split("\n").map((line) => line.trim());
+      // Beside the lists that are ticked, not in their place.
+      const strings = [...new Set(lines.filter(Boolean))];
+      change({ list: strings.length ? ticked() : [], first: "0" }, undefined, strings);
+    };
+    form.typed.addEventListener("change", typed);
+    form.file.addEventListener("change", async () => {
+      form.typed.value = await form.file.files[0].text();
+      typed();
+    });
+    $("controls").addEventListener("submit", (event) => event.preventDefault());
+    $("lists").addEventListener("change", () => change({ list: ticked(), first: "0" }));
+  }
+
+  /** What the service offers: metrics to show beside this one, and lists of strings to look for. */
+  async begin() {
+    await offerBeside(this.metric, this.form.beside);
+    const looks = this.metric.candidates !== null;
+    $("lists").hidden = $("typed").hidden = !looks;
+    if (looks) {
+      const { lists } = await ask("/v1/candidates");
+      const all = lists.map((one) => [one.name, one.total]);
+      if (this.metric.candidates) all.unshift([CATALOG, this.metric.candidates]);
+      $("lists").append(
+        ...all.map(([name, total]) =>
+          h(
+            "label",
+            {},
+            h("input", { type: "checkbox", value: name }),
+            ` ${name === CATALOG ? "the catalog’s own" : shown(name)} (${total.toLocaleString("en")})`,
+          ),
+        ),
+      );
+      $("lists").hidden = !all.length;
+      $("typed").querySelector("span").textContent = all.length
+        ? "Others, one a line"
+        : "Strings to look for, one a line";
+    }
+    this.show();
+  }
+
+  /** What the address says. */
+  show() {
+    const { epochs, confidence, show, beside, list } = this.address.state;
+    const known = RANGES.some(([value]) => value === epochs);
+    this.form.range.value = known ? epochs : "custom";
+    $("custom").hidden = known;
+    this.form.epochs.value = known ? "" : epochs;
+    this.form.confidence.value = confidence;
+    this.form.show.value = show;
+    this.form.beside.value = beside;
+    if (this.form.beside.selectedIndex < 0) this.form.beside.value = "";
+    this.form.typed.value = this.address.typed.join("\n");
+    this.tick(list);
+  }
+
+  /** An answer tells which lists it was for. */
+  answered(found) {
+    this.tick(found.lists);
+  }
+
+  tick(lists) {
+    for (const box of $("lists").querySelectorAll("input")) box.checked = lists.includes(box.value);
+  }
+}

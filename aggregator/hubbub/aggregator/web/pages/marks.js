@@ -1,0 +1,95 @@
+// Marks: days on which something happened, set by analysts and drawn on the trends.
+import { $, ask, button, h, shown } from "./shell.js";
+import { showState } from "./states.js";
+
+const DAY = 86_400_000;
+
+export class Marks {
+  /** changed: draws the trend anew. */
+  constructor(place, metric, changed) {
+    this.place = place;
+    this.metric = metric;
+    this.changed = changed;
+    this.all = [];
+  }
+
+  async begin() {
+    const { marks } = await ask("/v1/marks", { metric: this.metric });
+    this.all = marks;
+  }
+
+  /** Those in the time of these epochs. */
+  within(epochs) {
+    if (!epochs.length) return [];
+    const first = Date.parse(epochs[0].begins);
+    const last = Date.parse(epochs.at(-1).begins);
+    return this.all
+      .map((one) => ({ ...one, time: new Date(`${one.date}T00:00:00Z`) }))
+      .filter((one) => first - DAY < +one.time && +one.time < last + DAY);
+  }
+
+  /** The list of them, and the form for another. */
+  show() {
+    const list = this.all.map((one) =>
+      h(
+        "li",
+        {},
+        h("time", { datetime: one.date }, one.date),
+        " ",
+        h("b", {}, shown(one.name)),
+        one.text ? ` ${shown(one.text, 400)}` : "",
+        one.metric ? "" : " (all metrics)",
+        " ",
+        button("Remove", () => this.remove(one.name), { "aria-label": `Remove ${one.name}` }),
+      ),
+    );
+    this.place.replaceChildren(
+      h(
+        "details",
+        {},
+        h("summary", {}, `Marks (${this.all.length})`),
+        list.length ? h("ul", { class: "marks" }, list) : null,
+        this.form(),
+      ),
+    );
+  }
+
+  form() {
+    const made = h(
+      "form",
+      { class: "controls", id: "marking" },
+      h("label", {}, "Day", h("input", { type: "date", name: "date", required: "" })),
+      h("label", {}, "Name", h("input", { name: "called", required: "", maxlength: "60", placeholder: "release_2" })),
+      h("label", {}, "What happened", h("input", { name: "text", maxlength: "400" })),
+      h("label", {}, "On", h("select", { name: "where" }, h("option", { value: this.metric }, "this metric"), h("option", { value: "" }, "all metrics"))),
+      h("button", {}, "Mark"),
+    );
+    made.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const { date, called, text, where } = made.elements;
+      this.save(called.value.trim(), { date: date.value, text: text.value, metric: where.value });
+    });
+    return made;
+  }
+
+  save(name, mark) {
+    return this.then(() => ask(`/v1/marks/${encodeURIComponent(name)}`, {}, mark, "PUT"));
+  }
+
+  remove(name) {
+    return this.then(() => ask(`/v1/marks/${encodeURIComponent(name)}`, {}, null, "DELETE"));
+  }
+
+  async then(does) {
+    try {
+      await does();
+      await this.begin();
+      await this.changed();
+      $("marks").querySelector("details").open = true;
+    } catch (error) {
+      const said = h("div", {});
+      showState(said, error, {});
+      $("marks").querySelector("details").append(said);
+    }
+  }
+}

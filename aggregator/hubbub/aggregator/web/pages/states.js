@@ -1,0 +1,120 @@
+// What stands in place of an answer: what happened, why, and what to do next.
+import { Refused, Unreachable, button, count, h, shown } from "./shell.js";
+
+const AGAIN_SECONDS = 5;
+let timer = null;
+
+function state(heading, said, ...actions) {
+  return h(
+    "div",
+    { class: "state" },
+    h("h3", {}, heading),
+    said.filter(Boolean).map((one) => h("p", {}, one)),
+    actions.some(Boolean) ? h("p", { class: "actions" }, actions) : null,
+  );
+}
+
+/** Show why there is no answer.
+ *  metric: of which one was asked, if it is known. again: asks once more. ways: what a reader may do
+ *  instead, by its name: `all` for all epochs, `reset` for a question as it was at first, `without`
+ *  for one without lists. */
+export function showState(place, error, { metric = null, again = null, ways = {} } = {}) {
+  clearTimeout(timer);
+  const retry = again && button("Try again", again);
+  const shownState = explained(error, metric, retry, ways);
+  place.replaceChildren(shownState);
+  if (again && passing(error)) {
+    timer = setTimeout(again, 1000 * (error.wait || AGAIN_SECONDS));
+  }
+}
+
+const passing = (error) => error instanceof Unreachable || [429, 503].includes(error.status);
+
+function explained(error, metric, retry, ways) {
+  if (error instanceof Unreachable) {
+    return state(
+      "The service does not answer",
+      ["What stands below, if anything, is what it said before. This page asks again by itself."],
+      retry,
+    );
+  }
+  if (!(error instanceof Refused)) return state("This page failed", [shown(error.message, 400)]);
+  const said = shown(error.message, 600);
+  switch (error.title) {
+    case "BatchTooSmall":
+    case "TooFewEpochs":
+      return metric ? few(metric, ways) : state("Too few reports", [said], retry);
+    case "NothingToLookFor":
+      return unlisted(metric);
+    case "UnknownMetric":
+      return state(
+        "No such metric",
+        [said, "A link may be of another installation, or of before a metric was renamed."],
+        h("a", { href: "/" }, "All metrics"),
+      );
+    case "UnknownList":
+      return state(
+        "No such list",
+        [said],
+        ways.without && button("Ask without saved lists", ways.without),
+      );
+    case "BadParameter":
+    case "Malformed":
+      return state(
+        "This cannot be asked",
+        [said],
+        ways.reset && button("Start over", ways.reset),
+      );
+    default:
+      return other(error, said, retry);
+  }
+}
+
+function other(error, said, retry) {
+  if (error.status === 403) return state("This token may not", [said]);
+  if (error.status === 429) return state("Too many questions at once", [said], retry);
+  if (error.status === 503) return state("No answer for now", [said], retry);
+  return state("The service failed", [said], retry);
+}
+
+/** A metric of which there is nothing yet, or too little to tell. */
+export function few(metric, ways = {}) {
+  const many = count(metric.min_batch);
+  if (!metric.reports && !metric.waiting && !metric.withheld) {
+    return state("Nothing was reported yet", [
+      `The first answer comes with ${many} reports. An app sends one by:`,
+      h("code", {}, `client.report(${JSON.stringify(metric.name)}, …)`),
+    ]);
+  }
+  return state(
+    "Too few reports to tell anything",
+    [
+      `An answer takes ${many} reports, so that each hides in a crowd; the epochs asked hold fewer.`,
+      metric.until_first_batch
+        ? `${shown(metric.until_first_batch, 400)}.`
+        : metric.waiting &&
+        `${count(metric.waiting)} wait at the shuffler, until there are enough of them or until their epoch is over.`,
+      metric.withheld &&
+        `${count(metric.withheld)} were withheld: their epoch ended with too few of them.`,
+      metric.reports < metric.min_batch &&
+        "Wait for more, or give the metric longer epochs in the catalog.",
+    ],
+    metric.reports >= metric.min_batch && ways.all && button("Ask of all epochs", ways.all),
+  );
+}
+
+/** A metric over strings of which none was named. */
+export function unlisted(metric) {
+  return state("Which strings?", [
+    "This metric is over strings: nobody listed them before. Write some above, one a line, or choose a saved list.",
+    h(
+      "span",
+      {},
+      "To have them each time: ",
+      h("code", {}, "hubbub candidates add NAME FILE"),
+      ", or in the catalog ",
+      h("code", {}, `candidates = "${metric?.name ?? "strings"}.txt"`),
+      ".",
+    ),
+  ]);
+}

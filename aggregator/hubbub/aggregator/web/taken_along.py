@@ -1,0 +1,111 @@
+"""What a page shows as commands: the same question for a shell and for a notebook, as it stands."""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.analysis import CONFIDENCE
+
+__all__ = ["Commands", "Reached", "commands"]
+
+# More strings than these are no line of a shell; they are for a saved list.
+_MAX_STRINGS: Final = 200
+_TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable
+_AUTHORITY: Final = "HUBBUB_CA"
+_FILE: Final = "strings.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Texts to paste, which give the numbers of the same question."""
+
+    shell: str
+    notebook: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How analysts reach the service. origin: of its pages. tokens: whether it asks for one.
+
+    command: the command line that reaches it, with {} where the question goes; "" for curl.
+    """
+
+    origin: str
+    tokens: bool
+    command: str = ""
+
+
+def commands(name: str, asked: EstimateQuery, dates: str, reached: Reached) -> Commands:
+    """The question for both. name: of a metric or a tier. dates: the epochs that it meant."""
+    epochs = dates or asked.range.epochs
+    last = "" if dates else asked.range.last
+    if len(asked.candidates) > _MAX_STRINGS:
+        said = f"# {len(asked.candidates):,} strings: save them as a list, and ask by its name"
+        return Commands(said, said)
+    return Commands(
+        _shell(name, asked, epochs, last, reached=reached),
+        _notebook(name, asked, epochs, last, reached=reached),
+    )
+
+
+def _shell(name: str, asked: EstimateQuery, epochs: str, last: str, *, reached: Reached) -> str:
+    """By the command line, where it is known how that reaches the service; else by curl."""
+    lines = []
+    if reached.command:
+        words = ["query", name]
+        words += [f"--epochs={epochs}"] * bool(epochs) + [f"--last={last}"] * bool(last)
+        words += [f"--list={one}" for one in asked.lists]
+        words += [f"--confidence={asked.confidence:g}"] * (asked.confidence != CONFIDENCE)
+        if asked.candidates:
+            lines.append(f"printf '%s\\n' {shlex.join(asked.candidates)} > {_FILE}")
+            words.append(f"--candidates={_FILE}")
+        lines.append(reached.command.replace("{}", shlex.join(words)))
+        return "\n".join(lines)
+    metric, _, tier = name.partition("/")
+    given = {**_parameters(asked, epochs, last), **({"tier": tier} if tier else {})}
+    url = f"{reached.origin}/v1/metrics/{quote(metric, safe='')}/estimates?"
+    words = ["curl --silent --show-error --fail-with-body"]
+    if reached.tokens:
+        ask = "read -rsp 'token: ' HUBBUB_TOKEN"
+        lines.append(f': "${{{_TOKEN}:?put your token there first: {ask}}}"')
+        words.append(f'--header "Authorization: Bearer ${_TOKEN}"')
+    if reached.origin.startswith("https:"):
+        words.append(f'${{{_AUTHORITY}:+--cacert "${_AUTHORITY}"}}')
+    if asked.candidates:
+        words.append("--header 'Content-Type: application/json'")
+        words.append(f"--data {shlex.quote(_json(asked.candidates))}")
+    lines.append(" ".join([*words, shlex.quote(url + urlencode(given, doseq=True))]))
+    return "\n".join(lines)
+
+
+def _notebook(name: str, asked: EstimateQuery, epochs: str, last: str, *, reached: Reached) -> str:
+    given: dict[str, Any] = {"last": last, "epochs": epochs}
+    if asked.confidence != CONFIDENCE:
+        given["confidence"] = asked.confidence
+    given |= {"candidates": list(asked.candidates), "lists": list(asked.lists)}
+    more = "".join(f", {word}={value!r}" for word, value in given.items() if value)
+    lines = ["import hubbub.notebook", ""]
+    where = repr(reached.origin)
+    if reached.tokens:
+        lines.insert(0, "from os import environ\n")
+        where += f', token=environ["{_TOKEN}"], authority=environ.get("{_AUTHORITY}")'
+    lines += [
+        f"answer = hubbub.notebook.connect({where}).estimates({name!r}{more})",
+        "answer",
+    ]
+    return "\n".join(lines)
+
+
+def _parameters(asked: EstimateQuery, epochs: str, last: str) -> Mapping[str, Any]:
+    found: dict[str, Any] = {"epochs": epochs, "last": last, "list": list(asked.lists)}
+    if asked.confidence != CONFIDENCE:
+        found["confidence"] = asked.confidence
+    return {name: value for name, value in found.items() if value}
+
+
+def _json(strings: Sequence[str]) -> str:
+    return json.dumps({"candidates": list(strings)})

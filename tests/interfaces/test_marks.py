@@ -1,0 +1,75 @@
+"""Marks: the same in memory and in Redis; what cannot be is refused, what cannot be read is not."""
+
+import asyncio
+
+import pytest
+
+from hubbub.aggregator.query.marks import Mark, Marks, MemoryMarks, RedisMarks, check_mark
+from hubbub.errors import BadParameter, UnknownMark, UnknownMetric
+from hubbub.runtime import connect_redis
+from tests.interfaces.house import House
+from tests.support import web
+
+
+@pytest.mark.parametrize("kept", ["memory", "redis"])
+def test_marks_are_kept_by_name(home: House, kept: str) -> None:
+    async def body(marks: Marks) -> None:
+        late, early = Mark("late", "2026-03-01", metric="theme"), Mark("early", "2026-01-01", "é")
+        for mark in (late, early):
+            assert await marks.save(mark) == mark
+        assert await marks.all() == await marks.all("theme") == [early, late]
+        assert await marks.all("launches") == [early]
+        moved = Mark("late", "2025-12-31")
+        await marks.save(moved)
+        assert await marks.all() == [moved, early]
+        await marks.remove("early")
+        with pytest.raises(UnknownMark, match='no mark is called "early"; set are: late'):
+            await marks.remove("early")
+        await marks.remove("late")
+
+    async def run() -> None:
+        if kept == "memory":
+            await body(MemoryMarks())
+            return
+        server = await connect_redis(home.redis_url)
+        marks = RedisMarks(server)
+        await server.ask("HSET", "aggregator:marks", "torn", b"{")
+        await server.ask("HSET", "aggregator:marks", "odd", b'["name"]')
+        await body(marks)
+        await server.ask("HDEL", "aggregator:marks", "torn", "odd")
+        await server.close()
+
+    asyncio.run(run())
+
+
+def test_marks_end_somewhere() -> None:
+    async def run() -> None:
+        marks = MemoryMarks()
+        for number in range(1000):
+            await marks.save(Mark(f"m{number}", "2026-01-01"))
+        await marks.save(Mark("m7", "2026-01-02"))
+        with pytest.raises(BadParameter, match="1000 marks are set"):
+            await marks.save(Mark("more", "2026-01-01"))
+
+    asyncio.run(run())
+
+
+def test_what_is_no_mark_is_refused(home: House) -> None:
+    bundle = home.signed.bundle
+    check_mark(Mark("release_2", "2026-11-22", "said", "theme"), bundle)
+    for wrong, said in (
+        (Mark("Big News", "2026-11-22"), "name must match"),
+        (Mark("x", "2026-02-30"), "date is none"),
+        (Mark("x", "20261122"), "date is none"),
+        (Mark("x", "2026-11-22", "\x1b[2J"), "control characters"),
+        (Mark("x", "2026-11-22", "y" * 401), "401 characters"),
+    ):
+        with pytest.raises(BadParameter, match=said):
+            check_mark(wrong, bundle)
+    with pytest.raises(UnknownMetric):
+        check_mark(Mark("x", "2026-11-22", metric="nosuch"), bundle)
+    url = f"{home.page}/v1/marks/x"
+    assert web.put(url, json={"date": "2026-11-22", "metric": "nosuch"}).status_code == 404
+    assert web.put(url, json={"date": "2026-11-22", "when": 1}).status_code == 422
+    assert web.delete(url).status_code == 404
+    assert web.get(f"{home.page}/v1/marks", params={"metric": "theme"}).json() == {"marks": []}

@@ -1,0 +1,242 @@
+"""The page's address says what it shows; and what it shows where there is no answer."""
+
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from hubbub.cli.main import main
+from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.house import House
+from tests.support import web
+from tests.support.waiting import eventually
+
+pytestmark = needs_browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as one:
+        yield one
+
+
+def _given(page: Page) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(page.url).query)
+
+
+def _rows(page: Page) -> list[str]:
+    return page.locator("#table tbody tr").all_inner_texts()
+
+
+def test_a_link_shows_the_same_to_a_colleague(browser: Browser, home: House) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{home.page}/metric?name=theme")
+        before = _rows(page)
+        page.select_option("select[name=range]", "last:7d")
+        expect(page.locator("#answer")).to_contain_text(" to ")
+        watched.settled()
+        page.select_option("select[name=confidence]", "0.99")
+        page.select_option("select[name=show]", "consistent")
+        page.select_option("select[name=before]", index=0)
+        watched.settled()
+        page.click("#table button:has-text('value')")
+        expect(page.locator("#table tbody tr").first).to_contain_text("contrast")
+        page.fill("#find", "T")
+        page.keyboard.press("Tab")
+        expect(page.locator("#table tbody tr")).to_have_count(3)
+        watched.settled()
+        assert _given(page).keys() == {
+            *("name", "epochs", "confidence", "show", "before", "after", "find", "order")
+        }
+        shown, said = _rows(page), page.inner_text("#compared")
+        assert [row.split()[0] for row in shown] == ["contrast", "light", "system"]
+        with Watched(browser) as other:
+            theirs = other.open(page.url)
+            assert (_rows(theirs), theirs.inner_text("#compared")) == (shown, said)
+            assert theirs.input_value("select[name=confidence]") == "0.99"
+            assert theirs.input_value("#find") == "T"
+        while _given(page).keys() != {"name"}:
+            page.go_back()
+        expect(page.locator("#table tbody tr")).to_have_count(len(before))
+        watched.settled()
+        assert _rows(page) == before
+        page.go_forward()
+        expect(page.locator("#answer")).to_contain_text(" to ")
+
+
+def test_strings_that_were_typed_are_in_the_link_and_reach_no_server(
+    browser: Browser, home: House
+) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{home.page}/metric?name=homepage")
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        expect(page.locator("#flags")).to_contain_text("nobody listed them before")
+        assert page.locator("#flags .bad").count() == 0
+        page.fill("textarea", "often.example\nsecret?&=#.example")
+        page.keyboard.press("Tab")
+        expect(page.locator("#table tbody tr")).to_have_count(2)
+        assert page.url.endswith("#look=often.example&look=secret%3F%26%3D%23.example")
+        page.reload()
+        watched.settled()
+        assert page.input_value("textarea") == "often.example\nsecret?&=#.example"
+        assert len(_rows(page)) == 2
+        assert not [url for url in asked if "secret" in url.partition("#")[0]]
+        page.fill("textarea", "\n".join(f"host-{n}.example" for n in range(300)))
+        page.keyboard.press("Tab")
+        expect(page.locator("#state")).to_contain_text("too many for a link: save them as a list")
+        assert "#" not in page.url
+
+
+def test_saved_lists_are_chosen_by_name(browser: Browser, home: House) -> None:
+    address = f"{home.page}/v1/candidates/hosts"
+    assert web.put(address, json={"candidates": ["often.example", "else.example"]}).is_success
+    try:
+        with Watched(browser) as watched:
+            page = watched.open(f"{home.page}/metric?name=homepage")
+            page.check("#lists input[value=hosts]")
+            expect(page.locator("#table tbody tr")).to_have_count(2)
+            assert _given(page)["list"] == ["hosts"]
+            page.fill("textarea", "never.example")
+            page.keyboard.press("Tab")
+            expect(page.locator("#table tbody tr")).to_have_count(3)
+    finally:
+        assert web.delete(address).is_success
+    with Watched(browser, clean=False) as watched:
+        page = watched.open(f"{home.page}/metric?name=homepage&list=hosts#look=often.example")
+        assert 'no list of candidates is called "hosts"' in page.inner_text("#flags")
+        page.click("text=Ask without saved lists")
+        expect(page.locator("#table tbody tr")).to_have_count(1)
+
+
+def test_what_has_no_answer_says_what_to_do_next(browser: Browser, home: House) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{home.page}/metric?name=unheard")
+        assert "Nothing was reported yet" in page.inner_text("#flags")
+        assert 'client.report("unheard", …)' in page.inner_text("#flags")
+        assert page.locator(".bad").count() == 0
+        assert not page.is_visible("#comparing")
+        assert not page.is_visible("#h-take")
+        assert page.is_visible("#card")
+    with Watched(browser, clean=False) as watched:
+        page = watched.open(f"{home.page}/metric?name=nosuch")
+        assert "No such metric" in page.inner_text("#state")
+        assert not page.is_visible("#controls")
+        page.click("text=All metrics")
+        expect(page.locator("h1")).to_have_text("Metrics")
+        page = watched.open(f"{home.page}/metric?name=theme&epochs=tomorrow")
+        assert "This cannot be asked" in page.inner_text("#flags")
+        assert page.input_value("input[name=epochs]") == "tomorrow"
+        page.click("text=Start over")
+        expect(page.locator("#table tbody tr")).to_have_count(4)
+
+
+def test_too_few_reports_say_where_the_rest_is(browser: Browser, home: House) -> None:
+    def few(route: Route) -> None:
+        answer = route.fetch()
+        document = answer.json()
+        document["metric"] |= {"reports": 0, "waiting": 161, "withheld": 39, "epochs": []}
+        route.fulfill(response=answer, json=document)
+
+    with Watched(browser) as watched:
+        watched.page.route("**/v1/metrics/theme", few)
+        page = watched.open(f"{home.page}/metric?name=theme")
+        said = page.inner_text("#flags")
+        assert "An answer takes 1,000 reports" in said
+        assert "161 wait at the shuffler" in said
+        assert "39 were withheld" in said
+        assert page.locator(".bad").count() == 0
+
+
+def test_a_link_of_a_newer_page_loses_nothing(browser: Browser, home: House) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{home.page}/metric?name=theme&flavour=new&confidence=7")
+        said = page.inner_text("#state")
+        assert "“flavour” of the link is not known here" in said
+        assert "“confidence=7” of the link is none that can be shown" in said
+        assert len(_rows(page)) == 4
+        page.select_option("select[name=show]", "consistent")
+        watched.settled()
+        assert _given(page)["flavour"] == ["new"]
+
+
+def test_a_service_that_is_gone_is_asked_again(browser: Browser, home: House) -> None:
+    def gone(route: Route) -> None:
+        route.abort()
+
+    with Watched(browser, clean=False) as watched:
+        page = watched.open(f"{home.page}/metric?name=theme")
+        page.route("**/v1/**", gone)
+        page.select_option("select[name=confidence]", "0.99")
+        expect(page.locator("#flags")).to_contain_text("The service does not answer")
+        assert len(_rows(page)) == 4, "what it said before stays"
+        page.unroute("**/v1/**", gone)
+        expect(page.locator("#bars-said")).to_contain_text("99%")  # by itself
+        assert page.locator("#flags .state").count() == 0
+
+
+def test_days_are_marked_on_the_page_and_from_a_shell(
+    browser: Browser, home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = home.query
+    assert main(["mark", "add", "outage", "--on", "2026-01-02", "--query", query]) == 0
+    assert "2026-01-02: outage, on all metrics" in capsys.readouterr().out
+    with Watched(browser) as watched:
+        page = watched.open(f"{home.page}/metric?name=theme")
+        assert page.locator("#trend .mark").count() == 0, "before the trend"
+        day = web.get(f"{home.page}/v1/metrics/theme").json()["metric"]["epochs"][-3]["date"]
+        page.click("summary:has-text('Marks (1)')")
+        page.fill("#marking input[name=date]", day)
+        page.fill("#marking input[name=called]", "release_2")
+        page.fill("#marking input[name=text]", "<b>Dark</b> by default")
+        page.click("#marking button")
+        expect(page.locator("#trend .mark text")).to_have_text("release_2")
+        assert "<b>Dark</b> by default" in page.inner_text("#marks")
+        assert main(["mark", "list", "--query", query]) == 0
+        assert "release_2" in capsys.readouterr().out
+        page.click("button[aria-label='Remove release_2']")
+        expect(page.locator("#trend .mark")).to_have_count(0)
+        watched.open(f"{home.page}/metric?name=launches")
+        assert "outage" in page.locator("#marks").inner_html()
+    assert main(["mark", "remove", "outage", "--query", query]) == 0
+    assert main(["mark", "remove", "outage", "--query", query]) == 2
+    assert 'no mark is called "outage"' in capsys.readouterr().err
+    assert main(["mark", "add", "x", "--on", "2026-02-30", "--query", query]) == 2
+    assert "a mark's date is none" in capsys.readouterr().err
+
+
+def test_metrics_are_found_sorted_and_grouped(browser: Browser, home: House) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(home.page)
+        page.fill("input[name=find]", "HO")
+        expect(page.locator("#metrics h2")).to_have_text(["hostile", "homepage"])
+        page.select_option("select[name=sort]", "name")
+        expect(page.locator("#metrics h2")).to_have_text(["homepage", "hostile"])
+        page.select_option("select[name=group]", "owner")
+        expect(page.locator("#metrics h2")).to_have_text(
+            ["desktop@example.org", "homepage", "hostile"]
+        )
+        with Watched(browser) as other:
+            theirs = other.open(page.url)
+            assert theirs.locator("#metrics h2").count() == 3
+        page.go_back()
+        expect(page.locator("#metrics h2")).to_have_text(["homepage", "hostile"])
+        page.fill("input[name=find]", "nothing like it")
+        expect(page.locator("#metrics")).to_contain_text("No metric has “nothing like it”")
+
+
+def test_a_phone_shows_the_interval_and_tables_scroll_by_keyboard(
+    browser: Browser, home: House
+) -> None:
+    with Watched(browser, width=390) as watched:
+        page = watched.open(f"{home.page}/metric?name=theme")
+        box = page.locator("#table tbody tr").first.locator("td:visible").nth(2).bounding_box()
+        assert box
+        assert box["x"] + box["width"] <= 390
+        names = page.locator("#bars svg g.row text").all_text_contents()
+        assert names == ["dark", "light", "system", "contrast"]
+        wide = page.locator("#compared .wide")
+        wide.focus()
+        page.keyboard.press("ArrowRight")
+        eventually(lambda: wide.evaluate("element => element.scrollLeft") > 0)
