@@ -1,0 +1,104 @@
+"""Keeps finished answers up to date: of what was just counted within seconds, of all else hourly.
+
+Each process looks after what it counted itself, and leaves out what another one has just written.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
+from hubbub.aggregator.query.kept import KeptEstimates
+from hubbub.aggregator.query.totals import EpochSelection
+from hubbub.errors import HubbubError
+
+__all__ = ["EstimateKeeper"]
+
+_log: Final = logging.getLogger("hubbub.aggregator")
+
+_LOOK_SECONDS: Final = 2.0
+_ALL_SECONDS: Final = 3600.0
+# What takes long is made anew less often: a tenth of one processor at most.
+_SHARE: Final = 10
+# The usual ranges, by how long an epoch is.
+_RANGES: Final = {"hour": ("24h", "7d"), "day": ("7d", "30d"), "week": ("4w", "12w")}
+
+
+class EstimateKeeper:
+    """Looks at every metric of `changed`, which whoever counts adds to.
+
+    epochs: how many of a metric's newest ones are kept one by one. clock: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        query: QueryEngine,
+        kept: KeptEstimates,
+        changed: set[str],
+        epochs: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._query = query
+        self._kept = kept
+        self._changed = changed
+        self._epochs = epochs
+        self._clock = clock
+        self._not_before: dict[str, float] = {}
+        self._failing: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """Look, for ever."""
+        whole = 0.0
+        while True:
+            if time.monotonic() >= whole:
+                self._changed.update(self._query.collected.bundle.metrics)
+                whole = time.monotonic() + _ALL_SECONDS
+            await self.look()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def look(self) -> int:
+        """Write what changed: how many answers. What cannot be written now waits."""
+        number = 0
+        for name in sorted(self._changed):
+            began = time.monotonic()
+            if began < self._not_before.get(name, 0.0):
+                continue
+            self._changed.discard(name)
+            try:
+                number += await self._keep(name)
+                self._failing.pop(name, None)
+            except HubbubError as error:
+                self._changed.add(name)
+                if self._failing.get(name) != str(error):
+                    _log.warning("estimates of %s are not kept now: %s", name, error)
+                self._failing[name] = str(error)
+            took = time.monotonic() - began
+            self._not_before[name] = began + max(_LOOK_SECONDS, _SHARE * took)
+        return number
+
+    async def _keep(self, name: str) -> int:
+        """Of one metric every range that holds the minimum batch."""
+        every = await self._query.collected.find(name, EpochRange(epochs="all"))
+        metric, reports = every.metric, every.by_epoch()
+        if metric.randomizer.VALUES == "strings" and not metric.candidates:
+            return 0  # nobody listed its values: they are asked for with candidates
+        kept, number = [], 0
+        for range_, asked in self._questions(every):
+            selection = await self._query.collected.find(name, asked)
+            if sum(reports[epoch] for epoch in selection.epochs) < metric.fewest:
+                continue
+            at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
+            number += await self._query.refresh(name, EstimateQuery(asked), range_, at)
+            kept.append(range_)
+        await self._kept.ranges(name, kept)
+        return number
+
+    def _questions(self, every: EpochSelection) -> Iterator[tuple[str, EpochRange]]:
+        yield "newest", EpochRange()
+        for last in _RANGES.get(every.metric.epoch, ()):
+            yield last, EpochRange(last=last)
+        for epoch in reversed(every.epochs[-self._epochs :] if self._epochs else ()):
+            yield every.date(epoch), EpochRange(epochs=str(epoch))

@@ -1,0 +1,223 @@
+"""Finished answers in Redis: for all aggregators, for Grafana, for redis-cli.
+
+Keys:
+
+    aggregator:estimates             hash: METRIC -> JSON, which RANGEs of it there are
+    aggregator:estimates:METRIC:RANGE  hash: every field of an answer -> JSON; version, what it came
+                                     from; written, when that was last found so, ISO 8601, UTC
+
+RANGE is an epoch's date, "newest", or what `last` of a question takes: "7d". One command writes an
+answer whole, so none is ever mixed of two.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Final, Protocol
+
+from hubbub.aggregator.query.answers import Estimated, Shuffled
+from hubbub.aggregator.query.cache import LruCache
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.totals import EpochSelection
+from hubbub.analysis import Mean, Twins, ValueAnswer
+from hubbub.runtime import RedisServer
+
+__all__ = [
+    "KeptEstimates",
+    "MemoryKeptEstimates",
+    "RedisKeptEstimates",
+    "Written",
+    "range_name",
+    "version_of",
+]
+
+# What nobody confirms any more goes: a removed metric's, a range that moved on.
+_SECONDS: Final = 3 * 86_400
+# Answers are at hand up to so many values in all.
+_MAX_VALUES: Final = 200_000
+_INDEX: Final = "aggregator:estimates"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What stands of a range. version: what it came from. at: when that was last found so."""
+
+    version: str
+    at: str
+
+
+class KeptEstimates(Protocol):
+    """Finished answers by metric and range. Every method raises StoreUnavailable without Redis."""
+
+    async def find(self, metric: str, range_: str, version: str) -> Estimated | None:
+        """The answer of exactly this version, whole."""
+        ...
+
+    async def written(self, metric: str, range_: str) -> Written | None:
+        """What stands there, of whichever version."""
+        ...
+
+    async def keep(self, answer: Estimated, range_: str, written: Written) -> None:
+        """Keep an answer in place of what stands there."""
+        ...
+
+    async def confirm(self, metric: str, range_: str, written: Written) -> None:
+        """Say that what stands there was found right once more."""
+        ...
+
+    async def ranges(self, metric: str, ranges: Sequence[str]) -> None:
+        """Say which ranges of a metric there are."""
+        ...
+
+    async def drop(self, metric: str) -> None:
+        """Keep none of a metric."""
+        ...
+
+
+class MemoryKeptEstimates:
+    """Answers in this process's memory. Passes the same tests."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], tuple[Estimated, Written]] = {}
+        self.index: dict[str, tuple[str, ...]] = {}
+
+    async def find(self, metric: str, range_: str, version: str) -> Estimated | None:
+        """The answer of exactly this version, whole."""
+        answer, written = self.kept.get((metric, range_), (None, None))
+        return answer if written and written.version == version else None
+
+    async def written(self, metric: str, range_: str) -> Written | None:
+        """What stands there, of whichever version."""
+        _, written = self.kept.get((metric, range_), (None, None))
+        return written
+
+    async def keep(self, answer: Estimated, range_: str, written: Written) -> None:
+        """Keep an answer in place of what stands there."""
+        self.kept[answer.metric, range_] = answer, written
+
+    async def confirm(self, metric: str, range_: str, written: Written) -> None:
+        """Say that what stands there was found right once more."""
+        if (metric, range_) in self.kept:
+            self.kept[metric, range_] = self.kept[metric, range_][0], written
+
+    async def ranges(self, metric: str, ranges: Sequence[str]) -> None:
+        """Say which ranges of a metric there are."""
+        self.index[metric] = tuple(ranges)
+
+    async def drop(self, metric: str) -> None:
+        """Keep none of a metric."""
+        for key in [key for key in self.kept if key[0] == metric]:
+            del self.kept[key]
+        self.index.pop(metric, None)
+
+
+class RedisKeptEstimates:
+    """Answers in Redis, and those that were read last at hand."""
+
+    def __init__(self, server: RedisServer) -> None:
+        self._server = server
+        self._read: LruCache[str, tuple[str, Estimated]] = LruCache(_MAX_VALUES)
+
+    async def find(self, metric: str, range_: str, version: str) -> Estimated | None:
+        """The answer of exactly this version, whole."""
+        key = _key(metric, range_)
+        told = await self._server.ask("HGET", key, "version")
+        if told is None or _text(told) != version:
+            return None
+        held = self._read.get(key)
+        if held and held[0] == version:
+            return held[1]
+        try:
+            answer = _answer(await self._server.ask("HGETALL", key), version)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None  # whatever it is, we did not write it
+        if answer:
+            self._read.keep(key, (version, answer), len(answer.values) + 1)
+        return answer
+
+    async def written(self, metric: str, range_: str) -> Written | None:
+        """What stands there, of whichever version."""
+        version, at = await self._server.ask("HMGET", _key(metric, range_), "version", "written")
+        return Written(_text(version), _text(at)) if version and at else None
+
+    async def keep(self, answer: Estimated, range_: str, written: Written) -> None:
+        """Keep an answer in place of what stands there."""
+        key = _key(answer.metric, range_)
+        told = {"version": written.version, "written": written.at, **asdict(answer)}
+        pairs = [part for name, one in told.items() for part in (name, _json(one))]
+        await self._server.execute([("HSET", key, *pairs), ("EXPIRE", key, _SECONDS)])
+
+    async def confirm(self, metric: str, range_: str, written: Written) -> None:
+        """Say that what stands there was found right once more."""
+        key = _key(metric, range_)
+        when = ("HSET", key, "written", _json(written.at))
+        await self._server.execute([when, ("EXPIRE", key, _SECONDS)])
+
+    async def ranges(self, metric: str, ranges: Sequence[str]) -> None:
+        """Say which ranges of a metric there are."""
+        await self._server.ask("HSET", _INDEX, metric, _json(list(ranges)))
+
+    async def drop(self, metric: str) -> None:
+        """Keep none of a metric."""
+        listed = await self._server.ask("HGET", _INDEX, metric)
+        ranges = json.loads(listed) if listed else []
+        for name in ranges:
+            await self._server.ask("UNLINK", _key(metric, name))
+        await self._server.ask("HDEL", _INDEX, metric)
+
+
+def range_name(selection: EpochSelection, query: EstimateQuery) -> str:
+    """What the answer to a question is kept as: its one epoch's date, or the question's range."""
+    if query.range.last:
+        return query.range.last
+    return selection.dates if len(selection.epochs) == 1 else query.range.epochs
+
+
+def version_of(
+    definition: str, selection: EpochSelection, query: EstimateQuery, *, final: bool
+) -> str:
+    """What an answer comes from, in short: two of one version are the same.
+
+    definition: of this program and of the metric.
+    """
+    came_from = (definition, query.confidence, query.candidates, query.lists, selection.version)
+    return hashlib.sha256(repr((*came_from, final)).encode()).hexdigest()[:32]
+
+
+def _answer(held: Mapping[bytes, bytes], version: str) -> Estimated | None:
+    """The answer that stands in a hash; None of another version, or of other fields."""
+    told = {name.decode(): json.loads(one) for name, one in held.items()}
+    if told.pop("version", None) != version or told.pop("written", None) is None:
+        return None
+    if told.keys() != {field.name for field in fields(Estimated)}:
+        return None
+    bare = Estimated(**told)
+    return replace(
+        bare,
+        values=[ValueAnswer(**row) for row in told["values"]],
+        twins=[Twins(tuple(one["values"])) for one in told["twins"]],
+        mean=_one(Mean, told["mean"]),
+        others=_one(Mean, told["others"]),
+        shuffled=_one(Shuffled, told["shuffled"]),
+        promised=Shuffled(**told["promised"]),
+    )
+
+
+def _one(kind: type[Any], told: Mapping[str, Any] | None) -> Any:
+    return None if told is None else kind(**told)
+
+
+def _key(metric: str, range_: str) -> str:
+    return f"{_INDEX}:{metric}:{range_}"
+
+
+def _json(one: object) -> str:
+    return json.dumps(one, ensure_ascii=False, separators=(",", ":"))
+
+
+def _text(told: bytes) -> str:
+    try:
+        return str(json.loads(told))
+    except ValueError:
+        return ""

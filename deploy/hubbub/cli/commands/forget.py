@@ -1,0 +1,69 @@
+"""`hubbub forget`: deletes a metric's totals of before a day, in the aggregator's Redis."""
+
+import argparse
+import asyncio
+import time
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from hubbub.accounting import epoch_date
+from hubbub.aggregator.query.kept import RedisKeptEstimates
+from hubbub.aggregator.retention import delete_totals, ended_before
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.catalog import EPOCH_SECONDS, Metric, read_bundle
+from hubbub.cli.terminal.output import say
+from hubbub.runtime import connect_redis, redis_url
+
+__all__ = ["add"]
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `forget` to the command line."""
+    forget = commands.add_parser(
+        "forget",
+        description="Deletes whole epochs that were over before a day (UTC). Without --yes it says "
+        "what it would delete. The law still says how many reports they were; releases, exports "
+        "and backups keep what they have.",
+        epilog="The URL of the aggregator's Redis comes from HUBBUB_REDIS_URL.",
+    )
+    forget.add_argument("metric", help="its name in the bundle")
+    forget.add_argument(
+        "--before", type=date.fromisoformat, required=True, metavar="YYYY-MM-DD", help="the day"
+    )
+    forget.add_argument(
+        "--bundle",
+        type=Path,
+        default=Path("operator.hubbub"),
+        help="which says what the metric is (%(default)s)",
+    )
+    forget.add_argument("--yes", action="store_true", help="do it")
+    forget.set_defaults(run=_forget)
+
+
+def _forget(arguments: argparse.Namespace) -> int:
+    metric = read_bundle(arguments.bundle).metric(arguments.metric)
+    day: date = arguments.before
+    before = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+    asyncio.run(_in_redis(metric, before, sure=arguments.yes))
+    return 0
+
+
+async def _in_redis(metric: Metric, before: float, *, sure: bool) -> None:
+    server = await connect_redis(redis_url())
+    try:
+        store = RedisStore(server)
+        windows = await ended_before(metric, before, store, now=time.time())
+        held = await store.counted(metric.streams)
+        number = sum(held[window] for window in windows)
+        if not windows:
+            say(f"{metric.name}: nothing is held of epochs that were over then")
+            return
+        dates = sorted(epoch_date(w.epoch, EPOCH_SECONDS[metric.epoch]) for w in windows)
+        what = f"{metric.name}: {number:,} reports, of {dates[0]} to {dates[-1]}"
+        if not sure:
+            say(f"{what}, would be deleted, for good; to do it, add --yes")
+            return
+        deleted = await delete_totals(metric, windows, store, RedisKeptEstimates(server))
+        say(f"{what}: deleted; the law counts {deleted:,} as counted:deleted")
+    finally:
+        await server.close()

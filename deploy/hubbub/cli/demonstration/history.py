@@ -1,0 +1,146 @@
+"""The days before today, drawn: what other people would have reported, by the same randomizers.
+
+Nobody reported then. Totals are drawn from the exact law of the randomizers (privacy/draws.py) and
+put where the aggregator keeps its own, and the shuffler's counters with them, so that all faces see
+a fortnight and the conservation law balances. Every day has other people, drawn from today's; two
+things about them are made up, to be found: see `STORY`.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+
+from hubbub.accounting import Window, epoch_date
+from hubbub.aggregator.store.contract import WindowTotals
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, epoch_start
+from hubbub.cli.local.census import Person
+from hubbub.privacy.draws import Counts, draw
+from hubbub.runtime import connect_redis
+from hubbub.shuffler.pool import Pool
+
+__all__ = [
+    "CHANGED_DAYS_AGO",
+    "DAYS",
+    "STORY",
+    "Day",
+    "days_before",
+    "drawn_notice",
+    "write_history",
+]
+
+DAYS: Final = 13
+"""How many are drawn."""
+STORY: Final = (
+    "Made up in them, for you to find: fewer people on weekends; Bachelors were fewer, and became "
+    "more day by day; until a week ago many more had yahoo.com as their home page."
+)
+_DAY_SECONDS: Final = EPOCH_SECONDS["day"]
+_WEEKEND: Final = 0.9
+_SATURDAY: Final = 5
+_FIRST_DAY: Final = 3  # 1970 began on a Thursday
+# Who holds a Bachelor's degree is drawn so much more rarely on the first day, less so every day.
+_FEWER: Final = 0.2
+_DEGREE: Final = "Bachelors"
+CHANGED_DAYS_AGO: Final = 7
+"""Since when this part of the people has another home page."""
+_MOVED: Final = 0.08
+_HOMEPAGE: Final = "yahoo.com"
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """One metric on one day: its window, and its totals."""
+
+    window: Window
+    totals: WindowTotals
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """One metric among today's people: its values as the mechanism takes them, and whose is which.
+
+    places: per person, which of the values.
+    """
+
+    metric: Metric
+    names: Sequence[str]
+    codes: Sequence[Any]
+    places: Counts
+
+    @classmethod
+    def among(cls, everyone: Sequence[Person], metric: Metric) -> Self:
+        """What today's people hold."""
+        held = np.array([person[metric.name] for person in everyone])
+        names, places = np.unique(held, return_inverse=True)
+        listed = names.tolist()
+        return cls(metric, listed, [metric.code(name) for name in listed], places)
+
+    def day(self, people: Counts, moved: int, epoch: int, chance: np.random.Generator) -> Day:
+        """Totals of these people. moved: how many of them, from the first, have `_HOMEPAGE`."""
+        metric, places = self.metric, self.places[people]
+        if metric.name == "homepage" and _HOMEPAGE in self.names:
+            places[:moved] = self.names.index(_HOMEPAGE)
+        counts = np.bincount(places, minlength=len(self.names)).tolist()
+        totals = draw(metric.randomizer, self.codes, counts, chance)
+        # A crowd leaves whole; others leave in batches that are as small as may be.
+        batch = totals.reports if metric.central else min(metric.min_batch, totals.reports)
+        over = int(epoch_start(epoch + 1, metric.epoch)) - 1
+        cells = np.array(totals.cells, dtype=np.int64)
+        return Day(Window(metric.name, epoch), WindowTotals(cells, totals.reports, batch, over))
+
+
+def days_before(
+    bundle: Bundle, everyone: Sequence[Person], today: int, seed: int | None = None
+) -> list[Day]:
+    """Every metric on each of the days before `today`, the first day first.
+
+    everyone: today's people, from whom those of the other days are drawn. seed: of the coins; None
+        for the system's.
+    """
+    chance = np.random.default_rng(seed)
+    metrics = [_Held.among(everyone, metric) for metric in bundle.metrics.values()]
+    degrees = np.array([person["education"] == _DEGREE for person in everyone])
+    days = []
+    for ago in range(DAYS, 0, -1):
+        weekend = (today - ago + _FIRST_DAY) % 7 >= _SATURDAY
+        number = round((_WEEKEND if weekend else 1.0) * len(everyone))
+        weights = np.where(degrees, 1 - _FEWER * ago / DAYS, 1.0)
+        people = chance.choice(len(everyone), size=number, p=weights / weights.sum())
+        moved = int(chance.binomial(number, _MOVED)) if ago >= CHANGED_DAYS_AGO else 0
+        days += [held.day(people, moved, today - ago, chance) for held in metrics]
+    return days
+
+
+def drawn_notice(today: int) -> str:
+    """Which days are drawn, said plainly."""
+    first, last = (epoch_date(today - ago, _DAY_SECONDS) for ago in (DAYS, 1))
+    return (
+        f"{first} to {last} are drawn: nobody reported then. The totals of those {DAYS} days come "
+        "from the exact law of the same randomizers, so that there is a past to look at. Today is "
+        "real."
+    )
+
+
+def write_history(days: Sequence[Day], aggregator_redis: str, shuffler_redis: str) -> None:
+    """Put them where the aggregator keeps totals, and tell the shuffler's counters of them."""
+
+    async def write() -> None:
+        totals, counters = (
+            await connect_redis(aggregator_redis),
+            await connect_redis(shuffler_redis),
+        )
+        try:
+            # The shuffler's first: until then they would be counted by one that nobody sent.
+            await Pool(counters).restore({day.window: day.totals.counted for day in days})
+            store = RedisStore(totals)
+            for day in days:
+                await store.restore(day.window, day.totals)
+        finally:
+            await totals.close()
+            await counters.close()
+
+    asyncio.run(write())
