@@ -1,0 +1,1 @@
+"""A backup of an installation: both Redis at one moment, and its files, encrypted."""

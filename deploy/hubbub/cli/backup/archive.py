@@ -1,0 +1,107 @@
+"""An installation's files in one archive, encrypted whole: private keys are among them.
+
+The format is age (https://age-encryption.org/v1) around tar, so that `age --decrypt` opens it, too.
+"""
+
+import io
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pyrage
+
+from hubbub.errors import BackupUnusable, StateUnusable
+
+__all__ = ["Lock", "Opener", "lock_for", "lock_with", "open_by", "open_with", "pack", "unpack"]
+
+Lock = Callable[[bytes], bytes]
+Opener = Callable[[bytes], bytes]
+
+# What the services write, and what is Redis' own.
+_NOT_OURS: Final = frozenset({"redis-shuffler", "redis-aggregator", "log", "lock", "data"})
+_SHORTEST_PASSPHRASE: Final = 12
+
+
+def lock_with(passphrase: str) -> Lock:
+    """Encrypts to a passphrase. Raises BackupUnusable for one that is soon guessed."""
+    if len(passphrase) < _SHORTEST_PASSPHRASE:
+        raise BackupUnusable(
+            f"the passphrase has fewer than {_SHORTEST_PASSPHRASE} characters; take a longer one, "
+            "from: openssl rand -base64 24"
+        )
+    return lambda clear: pyrage.passphrase.encrypt(clear, passphrase)
+
+
+def lock_for(recipient: str) -> Lock:
+    """Encrypts to a public key, age1... Raises BackupUnusable for what is none."""
+    try:
+        key = pyrage.x25519.Recipient.from_str(recipient)
+    except pyrage.RecipientError:
+        raise BackupUnusable(
+            "--for takes a public key of age, age1..., as age-keygen prints it"
+        ) from None
+    return lambda clear: pyrage.encrypt(clear, [key])
+
+
+def open_with(passphrase: str) -> Opener:
+    """Opens what was encrypted to a passphrase."""
+    return lambda sealed: pyrage.passphrase.decrypt(sealed, passphrase)
+
+
+def open_by(identity: str) -> Opener:
+    """Opens by a private key, AGE-SECRET-KEY-1... Raises BackupUnusable for what is none."""
+    lines = [line for line in identity.splitlines() if line.startswith("AGE-SECRET-KEY-")]
+    try:
+        keys = [pyrage.x25519.Identity.from_str(line) for line in lines]
+    except pyrage.IdentityError:
+        keys = []
+    if not keys:
+        raise BackupUnusable("--identity takes a file with AGE-SECRET-KEY-1..., of age-keygen")
+    return lambda sealed: pyrage.decrypt(sealed, keys)
+
+
+def pack(folder: Path, out: Path, lock: Lock) -> None:
+    """Write the files of an installation, encrypted. Raises StateUnusable if one cannot be read."""
+    packed = io.BytesIO()
+    try:
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            for path in sorted(folder.iterdir()):
+                if path.name not in _NOT_OURS:
+                    archive.add(path, path.name, filter=_plain)
+            for path in sorted((folder / "data").glob("*")):
+                archive.add(path, f"data/{path.name}", recursive=False)
+    except OSError as error:
+        raise StateUnusable(
+            f"{error.filename}: cannot be read: {error.strerror}; be who owns the installation"
+        ) from error
+    out.write_bytes(lock(packed.getvalue()))
+
+
+def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
+    """Put the files into a folder, or nowhere: how many there are.
+
+    Raises:
+        BackupUnusable: passphrase or key are others'.
+    """
+    try:
+        clear = opener(sealed.read_bytes())
+    except pyrage.DecryptError:
+        raise BackupUnusable(
+            f"{sealed}: does not open by this passphrase or key; give that which it was made with"
+        ) from None
+    with tarfile.open(fileobj=io.BytesIO(clear), mode="r:gz") as archive:
+        if folder is not None:
+            archive.extractall(folder, filter=_inside)  # noqa: S202 which keeps it inside
+        return sum(member.isfile() for member in archive.getmembers())
+
+
+def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Files and folders alone; sockets of a service that runs are none."""
+    return member if member.isfile() or member.isdir() or member.issym() else None
+
+
+def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+    """Nothing outside of the folder; owners as they were, for services that have a user each."""
+    checked = tarfile.data_filter(member, folder)
+    return checked.replace(uid=member.uid, gid=member.gid, uname="", gname="", deep=False)
