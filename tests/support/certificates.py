@@ -12,8 +12,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 __all__ = ["write_old_certificates"]
 
 
-def write_old_certificates(folder: Path, authority: str = "hubbub authority") -> None:
-    """A folder of `hubbub keys tls` of version 0.1; or of a house whose authority is named so."""
+def write_old_certificates(
+    folder: Path, authority: str = "hubbub authority", *, by_uri: bool = False
+) -> None:
+    """A folder of `hubbub keys tls` of version 0.1; or of a house whose authority is named so.
+
+    by_uri: its common names are its own, and a URI says the role.
+    """
     folder.mkdir()
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = _name(authority)
@@ -23,15 +28,18 @@ def write_old_certificates(folder: Path, authority: str = "hubbub authority") ->
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    names = x509.SubjectAlternativeName(
-        [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    )
+    local: list[x509.GeneralName] = [
+        x509.DNSName("localhost"),
+        x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+    ]
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     for role in ("shuffler", "aggregator", "analyst", "redis"):
         own = ec.generate_private_key(ec.SECP256R1())
+        said = [x509.UniformResourceIdentifier(f"urn:hubbub:{role}")] if by_uri else []
+        common = "workload" if by_uri else f"hubbub {role}"
         certificate = (
-            _builder(_name(f"hubbub {role}"), issuer, own.public_key())
-            .add_extension(names, critical=False)
+            _builder(_name(common), issuer, own.public_key())
+            .add_extension(x509.SubjectAlternativeName([*local, *said]), critical=False)
             .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
             .add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()),

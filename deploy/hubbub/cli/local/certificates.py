@@ -8,7 +8,7 @@ can pose as it, not even on one machine, where all are dialled by the same names
 import ipaddress
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -18,13 +18,18 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.runtime import replace_file
 from hubbub.runtime.tls import SERVERS, authority_name, common_name
 
-__all__ = ["names_by_role", "write_certificates"]
+__all__ = ["names_by_role", "renew_certificates", "write_certificates"]
 
 # What dials and is never dialled.
 _CLIENTS: Final = ("analyst",)
+_ROLES: Final = (*SERVERS, *_CLIENTS)
 _DAYS: Final = 825
+# Apps have the shuffler's in their bundle: it outlasts several releases.
+_AUTHORITY_DAYS: Final = 3650
+_PEM: Final = serialization.Encoding.PEM
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _LONGEST_NAME: Final = 253
 
@@ -47,69 +52,134 @@ def names_by_role(hosts: Sequence[str]) -> dict[str, list[str]]:
     return names
 
 
-def write_certificates(folder: Path, names: Mapping[str, Iterable[str]]) -> None:
+def write_certificates(
+    folder: Path, names: Mapping[str, Iterable[str]], authorities: Path | None = None
+) -> None:
     """`ca.pem` with the authorities, and `ROLE.pem` with `ROLE.key` per role.
 
-    names: what each server role is dialled by, beside this machine's own names. The keys of the
-    authorities are not kept: to add a role or a name, make all anew.
+    names: what each server role is dialled by, beside this machine's own names. authorities: a
+    folder for their keys, with which certificates are renewed; without it they are not kept.
 
     Raises:
-        KeysUnusable: the folder holds certificates already, or cannot be written.
+        KeysUnusable: a folder holds certificates already, or cannot be written.
     """
-    if (folder / "ca.pem").exists():
-        raise KeysUnusable(f"{folder / 'ca.pem'} exists; certificates are never overwritten")
-    authorities = b""
+    for taken in (folder / "ca.pem", *([authorities / "ca.pem"] if authorities else [])):
+        if taken.exists():
+            raise KeysUnusable(f"{taken} exists; certificates are never overwritten")
+    made = b""
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for role in SERVERS:
-            # A server dials, too: the shuffler Ingest, Redis its replicas.
-            usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-            dialled = list(dict.fromkeys((*_LOCAL, *names.get(role, ()))))
-            authorities += _write_role(folder, role, usages, dialled)
-        for role in _CLIENTS:
-            authorities += _write_role(folder, role, [ExtendedKeyUsageOID.CLIENT_AUTH], [])
-        (folder / "ca.pem").write_bytes(authorities)
+        for one in filter(None, (folder, authorities)):
+            one.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for role in _ROLES:
+            authority, signing = _new_authority(role)
+            made += authority.public_bytes(_PEM)
+            if authorities:
+                _write_key(authorities / f"{role}.key", signing)
+            dialled = [*_LOCAL, *names.get(role, ())] if role in SERVERS else []
+            key, certificate = _certified(role, dialled, authority, signing)
+            _write_key(folder / f"{role}.key", key)
+            (folder / f"{role}.pem").write_bytes(certificate.public_bytes(_PEM))
+        for one in filter(None, (folder, authorities)):
+            (one / "ca.pem").write_bytes(made)
     except OSError as error:
         raise KeysUnusable(f"{error.filename}: cannot be written: {error.strerror}") from error
 
 
-def _write_role(
-    folder: Path, role: str, usages: list[x509.ObjectIdentifier], names: list[str]
-) -> bytes:
-    """The certificate and key of a role; returns that of its authority, made for it alone."""
-    authority_key = ec.generate_private_key(ec.SECP256R1())
-    authority_subject = _name(authority_name(role))
+def renew_certificates(
+    folder: Path, authorities: Path, names: Mapping[str, Iterable[str]]
+) -> dict[str, date]:
+    """New keys and certificates for every role, signed by the kept authorities.
+
+    They have the names that the ones in `folder` have, and these besides; `ca.pem` stays, so that
+    apps and services go on trusting what they trust. Answers until when each holds.
+
+    Raises:
+        KeysUnusable: the authorities' keys or the certificates cannot be read or written.
+    """
+    try:
+        known = x509.load_pem_x509_certificates((authorities / "ca.pem").read_bytes())
+        by_name = {one.subject: one for one in known}
+        fresh = {}
+        for role in _ROLES:
+            authority = by_name[_name(authority_name(role))]
+            signing = serialization.load_pem_private_key(
+                (authorities / f"{role}.key").read_bytes(), None
+            )
+            if not isinstance(signing, ec.EllipticCurvePrivateKey):
+                raise TypeError(role)  # noqa: TRY301 as of any other key that is none of ours
+            dialled = [*_dialled(folder / f"{role}.pem"), *names.get(role, ())]
+            fresh[role] = _certified(role, dialled, authority, signing)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise KeysUnusable(
+            f"{authorities}: not the authorities of {folder} with their keys; give the folder that "
+            "was kept when they were made, or make all anew with: hubbub keys tls NEW-FOLDER"
+        ) from error
+    try:
+        for role, (key, certificate) in fresh.items():
+            replace_file(folder / f"{role}.key", _pem(key), 0o600)
+            replace_file(folder / f"{role}.pem", certificate.public_bytes(_PEM))
+    except OSError as error:
+        raise KeysUnusable(f"{error.filename}: cannot be written: {error.strerror}") from error
+    return {role: made.not_valid_after_utc.date() for role, (_, made) in fresh.items()}
+
+
+def _dialled(path: Path) -> list[str]:
+    """The names of a certificate."""
+    held = x509.load_pem_x509_certificate(path.read_bytes())
+    try:
+        names = held.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return [str(name.value) for name in names if isinstance(name, (x509.DNSName, x509.IPAddress))]
+
+
+def _new_authority(role: str) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    """An authority of one role alone."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = _name(authority_name(role))
     authority = (
-        _builder(authority_subject, authority_subject, authority_key.public_key())
+        _builder(subject, subject, key.public_key(), _AUTHORITY_DAYS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(
-            x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False
-        )
-        .sign(authority_key, hashes.SHA256())
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
     )
+    return authority, key
+
+
+def _certified(
+    role: str,
+    names: Iterable[str],
+    authority: x509.Certificate,
+    signing: ec.EllipticCurvePrivateKey,
+) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    """A new key of a role, and its certificate."""
+    # A server dials, too: the shuffler Ingest, Redis its replicas.
+    usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
+    if role in SERVERS:
+        usages.insert(0, ExtendedKeyUsageOID.SERVER_AUTH)
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
-        _builder(_name(common_name(role)), authority_subject, key.public_key())
+        _builder(_name(common_name(role)), authority.subject, key.public_key(), _DAYS)
         .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()),
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key()),
             critical=False,
         )
     )
-    if names:
-        alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
+    if dialled := list(dict.fromkeys(names)):
+        alternatives = x509.SubjectAlternativeName([_alternative(name) for name in dialled])
         builder = builder.add_extension(alternatives, critical=False)
-    certificate = builder.sign(authority_key, hashes.SHA256())
-    pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    descriptor = os.open(folder / f"{role}.key", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    return key, builder.sign(signing, hashes.SHA256())
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(pem)
-    (folder / f"{role}.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    return authority.public_bytes(serialization.Encoding.PEM)
+        file.write(_pem(key))
 
 
 def _name(common: str) -> x509.Name:
@@ -117,7 +187,7 @@ def _name(common: str) -> x509.Name:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int
 ) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
@@ -127,7 +197,7 @@ def _builder(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=_DAYS))
+        .not_valid_after(now + timedelta(days=days))
     )
 
 

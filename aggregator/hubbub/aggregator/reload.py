@@ -1,0 +1,159 @@
+"""What the aggregator takes anew while it runs: bundle, opening keys, certificates, limits.
+
+Tokens are read again by who asks for them (web.access).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from hubbub.aggregator.housekeeping import Housekeeping
+from hubbub.aggregator.ingest.intake import Intake
+from hubbub.aggregator.ingest.opener import Opener
+from hubbub.aggregator.ingest.window_room import Room
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.report_counts import Shuffler
+from hubbub.aggregator.settings import Settings, limited
+from hubbub.catalog import (
+    Bundle,
+    OpeningKey,
+    key_at,
+    read_bundle,
+    read_opening_keys,
+    refuse_changes,
+)
+from hubbub.catalog.keys.handover import line_of
+from hubbub.errors import BundleRefused, KeysUnusable
+from hubbub.privacy.releases import check_noise
+from hubbub.runtime import Clocks, Metrics, Server, Take, certificates_until, day_of
+
+if TYPE_CHECKING:
+    from hubbub.aggregator.web.server import HttpServer
+
+__all__ = ["Parts", "bundle_of", "describe", "files", "reading"]
+
+
+@dataclass(slots=True)
+class Parts:
+    """What of a running aggregator a reload changes. bundle: the one in use now."""
+
+    bundle: Bundle
+    intake: Intake
+    opener: Opener
+    room: Room
+    query: QueryEngine
+    keeping: Housekeeping
+    clocks: Clocks
+    servers: Sequence[Server]
+    metrics: Metrics
+    upstream: Shuffler | None
+    http: "HttpServer | None"
+
+
+def files(settings: Settings) -> list[Path]:
+    """What is looked at for changes."""
+    folders = dict.fromkeys(one for one in (settings.common.tls, settings.http_tls) if one)
+    return [
+        settings.bundle,
+        settings.keys,
+        *(path for folder in folders for path in folder.files),
+        *([settings.limits] if settings.limits else []),
+    ]
+
+
+def describe(settings: Settings, bundle: Bundle) -> dict[str, Any]:
+    """What the log says of what is in use."""
+    return {
+        "streams": len(bundle.streams),
+        "keys_until": day_of(max(key.end for key in bundle.keys)) if bundle.keys else "none",
+        "certificates_until": certificates_until([settings.common.tls, settings.http_tls]),
+    }
+
+
+def bundle_of(settings: Settings) -> Bundle:
+    """The bundle, if this aggregator may and can serve it.
+
+    Raises:
+        BundleRefused: it cannot be read, or is of development and this is not, or the reverse.
+        MissingDependency: it has a release, and what draws noise is not installed.
+    """
+    bundle = read_bundle(settings.bundle)
+    bundle.refuse_elsewhere(development=settings.common.development, path=str(settings.bundle))
+    check_noise(bundle.streams.values())
+    return bundle
+
+
+def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
+    """What reads and checks all of it, and answers what takes it into use."""
+
+    def read() -> Take:
+        bundle, keys = bundle_of(settings), read_opening_keys(settings.keys)
+        _check_follows(bundle, parts.bundle, settings.bundle)
+        _check_fits(bundle, keys, parts.clocks.now(), settings.keys)
+        limits = limited(settings)
+        for folder, mutual in ((settings.common.tls, True), (settings.http_tls, False)):
+            if folder:
+                folder.server_context(mutual=mutual)  # says what does not fit, if anything
+
+        def take() -> Mapping[str, Any]:
+            _take(limits, bundle, keys, parts)
+            return describe(settings, bundle)
+
+        return take
+
+    return read
+
+
+def _take(limits: Settings, bundle: Bundle, keys: Sequence[OpeningKey], parts: Parts) -> None:
+    tls = limits.common.tls
+    if tls:
+        for server in parts.servers:
+            server.renew(tls)
+        parts.metrics.renew()
+        if parts.upstream:
+            parts.upstream.renew()
+    if parts.http:
+        parts.http.renew()
+        parts.http.allow(limits.http_rate)
+    if tuple(keys) != parts.opener.keys:
+        parts.opener.use(keys)
+    parts.room.allow(limits.max_window)
+    parts.bundle = bundle
+    parts.intake.use(bundle)
+    parts.query.use(bundle)
+    parts.keeping.use(bundle)
+
+
+def _check_follows(bundle: Bundle, former: Bundle, path: Path) -> None:
+    """Raises BundleRefused unless a bundle goes on with what the former one counted."""
+    if former.operator not in line_of(bundle.handovers, bundle.operator):
+        raise BundleRefused(
+            f"{path}: another operator's, which ours never handed over to; hand over with: hubbub "
+            "keys handover"
+        )
+    if bundle.serial < former.serial:
+        raise BundleRefused(
+            f"{path}: older than the one in use; to go back, start the aggregator anew with it"
+        )
+    refuse_changes(bundle.metrics, former)
+
+
+def _check_fits(bundle: Bundle, keys: Sequence[OpeningKey], now: float, path: Path) -> None:
+    """Raises KeysUnusable unless the private keys are those of the bundle."""
+    private = {key.id: key.private for key in keys}
+    for key in bundle.keys:
+        held = private.get(key.id)
+        if held is None:
+            continue
+        public = X25519PrivateKey.from_private_bytes(held).public_key().public_bytes_raw()
+        if public != key.public:
+            raise KeysUnusable(f"{path}: key {key.id} is not the one of the bundle; give its keys")
+    current = key_at(bundle.keys, int(now))
+    if current is not None and current.id not in private:
+        raise KeysUnusable(
+            f"{path}: has no key {current.id}, which the bundle seals today's reports to; give the "
+            "keys that the bundle was built with"
+        )

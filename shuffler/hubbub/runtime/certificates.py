@@ -1,0 +1,27 @@
+"""Until when the certificates of a folder hold."""
+
+from collections.abc import Iterable
+
+from cryptography import x509
+
+from hubbub.runtime.tls import TlsFolder
+
+__all__ = ["ends"]
+
+
+def ends(folders: Iterable[TlsFolder | None]) -> dict[str, float]:
+    """By file, the second since 1970 at which the first of its certificates ends.
+
+    A file that cannot be read now is left out: what is in use is in memory.
+    """
+    found: dict[str, float] = {}
+    for folder in dict.fromkeys(one for one in folders if one):
+        for name in ("ca.pem", f"{folder.role}.pem"):
+            path = folder.folder / name
+            try:
+                held = x509.load_pem_x509_certificates(path.read_bytes())
+            except (OSError, ValueError):
+                continue
+            end = min(one.not_valid_after_utc.timestamp() for one in held)
+            found[name] = min(end, found.get(name, end))
+    return found

@@ -1,0 +1,90 @@
+"""Reloading: files that changed are taken into use, all of them or none, while the service runs.
+
+On SIGHUP at once; else when the files are found changed, and the same at two looks in a row, so
+that nothing half-written is read.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.errors import HubbubError
+from hubbub.runtime.monitoring.logs import facts
+from hubbub.runtime.system_clock import Clock, SystemClock
+
+__all__ = ["Reloader", "Take"]
+
+_log: Final = logging.getLogger("hubbub.runtime")
+
+_LOOK_SECONDS: Final = 2.0
+
+Take = Callable[[], Mapping[str, Any]]
+"""Takes what was read into use, without a pause in between; answers what the log says of it."""
+
+_Stamps = Mapping[Path, tuple[int, int, int] | None]
+
+
+class Reloader:
+    """Looks at the files of a service.
+
+    files: what it was started with. read: reads and checks all of them, in a thread; raises
+    HubbubError for any that is refused, and then nothing has changed. counts: reloads by outcome,
+    taken or refused.
+    """
+
+    def __init__(
+        self,
+        files: Iterable[Path],
+        read: Callable[[], Take],
+        counts: Counter[str],
+        clock: Clock | None = None,
+    ) -> None:
+        self._files = tuple(files)
+        self._read = read
+        self._clock = clock or SystemClock()
+        self._wanted = asyncio.Event()
+        self._used = self._stamps()
+        self._counts = counts
+
+    def reload(self) -> None:
+        """Read everything anew, now: what SIGHUP asks for."""
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Look, for ever."""
+        seen = self._used
+        while True:
+            if await self._clock.wait(self._wanted, _LOOK_SECONDS):
+                self._wanted.clear()
+                seen = self._stamps()
+                await self._reload("SIGHUP")
+                continue
+            before, seen = seen, self._stamps()
+            if seen == before != self._used:
+                changed = [path.name for path in self._files if seen[path] != self._used[path]]
+                await self._reload("changed: " + " ".join(changed))
+
+    async def _reload(self, why: str) -> None:
+        # What is written meanwhile differs from these, and is read at the next look.
+        self._used = self._stamps()
+        try:
+            take = await asyncio.to_thread(self._read)
+            taken = take()
+        except HubbubError as error:
+            self._counts["refused"] += 1
+            _log.warning("not reloaded, the old goes on: %s", error, extra=facts(why=why))
+            return
+        self._counts["taken"] += 1
+        _log.info("reloaded", extra=facts(why=why, **taken))
+
+    def _stamps(self) -> _Stamps:
+        found: dict[Path, tuple[int, int, int] | None] = dict.fromkeys(self._files)
+        for path in self._files:
+            with suppress(OSError):  # gone: reading it will say so
+                status = path.stat()
+                found[path] = (status.st_mtime_ns, status.st_ino, status.st_size)
+        return found

@@ -1,0 +1,8 @@
+"""The version that runs, as the package's own record says it."""
+
+from importlib.metadata import version
+from typing import Final
+
+__all__ = ["VERSION"]
+
+VERSION: Final = version("hubbub")

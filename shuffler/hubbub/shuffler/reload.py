@@ -1,0 +1,118 @@
+"""What the shuffler takes anew while it runs: stream table, certificates, limits."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import grpc.aio
+
+from hubbub.runtime import (
+    Limiter,
+    Metrics,
+    Server,
+    Take,
+    TlsFolder,
+    certificates_until,
+    channel,
+    day_of,
+)
+from hubbub.runtime.http.server import HttpDoor
+from hubbub.shuffler.admission import Admission
+from hubbub.shuffler.backpressure import Backpressure
+from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.settings import Settings, limited
+from hubbub.shuffler.streams import StreamTable, read_stream_table
+
+__all__ = ["Parts", "describe", "files", "open_channels", "reading"]
+
+# A delivery that is under way over a former connection ends before.
+_FORMER_SECONDS: Final = 90.0
+
+
+@dataclass(slots=True)
+class Parts:
+    """What of a running shuffler a reload changes. table, channels: those in use now."""
+
+    table: StreamTable
+    channels: Sequence[grpc.aio.Channel]
+    mixer: Mixer
+    admission: Admission
+    pressure: Backpressure
+    limiter: Limiter
+    for_devices: Server
+    for_operators: Server
+    http_door: HttpDoor | None
+    metrics: Metrics
+    closing: set["asyncio.Task[None]"] = field(default_factory=set)
+
+
+def files(settings: Settings) -> list[Path]:
+    """What is looked at for changes."""
+    tls = [path for folder in folders(settings) for path in folder.files]
+    return [settings.streams, *tls, *([settings.limits] if settings.limits else [])]
+
+
+def folders(settings: Settings) -> list[TlsFolder]:
+    """Of certificates, all that are in use."""
+    both = settings.common.tls, settings.http.tls if settings.http.listen else None
+    return list(dict.fromkeys(folder for folder in both if folder))
+
+
+def open_channels(settings: Settings) -> list[grpc.aio.Channel]:
+    """To every aggregator. Raises KeysUnusable."""
+    tls = settings.common.tls
+    return [channel(address, "aggregator", tls=tls) for address in settings.aggregators]
+
+
+def describe(settings: Settings, table: StreamTable) -> dict[str, Any]:
+    """What the log says of what is in use."""
+    return {
+        "streams": len(table.streams),
+        "keys_until": day_of(table.keys_until) if table.keys else "none",
+        "certificates_until": certificates_until(folders(settings)),
+    }
+
+
+def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
+    """What reads and checks all of it, and answers what takes it into use."""
+    tls = settings.common.tls
+
+    def read() -> Take:
+        table = read_stream_table(settings.streams)
+        table.refuse_elsewhere(development=settings.common.development, path=settings.streams)
+        table.check_follows(parts.table)
+        limits = limited(settings)
+        for folder in folders(settings):
+            folder.server_context(mutual=folder is tls)  # says what does not fit, if anything
+
+        def take() -> Mapping[str, Any]:
+            _take(limits, table, parts)
+            return describe(settings, table)
+
+        return take
+
+    return read
+
+
+def _take(limits: Settings, table: StreamTable, parts: Parts) -> None:
+    tls = limits.common.tls
+    if tls:
+        former, parts.channels = parts.channels, open_channels(limits)
+        for server in (parts.for_devices, parts.for_operators):
+            server.renew(tls)
+        parts.metrics.renew()
+        for one in former:
+            closing = asyncio.create_task(one.close(_FORMER_SECONDS))
+            parts.closing.add(closing)
+            closing.add_done_callback(parts.closing.discard)
+    parts.table = table
+    parts.mixer.use(table, parts.channels)
+    parts.admission.use(table)
+    parts.pressure.use(limits.max_pool, limits.max_memory, table.sizes)
+    parts.limiter.allow(limits.peer_rate, limits.peer_burst)
+    parts.for_devices.allow_calls(limits.peer_calls)
+    if parts.http_door:
+        parts.http_door.renew()
+        parts.http_door.allow_connections(limits.peer_calls)
