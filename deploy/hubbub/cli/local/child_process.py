@@ -1,6 +1,8 @@
-"""A child process: started with a log file, watched, ended."""
+"""A child process: started with a log file, watched, told to read its files anew, ended."""
 
+import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -11,6 +13,8 @@ __all__ = ["Child"]
 
 _STOP_SECONDS: Final = 15.0
 _LAST_LINES: Final = 5
+_LOOK_SECONDS: Final = 0.05
+_RELOAD_SECONDS: Final = 30.0
 
 
 class Child:
@@ -41,15 +45,39 @@ class Child:
                 start_new_session=True,
             )
 
+    def reload(self) -> None:
+        """Have a service read its files anew, and wait until it has taken them.
+
+        Raises ServiceUnavailable if it refuses them, ends, or does not say either.
+        """
+        before = self._log.stat().st_size
+        self.process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + _RELOAD_SECONDS
+        while time.monotonic() < deadline:
+            self.check()
+            for line in self._lines(before):
+                if "why SIGHUP" in line and "not reloaded" in line:
+                    raise ServiceUnavailable(f"{self.name}: {line}")
+                if "why SIGHUP" in line:
+                    return
+            time.sleep(_LOOK_SECONDS)
+        raise ServiceUnavailable(
+            f"{self.name} does not say whether it took its files anew; look into {self._log}"
+        )
+
     def check(self) -> None:
         """Raises ServiceUnavailable, with its last words, if it has ended."""
         code = self.process.poll()
         if code is not None:
-            said = self._log.read_bytes()[self._first :].decode(errors="replace").splitlines()
+            said = self._lines(self._first)
             raise ServiceUnavailable(
                 f"{self.name} ended with code {code}; its last words in {self._log}:\n"
                 + "\n".join(said[-_LAST_LINES:])
             )
+
+    def _lines(self, first: int) -> list[str]:
+        """What it has logged, from this byte on."""
+        return self._log.read_bytes()[first:].decode(errors="replace").splitlines()
 
     def stop(self) -> None:
         """Ask it to end, and wait; kill it if it does not."""

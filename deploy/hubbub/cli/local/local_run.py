@@ -6,6 +6,7 @@ start goes on where the last one was.
 
 import fcntl
 import os
+import shlex
 import socket
 import sys
 import time
@@ -17,8 +18,9 @@ from typing import Final, Self
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from hubbub.catalog import Bundle, Catalog
-from hubbub.cli.installation import build_bundle, make_keys
+from hubbub.catalog import Bundle, Catalog, read_public_keys
+from hubbub.catalog.keys.opening import is_development
+from hubbub.cli.installation import OPERATORS, build_bundle, make_keys
 from hubbub.cli.local.certificates import write_certificates
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
@@ -27,7 +29,7 @@ from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.errors import ServiceUnavailable, StateUnusable
 from hubbub.runtime import TlsFolder
 
-__all__ = ["LocalRun", "Ports"]
+__all__ = ["LocalRun", "Ports", "program"]
 
 # Some three where nothing else runs; who gives up earlier gives up on a machine that is busy.
 _START_SECONDS: Final = 300.0
@@ -44,15 +46,16 @@ class Ports:
     shuffler_metrics: int
     aggregator_metrics: int
     page: int
+    http: int
 
     @classmethod
     def from_base(cls, base: int) -> Self:
-        """Seven in a row, the first for devices."""
+        """Eight in a row, the first for devices."""
         return cls(*range(base, base + len(fields(cls))))
 
     @classmethod
     def free(cls) -> Self:
-        """Seven that nothing listens on now."""
+        """Eight that nothing listens on now."""
         return cls(*(free_port() for _ in fields(cls)))
 
 
@@ -60,6 +63,8 @@ class LocalRun:
     """A whole hubbub in a folder; a context manager that starts it and ends it.
 
     home: keys, certificates, bundle, both Redis servers' files, logs.
+    notice: what its pages say first, now and when it is started there again.
+    development: a single report is counted, and its numbers protect nobody.
 
     Raises:
         ServiceUnavailable: a port is taken, no Redis server program, or a service does not start.
@@ -67,14 +72,25 @@ class LocalRun:
         BundleRefused: the catalog changed a metric under an old name.
     """
 
-    def __init__(self, home: Path, catalog: Catalog, ports: Ports) -> None:
+    def __init__(
+        self,
+        home: Path,
+        catalog: Catalog,
+        ports: Ports,
+        *,
+        notice: str = "",
+        development: bool = False,
+    ) -> None:
         self.home = home
+        self._notice = notice
+        self._development = development
         self.bundle_path = home / "app.hubbub"
         self.endpoints = Endpoints(
             query=f"127.0.0.1:{ports.query}",
             tls=str(home / "tls"),
             page=f"http://127.0.0.1:{ports.page}/",
         )
+        self.http_door = f"127.0.0.1:{ports.http}"
         self.shuffler_status = f"127.0.0.1:{ports.operator}"
         self._catalog = replace(catalog, shuffler=f"127.0.0.1:{ports.shuffler}")
         self._ports = ports
@@ -149,10 +165,23 @@ class LocalRun:
                         "or choose others with --port"
                     ) from error
 
+    def take(self, catalog: Catalog) -> None:
+        """Build and sign this catalog, and have the services take it while they run.
+
+        Raises:
+            BundleRefused: it changes a metric under an old name; the former stays.
+            ServiceUnavailable: a service refuses it, or has ended.
+        """
+        self._catalog = replace(catalog, shuffler=self._catalog.shuffler)
+        self.bundle = self._prepare()
+        for child in self._children:  # the aggregator first: it must know what the shuffler takes
+            child.reload()
+
     def _prepare(self) -> Bundle:
         keys, tls = self.home / "keys", self.home / "tls"
         if not (keys / "operator.key").exists():
-            make_keys(keys)
+            make_keys(keys, development=self._development)
+        self._refuse_other_kind(keys)
         if not (tls / "ca.pem").exists():
             write_certificates(tls, {})
         return build_bundle(
@@ -164,19 +193,29 @@ class LocalRun:
             roots=(tls / "ca.pem").read_text(),
         )
 
+    def _refuse_other_kind(self, keys: Path) -> None:
+        found = is_development(read_public_keys(keys))
+        if found is not self._development:
+            how = "with" if found else "without"
+            raise StateUnusable(
+                f"{self.home} was made {how} --dev; start it {how} --dev, or give another --home"
+            )
+
     def _start(self) -> None:
         for role in ("shuffler", "aggregator"):
             self._redis.append(EmbeddedRedis((self.home / f"redis-{role}").absolute()))
-        tls = ["--tls", str(self.home / "tls")]
-        local = "127.0.0.1:{}".format
+        tls = ["--tls", str(self.home / "tls"), *(["--dev"] if self._development else [])]
+        local, home = "127.0.0.1:{}".format, self.home.absolute()
         self._service(
             "aggregator",
-            *("--bundle", str(self.bundle_path)),
+            *("--bundle", str(self.bundle_path.with_name(OPERATORS))),
             *("--keys", str(self.home / "keys" / "opening.keys.json")),
             *("--listen", local(self._ports.ingest)),
             *("--query-listen", self.endpoints.query),
             *("--metrics-listen", local(self._ports.aggregator_metrics)),
             *("--http-listen", local(self._ports.page)),
+            *("--http-command", f"{program()} {{}} --home {shlex.quote(str(home))}"),
+            *("--http-notice", self._said()),
             *("--shuffler-status", self.shuffler_status),
             *tls,
             redis_url=self.aggregator_redis,
@@ -185,6 +224,8 @@ class LocalRun:
             "shuffler",
             *("--streams", str(self.home / "streams.json")),
             *("--listen", local(self._ports.shuffler)),
+            *("--http", self.http_door),
+            *("--http-bundle", str(self.bundle_path.absolute())),
             *("--operator-listen", self.shuffler_status),
             *("--aggregator", local(self._ports.ingest)),
             *("--metrics-listen", local(self._ports.shuffler_metrics)),
@@ -194,6 +235,13 @@ class LocalRun:
         )
         self._wait(self.endpoints.query, "aggregator", self._children[0])
         self._wait(self.shuffler_status, "shuffler", self._children[1])
+
+    def _said(self) -> str:
+        """The notice, which stays in the folder."""
+        path = self.home / "notice.txt"
+        if self._notice:
+            path.write_text(self._notice, encoding="utf-8")
+        return path.read_text(encoding="utf-8") if path.exists() else ""
 
     def _service(self, role: str, *arguments: str, redis_url: str) -> None:
         environment = {**os.environ, "HUBBUB_REDIS_URL": redis_url}
@@ -218,3 +266,11 @@ class LocalRun:
                         ) from error
                 else:
                     return
+
+
+def program() -> str:
+    """This command, as any shell finds it."""
+    beside = Path(sys.executable).with_name("hubbub")
+    if beside.exists():
+        return shlex.quote(str(beside))
+    return f"{shlex.quote(sys.executable)} -m hubbub.cli"

@@ -1,0 +1,43 @@
+"""Arrivals: what the reports were that were just counted, kept in memory, in development alone.
+
+PRIVACY: a production aggregator has none of these, and remembers no single report.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+from hubbub.accounting import Window
+
+__all__ = ["Arrival", "Arrivals"]
+
+_MOST: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One report that was counted. number: from 1, as they came. at: seconds since 1970."""
+
+    number: int
+    at: float
+    window: Window
+    payload: bytes
+
+
+class Arrivals:
+    """The newest of them."""
+
+    def __init__(self) -> None:
+        self._held: deque[Arrival] = deque(maxlen=_MOST)
+        self._numbers = count(1)
+
+    def add(self, window: Window, payloads: Iterable[bytes], at: float) -> None:
+        """Remember what was counted."""
+        self._held.extend(Arrival(next(self._numbers), at, window, payload) for payload in payloads)
+
+    def after(self, number: int) -> list[Arrival]:
+        """Those that came after this one, the oldest first; all, where it is of another run."""
+        latest = self._held[-1].number if self._held else 0
+        return [one for one in self._held if one.number > number or number > latest]

@@ -1,0 +1,21 @@
+"""Payloads for people: the bytes that were sent, and what they could have meant."""
+
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = ["likeliest", "sent"]
+
+_MEANINGS: Final = 3
+_HEX: Final = 16
+
+
+def sent(payload: str) -> str:
+    """A payload in hex, as wide as a column is."""
+    return payload if len(payload) <= _HEX else f"{payload[: _HEX - 2]}.."
+
+
+def likeliest(meanings: Sequence[tuple[str, float]], others: int = 0) -> str:
+    """The likeliest of some meanings, and how many more there are. others: besides these."""
+    told = [f"{value} {chance:.1%}" for value, chance in meanings[:_MEANINGS]]
+    more = len(meanings) - len(told) + others
+    return ", ".join(told) + (f", or {more:,} others" if more else "")

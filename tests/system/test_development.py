@@ -1,0 +1,168 @@
+"""`hubbub up --dev` as a developer runs it: own reports are counted at once, catalogs are taken."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from hubbub.cli.local.ports import free_port
+from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
+from hubbub.client import Client, Outcome
+from hubbub.client.inspection import peek
+from hubbub.errors import HubbubError
+from hubbub.errors.places import PROTECTS_NOBODY
+from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.support import asking, web
+from tests.support.moment import far_from_midnight
+from tests.support.waiting import eventually
+
+CATALOG = """
+[metrics.{name}]
+description = "Colour theme"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "grr"
+epsilon = 2.0
+values = ["light", "dark", "system"]
+min_batch = 1000
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+"""
+
+
+@dataclass(frozen=True)
+class Developing:
+    """A folder where it runs, and what it says."""
+
+    folder: Path
+
+    @property
+    def said(self) -> str:
+        return (self.folder / "up.log").read_text()
+
+    @property
+    def endpoints(self) -> Endpoints:
+        return read_endpoints(self.folder / ".hubbub")
+
+    def report(self, metric: str, value: str, device: str) -> None:
+        """What an app does: a device of this name reports."""
+        bundle = self.folder / ".hubbub" / "app.hubbub"
+        with Client.from_bundle(bundle, state_dir=self.folder / device) as client:
+            assert client.report(metric, value) is Outcome.QUEUED
+
+    def run(self, *words: str) -> str:
+        """What a command prints."""
+        done = subprocess.run(
+            [sys.executable, "-m", "hubbub.cli", *words],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Developing]:
+    far_from_midnight()
+    folder = tmp_path_factory.mktemp("up")
+    (folder / "metrics.toml").write_text(
+        'shuffler = "127.0.0.1:1"\n' + CATALOG.format(name="theme")
+    )
+    own = Developing(folder)
+    with (folder / "up.log").open("w") as log:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "hubbub.cli", "up", "--dev"),
+                *("--port", str(free_port(*range(1, 8)))),
+            ],
+            cwd=folder,
+            env=dict(os.environ),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            eventually(lambda: "Ctrl-C ends it" in own.said or process.poll() is not None)
+            yield own
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+    assert process.returncode == 0, own.said
+
+
+def test_a_single_report_is_counted_and_every_face_says_that_it_protects_nobody(
+    up: Developing,
+) -> None:
+    up.report("theme", "dark", "first device")
+    found = eventually(lambda: asking.estimate(up.endpoints, "theme"), although=(HubbubError,))
+    assert (found.reports, found.notice) == (1, PROTECTS_NOBODY)
+    assert up.said.startswith(PROTECTS_NOBODY)
+    page = up.endpoints.page
+    for path in ("", "metric?name=theme", "pipeline"):
+        assert f'<p class="notice" role="note">{PROTECTS_NOBODY}' in web.get(page + path).text
+    for path in ("estimates", "top", "trend"):
+        answer = web.get(f"{page}v1/metrics/theme/{path}").json()
+        assert answer["notice"] == PROTECTS_NOBODY, path
+    assert up.run("top", "theme").startswith(PROTECTS_NOBODY)
+
+
+def test_reports_are_watched_as_they_come_decoded(up: Developing) -> None:
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "hubbub.cli", "watch", "--every", "0.2"],
+        cwd=up.folder,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert watching.stdout
+    assert watching.stdout.readline() == f"{PROTECTS_NOBODY}\n"
+    up.report("theme", "light", "third device")
+    [sent] = peek(up.folder / "third device").payloads
+    value, sure = sent.meanings()[0]
+    told = f"epsilon 2.000  {sent.payload.hex()}  {value} {sure:.1%}, "
+    assert any(told in line for line in iter(watching.stdout.readline, ""))
+    watching.send_signal(signal.SIGINT)
+    watching.communicate()
+    page = web.get(f"{up.endpoints.page}v1/arrivals").json()
+    *_, last = page["arrivals"]
+    assert (page["notice"], last["payload"]) == (PROTECTS_NOBODY, sent.payload.hex())
+    assert (
+        web.get(f"{up.endpoints.page}v1/arrivals?after={last['number']}").json()["arrivals"] == []
+    )
+
+
+@needs_browser
+def test_the_page_shows_reports_as_they_come(up: Developing) -> None:
+    with chromium() as browser, Watched(browser) as watched:
+        page = watched.open(f"{up.endpoints.page}pipeline")
+        assert page.inner_text(".notice") == PROTECTS_NOBODY
+        page.wait_for_selector("#arrivals caption")
+        rows = page.locator("#arrivals tbody tr")
+        before = rows.count()
+        up.report("theme", "system", "fourth device")
+        expect(rows).to_have_count(before + 1)
+        assert page.locator("#arriving").is_visible()
+        cells = rows.first.locator("td").all_inner_texts()
+        assert cells[1] == "theme"
+        assert cells[3] == "2.000"
+        assert sorted(re.findall(r"[a-z]+", cells[5])) == ["dark", "light", "system"]
+
+
+def test_a_changed_catalog_is_taken_while_it_runs_or_the_former_goes_on(up: Developing) -> None:
+    path = up.folder / "metrics.toml"
+    text = path.read_text() + CATALOG.format(name="font")
+    path.write_text(text)
+    eventually(lambda: "metrics.toml: taken, 2 metrics" in up.said)
+    up.report("font", "dark", "second device")
+    eventually(lambda: asking.estimate(up.endpoints, "font").reports == 1, although=(HubbubError,))
+    path.write_text(text.replace('"system"', '"auto"'))
+    eventually(lambda: "refused, the former goes on" in up.said)
+    names = [one["name"] for one in json.loads(up.run("metrics", "--format", "json"))["metrics"]]
+    assert names == ["theme", "font"]

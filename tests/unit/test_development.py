@@ -1,0 +1,286 @@
+"""Development: a single report leaves, its answers say so, and production refuses its files."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub.accounting import Window
+from hubbub.aggregator.ingest.arrivals import Arrivals
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.answers import Watched
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.messages import message
+from hubbub.aggregator.query.totals import EpochRange
+from hubbub.aggregator.releases.release_log import MemoryReleaseLog
+from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
+from hubbub.aggregator.store.contract import Commit, MemoryStore
+from hubbub.answers import Question, whole_rows
+from hubbub.catalog import Bundle, read_bundle, read_public_keys
+from hubbub.catalog.keys.opening import DEVELOPMENT_IDS
+from hubbub.cli.installation import build_bundle, make_keys
+from hubbub.cli.terminal.answer_tables import (
+    show_changes,
+    show_estimates,
+    show_metrics,
+    show_pipeline,
+    show_top,
+    show_trend,
+)
+from hubbub.cli.terminal.query_options import document
+from hubbub.client.delivery.waits import Waits
+from hubbub.errors import BadParameter, BundleRefused
+from hubbub.errors.places import PROTECTS_NOBODY
+from hubbub.notebook.answer import Answer
+from hubbub.privacy.crowd import rests_on, shuffled_of
+from hubbub.privacy.planned import read_planned
+from hubbub.shuffler.streams import StreamTable, read_stream_table
+from hubbub.wire.v1 import services_pb2 as wire
+from hubbub.wire.v1.report_pb2 import SealedReport
+from hubbub.wire.v1.services_pb2 import Reason
+
+CATALOG = """
+shuffler = "shuffler.example.org:443"
+
+[metrics.theme]
+description = "Colour theme"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "grr"
+epsilon = 2.0
+values = ["light", "dark", "system"]
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+"""
+
+DAY, FIRST = 86_400, 20_000
+SHOWN: Mapping[Question, Callable[[dict[str, Any]], None]] = {
+    "estimates": show_estimates,
+    "top": show_top,
+    "compare": show_changes,
+    "trend": show_trend,
+    "metrics": show_metrics,
+    "status": show_pipeline,
+}
+
+CROWD = """
+[metrics.font]
+description = "Font in use"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "auto"
+central_epsilon = 1.0
+crowd = 30000
+dummies = 4000
+values = ["serif", "sans", "mono"]
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+"""
+
+
+def _made(folder: Path, *, development: bool) -> tuple[Bundle, StreamTable]:
+    folder.mkdir()
+    (folder / "metrics.toml").write_text(CATALOG + CROWD)
+    make_keys(folder / "keys", development=development)
+    build_bundle(
+        read_planned(folder / "metrics.toml"),
+        folder / "keys",
+        out=folder / "app.hubbub",
+        streams=folder / "streams.json",
+        previous=folder / "app.hubbub",
+        roots=None,
+    )
+    return read_bundle(folder / "app.hubbub"), read_stream_table(folder / "streams.json")
+
+
+@pytest.fixture
+def dev(tmp_path: Path) -> tuple[Bundle, StreamTable]:
+    return _made(tmp_path / "dev", development=True)
+
+
+@pytest.fixture
+def production(tmp_path: Path) -> tuple[Bundle, StreamTable]:
+    return _made(tmp_path / "production", development=False)
+
+
+def test_each_kind_of_service_refuses_the_files_of_the_other(
+    dev: tuple[Bundle, StreamTable], production: tuple[Bundle, StreamTable]
+) -> None:
+    for made, own in ((dev, True), (production, False)):
+        bundle, table = made
+        bundle.refuse_elsewhere(development=own, path="app.hubbub")
+        table.refuse_elsewhere(development=own, path=Path("streams.json"))
+        says = "with --dev" if own else "started with --dev refuses"
+        with pytest.raises(BundleRefused, match=says):
+            bundle.refuse_elsewhere(development=not own, path="app.hubbub")
+        with pytest.raises(BadParameter, match=says):
+            table.refuse_elsewhere(development=not own, path=Path("streams.json"))
+
+
+def test_a_single_report_leaves_in_development_alone(
+    dev: tuple[Bundle, StreamTable], production: tuple[Bundle, StreamTable]
+) -> None:
+    assert (dev[0].metric("theme").fewest, dev[1].streams["theme"].min_batch) == (1, 1)
+    assert (production[0].metric("theme").fewest, production[1].streams["theme"].min_batch) == (
+        100,
+        100,
+    )
+    assert Waits(dev[0], 3600.0).before_sending(left_over=False) == 0
+
+
+def test_a_production_table_takes_no_single_reports(tmp_path: Path) -> None:
+    _made(tmp_path / "dev", development=True)
+    path = tmp_path / "dev" / "streams.json"
+    document = json.loads(path.read_text())
+    del document["development"]
+    path.write_text(json.dumps(document))
+    with pytest.raises(BadParameter, match="min_batch"):
+        read_stream_table(path)
+
+
+def test_each_shuffler_refuses_reports_of_devices_of_the_other(
+    dev: tuple[Bundle, StreamTable], production: tuple[Bundle, StreamTable]
+) -> None:
+    for (bundle, _), (_, table) in ((dev, production), (production, dev)):
+        stream = table.streams["theme"]
+        [key, *_] = bundle.keys
+        epoch = key.start // stream.epoch_seconds
+        report = SealedReport(
+            stream="theme", epoch=epoch, key_id=key.id, sealed=bytes(stream.sealed_bytes)
+        )
+        now = float(epoch * stream.epoch_seconds)
+        assert table.refusal(report, now) == Reason.REASON_WRONG_KEY
+
+
+@pytest.mark.usefixtures("dev")
+def test_the_mark_is_signed_and_goes_with_its_keys(
+    production: tuple[Bundle, StreamTable], tmp_path: Path
+) -> None:
+    path = tmp_path / "dev" / "app.hubbub"
+    path.write_bytes(path.read_bytes().replace(b'"development":true', b'"development":null'))
+    with pytest.raises(BundleRefused, match="altered after signing"):
+        read_bundle(path)
+    with pytest.raises(BadParameter, match="hubbub keys new --dev"):
+        replace(production[0], development=True)
+    keys = read_public_keys(tmp_path / "dev" / "keys")
+    assert [key.id for key in keys][:2] == [DEVELOPMENT_IDS, DEVELOPMENT_IDS + 1]
+
+
+async def _asked(bundle: Bundle) -> dict[Question, dict[str, Any]]:
+    """The answer to every question, as it comes over gRPC, of two days that hold enough reports."""
+    store = MemoryStore()
+    for place in range(2):
+        batch = place.to_bytes(16, "big")
+        tags = [batch[8:] + n.to_bytes(8, "big") for n in range(300)]
+        cells = np.array([200, 80, 20])
+        commit = Commit(batch, tags, cells, 0, {}, 1 << 40, batch_reports=300)
+        await store.add(Window("theme", FIRST + place), commit)
+    engine = QueryEngine(bundle, store, clock=lambda: (FIRST + 9) * DAY)
+    every = EstimateQuery(EpochRange(epochs="all"))
+    before, after = (EpochRange(epochs=str(FIRST + place)) for place in range(2))
+    line, _ = await engine.metrics()
+    return {
+        "estimates": document(message(wire.Estimated, await engine.estimate("theme", every))),
+        "top": document(message(wire.TopList, await engine.top("theme", every, 2))),
+        "compare": document(
+            message(wire.Compared, await engine.compare("theme", EstimateQuery(before), after))
+        ),
+        "trend": document(message(wire.Trended, await engine.trend("theme", every))),
+        "metrics": {"metrics": [document(message(wire.MetricLine, line))], "total": 1},
+        "status": document(message(wire.PipelineStatus, await engine.status())),
+    }
+
+
+def test_every_answer_of_development_says_it_in_every_face(
+    dev: tuple[Bundle, StreamTable], capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = asyncio.run(_asked(dev[0]))
+    assert answers.keys() == SHOWN.keys()
+    for question, found in answers.items():
+        told = found["metrics"][0] if question == "metrics" else found
+        assert told["notice"] == PROTECTS_NOBODY, question
+        SHOWN[question](found)
+        assert capsys.readouterr().out.startswith(PROTECTS_NOBODY), question
+        in_notebook = Answer(question, found)
+        assert in_notebook._repr_html_().startswith(f"<p><strong>{PROTECTS_NOBODY}"), question
+        assert PROTECTS_NOBODY in repr(in_notebook), question
+        assert {row["notice"] for row in whole_rows(question, found)} <= {PROTECTS_NOBODY}
+
+
+def test_production_says_nothing_of_it(
+    production: tuple[Bundle, StreamTable], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for question, found in asyncio.run(_asked(production[0])).items():
+        SHOWN[question](found)
+        assert "DEVELOPMENT" not in capsys.readouterr().out
+        assert "DEVELOPMENT" not in Answer(question, found)._repr_html_()
+        assert not any("notice" in row for row in whole_rows(question, found) if "value" in row)
+
+
+async def _watched(bundle: Bundle, arrivals: Arrivals | None, after: int = 0) -> Watched:
+    return await QueryEngine(bundle, MemoryStore(), arrivals=arrivals).watch(after)
+
+
+def test_a_report_is_watched_with_what_it_could_have_meant(
+    dev: tuple[Bundle, StreamTable],
+) -> None:
+    arrivals, window = Arrivals(), Window("theme", FIRST)
+    arrivals.add(window, [b"\1", b"\2"], at=FIRST * DAY + 61)
+    arrivals.add(Window("gone", FIRST), [b"\1"], at=FIRST * DAY + 62)
+    found = asyncio.run(_watched(dev[0], arrivals))
+    assert found.notice == PROTECTS_NOBODY
+    assert [(one.number, one.payload) for one in found.arrivals] == [(1, "01"), (2, "02")]
+    first = found.arrivals[0]
+    assert (first.stream, first.date, first.at) == ("theme", "2024-10-04", "2024-10-04T00:01:01Z")
+    assert [one.value for one in first.meanings] == ["dark", "light", "system"]
+    assert (sum(one.probability for one in first.meanings), first.others) == (1, 0)
+    assert first.meanings[0].probability / first.meanings[1].probability == pytest.approx(exp(2))
+    [second] = asyncio.run(_watched(dev[0], arrivals, after=1)).arrivals
+    assert second.number == 2
+    of_another_run = asyncio.run(_watched(dev[0], arrivals, after=50))
+    assert len(of_another_run.arrivals) == 2
+
+
+def test_only_the_newest_reports_are_remembered() -> None:
+    arrivals = Arrivals()
+    arrivals.add(Window("theme", FIRST), [b"\1"] * 1000, at=0)
+    held = arrivals.after(0)
+    assert len(held) < 1000
+    assert [one.number for one in held] == list(range(1001 - len(held), 1001))
+
+
+def test_production_tells_of_no_single_report(production: tuple[Bundle, StreamTable]) -> None:
+    assert asyncio.run(_watched(production[0], None)) == Watched([], "")
+
+
+def test_of_a_crowd_that_never_gathers_nothing_is_promised(
+    dev: tuple[Bundle, StreamTable], production: tuple[Bundle, StreamTable]
+) -> None:
+    assert (production[1].streams["font"].mix, production[1].streams["font"].dummies) == (
+        "epoch",
+        4000,
+    )
+    stream, font = dev[1].streams["font"], dev[0].metric("font")
+    assert (stream.mix, stream.dummies, stream.min_batch) == ("pool", 0, 1)
+    for reports in (None, 1):
+        shuffled = shuffled_of(font, reports)
+        assert shuffled.epsilon == font.report_loss
+        assert "whole epoch" not in rests_on(font, shuffled)
+    detail = asyncio.run(QueryEngine(dev[0], MemoryStore()).metric("font"))
+    assert detail.shuffled.epsilon == font.report_loss
+    assert font.digest() == production[0].metric("font").digest()
+
+
+@pytest.mark.parametrize("name", ["theme", "font"])
+def test_nothing_of_development_is_released(dev: tuple[Bundle, StreamTable], name: str) -> None:
+    collected = QueryEngine(dev[0], MemoryStore()).collected
+    releases = Releases(collected, MemoryReleaseLog())
+    with pytest.raises(BadParameter, match="Nothing of it is released"):
+        asyncio.run(releases.release(ReleaseQuery(name, "histogram", "", (), "p", "me")))
