@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.runtime import VERSION
 from tests.support.surroundings import CALLER
 
 ROOT = Path(__file__).parents[2]
@@ -61,10 +62,10 @@ def _bare(interpreter: str, environment: Path) -> Path:
     return python
 
 
-def _there(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _there(python: Path, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(python), *arguments],
-        cwd=ROOT,
+        cwd=cwd,
         env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"},
         capture_output=True,
         text=True,
@@ -84,8 +85,15 @@ def test_the_client_needs_no_numpy_and_no_redis(python: Path) -> None:
     assert "site-packages" in done.stdout
 
 
+def test_the_package_says_its_version(python: Path) -> None:
+    done = _there(python, "-c", "import hubbub; print(hubbub.__version__); hubbub.nothing")
+    assert done.stdout.strip() == VERSION
+    assert "module 'hubbub' has no attribute 'nothing'" in done.stderr
+
+
 def test_the_contract_suite_and_the_client_tests_pass_there(python: Path) -> None:
-    _pass(python, "tests/proofs", *CLIENT)
+    # The mutants try the suite itself, which is the same everywhere.
+    _pass(python, "tests/proofs", "--ignore=tests/proofs/test_mutants.py", *CLIENT)
 
 
 @pytest.mark.parametrize("interpreter", _interpreters(), ids=lambda path: Path(path).name)
@@ -99,7 +107,58 @@ def _pass(python: Path, *tests: str) -> None:
     assert "skipped" not in done.stdout
 
 
-def test_the_command_says_what_to_install(python: Path) -> None:
-    done = _there(python, str(python.with_name("hubbub")), "demo")
-    assert done.returncode == 2
-    assert "pip install 'hubbub[all]'" in done.stderr
+def _command(
+    python: Path, *arguments: str, code: int = 0, cwd: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
+    done = _there(python, str(python.with_name("hubbub")), *arguments, cwd=cwd)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def test_a_person_looks_at_what_left_with_the_client_alone(python: Path, tmp_path: Path) -> None:
+    app = (
+        "from pathlib import Path; from hubbub.client import Client;"
+        "from hubbub.client.testing import make_bundle;"
+        "Path('app.hubbub').write_bytes(make_bundle('metrics.toml').signed);"
+        "client = Client.from_bundle('app.hubbub', state_dir='device', insecure=True);"
+        "print(client.report('theme', 'dark').name)"
+    )
+    new = ("catalog", "new", "theme", "--description", "which theme", "--owner", "us@example.org")
+    _command(python, *new, "--values", "dark,light", cwd=tmp_path)
+    done = _there(python, "-c", app, cwd=tmp_path)
+    assert done.stdout.strip() == "QUEUED", done.stderr
+    said = _command(python, "ledger", "--state-dir", "device", cwd=tmp_path).stdout
+    assert re.search(r"theme +which theme +1\.000 +1 of 1", said)
+    assert re.search(r"dark \d\d\.\d%, light \d\d\.\d%|light \d\d\.\d%, dark \d\d\.\d%", said)
+
+
+def test_a_catalog_is_written_and_checked_with_the_client_alone(
+    python: Path, tmp_path: Path
+) -> None:
+    new = ("catalog", "new", "theme", "--description", "which theme", "--owner", "us@example.org")
+    _command(python, *new, "--values", "dark,light", cwd=tmp_path)
+    said = _command(python, "catalog", "check", cwd=tmp_path).stdout
+    assert "theme" in said
+    assert "no problem found" in said
+    metrics = tmp_path / "metrics.toml"
+    crowd = "central_epsilon = 1.0\ncrowd = 1000"
+    metrics.write_text(metrics.read_text().replace("epsilon = 1.0", crowd))
+    refused = _command(python, "catalog", "check", code=2, cwd=tmp_path).stderr
+    assert "pip install 'hubbub[plan]'" in refused
+
+
+def test_the_command_names_the_smallest_extra(python: Path) -> None:
+    assert _command(python, "--version").stdout == f"hubbub {VERSION}\n"
+    listed = _command(python, "--help").stdout
+    for name, needed in {
+        "query": "cli",
+        "plan": "plan",
+        "demo": "local",
+        "backup": "aggregator,cli",
+    }.items():
+        assert name in listed
+        said = _command(python, name, "--nothing", code=2).stderr
+        assert said.startswith(f"hubbub: hubbub {name} needs ")
+        assert f"pip install 'hubbub[{needed}]'" in said
+    built = _command(python, "catalog", "build", "--keys", "keys", code=2).stderr
+    assert "pip install 'hubbub[cli]'" in built

@@ -2,11 +2,16 @@
 
 Keys, for a window W = STREAM:EPOCH, behind the prefix "aggregator:":
 
-    totals:{W}    hash: cells (packed little-endian int64), batches (first 8 bytes of the id of each
-                  of the newest that are in them), law (JSON: counted, duplicate, rejected:REASON),
-                  crowd (of the smallest batch), at (when reports were last counted)
+    totals:{W}    hash: cells:0, cells:1, ... (chunks of packed little-endian int64; none is zeros),
+                  size (how many cells), run (of Redis, when all chunks were last written), batches
+                  (first 8 bytes of the id of each of the newest that are in them), law (JSON:
+                  counted, duplicate, rejected:REASON), crowd (of the smallest batch), at (when
+                  reports were last counted). Version 0.1 had all cells in one field, cells
     batches:{W}   set: the same of all batches before those
-    seen:{W}      hash: tag -> the batch that it was counted in, and "+"
+    tags:{W}      hash: generations ("BUCKETS:TAGS ..."), salt, of:BATCH (the tags of a batch that
+                  may be half counted)
+    tags:{W}:G.B  set: 64 bits of each tag in bucket B of generation G; with "+" behind it 16 more
+    seen:{W}      hash, of version 0.1: tag -> the batch that it was counted in, and "+"
     windows       hash: every W -> its number of shards
     remembered    hash: every W whose tags and batch ids are held -> until when, for housekeeping.py
 
@@ -16,17 +21,18 @@ nodes. A report's tag says which one is its own, so it can be counted in no othe
 
 import json
 import logging
+import secrets
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from redis.exceptions import NoPermissionError
 
 from hubbub.accounting import Window
-from hubbub.aggregator.store.contract import Commit, Outcome, WindowTotals
+from hubbub.aggregator.store.contract import DUMMIES, Commit, Integers, Outcome, WindowTotals
 from hubbub.catalog import TAG_BYTES
-from hubbub.errors import StoreUnavailable, TotalsUnreadable
+from hubbub.errors import BadParameter, StoreUnavailable, TotalsUnreadable
 from hubbub.runtime import RedisServer, lua, script
 
 __all__ = ["RedisStore"]
@@ -34,12 +40,18 @@ __all__ = ["RedisStore"]
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 _COMMIT: Final = lua(__package__, "commit")
+_FORGET: Final = lua(__package__, "forget")
 if TAG_BYTES != 16:  # noqa: PLR2004 what the script cuts by
     raise AssertionError("commit.lua cuts tags of 16 bytes")
 # Of a batch id, which is random, so many bytes are kept.
 _ID_BYTES: Final = 8
-# What is forgotten once a window takes no more.
-_MEMORY: Final = ("seen", "batches")
+# Cells a field of the totals, unless that made more fields than one command takes.
+_CHUNK: Final = 512
+_MAX_CHUNKS: Final = 2048
+# Four numbers to multiply by and one to add, of 64 bits.
+_SALT_BYTES: Final = 40
+# So many keys are deleted at a time.
+_KEYS: Final = 5000
 # Beyond any batch, and beyond any window.
 _NOBODY: Final = 1 << 40
 # A tag's first byte chooses.
@@ -48,6 +60,8 @@ _MAX_SHARDS: Final = 256
 _LATEST: Final = 253_402_300_799
 # Whatever the script adds up is below.
 _MAX: Final = 1 << 53
+# Beyond what any mechanism has.
+_MAX_CELLS: Final = 1 << 26
 # Of what is there but not as it should be. TypeError and AttributeError: of another type.
 _NOT_READ: Final = (ValueError, TypeError, AttributeError, OverflowError, RecursionError)
 
@@ -62,18 +76,20 @@ class RedisStore:
     def __init__(self, server: RedisServer, shards: int = 1) -> None:
         self._server = server
         self._shards = shards
+        self._expected: dict[Window, int] = {}
+        self._salts: dict[str, bytes] = {}
         self.unreadable: set[str] = set()
 
     async def check(self) -> None:
         """Raises StoreUnavailable if our Redis user may not all that we need."""
         try:
-            await self._server.ask("PERSIST", "aggregator:windows")  # which changes nothing
+            await self._server.ask("SMISMEMBER", "aggregator:nothing", "0")  # which changes nothing
         except StoreUnavailable as error:
             if isinstance(error.__cause__, NoPermissionError):
                 raise StoreUnavailable(
                     "Redis: the aggregator's user may less than this version needs; as the user "
-                    "operator: ACL SETUSER aggregator +hdel +sadd +sismember +persist +unlink, and "
-                    "the same in users.acl (docs/operate/upgrade.md)"
+                    "operator: ACL SETUSER aggregator +hdel +hkeys +sadd +sismember +smismember "
+                    "+persist +expire +unlink, and the same in users.acl (docs/operate/upgrade.md)"
                 ) from error
             raise
 
@@ -88,25 +104,51 @@ class RedisStore:
 
     async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
         """Apply a commit whole or not at all; with SEEN, tags that were counted before."""
-        terms: dict[str, int] = {"counted": len(commit.tags), "duplicate": commit.duplicates}
-        terms |= {f"rejected:{reason}": number for reason, number in commit.rejected.items()}
-        step = script(
-            _COMMIT,
-            [_key(what, window, commit.shard) for what in ("totals", *_MEMORY)],
-            [
-                commit.batch_id[:_ID_BYTES],
-                b"".join(commit.tags),
-                commit.cells.astype("<i8").tobytes() if len(commit.tags) else b"",
-                _NOBODY if commit.max_reports is None else commit.max_reports,
-                # What counts nothing leaves the smallest crowd as it is.
-                commit.batch_reports if len(commit.tags) else _NOBODY,
-                commit.at,
-                *(part for item in terms.items() if item[1] for part in item),
-            ],
-        )
+        keys = [_key(what, window, commit.shard) for what in ("totals", "seen", "batches", "tags")]
+        head = [
+            commit.batch_id[:_ID_BYTES],
+            _NOBODY if commit.max_reports is None else commit.max_reports,
+            # What counts nothing leaves the smallest crowd as it is.
+            commit.batch_reports if len(commit.tags) else _NOBODY,
+            commit.at,
+        ]
+        tail = [
+            *_chunks(commit.cells if len(commit.tags) else commit.cells[:0]),
+            *(part for item in commit.terms.items() for part in item),
+        ]
+        expected = await self._expect(window)
         until = ("HSETNX", "aggregator:remembered", window.name, commit.seen_until)
-        _, [kind, *seen] = await self._server.durable([until, step])
-        return Outcome(kind.decode()), frozenset(seen)
+        while True:
+            salt = self._salts.setdefault(keys[-1], secrets.token_bytes(_SALT_BYTES))
+            told = [*head, salt, expected, *_in_places(b"".join(commit.tags), salt), *tail]
+            _, [kind, *more] = await self._server.durable([until, script(_COMMIT, keys, told)])
+            if kind != b"salt":
+                return Outcome(kind.decode()), frozenset(more)
+            self._salts[keys[-1]] = more[0]
+
+    async def restore(self, window: Window, held: WindowTotals) -> None:
+        """Put totals made elsewhere into a window that nothing was counted in: it takes no reports.
+
+        Raises:
+            BadParameter: reports were counted in it.
+        """
+        key = _key("totals", window, 0)
+        if await self._server.ask("EXISTS", key):
+            raise BadParameter(f"{window.name} holds totals already; restore others")
+        # No tag is remembered of what it counts, as of a window whose tags are forgotten.
+        size, _, _, *parts = _chunks(held.cells)
+        chunks = [
+            (f"cells:{place}", cells) for place, cells in zip(parts[::2], parts[1::2], strict=True)
+        ]
+        law = {"counted": held.counted} | ({DUMMIES: held.dummies} if held.dummies else {})
+        fields = [("size", size), ("law", json.dumps(law))]
+        fields += [*chunks, ("crowd", held.batch_reports), ("at", held.at)]
+        await self._server.durable(
+            [
+                ("HSET", key, *(part for pair in fields for part in pair)),
+                ("HSETNX", "aggregator:windows", window.name, "1"),
+            ]
+        )
 
     async def remembered(self) -> Mapping[Window, int]:
         """Every window whose tags are held, and until when they are needed."""
@@ -115,10 +157,38 @@ class RedisStore:
     async def forget(self, window: Window) -> None:
         """Forget a window's tags, and ids but the newest: it counts no report any more."""
         for shard in range(await self.shards(window)):
-            await self._server.durable(
-                [("UNLINK", *(_key(what, window, shard) for what in _MEMORY))]
+            tags = _key("tags", window, shard)
+            # First of all it says so: what is half forgotten must not count either.
+            _, generations = await self._server.durable(
+                [("HSET", tags, "forgotten", 1), ("HGET", tags, "generations")]
             )
+            keys = [_key(what, window, shard) for what in ("seen", "batches")]
+            keys += _buckets(tags, generations or b"")
+            for first in range(0, len(keys), _KEYS):
+                await self._server.durable([("UNLINK", *keys[first : first + _KEYS])])
+            await self._server.durable([("UNLINK", tags)])
+            self._salts.pop(tags, None)
+        self._expected.pop(window, None)
         await self._server.durable([("HDEL", "aggregator:remembered", window.name)])
+
+    async def delete(self, window: Window) -> int:
+        """Delete a closed window's totals; the law has their reports as counted:deleted."""
+        commands = [
+            script(_FORGET, [_key("totals", window, shard)], [])
+            for shard in range(await self.shards(window))
+        ]
+        return sum(map(int, await self._server.durable(commands)))
+
+    async def _expect(self, window: Window) -> int:
+        """How many tags a shard will hold, as far as the epoch before says."""
+        if window not in self._expected:
+            former = Window(window.stream, max(window.epoch - 1, 0))
+            law = await self._server.ask("HGET", _key("totals", former, 0), "law")
+            try:
+                self._expected[window] = _law(law).get("counted", 0)
+            except _NOT_READ:
+                self._expected[window] = 0
+        return self._expected[window]
 
     async def counted_by_window(self) -> Mapping[Window, int]:
         """How many tags every window holds that holds any."""
@@ -129,7 +199,7 @@ class RedisStore:
         shards = await self._server.ask("HMGET", "aggregator:windows", *names)
         known = {name.encode(): n for name, n in zip(names, shards, strict=True) if n}
         found = await self._laws(self._numbers(known, 1, _MAX_SHARDS))
-        return {window: terms["counted"] for window, terms in found.items()}
+        return {window: terms["counted"] + terms[DUMMIES] for window, terms in found.items()}
 
     async def room(self) -> float:
         """How many bytes more Redis may take; endless without a maxmemory."""
@@ -143,7 +213,7 @@ class RedisStore:
         shards = [known.get(window, 0) for window in windows]
         answers = await self._server.each(
             [
-                ("HMGET", _key("totals", window, shard), "cells", "law", "crowd", "at")
+                ("HGETALL", _key("totals", window, shard))
                 for window, number in zip(windows, shards, strict=True)
                 for shard in range(number)
             ]
@@ -186,7 +256,7 @@ class RedisStore:
                 self._leave_out(window.name)
         return {window: found for window, found in terms.items() if window not in broken}
 
-    def _held(self, window: Window, shards: Sequence[Sequence[bytes | None]]) -> WindowTotals:
+    def _held(self, window: Window, shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
         try:
             return _held(shards)
         except _NOT_READ as error:
@@ -215,19 +285,80 @@ class RedisStore:
             _log.warning("%s cannot be read in Redis and is left out of every answer", what)
 
 
-def _held(shards: Sequence[Sequence[bytes | None]]) -> WindowTotals:
-    """A window from cells, law, crowd and time of each of its shards."""
-    counts = [_law(law).get("counted", 0) for _, law, _, _ in shards]
-    cells = [np.frombuffer(packed, dtype="<i8") for packed, _, _, _ in shards if packed]
+def _held(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
+    """A window from the totals of each of its shards."""
+    laws = [_law(shard.get(b"law")) for shard in shards]
+    counts = [law.get("counted", 0) for law in laws]
+    cells = [found for shard in shards if (found := _cells(shard)).size]
     summed = np.stack(cells).sum(axis=0) if cells else np.zeros(0, dtype=np.int64)
     # Totals of before crowds and times were kept have none: nothing is known of them.
     batch_sizes = [
-        _number(shard[2] or 0, 0, _MAX)
+        _number(shard.get(b"crowd", 0), 0, _MAX)
         for shard, counted in zip(shards, counts, strict=True)
         if counted
     ]
-    times = [_number(at or 0, 0, _LATEST) for _, _, _, at in shards]
-    return WindowTotals(summed, sum(counts), min(batch_sizes, default=0), max(times, default=0))
+    times = [_number(shard.get(b"at", 0), 0, _LATEST) for shard in shards]
+    dummies = sum(law.get(DUMMIES, 0) for law in laws)
+    smallest, newest = min(batch_sizes, default=0), max(times, default=0)
+    return WindowTotals(summed, sum(counts), smallest, newest, dummies)
+
+
+def _cells(shard: Mapping[bytes, bytes]) -> Integers:
+    """All cells of a shard: from chunks, or whole as version 0.1 kept them."""
+    if b"size" not in shard:
+        return np.frombuffer(shard.get(b"cells", b""), dtype="<i8")
+    size = _number(shard[b"size"], 0, _MAX_CELLS)
+    cells = np.zeros(size, dtype="<i8")
+    length = _chunk(size)
+    for place in range(-(-size // length)):
+        packed = shard.get(b"cells:%d" % place)
+        if packed is not None:
+            chunk = cells[place * length : (place + 1) * length]
+            if len(packed) != chunk.nbytes:
+                raise ValueError("a chunk of another size")
+            chunk[:] = np.frombuffer(packed, dtype="<i8")
+    return cells
+
+
+def _chunks(cells: Integers) -> list[Any]:
+    """What the script takes: size, cells a chunk, how many follow, and those that are not zeros."""
+    length = _chunk(cells.size)
+    starts = range(0, cells.size, length)
+    parts = [(place, cells[start : start + length]) for place, start in enumerate(starts)]
+    told = [(place, part.astype("<i8").tobytes()) for place, part in parts if part.any()]
+    return [cells.size, length, len(told), *(argument for pair in told for argument in pair)]
+
+
+def _chunk(size: int) -> int:
+    return max(_CHUNK, -(-size // _MAX_CHUNKS))
+
+
+def _in_places(tags: bytes, salt: bytes) -> list[Any]:
+    """Tags in the order of their places, with their numbers, other bits, and places.
+
+    A place is a hash that is strongly universal whatever the tags, which nobody guesses without the
+    salt. Source: Dietzfelbinger 1996, Universal hashing and k-wise independent random variables.
+    """
+    multipliers = np.frombuffer(salt, dtype="<u8")
+    words = np.frombuffer(tags, dtype="<u4").reshape(-1, 4).astype(np.uint64)
+    places = (((words * multipliers[:4]).sum(axis=1) + multipliers[4]) >> 32).astype("<u4")
+    order = np.argsort(places, kind="stable")
+    ordered = np.frombuffer(tags, dtype="V16")[order].tobytes()
+    # Lua has no integers of 64 bits.
+    numbers = " ".join(map(str, np.frombuffer(ordered, dtype="<i8")[1::2].tolist()))
+    others = np.frombuffer(ordered, dtype="<i2")[3::8].tobytes()
+    return [ordered, numbers, others, places[order].tobytes()]
+
+
+def _buckets(tags: str, generations: bytes) -> list[str]:
+    """The keys of all buckets, from how many each generation has."""
+    numbers = [int(part.split(b":")[0]) for part in generations.split()]
+    return [
+        f"{tags}:{generation}.{bucket}{kind}"
+        for generation, buckets in enumerate(numbers, start=1)
+        for bucket in range(buckets)
+        for kind in ("", "+")
+    ]
 
 
 def _law(text: bytes | None) -> dict[str, int]:

@@ -1,0 +1,69 @@
+"""What each extra weighs: installed with the versions of the lock, and counted.
+
+`make weights` writes docs/reference/extras.md; it needs the package index, and some minutes.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from docs.reference.tables import table
+
+__all__ = ["EXTRAS", "page"]
+
+ROOT: Final = Path(__file__).parents[2]
+PAGE: Final = ROOT / "docs" / "reference" / "extras.md"
+EXTRAS: Final = {
+    "": "an app; `hubbub ledger`, `catalog new`, `catalog check`, `catalog codegen`",
+    "cli": "keys, bundles, `hubbub init`; asking what runs: `query`, `status`, `export`",
+    "plan": "`hubbub plan`, `privacy`, `audit`, `simulate`; catalogs with `central_epsilon`",
+    "shuffler": "`hubbub shuffler`",
+    "aggregator": "`hubbub aggregator`",
+    "aggregator,cli": "beside it `hubbub forget`, `backup`, `restore`",
+    "aggregator,releases": "an aggregator of a catalog with a `release`",
+    "aggregator,tables": "an aggregator that writes Parquet",
+    "local": "`hubbub up`, `hubbub demo`",
+    "notebook": "an analyst's notebook, with data frames and plots",
+    "all": "everything but the notebook's",
+}
+_HEAD: Final = """# What each extra weighs
+
+Made by `make weights`, which installs each by itself with the versions of `locks/dev.lock` and counts; measured with Python {python} on {platform}.
+
+`pip install hubbub` is the client; `pip install 'hubbub[EXTRA]'` adds what other work needs.
+A command that lacks something says the smallest extra that has it.
+Sizes are on disk, compiled, in megabytes, hubbub itself among them.
+
+"""
+
+
+def page() -> str:
+    """The page, measured now."""
+    rows = []
+    for extra, purpose in EXTRAS.items():
+        packages, size_bytes = _measured(extra)
+        name = f"hubbub[{extra}]" if extra else "hubbub"
+        rows.append((f"`{name}`", purpose, str(packages), f"{size_bytes / 1e6:.0f}"))
+        sys.stderr.write(f"{name}: {rows[-1][3]} MB\n")
+    version, platform = sys.version_info, sys.platform
+    head = _HEAD.format(python=f"{version.major}.{version.minor}", platform=platform)
+    return head + table(("install", "for", "packages", "MB"), rows).rstrip() + "\n"
+
+
+def _measured(extra: str) -> tuple[int, int]:
+    """How many packages an extra installs, and how many bytes they take."""
+    with tempfile.TemporaryDirectory() as folder:
+        uv = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet"]
+        wanted = f"hubbub[{extra}] @ {ROOT.as_uri()}"
+        lock = str(ROOT / "locks" / "dev.lock")
+        into = ["--target", folder, "--compile-bytecode", "--constraint", lock]
+        subprocess.run([*uv, *into, "--python", sys.executable, wanted], check=True)
+        files = [path for path in Path(folder).rglob("*") if path.is_file()]
+        packages = len(list(Path(folder).glob("*.dist-info")))
+        return packages, sum(path.stat().st_size for path in files)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
