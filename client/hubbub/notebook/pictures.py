@@ -1,0 +1,127 @@
+"""Pictures of answers with matplotlib: bars by size and lines over dates, with every interval."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from itertools import pairwise
+from textwrap import fill
+from typing import Any, Final
+
+from hubbub.answers import Document, Question, Row
+from hubbub.errors.visible import visible
+
+__all__ = ["bars", "by_size", "heat_map", "height_inches", "lines"]
+
+# A label is whole, in lines of so many letters; what fills pages is cut as tables cut it.
+_LINE: Final = 36
+_LONGEST: Final = 200
+# From this share on a cell of a heat map is so dark that letters on it are white.
+_DARK: Final = 0.6
+_MIN_INCHES: Final = 3.0
+_INCHES_A_LINE: Final = 0.18
+# So many epochs have a date each below them; more are marked as matplotlib sees fit.
+_DATES: Final = 7
+
+
+def bars(axes: Any, rows: Sequence[Row], question: Question, found: Document) -> None:
+    """A bar a row, the first on top."""
+    number = _number(question)
+    middle = [row[number] for row in rows]
+    off = [
+        [row[number] - row["low"] for row in rows],
+        [row["high"] - row[number] for row in rows],
+    ]
+    axes.barh(range(len(rows)), middle, xerr=off, capsize=3)
+    # Names are what people said: nothing in them is a formula of matplotlib's.
+    axes.set_yticks(range(len(rows)), [_label(row["value"]) for row in rows], parse_math=False)
+    axes.invert_yaxis()
+    unit = found.get("unit") if found.get("kind") == "mean" else ""
+    if question == "compare":
+        axes.set_xlabel(f"change in {unit}" if unit else "change of the share")
+    else:
+        axes.set_xlabel(unit or ("reports" if found.get("kind") != "mean" else "estimate"))
+
+
+def heat_map(axes: Any, rows: Sequence[Row], found: Document) -> None:
+    """A cell each, as dark as its share of its row, with the interval's ends written in it.
+
+    The paler, the less sure it is; bold is beyond chance.
+    """
+    names = list(dict.fromkeys(row["column"] for row in rows))
+    cells = [rows[first : first + len(names)] for first in range(0, len(rows), len(names))]
+    shares = [[row["within"] for row in line] for line in cells]
+    sure = [[1 - (row["within_high"] - row["within_low"]) for row in line] for line in cells]
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto", alpha=sure)
+    axes.set_xticks(range(len(names)), [_label(name) for name in names], parse_math=False)
+    own = [_label(line[0]["row"]) for line in cells]
+    axes.set_yticks(range(len(own)), own, parse_math=False)
+    axes.set_xlabel(_label(found["columns"]), parse_math=False)
+    axes.set_ylabel(_label(found["rows"]), parse_math=False)
+    for down, line in enumerate(cells):
+        for across, row in enumerate(line):
+            said = f"{row['within']:.0%}\n{row['within_low']:.0%} to {row['within_high']:.0%}"
+            dark = row["within"] * sure[down][across] > _DARK
+            weight = "bold" if row["departs"] else "normal"
+            place = {"ha": "center", "va": "center", "fontsize": 8}
+            ink = "white" if dark else "black"
+            axes.text(across, down, said, color=ink, fontweight=weight, **place)
+
+
+def by_size(rows: Sequence[Row], question: Question, found: Document) -> list[Row]:
+    """The rows as they are drawn: the largest first; ranges of numbers in their own order."""
+    if found.get("kind") == "ranges" and question == "estimates":
+        return list(rows)
+    return sorted(rows, key=lambda row: -abs(row[_number(question)]))
+
+
+def height_inches(rows: Sequence[Row]) -> float:
+    """Of a picture that has room for every line of every label."""
+    longest = max((_label(row["value"]).count("\n") for row in rows), default=0)
+    return min(max(_MIN_INCHES, 1.2 + len(rows) * (0.12 + _INCHES_A_LINE * (1 + longest))), 60)
+
+
+def lines(axes: Any, rows: Sequence[Row], most: int, found: Document) -> None:
+    """A line a value with its band; of one epoch, a point with its interval."""
+    dates: dict[datetime, str] = {}
+    for name in list(dict.fromkeys(row["value"] for row in rows))[:most]:
+        own = [row for row in rows if row["value"] == name]
+        times = [datetime.fromisoformat(row["begins"]).astimezone(UTC) for row in own]
+        dates |= dict(zip(times, (row["date"] for row in own), strict=True))
+        low, high = [row["low"] for row in own], [row["high"] for row in own]
+        label = _label(name).lstrip("_")
+        [line] = axes.plot(times, [row["share"] for row in own], label=label, marker=".")
+        axes.fill_between(times, low, high, alpha=0.2, color=line.get_color())
+        if len(own) == 1:
+            axes.vlines(times, low, high, color=line.get_color())
+    legend = axes.legend()
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    _mark_dates(axes, dates)
+    axes.set_ylabel(found.get("unit") or ("share" if found.get("kind") == "values" else "mean"))
+    axes.set_xlabel("UTC")
+
+
+def _mark_dates(axes: Any, dates: dict[datetime, str]) -> None:
+    times = sorted(dates)
+    if not times:
+        return
+    if len(times) <= _DATES:
+        axes.set_xticks(times, [dates[time].replace("T", "\n") for time in times])
+        steps = [after - before for before, after in pairwise(times)]
+        around = min(steps, default=timedelta(hours=1)) / 2
+        axes.set_xlim(times[0] - around, times[-1] + around)
+        return
+    marks: Any = import_module("matplotlib.dates")  # who draws has it
+
+    locator = marks.AutoDateLocator(tz=UTC, maxticks=_DATES)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(marks.ConciseDateFormatter(locator, tz=UTC))
+
+
+def _number(question: Question) -> str:
+    return "difference" if question == "compare" else "estimate"
+
+
+def _label(name: str) -> str:
+    shown = visible(name if len(name) <= _LONGEST else name[:_LONGEST] + "...")
+    return fill(shown, _LINE, drop_whitespace=False, replace_whitespace=False) or name

@@ -1,0 +1,180 @@
+"""The demo's answers, each beside the truth that only the demo knows."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Final
+
+from hubbub.catalog import Metric
+from hubbub.cli.demonstration.questions import BOTH_WAYS, BothWays
+from hubbub.cli.local.census import Person
+from hubbub.cli.terminal.output import filled, say, table
+from hubbub.cli.terminal.service_client import Endpoints, ask
+from hubbub.errors import HubbubError
+from hubbub.wire.v1.services_pb2 import (
+    Change,
+    CompareRequest,
+    Estimated,
+    EstimateRequest,
+    Range,
+)
+
+__all__ = ["MetricAnswer", "ask_all", "show_answers", "show_change"]
+
+_ROWS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class MetricAnswer:
+    """One metric's answer beside the truth. problem: why there is none."""
+
+    metric: Metric
+    found: Estimated | None
+    rows: list[dict[str, Any]]
+    problem: str = ""
+
+    @property
+    def covered(self) -> int:
+        """How many intervals hold the true count."""
+        return sum(row["low"] <= row["true"] <= row["high"] for row in self.rows)
+
+    @property
+    def detected(self) -> int:
+        """How many values stand out from zero."""
+        return sum(row["detected"] for row in self.rows)
+
+    @property
+    def stderr(self) -> float:
+        """Of a value in the middle of them, in reports."""
+        found: float = median(row["stderr"] for row in self.rows)
+        return found
+
+
+def ask_all(
+    endpoints: Endpoints, metrics: Sequence[Metric], everyone: Sequence[Person], dates: str
+) -> dict[str, MetricAnswer]:
+    """Every metric's answer over these dates."""
+    return {metric.name: _ask(endpoints, metric, everyone, dates) for metric in metrics}
+
+
+def _ask(
+    endpoints: Endpoints, metric: Metric, everyone: Sequence[Person], dates: str
+) -> MetricAnswer:
+    try:
+        request = EstimateRequest(metric=metric.name, range=Range(epochs=dates))
+        found: Estimated = ask(endpoints, "Estimate", request)
+    except HubbubError as error:
+        return MetricAnswer(metric, None, [], str(error))
+    truth = Counter(person[metric.name] for person in everyone)
+    rows = [
+        {
+            "value": value.value,
+            "true": truth[value.value],
+            "estimate": value.estimate,
+            "stderr": value.stderr,
+            "low": value.low,
+            "high": value.high,
+            "detected": value.detected,
+        }
+        for value in found.values
+    ]
+    return MetricAnswer(metric, found, rows)
+
+
+def show_answers(answers: Mapping[str, MetricAnswer]) -> None:
+    """Questions that were asked in both ways side by side; all others, a line each."""
+    for both in BOTH_WAYS:
+        _show_both(both, answers[both.alone], answers[both.crowd])
+    table(
+        "All that was asked, and how many 95% intervals hold the truth",
+        ("metric", "mechanism", "epsilon", "values", "stand out", "hold the truth"),
+        [
+            (
+                name,
+                answer.metric.mechanism,
+                f"{answer.metric.report_loss:.3f}",
+                f"{len(answer.rows):,}",
+                f"{answer.detected:,}",
+                f"{answer.covered:,}",
+            )
+            for name, answer in answers.items()
+        ],
+        text_columns=2,
+        spare=(0, 1, 0, 0, 0, 0),
+    )
+    for name, answer in answers.items():
+        if answer.problem:
+            say(f"{name}: {answer.problem}")
+    values = sum(len(answer.rows) for answer in answers.values())
+    covered = sum(answer.covered for answer in answers.values())
+    if values:
+        say(f"{covered:,} of {values:,} 95% intervals hold the truth, of absent ones nearly all.")
+        crowd = answers[BOTH_WAYS[0].crowd].metric
+        rests = (
+            "Alone, a person trusts nobody. In a crowd, they trust that the shuffler lets reports "
+            "leave together and does not tell who sent what; if it worked together with the "
+            f"aggregator, {BOTH_WAYS[0].crowd} would say epsilon {crowd.report_loss:.3g} of them."
+        )
+        say(f"{filled(rests)}\n")
+
+
+def _show_both(both: BothWays, alone: MetricAnswer, crowd: MetricAnswer) -> None:
+    if alone.found is None or crowd.found is None:
+        return
+    by_value = {row["value"]: row for row in alone.rows}
+    rows = sorted(crowd.rows, key=lambda row: -row["estimate"])[:_ROWS]
+    shown = [
+        (
+            row["value"],
+            f"{row['true']:,}",
+            f"{by_value[row['value']]['estimate']:,.0f}",
+            _interval(by_value[row["value"]]),
+            f"{row['estimate']:,.0f}",
+            _interval(row),
+        )
+        for row in rows
+    ]
+    table(
+        f"{both.title}, asked of the same {alone.found.reports:,} people in both ways",
+        ("value", "true", "alone", "alone, 95% sure", "in a crowd", "in a crowd, 95% sure"),
+        shown,
+        spare=(0, 0, 1, 0, 1, 0),
+    )
+    for way, answer in (("alone", alone), ("in a crowd", crowd)):
+        epsilon = f"epsilon {answer.metric.report_loss:.3g}"
+        if answer.metric.central and answer.found:
+            epsilon = f"central epsilon {answer.found.shuffled.epsilon:.2g}"
+        say(
+            f"  {way + ':':11} {answer.detected:3,} of {len(answer.rows)} values stand out, "
+            f"standard error {answer.stderr:5,.3g} ({epsilon})"
+        )
+    if any("!" in row[3] + row[5] for row in shown):
+        say("  ! does not hold the truth, as one in twenty does not")
+    say("")
+
+
+def _interval(row: Mapping[str, Any]) -> str:
+    """Marked where it does not hold the truth."""
+    missed = "" if row["low"] <= row["true"] <= row["high"] else "! "
+    return f"{missed}{row['low']:,.0f} to {row['high']:,.0f}"
+
+
+def show_change(endpoints: Endpoints, both: BothWays, value: str, before: str, after: str) -> None:
+    """What one value's share did between two days, as both ways see it."""
+    say(f'"{value}", share of the people on {before} and on {after}:')
+    for way, name in (("alone", both.alone), ("in a crowd", both.crowd)):
+        request = CompareRequest(
+            metric=name, before=Range(epochs=before), after=Range(epochs=after)
+        )
+        try:
+            found = ask(endpoints, "Compare", request)
+        except HubbubError as error:
+            say(f"  {way + ':':11} {error}")
+            continue
+        change: Change = next(one for one in found.values if one.value == value)
+        said = "a change" if change.changed else "it may be chance"
+        say(
+            f"  {way + ':':11} {100 * change.difference:+.1f} points, {100 * change.low:+.1f} to "
+            f"{100 * change.high:+.1f}: {said}"
+        )

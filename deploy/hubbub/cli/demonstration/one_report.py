@@ -1,0 +1,101 @@
+"""What left one device: the payload that coins made of an answer, and what it could have meant."""
+
+import asyncio
+from dataclasses import dataclass
+from math import exp
+from typing import Final
+
+from hubbub.accounting import Window
+from hubbub.cli.local.census import Person
+from hubbub.cli.local.local_run import LocalRun
+from hubbub.cli.terminal.output import filled
+from hubbub.client import Client, MemoryState, transport_to
+from hubbub.client.ledger_view import LedgerView, PayloadView
+from hubbub.errors import ServiceUnavailable
+from hubbub.runtime import connect_redis
+
+__all__ = ["OneDevice", "send_one", "story"]
+
+_FLUSH_SECONDS: Final = 60.0
+_SHOWN: Final = 3
+_HEX: Final = 16  # of a sealed report: bytes that are shown
+
+
+@dataclass(frozen=True, slots=True)
+class OneDevice:
+    """A person's answers, what their device remembers of them, and one as the shuffler has it."""
+
+    person: Person
+    ledger: LedgerView
+    sealed: bytes
+
+    def payload(self, metric: str) -> PayloadView:
+        """What was made of one answer."""
+        return next(one for one in self.ledger.payloads if one.metric == metric)
+
+
+def send_one(run: LocalRun, person: Person, shown: str) -> OneDevice:
+    """Let one person's device report, before any other: so what is pooled is theirs.
+
+    shown: the metric whose sealed report is looked at.
+
+    Raises:
+        ServiceUnavailable: the shuffler does not take them.
+    """
+    transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
+    client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
+    for metric, value in person.items():
+        client.report(metric, value)
+    if not client.flush(_FLUSH_SECONDS):
+        raise ServiceUnavailable(f"the shuffler takes no reports: see {run.home / 'log'}")
+    device = OneDevice(person, client.ledger(), b"")
+    epoch = device.payload(shown).epoch
+    sealed = asyncio.run(_pooled(run.shuffler_redis, Window(shown, epoch)))
+    client.close()
+    transport.close()
+    return OneDevice(person, device.ledger, sealed)
+
+
+async def _pooled(redis_url: str, window: Window) -> bytes:
+    """The one report that waits in a window's pool."""
+    server = await connect_redis(redis_url)
+    try:
+        sealed: bytes = await server.ask("SRANDMEMBER", window.key("shuffler:pool"))
+    finally:
+        await server.close()
+    return sealed
+
+
+def story(device: OneDevice, people: int, alone: str, crowd: str) -> list[str]:
+    """One report told: what it was, what it could have meant, and why nobody can tell.
+
+    alone, crowd: one question asked in both ways.
+    """
+    payload, other = device.payload(alone), device.payload(crowd)
+    meant, meant_other = payload.meanings(), other.meanings()
+    if not (meant and meant_other and other.stream and payload.stream):
+        return []
+    odds = meant[0][1] / meant[-1][1]
+    at_most = exp(payload.stream.report_loss)
+    likely = ", ".join(f"{value} {chance:.0%}" for value, chance in meant[:_SHOWN])
+    value, sure = meant_other[0]
+    return [
+        f"One of {people:,} devices, and its answer to {alone}:",
+        f"  the person's answer, which stays there   {device.person[alone]}",
+        f"  what coins made of it, in hex            {payload.payload.hex()}",
+        f"  what was sent: that, sealed              {device.sealed[:_HEX].hex()}...",
+        f"  what it could have meant                 {likely},",
+        f"                                           ..., {meant[-1][0]} {meant[-1][1]:.0%}",
+        filled(
+            "Nobody can tell, not even who breaks the seal: coins could have made these bytes of "
+            f"any of the {len(meant)} answers, {odds:.1f} times as easily of one as of another and "
+            f"never more than {at_most:.1f} times. The lie is in the answer itself. Over many "
+            "people lies average out; over one they do not."
+        ),
+        filled(
+            f"Asked in a crowd ({crowd}) the same device lied less, and sent "
+            f'{other.payload.hex()}: by itself that says "{value}", {sure:.0%} sure. What hides it '
+            f"are the others: the shuffler lets {other.stream.crowd or 0:,} reports or more leave "
+            "at once, in a random order, or none."
+        ),
+    ]

@@ -1,0 +1,67 @@
+"""What the demo asks: the questions of its catalog, and two of them in both ways.
+
+Everybody alone lies by a local epsilon of 1; in a crowd, a whole epoch says a central epsilon of 1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from hubbub.catalog import Catalog
+from hubbub.cli.local.census import Person
+from hubbub.privacy.planned import read_planned
+
+__all__ = ["BOTH_WAYS", "BothWays", "answers_of", "demo_questions"]
+
+_STRINGS: Final = "top_domains.txt.gz"
+_CATALOG: Final = "metrics.toml"
+# Of the catalog. With fewer people, or a quiet day, a crowd must come together as well.
+_CROWD: Final = "crowd = 25000"
+_LARGEST_CROWD: Final = 25_000
+_SMALLEST_CROWD: Final = 10
+_OF_PEOPLE: Final = 5 / 6
+
+
+@dataclass(frozen=True, slots=True)
+class BothWays:
+    """One question asked twice. alone, crowd: the metrics' names."""
+
+    title: str
+    alone: str
+    crowd: str
+
+
+BOTH_WAYS: Final = (
+    BothWays("Education", "education", "education_crowd"),
+    BothWays("Work and education", "education_by_work", "education_by_work_crowd"),
+)
+
+
+def demo_questions(home: Path, people: int) -> Catalog:
+    """The demo's catalog, written to a folder: the crowd is five in six of so many people.
+
+    More than 30,000 gather no larger one.
+    """
+    data = files("hubbub.cli") / "demo_data"
+    text = "\n".join((data / name).read_text() for name in (_CATALOG, "both_ways.toml"))
+    crowd = max(_SMALLEST_CROWD, min(_LARGEST_CROWD, int(people * _OF_PEOPLE)))
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (home / _STRINGS).write_bytes((data / _STRINGS).read_bytes())
+    path = home / _CATALOG
+    path.write_text(text.replace(_CROWD, f"crowd = {crowd}"))
+    return read_planned(path)
+
+
+def answers_of(everyone: Sequence[Person]) -> list[Person]:
+    """The people with their answers to the questions that are asked in both ways as well."""
+    return [
+        person
+        | {
+            "education_crowd": person["education"],
+            "education_by_work": (both := f"{person['occupation']}, {person['education']}"),
+            "education_by_work_crowd": both,
+        }
+        for person in everyone
+    ]

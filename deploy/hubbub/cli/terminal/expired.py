@@ -1,0 +1,16 @@
+"""Which metrics of a catalog have expired, said after it is checked or built."""
+
+from datetime import UTC, datetime
+
+from hubbub.catalog import Catalog
+from hubbub.cli.terminal.output import say
+
+__all__ = ["say_expired"]
+
+
+def say_expired(catalog: Catalog) -> None:
+    """Name the metrics that no device reports any more: they stay for what is held of them."""
+    today = datetime.now(UTC).date()
+    for metric in catalog.metrics.values():
+        if metric.expires < today:
+            say(f"{metric.name}: expired on {metric.expires}, so devices do not report it")

@@ -1,0 +1,47 @@
+"""The README's picture is of measured numbers, drawn by its script, and of the demo as it is."""
+
+import json
+from collections import Counter
+from math import sqrt
+from pathlib import Path
+
+import pytest
+
+from docs.pictures.both_ways import ALONE, CROWD, NUMBERS, PICTURE, drawn
+from hubbub.cli.demonstration.questions import answers_of, demo_questions
+from hubbub.cli.local.census import people
+
+FOUND = json.loads(NUMBERS.read_text())
+
+
+def test_the_picture_is_drawn_from_the_numbers_beside_it() -> None:
+    assert PICTURE.read_text() == drawn(FOUND), "run: python -m docs.pictures.both_ways"
+
+
+def test_the_numbers_are_of_the_demo_as_it_is(tmp_path: Path) -> None:
+    """To renew them: make pictures."""
+    metrics = demo_questions(tmp_path / "home", FOUND["reports"]).metrics
+    everyone = answers_of(people(FOUND["reports"]))
+    for way in (ALONE, CROWD):
+        kept, metric = FOUND[way], metrics[way]
+        assert kept["epsilon"] == pytest.approx(metric.report_loss)
+        truth = Counter(person[way] for person in everyone)
+        held = [truth[value] for value in metric.values or ()]
+        assert [row[0] for row in kept["values"]] == sorted(held, reverse=True)
+        assert kept["detected"] == sum(row[4] for row in kept["values"])
+        error = sqrt(metric.randomizer.variance(sorted(held)[len(held) // 2], FOUND["reports"]))
+        assert kept["stderr"] == pytest.approx(error, rel=0.05)
+        # 224 intervals of 95%: sigma of their share is 1.5%.
+        holds = sum(low <= true <= high for true, _, low, high, _ in kept["values"])
+        assert holds >= 0.88 * len(held)
+    assert FOUND[CROWD]["central_epsilon"] <= metrics[CROWD].central_epsilon
+    assert FOUND[ALONE]["central_epsilon"] is None
+
+
+def test_the_readme_shows_it_and_says_what_it_shows() -> None:
+    readme = (NUMBERS.parents[2] / "README.md").read_text()
+    first_screen = readme[: readme.index("    make demo")]
+    assert "docs/pictures/both_ways.svg" in first_screen
+    for way in (ALONE, CROWD):
+        assert f"{FOUND[way]['detected']}" in first_screen
+    assert f"{FOUND[ALONE]['stderr'] / FOUND[CROWD]['stderr']:.0f} times" in first_screen
