@@ -5,16 +5,21 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from hubbub.analysis import Attack, answer, maximal_gain
 from hubbub.catalog import Metric
-from hubbub.cli.terminal.output import progress, say, table
+from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.mechanisms import SystemBits, Totals
-from hubbub.privacy.crowd import read_planned
+from hubbub.privacy.planned import read_planned
 
-__all__ = ["attack", "chosen_metrics"]
+__all__ = ["CATALOG", "attack", "chosen_metrics", "is_missing"]
+
+CATALOG: Final = Path("metrics.toml")
+"""Where a catalog usually is."""
 
 
 def attack(arguments: argparse.Namespace) -> int:
@@ -33,8 +38,18 @@ def attack(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def is_missing(arguments: argparse.Namespace) -> bool:
+    """Whether no catalog was named, and there is none where one usually is."""
+    return arguments.catalog == CATALOG and not CATALOG.exists()
+
+
 def chosen_metrics(arguments: argparse.Namespace) -> list[Metric]:
     """The metrics named on the command line, or all of the catalog."""
+    if is_missing(arguments):
+        raise BadParameter(
+            f"there is no {arguments.catalog} here: name a catalog, as in: hubbub plan "
+            "path/to/metrics.toml --attack; hubbub init makes one"
+        )
     catalog = read_planned(arguments.catalog)
     for name in arguments.metric:
         if name not in catalog.metrics:
@@ -81,6 +96,8 @@ def _some(metric: Metric) -> Sequence[Any]:
     mechanism: Any = metric.randomizer
     if mechanism.VALUES == "strings":
         return [f"string {place}" for place in range(20)]
+    if mechanism.FAMILY == "pairs":
+        return list(mechanism.probes())
     if mechanism.VALUES == "categories":
         return range(len(metric.values or ()))
     low, high = mechanism.low, mechanism.high
@@ -94,6 +111,9 @@ def _held(metric: Metric, targets: Sequence[Any]) -> float:
             return 0.0
         case "numbers" if metric.randomizer.FAMILY == "mean":
             return 0.5
+        case _ if metric.randomizer.FAMILY == "pairs":
+            rows = [metric.randomizer.row(value) for value in _some(metric)]
+            return sum(float(row[target]) for row in rows for target in targets) / len(rows)
         case _:
             return len(targets) / len(metric.randomizer.row(_some(metric)[0]))
 

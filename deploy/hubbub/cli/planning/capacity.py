@@ -3,24 +3,27 @@
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hubbub.catalog import EPOCH_SECONDS, SEAL_BYTES, open_sealed, seal
-from hubbub.cli.planning.attack import chosen_metrics
+from hubbub.cli.planning.attack import chosen_metrics, is_missing
 from hubbub.cli.planning.capacity_model import (
     MEASURED,
     Costs,
+    LargestCrowd,
     Machine,
     Need,
     Traffic,
+    largest_crowd,
     needs,
     traffic_of,
 )
+from hubbub.cli.terminal.bounds import refuse_outside
 from hubbub.cli.terminal.output import say, table
-from hubbub.errors import BadParameter
 
 __all__ = ["add_capacity", "capacity"]
 
@@ -28,8 +31,10 @@ _MEASURE_SECONDS: Final = 2.0
 _LIMITS: Final = {
     "devices": (1, 1e11),
     "per_day": (1e-6, 1e4),
+    "per_visit": (1, 1e4),
     "peak": (1, 24),
     "outage_hours": (0, 168),
+    "cluster_nodes": (1, 1000),
     "machine_cores": (1, 1024),
     "machine_gb": (0.5, 100_000),
 }
@@ -48,6 +53,16 @@ def add_capacity(parser: argparse.ArgumentParser) -> None:
     )
     size.add_argument("--epoch", choices=tuple(EPOCH_SECONDS), default="day", help="of --per-day")
     size.add_argument(
+        "--per-visit",
+        type=float,
+        default=1.0,
+        help="reports that a device's connection brings (%(default)s); each visit is a fresh TLS "
+        "connection",
+    )
+    size.add_argument(
+        "--door", choices=("grpc", "http"), default="grpc", help="of devices (%(default)s)"
+    )
+    size.add_argument(
         "--peak", type=float, default=3.0, help="busiest hour by an average one (%(default)s)"
     )
     size.add_argument(
@@ -55,6 +70,12 @@ def add_capacity(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=1.0,
         help="that aggregators may be away while the pool takes all (%(default)s)",
+    )
+    size.add_argument(
+        "--cluster-nodes",
+        type=int,
+        default=1,
+        help="masters that an epoch which leaves whole is spread over (%(default)s)",
     )
     size.add_argument("--machine-cores", type=int, default=4, help="of each (%(default)s)")
     size.add_argument("--machine-gb", type=float, default=16.0, help="of each (%(default)s)")
@@ -65,26 +86,30 @@ def add_capacity(parser: argparse.ArgumentParser) -> None:
 
 def capacity(arguments: argparse.Namespace) -> int:
     """Show what so many devices take."""
-    for name, (low, high) in _LIMITS.items():
-        number = getattr(arguments, name)
-        if number is not None and not low <= number <= high:
-            option = "--" + name.replace("_", "-")
-            raise BadParameter(f"{option} {number:g} is outside [{low:g}, {high:g}]")
+    refuse_outside(arguments, _LIMITS)
+    supposed = arguments.per_day is None and not arguments.metric and is_missing(arguments)
+    if supposed:
+        arguments.per_day = 1.0
     if arguments.per_day is None:
         traffic = [traffic_of(metric, arguments.devices) for metric in chosen_metrics(arguments)]
     else:
         epoch = EPOCH_SECONDS[arguments.epoch]
         traffic = [Traffic(arguments.devices * arguments.per_day, epoch, SEAL_BYTES + 2, 128)]
     costs = MEASURED.on(_measured_us()) if arguments.measure else MEASURED
+    machine = Machine(arguments.machine_cores, arguments.machine_gb)
     found = needs(
         traffic,
-        Machine(arguments.machine_cores, arguments.machine_gb),
+        machine,
         costs,
         peak=arguments.peak,
         outage_seconds=3600 * arguments.outage_hours,
+        door=arguments.door,
+        per_visit=arguments.per_visit,
     )
     bottleneck = max(found, key=lambda need: need.load)
     a_day = sum(kind.a_day for kind in traffic)
+    aggregators = next(need.machines for need in found if need.part == "aggregator")
+    crowd = largest_crowd(traffic, machine, costs, aggregators, arguments.cluster_nodes)
     if arguments.format == "json":
         document = {
             "devices": arguments.devices,
@@ -92,12 +117,21 @@ def capacity(arguments: argparse.Namespace) -> int:
             "peak_reports_a_second": found[0].a_second,
             "costs": asdict(costs),
             "needs": [asdict(need) for need in found],
+            "machines": _all_machines(found),
             "bottleneck": bottleneck.part,
             "why": bottleneck.why,
+            "largest_crowd": None if crowd is None else asdict(crowd),
         }
         say(json.dumps(document, indent=1))
     else:
         _show(arguments, a_day, costs, found, bottleneck)
+        if crowd is not None:
+            _show_crowd(crowd, arguments.machine_gb, arguments.cluster_nodes)
+        if supposed:
+            say(
+                f"supposed, as there is no {arguments.catalog} here: one report of a device a day; "
+                "name a catalog, or give --per-day"
+            )
     return 0
 
 
@@ -109,21 +143,63 @@ def _show(
         "second at the busiest hour",
         ("part", "cores", "memory, GB", "machines", "decided by"),
         [
-            (need.part, f"{need.cores:.1f}", f"{need.gigabytes:.1f}", f"{need.machines}", need.why)
+            (need.part, _least(need.cores), _least(need.gigabytes), f"{need.machines:,}", need.why)
             for need in found
         ],
     )
     say(
-        f"machines of {arguments.machine_cores} cores and {arguments.machine_gb:g} GB, used to "
-        "60%; Redis masters, each with a replica beside it; of services one more, for restarts"
+        f"in all {_all_machines(found):,} machines of {arguments.machine_cores} cores and "
+        f"{arguments.machine_gb:g} GB, used to 60%: of each service one more than the table says, "
+        "so that one can restart, and of Redis a replica beside each master"
     )
+    if sum(need.load for need in found) <= 1:
+        say("one of them could bear all of it; more are for what fails, and to keep roles apart")
     say(f"bottleneck: {bottleneck.part}, by its {bottleneck.why}")
-    whose = "measured now" if arguments.measure else "of benchmarks/RESULTS.md"
-    rest = costs.aggregator_us + costs.shuffler_us + costs.pool_us + costs.totals_us
     say(
-        f"a report takes {costs.open_us:.0f} us of a processor to open ({whose}) and {rest:.0f} us "
-        f"besides, and {costs.tag_bytes:.0f} bytes of the totals' Redis for four epochs"
+        "devices come by "
+        + ("HTTP" if arguments.door == "http" else "gRPC")
+        + f", with {arguments.per_visit:g} report{'' if arguments.per_visit == 1 else 's'} a visit "
+        f"on a fresh TLS connection: {costs.door_us(arguments.door, arguments.per_visit):,.0f} us "
+        "of the shuffler a report"
     )
+    whose = "measured now" if arguments.measure else "of benchmarks/RESULTS.md"
+    rest = costs.aggregator_us + costs.pool_us + costs.totals_us
+    say(
+        f"behind it {costs.open_us:.0f} us of a processor to open one ({whose}) and {rest:.0f} us "
+        f"besides, and {costs.tag_bytes:.0f} bytes of the totals' Redis for three epochs and an "
+        "hour"
+    )
+
+
+def _all_machines(found: Sequence[Need]) -> int:
+    """Masters with their replicas, and of each service one more."""
+    return sum(
+        2 * need.machines if need.part.startswith("Redis") else need.machines + 1 for need in found
+    )
+
+
+def _least(number: float) -> str:
+    """One decimal; what is less than a tenth is not shown as none."""
+    return f"{number:,.1f}" if number >= 0.1 else "< 0.1"  # noqa: PLR2004
+
+
+def _show_crowd(crowd: LargestCrowd, machine_gb: float, nodes: int) -> None:
+    where = "the pool" if nodes == 1 else f"each of {nodes} nodes of the pool"
+    say(
+        f"the largest epoch that leaves whole has {crowd.reports:,.0f} reports: {where} holds "
+        f"{crowd.gigabytes:,.1f} GB of it and the next; it is cut in "
+        f"{_minutes(crowd.cut_seconds)} and counted in {_minutes(crowd.count_seconds)} more"
+    )
+    if not crowd.machine_fits:
+        say(
+            f"one Redis must hold it, and {machine_gb:g} GB, used to 60%, are too few: spread it "
+            "(--cluster-nodes, and --shards of the shuffler), write a shorter epoch, lower "
+            "sampling, or give that machine more memory"
+        )
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} min"  # noqa: PLR2004
 
 
 def _measured_us() -> float:

@@ -8,27 +8,50 @@ machines that is; the part that needs most is the bottleneck.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Final
+from typing import Final, Literal
 
 from hubbub.catalog import EPOCH_SECONDS, SEAL_BYTES, Metric
 
-__all__ = ["MEASURED", "Costs", "Machine", "Need", "Traffic", "needs", "traffic_of"]
+__all__ = [
+    "MEASURED",
+    "Costs",
+    "Door",
+    "LargestCrowd",
+    "Machine",
+    "Need",
+    "Traffic",
+    "largest_crowd",
+    "needs",
+    "traffic_of",
+]
 
-# Tags are kept until an epoch has been closed for its own length: of so many epochs at once.
-_EPOCHS_OF_TAGS: Final = 4
+# Tags are kept until an epoch has been closed for an hour: of so many epochs at once, and so long.
+_EPOCHS_OF_TAGS: Final = 3
+_SECONDS_OF_TAGS: Final = 3600
+_WHOLE_EPOCHS: Final = 2
 # Of its processors and memory a part may use so much; the rest is for bursts, and rewriting logs.
 _USABLE: Final = 0.6
 _DAY: Final = 86_400
 
+Door = Literal["grpc", "http"]
+"""How devices reach the shuffler."""
+
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What one report takes: microseconds of one processor, and bytes of Redis."""
+    """What one report takes: microseconds of one processor, and bytes of Redis.
 
+    grpc_us, http_us: of the shuffler for one visit, a fresh TLS connection that brings one report.
+    shuffler_us: for each further report of the same visit.
+    """
+
+    grpc_us: float
+    http_us: float
     open_us: float
     aggregator_us: float
     shuffler_us: float
     pool_us: float
+    cut_us: float
     totals_us: float
     pool_bytes: float
     tag_bytes: float
@@ -38,34 +61,70 @@ class Costs:
         factor = open_us / self.open_us
         return replace(
             self,
+            grpc_us=factor * self.grpc_us,
+            http_us=factor * self.http_us,
             open_us=open_us,
             aggregator_us=factor * self.aggregator_us,
             shuffler_us=factor * self.shuffler_us,
             pool_us=factor * self.pool_us,
+            cut_us=factor * self.cut_us,
             totals_us=factor * self.totals_us,
         )
 
+    def door_us(self, door: Door, per_visit: float) -> float:
+        """What a report takes of the shuffler if a visit brings so many on average."""
+        visit = self.http_us if door == "http" else self.grpc_us
+        return (visit + (per_visit - 1) * self.shuffler_us) / per_visit
+
 
 MEASURED: Final = Costs(
+    grpc_us=1102.0,
+    http_us=789.0,
     open_us=46.5,
     aggregator_us=2.5,
     shuffler_us=8.3,
     pool_us=4.2,
-    totals_us=2.4,
+    cut_us=13.0,
+    totals_us=5.0,
     pool_bytes=120.0,
-    tag_bytes=91.0,
+    tag_bytes=12.0,
 )
 """On the machine of benchmarks/RESULTS.md, under full load, with payloads of 2 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Reports of one kind. a_day: of all devices. epoch_seconds: how long its epochs are."""
+    """Reports of one kind. a_day: of all devices. epoch_seconds: how long its epochs are.
+
+    whole: its epochs leave the shuffler as one crowd, so the pool holds them until they are over.
+    """
 
     a_day: float
     epoch_seconds: int
     sealed_bytes: int
     cells: int
+    whole: bool = False
+
+    @property
+    def crowd(self) -> float:
+        """Reports of an epoch that leaves whole; 0 if none does."""
+        return self.a_day / _DAY * self.epoch_seconds if self.whole else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LargestCrowd:
+    """Of the epochs that leave whole, the one with the most reports.
+
+    gigabytes: what each Redis of the pool holds of it. machine_fits: whether one machine's memory
+    is enough for that. cut_seconds: until it is cut, once it is over. count_seconds:
+    until all of it is counted then.
+    """
+
+    reports: float
+    gigabytes: float
+    machine_fits: bool
+    cut_seconds: float
+    count_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +157,8 @@ def traffic_of(metric: Metric, devices: float) -> Traffic:
     seconds = EPOCH_SECONDS[metric.epoch]
     a_day = devices * metric.sampling * metric.limits.reports_per_epoch * _DAY / seconds
     layout = metric.randomizer.layout
-    return Traffic(a_day, seconds, layout.payload_bytes + SEAL_BYTES, layout.size)
+    sealed = layout.payload_bytes + SEAL_BYTES
+    return Traffic(a_day, seconds, sealed, layout.size, metric.mix == "epoch")
 
 
 def needs(
@@ -108,23 +168,55 @@ def needs(
     *,
     peak: float,
     outage_seconds: float,
+    door: Door = "grpc",
+    per_visit: float = 1.0,
 ) -> list[Need]:
     """What each part needs.
 
+    per_visit: reports that a device's connection brings on average, at least 1.
     peak: reports of the busiest hour by those of an average one. outage_seconds: for how long
     aggregators may be away at that hour while the pool takes everything.
     """
     rate = peak * sum(kind.a_day for kind in traffic) / _DAY
-    waiting = outage_seconds * rate
+    # Just before an epoch that leaves whole is over, and its grace, the next one is there, too.
+    waiting = outage_seconds * rate + _WHOLE_EPOCHS * sum(kind.crowd for kind in traffic)
     pooled = waiting * (costs.pool_bytes + _excess(traffic))
-    tags = _EPOCHS_OF_TAGS * sum(kind.a_day * kind.epoch_seconds / _DAY for kind in traffic)
-    totals = tags * costs.tag_bytes + 8 * _EPOCHS_OF_TAGS * sum(kind.cells for kind in traffic)
+    tags = sum(kind.a_day / _DAY * _kept_seconds(kind) for kind in traffic)
+    cells = sum(kind.cells * _kept_seconds(kind) / kind.epoch_seconds for kind in traffic)
+    totals = tags * costs.tag_bytes + 8 * cells
+    cut = sum(kind.a_day for kind in traffic if kind.whole) / sum(kind.a_day for kind in traffic)
     return [
-        _service("shuffler", rate, costs.shuffler_us, 0.3, machine),
-        _redis("Redis of the pool", rate, costs.pool_us, pooled, machine),
+        _service("shuffler", rate, costs.door_us(door, per_visit), 0.3, machine),
+        _redis("Redis of the pool", rate, costs.pool_us + cut * costs.cut_us, pooled, machine),
         _service("aggregator", rate, costs.open_us + costs.aggregator_us, 1.0, machine),
         _redis("Redis of the totals", rate, costs.totals_us, totals, machine),
     ]
+
+
+def largest_crowd(
+    traffic: Sequence[Traffic], machine: Machine, costs: Costs, aggregators: int, nodes: int = 1
+) -> LargestCrowd | None:
+    """What the largest epoch that leaves whole asks of each Redis and of these aggregators.
+
+    nodes: of Redis, that it is spread over.
+    """
+    largest = max(traffic, key=lambda kind: kind.crowd)
+    if not largest.crowd:
+        return None
+    held = _WHOLE_EPOCHS * largest.crowd * (costs.pool_bytes + _excess([largest])) / 1e9 / nodes
+    opening = largest.crowd * (costs.open_us + costs.aggregator_us) / 1e6
+    return LargestCrowd(
+        largest.crowd,
+        held,
+        machine_fits=held / _USABLE <= machine.gigabytes,
+        cut_seconds=largest.crowd * costs.cut_us / 1e6 / nodes,
+        count_seconds=opening / (aggregators * machine.cores * _USABLE),
+    )
+
+
+def _kept_seconds(kind: Traffic) -> float:
+    """For how long a tag is kept at most."""
+    return _EPOCHS_OF_TAGS * kind.epoch_seconds + _SECONDS_OF_TAGS
 
 
 def _excess(traffic: Sequence[Traffic]) -> float:

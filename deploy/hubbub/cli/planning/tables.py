@@ -5,12 +5,14 @@ from dataclasses import asdict, replace
 from math import isfinite
 from typing import Any, Final
 
+from hubbub.analysis.strings.tree import found_from
 from hubbub.catalog import Metric
 from hubbub.cli.terminal.output import say, table
+from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.planner import Row
 from hubbub.privacy.question import Question
 
-__all__ = ["row_json", "show", "show_simulated"]
+__all__ = ["found_unlisted", "row_json", "show", "show_simulated"]
 
 _BAR: Final = 20
 
@@ -22,6 +24,14 @@ def row_json(one: Row) -> dict[str, Any]:
         name: None if isinstance(cell, float) and not isfinite(cell) else cell
         for name, cell in fields.items()
     }
+
+
+def found_unlisted(one: Row) -> float | None:
+    """The share from which a prefix tree finds a string by as many reports; None if never."""
+    if not isfinite(one.reports):
+        return None
+    share = found_from(PrefixTree(one.epsilon), one.reports)
+    return share if share < 1 else None
 
 
 def show(question: Question, rows: list[Row], own: Row | None, metric: Metric | None) -> None:
@@ -71,6 +81,12 @@ def show(question: Question, rows: list[Row], own: Row | None, metric: Metric | 
             "2.5% corrected for the number of values"
         )
     say("for life: what all reports of one unchanged value say, where that is bounded")
+    if question.kind == "strings" and (share := found_unlisted(rows[0])) is not None:
+        say(
+            f"strings that nobody lists: {PrefixTree.NAME} finds one that {share:.3%} of "
+            f"{rows[0].reports:,.0f} reports at epsilon {rows[0].epsilon:.3g} hold, 95 times in "
+            "100; docs/discover.md"
+        )
     if own:
         say("*: as the catalog has it")
 

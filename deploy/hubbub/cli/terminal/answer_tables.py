@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hubbub.answers import Column, Question, Row, cell, columns_of, is_of_means, rows, title
 from hubbub.cli.terminal.bars import bars
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import say, several, table
 
 __all__ = [
     "show_changes",
@@ -26,6 +26,7 @@ Intervals = Sequence[tuple[float, float, float]]
 # More rows than this are for a file, not for eyes; the rest is in json, csv and parquet.
 _ROWS: Final = 50
 _PICTURE: Final = " "
+_ABOVE_SPARKS: Final = "by epoch"
 _TEXTS: Final = ("text", "time")
 _DOUBT: Final = 1e-3
 _TWINS: Final = 5
@@ -37,20 +38,26 @@ _SHOWN_EPOCHS: Final = 30
 
 def show_metrics(found: Answer) -> None:
     """The metrics there are, each with its last epochs as a line of blocks."""
+    _say_notice(*found["metrics"][:1])
     sparks = [
         _spark([epoch["reports"] for epoch in metric["epochs"][-_SHOWN_EPOCHS:]])
         for metric in found["metrics"]
     ]
-    _show("metrics", found, f"{len(found['metrics'])} metrics", sparks=sparks)
+    _show("metrics", found, several(len(found["metrics"]), "metric"), sparks=sparks)
+    for metric in found["metrics"]:
+        if metric["until_first_batch"]:
+            say(f"{metric['name']}: {metric['until_first_batch']}")
 
 
 def show_pipeline(found: Answer) -> None:
     """Every window's terms and their sum; what the shuffler did not tell is a question mark."""
-    total = {**found["total"], "stream": "all", "epoch": ""}
+    _say_notice(found)
+    total = {**found["total"], "stream": "all", "date": ""}
+    come = "acknowledged + dummies" if total["dummies"] else "acknowledged"
     _show(
         "status",
         found,
-        "acknowledged = pooled + in flight + counted + duplicate + rejected + withheld",
+        f"{come} = pooled + in flight + counted + duplicate + rejected + withheld",
         [*rows("status", found), total],
     )
     if not found["complete"]:
@@ -62,6 +69,7 @@ def show_pipeline(found: Answer) -> None:
 
 def show_estimates(found: Answer) -> None:
     """Estimates as a table, with what makes them more or less to be trusted."""
+    _say_notice(found)
     values = rows("estimates", found)
     if found["kind"] == "values":
         values = sorted(values, key=lambda value: value["rank"])
@@ -69,21 +77,50 @@ def show_estimates(found: Answer) -> None:
     _show(
         "estimates",
         found,
-        f"{found['metric']}: {found['reports']:,} reports, {found['mechanism']}, "
-        f"epsilon {found['epsilon']:.3f} per report, epochs {_spans(found['epochs'])}",
+        f"{found['metric']}: {several(found['reports'], 'report')}, {found['mechanism']}, "
+        f"epsilon {found['epsilon']:.3f} per report, {found['dates']}",
         shown,
         None if found["kind"] == "mean" else _intervals(shown, "estimate"),
     )
+    if found["kind"] != "mean":
+        _say_if_nothing_stands_out(values)
+    _say_lists(found)
     _say_whose(found)
     _say_trust(found)
     _say_more(len(values))
+
+
+def _say_notice(*answers: Answer) -> None:
+    """What stands before all of it, if anything does."""
+    for found in answers:
+        if found["notice"]:
+            say(found["notice"])
+
+
+def _say_if_nothing_stands_out(values: Sequence[Row]) -> None:
+    """That an order, or an estimate above zero, is no finding of its own."""
+    if values and not any(value["low"] > 0 for value in values):
+        say("nothing stands out from zero: ask for more epochs, or wait for more reports")
+
+
+def _say_lists(found: Answer) -> None:
+    """Of strings, whose list those that were looked for are from."""
+    if found["lists"]:
+        named = {"catalog": "the catalog's list", "given": "the candidates given"}
+        said = " and ".join(named.get(one, f'the list "{one}"') for one in found["lists"])
+        many = f"{found['total']:,} strings" if "total" in found else "the strings"
+        say(f"looked for: {many} of {said}")
 
 
 def _say_trust(found: Answer) -> None:
     """What makes estimates more or less to be trusted."""
     if found["mean"]:
         mean_of = found["mean"]
-        say(f"mean {mean_of['estimate']:,.5g}, {mean_of['low']:,.5g} to {mean_of['high']:,.5g}")
+        unit = f" {found['unit']}" if found["unit"] else ""
+        ends = f"{mean_of['low']:,.5g} to {mean_of['high']:,.5g}"
+        say(f"mean {mean_of['estimate']:,.5g}{unit}, {ends}")
+    for note in found["notes"]:
+        say(note)
     if found["others"]:
         others = found["others"]
         say(
@@ -92,17 +129,13 @@ def _say_trust(found: Answer) -> None:
         )
     if found["fit_p_value"] is not None and found["fit_p_value"] < _DOUBT:
         say(f"the strings asked for do not explain the totals (p = {found['fit_p_value']:.0e})")
+    if found["beginnings"]:
+        say(f"only the beginning of longer strings: {_names(found['beginnings'])}")
     for one in found["twins"][:_TWINS]:
         say(f"not to be told apart, each with the figures of all together: {_names(one['values'])}")
     if len(found["twins"]) > _TWINS:
         say(f"and {len(found['twins']) - _TWINS:,} more such groups")
-    if found["shuffled"]:
-        shuffled = found["shuffled"]
-        say(
-            f"shuffled: a report says epsilon {shuffled['epsilon']:.3g} at delta "
-            f"{shuffled['delta']:g}, among {shuffled['reports']:,} in its batch at least, "
-            f"{shuffled['assumption']}"
-        )
+    _say_shuffled(found)
     if not found["final"]:
         waiting = found["waiting"]
         more = "" if waiting is None else f"; {waiting:,} reports wait at the shuffler"
@@ -111,41 +144,72 @@ def _say_trust(found: Answer) -> None:
         say(f"NOT FROM HONEST REPORTS ALONE (p <= {found['honest_p_value']:.0e}): {finding}")
 
 
+def _say_shuffled(found: Answer) -> None:
+    """The card's figure; and that of this answer's own batches, where they were larger."""
+    promised, shuffled = found["promised"], found["shuffled"]
+    say(
+        f"shuffled, as on the privacy card: epsilon {promised['epsilon']:.3f} at delta "
+        f"{promised['delta']:g}. {promised['rests_on']}"
+    )
+    if shuffled and f"{shuffled['epsilon']:.3f}" != f"{promised['epsilon']:.3f}":
+        say(
+            f"in the batches of this answer: epsilon {shuffled['epsilon']:.3f}, among "
+            f"{shuffled['reports']:,} at least"
+        )
+
+
 def show_top(found: Answer) -> None:
     """The most frequent values, and how sure their order is."""
+    _say_notice(found)
     values = rows("top", found)
-    heading = f"{found['metric']}: the most frequent of {found['reports']:,} reports"
+    heading = f"{found['metric']}: the most frequent of {several(found['reports'], 'report')}"
     _show("top", found, heading, values, _intervals(values, "estimate"))
     say(
         f"these are the most frequent with a confidence of {found['set_confidence']:.1%} at least, "
         f"in this order with {found['order_confidence']:.1%}"
     )
+    _say_if_nothing_stands_out(values)
+    _say_lists(found)
     _say_whose(found)
 
 
 def show_changes(found: Answer) -> None:
     """What differs between two ranges, the surest first."""
+    _say_notice(found)
     changes = sorted(rows("compare", found), key=lambda change: change["p_value"])
     _show(
         "compare",
         found,
-        f"{found['metric']}: {found['before_reports']:,} reports of epochs "
-        f"{_spans(found['before_epochs'])}, then {found['after_reports']:,} of "
-        f"{_spans(found['after_epochs'])}",
+        f"{found['metric']}: {found['before_reports']:,} reports of {found['before_dates']}, then "
+        f"{found['after_reports']:,} of {found['after_dates']}",
         changes[:_ROWS],
     )
+    _say_lists(found)
     _say_whose(found)
     _say_more(len(changes))
 
 
 def show_trend(found: Answer) -> None:
-    """Every series as a table of epochs."""
+    """Every series as a table of epochs, all of them drawn on one scale."""
+    _say_notice(found)
     points = rows("trend", found)
-    for place, one in enumerate(found["series"]):
-        begin = sum(len(before["points"]) for before in found["series"][:place])
-        own = points[begin : begin + len(one["points"])][-_ROWS:]
-        heading = f"{found['metric']}: {one['value']}"
-        _show("trend", found, heading, own, _intervals(own, "share"), without="value")
+    shown = []
+    for one in found["series"]:
+        shown.append(points[: len(one["points"])][-_ROWS:])
+        points = points[len(one["points"]) :]
+    every = [point for own in shown for point in own]
+    columns, pictures = _with_pictures("trend", found, every, _intervals(every, "share"), "value")
+    for one, own in zip(found["series"], shown, strict=True):
+        _table(
+            "trend",
+            found,
+            f"{found['metric']}: {one['value']}",
+            {column: cells[: len(own)] for column, cells in columns.items()},
+            pictures[: len(own)],
+        )
+        columns = {column: cells[len(own) :] for column, cells in columns.items()}
+        pictures = pictures[len(own) :]
+    _say_lists(found)
     _say_whose(found)
     small = sum(epoch["reports"] < found["min_batch"] for epoch in found["epochs"])
     if small:
@@ -171,39 +235,70 @@ def _show(
     shown: Sequence[Row] | None = None,
     drawn: Intervals | None = None,
     *,
-    without: str = "",
     sparks: Sequence[str] = (),
 ) -> None:
     """The columns of an answer, and on a terminal a picture of its intervals beside them.
 
-    shown: some of the rows; without, all. without: a column that the heading has told.
-    sparks: a picture per row that is shown everywhere.
+    shown: some of the rows; without, all. sparks: a picture per row that is shown everywhere.
     """
     shown = rows(question, found) if shown is None else shown
+    columns, pictures = _with_pictures(question, found, shown, drawn)
+    _table(
+        question,
+        found,
+        heading,
+        columns,
+        sparks or pictures,
+        above=_ABOVE_SPARKS if sparks else _PICTURE,
+    )
+
+
+def _with_pictures(
+    question: Question,
+    found: Answer,
+    shown: Sequence[Row],
+    drawn: Intervals | None,
+    without: str = "",
+) -> tuple[dict[Column, list[str]], list[str]]:
+    """The columns of some rows, and on a terminal their bars. without: a column to leave out."""
     of_means = is_of_means(question, found)
     columns = {
         column: [cell(column, row, of_means=of_means) for row in shown]
         for column in columns_of(question, found)
         if column.field != without
     }
-    name = partial(title, question=question, answer=found)
-    pictures = list(sparks)
-    if drawn is not None and sys.stdout.isatty():
-        columns, pictures = _with_room(columns, name, drawn)
+    if drawn is None or not sys.stdout.isatty():
+        return columns, []
+    return _with_room(columns, partial(title, question=question, answer=found), drawn)
+
+
+def _table(
+    question: Question,
+    found: Answer,
+    heading: str,
+    columns: Mapping[Column, list[str]],
+    pictures: Sequence[str],
+    *,
+    above: str = _PICTURE,
+) -> None:
     cells = [*columns.values(), *([pictures] if pictures else [])]
     table(
         heading,
-        [*map(name, columns), *([_PICTURE] if pictures else [])],
+        [
+            *(title(column, question, found) for column in columns),
+            *([above] if pictures else []),
+        ],
         list(zip(*cells, strict=True)),
         text_columns=sum(1 for _ in takewhile(lambda column: column.unit in _TEXTS, columns)),
         pictures=bool(pictures),
+        spare=[*(column.spare for column in columns), *([1] if pictures else [])],
     )
 
 
 def _with_room(
     columns: Mapping[Column, list[str]], name: Callable[[Column], str], drawn: Intervals
 ) -> tuple[dict[Column, list[str]], list[str]]:
-    """The columns that leave room for bars, and the bars; in a tiny terminal all, and none."""
+    """The columns that leave room for bars, and the bars; without room all columns, and none."""
     spares = sorted({column.spare for column in columns} | {0})
     for spare in spares:
         kept = {column: own for column, own in columns.items() if not 0 < column.spare <= spare}
@@ -228,14 +323,3 @@ def _spark(numbers: list[int]) -> str:
 def _say_more(number: int) -> None:
     if number > _ROWS:
         say(f"... and {number - _ROWS:,} more values: --format csv shows them all")
-
-
-def _spans(epochs: Sequence[int]) -> str:
-    """1-3, 5 for 1, 2, 3, 5."""
-    spans: list[list[int]] = []
-    for epoch in epochs:
-        if spans and epoch == spans[-1][-1] + 1:
-            spans[-1][1:] = [epoch]
-        else:
-            spans.append([epoch])
-    return ", ".join("-".join(map(str, span)) for span in spans)

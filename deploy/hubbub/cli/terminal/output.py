@@ -1,33 +1,37 @@
-"""What a person sees: tables, lines, and progress on a terminal that is silent in a pipe."""
+"""What a person reads: lines and tables, on a terminal and in a pipe."""
 
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Table
-from rich.text import Text
-
+from hubbub.cli.terminal.table_layout import Sized, blocks, drawn, fitted, wrapped
 from hubbub.errors.visible import visible, visible_lines
 
-__all__ = ["live", "progress", "say", "table"]
+__all__ = ["filled", "live", "say", "several", "table"]
 
 _PIPE_WIDTH = 160
+_TEXT_WIDTH = 80
 _LONGEST = 200
+# Texts go on in the next line in no less; names, which stand first, are rather whole.
+_SHORTEST_TEXT = 14
+_SHORTEST_NAME = 24
 
 
 def say(line: str) -> None:
     """One line to standard output, or several; nothing in them is obeyed."""
     print(visible_lines(line), flush=True)  # noqa: T201 this is the command line; a pipe hears it now
+
+
+def several(number: int, noun: str) -> str:
+    """So many of it: "1 metric", "2 metrics"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def filled(sentences: str) -> str:
+    """Sentences in lines that fit any terminal."""
+    return textwrap.fill(sentences, _TEXT_WIDTH)
 
 
 def table(
@@ -37,35 +41,53 @@ def table(
     *,
     text_columns: int = 1,
     pictures: bool = False,
+    spare: Sequence[int] = (),
 ) -> None:
     """A table to standard output; the first columns are text, the others figures.
 
-    pictures: the last column is one of bars, which is not cut.
+    Nothing is cut: what is too narrow for it leaves columns out, or has rows as blocks.
+
+    pictures: the last column is one of bars. spare: of the columns, which narrow terminals leave
+    out, those with 1 first; 0 stays.
     """
-    console = Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
-    console.print(Text(visible(title), style="bold"))
-    drawn = Table(box=SIMPLE_HEAD)
-    for index, name in enumerate(header):
-        picture = pictures and index == len(header) - 1
-        left = picture or index < text_columns
-        drawn.add_column(Text(visible(name)), justify="left" if left else "right", no_wrap=picture)
-    for row in rows:
-        drawn.add_row(*(Text(_shown(cell)) for cell in row))  # never markup of a value's own
-    console.print(drawn)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
+    columns = [
+        Sized(
+            visible(name),
+            [_shown(row[place]) for row in rows],
+            0 if place >= text_columns else _SHORTEST_TEXT if place else _SHORTEST_NAME,
+            spare[place] if spare else 0,
+            picture=pictures and place == len(header) - 1,
+        )
+        for place, name in enumerate(header)
+    ]
+    kept = fitted(columns, width)
+    if not kept and not sys.stdout.isatty():
+        # A pipe has no edge.
+        kept = fitted(columns, sum(column.widest + 3 for column in columns) + 1)
+    lines = [_bold(line) for line in wrapped(visible(title), width)]
+    if kept:
+        lines += drawn(kept, _line())
+    else:
+        for name, below in blocks(columns, width - 2):
+            lines += [_bold(line) for line in wrapped(name, width)]
+            lines += [f"  {part}" for line in below for part in wrapped(line, width - 2)]
+        lines.append("")
+    print("\n".join(lines), flush=True)  # noqa: T201 as say
 
 
-def progress() -> Progress:
-    """Progress bars on standard error: shown on a terminal, silent in a pipe."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    )
+def _bold(line: str) -> str:
+    """In heavier letters, on a terminal."""
+    return f"\x1b[1m{line}\x1b[0m" if sys.stdout.isatty() else line
+
+
+def _line() -> str:
+    """What a line is drawn with, where standard output can say it."""
+    try:
+        "─".encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return "-"
+    return "─"
 
 
 def live(look: Callable[[], tuple[object, Callable[[], None]]], every_seconds: float) -> None:

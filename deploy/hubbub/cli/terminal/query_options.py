@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from hubbub.aggregator.publishing.tables import to_csv, to_parquet
 from hubbub.answers import Question, whole_rows
-from hubbub.catalog.encoding import read_text
+from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.errors import BadParameter, ServiceUnavailable
@@ -26,7 +26,6 @@ __all__ = [
     "checked",
     "details",
     "document",
-    "read_candidates",
     "where",
     "write",
 ]
@@ -54,7 +53,19 @@ def add_question(parser: argparse.ArgumentParser) -> None:
     """Add what every question about one metric has."""
     parser.add_argument("metric", help="its name; NAME/EPSILON for one tier alone")
     add_range(parser)
-    parser.add_argument("--candidates", type=Path, help="file of strings to look for, one a line")
+    parser.add_argument(
+        "--candidates",
+        type=Path,
+        help="file of strings to look for, one a line; without it and --list, the catalog's own",
+    )
+    parser.add_argument(
+        "--list",
+        dest="lists",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a list of hubbub candidates to look for, or catalog for its own (repeat)",
+    )
     parser.add_argument(
         "--confidence", type=float, default=0.95, help="of the intervals (%(default)s)"
     )
@@ -68,8 +79,10 @@ def add_range(parser: argparse.ArgumentParser) -> None:
     when.add_argument("--last", default="", help="7 (epochs), 12h, 7d or 4w, counted back from now")
     when.add_argument(
         "--epochs",
+        "--epoch",
         default="",
-        help="newest (without --last), closed, all, a number, a day, A..B, or several: A,B",
+        help="newest (without --last), closed, all, yesterday, 2026-11-22, A..B, or A,B; or "
+        "by number",
     )
 
 
@@ -93,29 +106,13 @@ def asked_range(arguments: argparse.Namespace, otherwise: str = "") -> Range:
 def details(arguments: argparse.Namespace) -> dict[str, Any]:
     """What every question has besides its metric and its epochs."""
     strings = read_candidates(arguments.candidates) if arguments.candidates else []
-    return {"confidence": arguments.confidence, "candidates": strings}
-
-
-def read_candidates(path: Path) -> list[str]:
-    """The lines of a text file, plain or .gz, without repeats.
-
-    Raises:
-        BadParameter: it cannot be read as text, or holds nothing.
-    """
-    try:
-        text = read_text(path)
-    except ValueError as error:
-        raise BadParameter(f"--candidates {error}; give a text file") from error
-    lines = list(dict.fromkeys(line for line in text.splitlines() if line))
-    if not lines:
-        raise BadParameter(f"--candidates {path}: no line in it; write one string a line")
-    return lines
+    return {"confidence": arguments.confidence, "candidates": strings, "lists": arguments.lists}
 
 
 def checked(question: str, answer: dict[str, Any]) -> dict[str, Any]:
     """An answer that holds together, so that it can be shown.
 
-    question: "estimates", "top", "compare", "trend" or "metrics".
+    question: "estimates", "top", "compare", "trend", "cross" or "metrics".
 
     Raises:
         ServiceUnavailable: a part refers to one that is not there.
@@ -190,6 +187,7 @@ _HOLDS: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
     "top": lambda found: all(one["value"] and _has_all(one["value"]) for one in found["values"]),
     "compare": lambda _found: True,
     "trend": _has_epochs,
+    "cross": lambda found: found["association"] is not None,
     "metrics": lambda _found: True,
     "status": lambda _found: True,
 }

@@ -1,0 +1,58 @@
+"""How far something is: on a terminal a bar on standard error, in a pipe next to nothing."""
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from hubbub.errors.visible import visible
+
+__all__ = ["progress", "tracked"]
+
+Step = TypeVar("Step")
+
+_LINE_SECONDS = 60.0
+
+
+def tracked(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
+    """The steps as they come; on standard error a bar, in a pipe a line a minute."""
+    if sys.stderr.isatty():
+        with progress() as shown:
+            yield from shown.track(steps, total=total, description=name)
+        return
+    began = said = time.monotonic()
+    for number, step in enumerate(steps, start=1):
+        now = time.monotonic()
+        if now - said >= _LINE_SECONDS:
+            said = now
+            minutes = round((now - began) / 60)
+            print(  # noqa: T201 beside the answer
+                visible(f"{name}: {number:,} of {total:,} done, {minutes} min"),
+                file=sys.stderr,
+                flush=True,
+            )
+        yield step
+
+
+def progress() -> Progress:
+    """Progress bars on standard error: shown on a terminal, silent in a pipe."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
