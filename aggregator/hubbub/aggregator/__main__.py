@@ -2,14 +2,17 @@
 
 import sys
 from collections import Counter
-from collections.abc import Coroutine
-from typing import Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.aggregator.housekeeping import Housekeeping
+from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.metrics import BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS
+from hubbub.aggregator.publishing.alerts import AlarmPublisher
+from hubbub.aggregator.publishing.keeper import EstimateKeeper
 from hubbub.aggregator.publishing.publisher import (
     EpochPublisher,
     Folder,
@@ -18,22 +21,32 @@ from hubbub.aggregator.publishing.publisher import (
     Webhook,
 )
 from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.candidates import RedisCandidateLists
+from hubbub.aggregator.query.kept import RedisKeptEstimates
+from hubbub.aggregator.query.marks import RedisMarks
 from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.aggregator.releases.release_log import RedisReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.releases.service import ReleasesService
+from hubbub.aggregator.reload import Parts, bundle_of, describe, files, reading
+from hubbub.aggregator.retention import Retention
 from hubbub.aggregator.service import IngestService, OperatorService, QueryService
-from hubbub.aggregator.settings import Settings, parse
+from hubbub.aggregator.settings import Settings, limited, parse
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import read_bundle, read_opening_keys
+from hubbub.catalog import Bundle, read_opening_keys
+from hubbub.errors.places import notice
 from hubbub.runtime import (
     CLOCK_APART_SECONDS,
     REDIS_MEMORY_RATIO,
+    RELOADS,
     THROTTLED_CALLS,
     Clocks,
+    Declared,
+    Loop,
     Memory,
     Metrics,
     RedisServer,
+    Reloader,
     Server,
     Stages,
     connect_redis,
@@ -47,6 +60,9 @@ from hubbub.wire.v1.services_pb2_grpc import (
     add_ReleasesServicer_to_server,
 )
 
+if TYPE_CHECKING:
+    from hubbub.aggregator.web.server import HttpServer
+
 # So soon a shuffler knows of an aggregator that was added.
 _CONNECTION_SECONDS: Final = 60.0
 # A batch may be of 64 MiB; a shuffler gives up its call after as much.
@@ -55,25 +71,34 @@ _BATCH_SECONDS: Final = 60.0
 
 async def _serve(settings: Settings) -> None:
     tls = settings.common.tls
-    bundle = read_bundle(settings.bundle)
-    keys = read_opening_keys(settings.keys)
-    server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
-    store = RedisStore(server, settings.shards)
-    await store.check()
-    clocks = Clocks(beside=server.times)
-    memory = Memory(server)
-    for one in (clocks, memory):
-        await one.look()
-    opener = Opener(keys, settings.processes)
-    stages = Stages()
-    intake = Intake(
-        bundle, opener, store, stages, clocks=clocks, room=Room(store, settings.max_window)
-    )
+    settings = limited(settings)
+    bundle = bundle_of(settings)
+    server, store = await _store(settings)
+    clocks, memory = Clocks(beside=server.times), Memory(server)
+    await clocks.look()
+    await memory.look()
+    opener = Opener(read_opening_keys(settings.keys), settings.processes)
+    stages, room = Stages(), Room(store, settings.max_window)
+    # PRIVACY: of production no single report is remembered.
+    arrivals = Arrivals() if settings.common.development else None
+    intake = Intake(bundle, opener, store, stages, clocks=clocks, room=room, arrivals=arrivals)
     upstream = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
-    query = QueryEngine(bundle, store, upstream, stages=stages, clocks=clocks)
+    kept, lists, marks = RedisKeptEstimates(server), RedisCandidateLists(server), RedisMarks(server)
+    query = QueryEngine(
+        *(bundle, store, upstream),
+        stages=stages,
+        clocks=clocks,
+        lists=lists,
+        kept=kept,
+        marks=marks,
+        arrivals=arrivals,
+    )
     releases = Releases(query.collected, RedisReleaseLog(server))
     turned_away: Counter[str] = Counter()
-    loops = _loops(settings, query, releases, server, turned_away)
+    http = _http(settings, query, releases, turned_away)
+    loops = [*([http.run] if http else []), *_outlets(settings, query, server)]
+    if settings.kept_epochs:
+        loops.append(EstimateKeeper(query, kept, intake.changed, settings.kept_epochs).run)
     keeping = Housekeeping(
         settings.keys, bundle, opener, store=store, clocks=clocks, served=intake.served
     )
@@ -81,28 +106,59 @@ async def _serve(settings: Settings) -> None:
         _for_shufflers(settings, intake, turned_away),
         _for_people(settings, query, store, releases, turned_away),
     ]
+    reloads: Counter[str] = Counter(taken=0, refused=0)
     metrics = Metrics(
         store.report_counts,
-        counters={
-            BATCHES: intake.counts,
-            THROTTLED_CALLS: turned_away,
-        },
-        gauges={
-            OPENING_KEY_DAYS_LEFT: lambda: keeping.days_left,
-            REDIS_MEMORY_RATIO: lambda: memory.ratio,
-            CLOCK_APART_SECONDS: lambda: clocks.apart_seconds,
-            UNREADABLE_TOTALS: lambda: len(store.unreadable),
-        },
+        counters={BATCHES: intake.counts, THROTTLED_CALLS: turned_away, RELOADS: reloads},
+        gauges=_gauges(keeping, memory, clocks, store),
         stages=stages,
+        date_of=query.collected.date_of,
+        certificates=[tls, settings.http_tls],
     )
     metrics.serve(settings.common.metrics_listen, tls)
+    own = (intake, opener, room, query, keeping, clocks)
+    parts = Parts(bundle, *own, servers, metrics, upstream, http)
+    reloader = Reloader(files(settings), reading(settings, parts), reloads)
     try:
-        watching = [clocks.run(), memory.run(), keeping.run()]
-        await serve_until_signal(servers, [*watching, *loops])
+        retention = Retention(lambda: parts.bundle, store, kept, clocks, intake.changed)
+        watching = [clocks.run, memory.run, keeping.run, reloader.run, retention.run]
+        told = _told(settings, bundle)
+        await serve_until_signal(servers, [*watching, *loops], told, reloader.reload)
     finally:
         opener.close()
         if upstream:
             await upstream.close()
+
+
+async def _store(settings: Settings) -> tuple[RedisServer, RedisStore]:
+    """Redis, and the totals in it, once both answer."""
+    server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
+    store = RedisStore(server, settings.shards)
+    await store.check()
+    return server, store
+
+
+def _gauges(
+    keeping: Housekeeping, memory: Memory, clocks: Clocks, store: RedisStore
+) -> dict[Declared, Callable[[], float]]:
+    return {
+        OPENING_KEY_DAYS_LEFT: lambda: keeping.days_left,
+        REDIS_MEMORY_RATIO: lambda: memory.ratio,
+        CLOCK_APART_SECONDS: lambda: clocks.apart_seconds,
+        UNREADABLE_TOTALS: lambda: len(store.unreadable),
+    }
+
+
+def _told(settings: Settings, bundle: Bundle) -> dict[str, Any]:
+    """What the start's line says."""
+    return {
+        "shufflers": settings.listen,
+        "queries": settings.query_listen,
+        "http": settings.http_listen or "off",
+        "metrics": settings.common.metrics_listen,
+        "processes": settings.processes,
+        **describe(settings, bundle),
+    }
 
 
 def _for_shufflers(settings: Settings, intake: Intake, turned_away: Counter[str]) -> Server:
@@ -137,37 +193,46 @@ def _for_people(
     )
 
 
-def _loops(
-    settings: Settings,
-    query: QueryEngine,
-    releases: Releases,
-    server: RedisServer,
-    turned_away: Counter[str],
-) -> list[Coroutine[Any, Any, None]]:
-    """What runs beside the gRPC servers, if it is asked for."""
-    loops: list[Coroutine[Any, Any, None]] = []
-    if settings.http_listen:
-        from hubbub.aggregator.web.server import HttpServer  # noqa: PLC0415 a web framework
+def _http(
+    settings: Settings, query: QueryEngine, releases: Releases, turned_away: Counter[str]
+) -> "HttpServer | None":
+    """The HTTP face, if it is asked for."""
+    if not settings.http_listen:
+        return None
+    from hubbub.aggregator.web.server import HttpServer  # noqa: PLC0415 a web framework
 
-        face = HttpServer(
-            settings.http_listen,
-            query,
-            releases,
-            tls=settings.http_tls,
-            tokens=settings.http_tokens,
-            rate=settings.http_rate,
-            origins=settings.http_origins,
-            proxies=settings.http_proxies,
-            turned_away=turned_away,
-        )
-        loops.append(face.run())
+    return HttpServer(
+        settings.http_listen,
+        query,
+        releases,
+        tls=settings.http_tls,
+        tokens=settings.http_tokens,
+        rate=settings.http_rate,
+        origins=settings.http_origins,
+        proxies=settings.http_proxies,
+        turned_away=turned_away,
+        command=settings.http_command,
+        notice=_notice(settings),
+    )
+
+
+def _notice(settings: Settings) -> str:
+    """What every page says first."""
+    return f"{notice(development=settings.common.development)} {settings.http_notice}".strip()
+
+
+def _outlets(settings: Settings, query: QueryEngine, server: RedisServer) -> list[Loop]:
+    """What passes finished epochs on, if it is asked for."""
+    loops: list[Loop] = []
     sinks: list[Sink] = []
     if settings.export_dir:
         sinks.append(Folder(settings.export_dir))
     if settings.webhook:
-        sinks.append(Webhook(settings.webhook, settings.webhook_secret, RedisDeliveryLog(server)))
+        webhook = Webhook(settings.webhook, settings.webhook_secret, RedisDeliveryLog(server))
+        sinks.append(webhook)
+        loops.append(AlarmPublisher(query, webhook).run)
     if sinks:
-        loops.append(EpochPublisher(query, sinks).run())
+        loops.append(EpochPublisher(query, sinks).run)
     return loops
 
 

@@ -45,14 +45,18 @@ class Housekeeping:
         served: Mapping[int, float],
     ) -> None:
         self._path = path
-        self._bundle = bundle
-        self._end = max((key.end for key in bundle.keys), default=0)
         self._opener = opener
+        self.use(bundle)
         self._store = store
         self._clocks = clocks
         self._served = served
         self._forgot: float | None = None
         self._said: set[str] = set()
+
+    def use(self, bundle: Bundle) -> None:
+        """Look after the keys of this bundle."""
+        self._bundle = bundle
+        self._end = max((key.end for key in bundle.keys), default=0)
 
     @property
     def days_left(self) -> float:
@@ -117,8 +121,8 @@ class Housekeeping:
         )
 
     async def _forget_tags(self) -> None:
-        """Those of windows that were closed for the length of their epoch."""
-        now = self._clocks.earliest()
+        """Those of windows that were closed for an hour, when one that began since was counted."""
+        now = self._clocks.earliest() - BELIEVED_SECONDS
         over = {w: until for w, until in (await self._store.remembered()).items() if until <= now}
         starts = await begun(self._bundle, self._store) if over else []
         for window, until in over.items():

@@ -6,6 +6,7 @@ from hubbub.answers import COLUMNS
 from hubbub.runtime import Declared
 
 __all__ = [
+    "ALERT",
     "BATCHES",
     "DECLARED",
     "EPOCH",
@@ -13,6 +14,7 @@ __all__ = [
     "ESTIMATES",
     "HONEST_P_VALUE",
     "HTTP_REQUESTS",
+    "METRIC_INFO",
     "METRIC_REPORTS",
     "METRIC_WAITING_REPORTS",
     "OPENING_KEY_DAYS_LEFT",
@@ -40,14 +42,29 @@ DECLARED: Final = (BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS)
 METRIC_REPORTS: Final = Declared(
     "hubbub_metric_reports", "gauge", "Reports counted of a metric, over all epochs", ("metric",)
 )
+METRIC_INFO: Final = Declared(
+    "hubbub_metric_info",
+    "gauge",
+    "1, for every metric: what its estimates are of, and of numbers what they are measured in",
+    ("metric", "kind", "unit"),
+)
 METRIC_WAITING_REPORTS: Final = Declared(
     "hubbub_metric_waiting_reports", "gauge", "Reports that the shuffler holds", ("metric",)
 )
 EPOCH: Final = Declared(
-    "hubbub_estimate_epoch", "gauge", "The epoch that estimates are of", ("metric",)
+    "hubbub_estimate_epoch",
+    "gauge",
+    "The epoch that estimates are of, and its date",
+    ("metric", "date"),
 )
 EPOCH_REPORTS: Final = Declared(
     "hubbub_estimate_epoch_reports", "gauge", "Reports of that epoch", ("metric",)
+)
+ALERT: Final = Declared(
+    "hubbub_alert",
+    "gauge",
+    "Whether the newest epoch that is over is one that the catalog's alert is for: 1, or 0",
+    ("metric", "when", "date"),
 )
 HONEST_P_VALUE: Final = Declared(
     "hubbub_estimate_honest_p_value",
@@ -79,7 +96,8 @@ def estimate_columns() -> dict[str, Declared]:
 
 
 ESTIMATES: Final = (
-    *(METRIC_REPORTS, METRIC_WAITING_REPORTS, EPOCH, EPOCH_REPORTS, HONEST_P_VALUE),
+    *(METRIC_INFO, METRIC_REPORTS, METRIC_WAITING_REPORTS, EPOCH, EPOCH_REPORTS, HONEST_P_VALUE),
+    ALERT,
     *estimate_columns().values(),
     HTTP_REQUESTS,
 )

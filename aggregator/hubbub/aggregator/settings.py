@@ -3,14 +3,23 @@
 import argparse
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from ipaddress import ip_network
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Final
 
 from hubbub.errors import BadParameter
-from hubbub.runtime import Common, TlsFolder, add_common, check_range, common
+from hubbub.runtime import (
+    Common,
+    Ranges,
+    TlsFolder,
+    add_common,
+    check_range,
+    common,
+    read_limits,
+    read_network,
+)
 
-__all__ = ["Settings", "parse", "parser"]
+__all__ = ["Settings", "limited", "parse", "parser"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,8 @@ class Settings:
     http_rate: float
     http_origins: tuple[str, ...]
     http_proxies: tuple[str, ...]
+    http_command: str
+    http_notice: str
     shuffler_status: str
     export_dir: Path | None
     webhook: str
@@ -35,6 +46,12 @@ class Settings:
     processes: int
     shards: int
     max_window: int
+    kept_epochs: int
+    limits: Path | None
+
+
+# What may be changed while it runs, by --limits.
+_LIMITS: Final[Ranges] = {"http_rate": (0, 1e6), "max_window": (0, 10**12)}
 
 
 def _processors() -> int:
@@ -51,9 +68,10 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         BadParameter: HUBBUB_REDIS_URL is not set, or a number is out of range.
     """
     given = parser().parse_args(arguments)
-    check_range(given, "http_rate", 0, 1e6)
     check_range(given, "processes", 1, 256)  # beyond any machine this runs on
-    check_range(given, "max_window", 0, 10**12)
+    for name in ("http_rate", "max_window"):
+        check_range(given, name, *_LIMITS[name])
+    check_range(given, "kept_epochs", 0, 10_000)
     check_range(given, "shards", 1, 256)  # a tag's first byte chooses
     return Settings(
         bundle=given.bundle,
@@ -65,7 +83,9 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         http_tls=TlsFolder(given.http_tls, "aggregator") if given.http_tls else None,
         http_rate=given.http_rate,
         http_origins=tuple(given.http_origin),
-        http_proxies=tuple(map(_proxy, given.http_proxy)),
+        http_proxies=tuple(read_network("--http-proxy", one) for one in given.http_proxy),
+        http_command=_command(given.http_command),
+        http_notice=given.http_notice,
         shuffler_status=given.shuffler_status,
         export_dir=given.export_dir,
         webhook=given.webhook,
@@ -74,7 +94,17 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         processes=given.processes,
         shards=given.shards,
         max_window=given.max_window,
+        kept_epochs=given.kept_epochs,
+        limits=given.limits,
     )
+
+
+def limited(settings: Settings) -> Settings:
+    """The settings with what the file of limits says now. Raises BadParameter."""
+    if settings.limits is None:
+        return settings
+    found: dict[str, Any] = read_limits(settings.limits, _LIMITS, frozenset({"max_window"}))
+    return replace(settings, **found)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -84,7 +114,12 @@ def parser() -> argparse.ArgumentParser:
         description="Open shuffled batches, add them up exactly once, answer queries.",
         epilog="The Redis URL, which may hold a password, comes from HUBBUB_REDIS_URL.",
     )
-    known.add_argument("--bundle", type=Path, required=True, help="the bundle that apps ship")
+    known.add_argument(
+        "--bundle",
+        type=Path,
+        required=True,
+        help="operator.hubbub; or the bundle that apps ship, which has no candidates and alerts",
+    )
     known.add_argument("--keys", type=Path, required=True, help="opening.keys.json")
     known.add_argument("--listen", default="127.0.0.1:7071", help="for the shuffler (%(default)s)")
     known.add_argument(
@@ -117,7 +152,14 @@ def parser() -> argparse.ArgumentParser:
         type=int,
         default=0,
         help="most reports that a stream's epoch may count; 0: what its epochs hold may be twice "
-        "what the maxmemory of Redis leaves to others, 100 bytes a report (%(default)s)",
+        "what the maxmemory of Redis leaves to others, 20 bytes a report (%(default)s)",
+    )
+    known.add_argument(
+        "--limits",
+        type=Path,
+        metavar="FILE",
+        help="TOML file of max_window and http_rate, which go before the command line and are read "
+        "again when it changes",
     )
     return known
 
@@ -158,6 +200,24 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
         help="of a proxy, or a network of several, that is believed when it says for whom it asks "
         "(X-Forwarded-For; repeat); none without it",
     )
+    parser.add_argument(
+        "--http-command",
+        default="",
+        metavar="COMMAND",
+        help="how analysts reach the queries from a shell, for the page to show, as "
+        "'hubbub {} --query HOST:7072 --tls tls'; without it the page shows curl",
+    )
+    parser.add_argument(
+        "--http-notice", default="", metavar="TEXT", help="said at the top of every page"
+    )
+
+
+def _command(text: str) -> str:
+    if text and "{}" not in text:
+        raise BadParameter(
+            "--http-command has no {} where the question goes; write it as 'hubbub {} --tls tls'"
+        )
+    return text
 
 
 def _add_outlets(parser: argparse.ArgumentParser) -> None:
@@ -167,20 +227,19 @@ def _add_outlets(parser: argparse.ArgumentParser) -> None:
         help="folder for a JSON and a CSV file of every epoch that has closed",
     )
     parser.add_argument(
+        "--kept-epochs",
+        type=int,
+        default=30,
+        metavar="N",
+        help="keep finished estimates in Redis: of each metric's newest N epochs, and of the usual "
+        "ranges, for all aggregators and for other programs to read; 0 for none (%(default)s)",
+    )
+    parser.add_argument(
         "--webhook", default="", help="address that is sent every epoch that has closed, as JSON"
     )
     parser.add_argument(
         "--webhook-secret", type=Path, help="file of the secret that such a request is signed with"
     )
-
-
-def _proxy(text: str) -> str:
-    try:
-        return str(ip_network(text))
-    except ValueError:
-        raise BadParameter(
-            f"--http-proxy {text!a} is no address; write 10.0.0.5, or a network as 10.0.0.0/24"
-        ) from None
 
 
 def _secret(path: Path | None) -> bytes:

@@ -2,7 +2,9 @@
 
 from hubbub.analysis.answer import CONFIDENCE, Answer, Twins, ValueAnswer
 from hubbub.analysis.answering import answer, answer_tiers
+from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change, changes
+from hubbub.analysis.comparisons.cross import Cell, Cross, crossed
 from hubbub.analysis.comparisons.order import Top, TopValue, top
 from hubbub.analysis.comparisons.trend import shares
 from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex, within_ends
@@ -23,9 +25,12 @@ __all__ = [
     "POPULATION",
     "REPORTERS",
     "Answer",
+    "Association",
     "Attack",
+    "Cell",
     "Change",
     "Collection",
+    "Cross",
     "Decoded",
     "Mean",
     "Plausibility",
@@ -39,6 +44,7 @@ __all__ = [
     "base_cut",
     "changes",
     "combine",
+    "crossed",
     "decode",
     "decode_counts",
     "discoveries",

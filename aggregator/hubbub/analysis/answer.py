@@ -59,12 +59,14 @@ class Answer:
     correlation: the most that two estimates vary against each other, in [0, 1].
     mean: of ranges, the mean of the numbers in them, each taken for its range's middle.
     others: of RAPPOR strings, how many reports hold one that is no candidate; None where candidates
-        are too many to tell those from what was not detected, and of sketches.
+        are too many to tell those from what was not detected, and of sketches. Of strings that were
+        found, how many hold another.
     span: of numbers, the ends between which they lie.
     repeats: how many of the reports one device may have made.
     fit_p_value: of RAPPOR strings, at most the chance that totals lie so far from what was fitted,
         if it is so; None as `others`.
     twins: of RAPPOR strings, those that cannot be told apart.
+    beginnings: of strings that were found, those that are only what longer ones begin with.
     figures: what the values are made of, where more can be said of them; for comparisons.
     """
 
@@ -79,6 +81,7 @@ class Answer:
     span: tuple[float, float] | None = None
     repeats: int = 1
     twins: tuple[Twins, ...] = ()
+    beginnings: tuple[str, ...] = ()
     figures: Figures | None = field(default=None, compare=False, repr=False)
 
     @property

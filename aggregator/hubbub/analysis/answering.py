@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from hubbub.analysis.answer import CONFIDENCE, Answer
 from hubbub.analysis.families import Tier, family_for
+from hubbub.analysis.families.tree import Trees
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 
@@ -19,8 +20,10 @@ def answer(
 ) -> Answer:
     """Estimates for the listed `values`; for `candidates` if over strings; of a range if numbers.
 
+    Of a prefix tree without candidates, for the strings that are found.
+
     Raises:
-        BadParameter: candidates where none belong, or none for strings.
+        BadParameter: candidates where none belong, or none for strings that need them.
         BatchTooSmall: not a single report.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
@@ -47,7 +50,7 @@ def answer_tiers(
     own = family_for(mechanism)
     if own.KIND != "strings" and candidates:
         raise BadParameter("this metric is not over strings: leave candidates out")
-    if own.KIND == "strings" and not candidates:
+    if own.KIND == "strings" and not candidates and not isinstance(own, Trees):
         raise BadParameter("this metric is over strings: say which to look for (candidates)")
     names = candidates if own.KIND == "strings" else own.labels(mechanism, values)
     return own.answer(heard, names, confidence, repeats)

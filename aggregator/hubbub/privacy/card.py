@@ -13,15 +13,16 @@ from hubbub.catalog import (
     Catalog,
     Fact,
     Metric,
-    epochs_within,
+    crowds_within,
     exposure,
     facts,
     unchanged_exposure,
 )
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified
 from hubbub.privacy.composition import sampled
-from hubbub.privacy.crowd import shuffled_of, smallest_crowd
+from hubbub.privacy.crowd import rests_on, shuffled_of, smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
+from hubbub.privacy.verdict import advice, verdict
 
 __all__ = [
     "Card",
@@ -40,9 +41,12 @@ class MetricCard:
 
     sampling: the chance that a device takes part in an epoch. sampled: one report, to who cannot
     see whether it does. per_epoch: all reports of an epoch. unchanged: all reports ever of one
-    unchanged value, None without a permanent response. lifetime_epsilon: what the ledger stops at.
+    unchanged value, None without a permanent response. lifetime_epsilon: what the ledger stops at;
+    lifetime_central_epsilon: the same of its central promise, None without a limit.
     tiers: the smaller epsilons that a person may choose. shuffled: one report, to who sees shuffled
-    batches alone. facts: what else the catalog says of it.
+    batches alone. rests_on: of what that is, and what it rests on. sentence: all of it in words.
+    further: the same but for what one answer says. verdict: of one answer, in a word. facts: what
+    else the catalog says of it.
     """
 
     name: str
@@ -58,10 +62,14 @@ class MetricCard:
     per_epoch: float
     unchanged: float | None
     lifetime_epsilon: float
+    lifetime_central_epsilon: float | None
     tiers: tuple[float, ...]
     min_batch: int
     shuffled: Amplified
+    rests_on: str
     sentence: str
+    further: str
+    verdict: str
     facts: tuple[Fact, ...]
 
 
@@ -69,9 +77,11 @@ class MetricCard:
 class Card:
     """All metrics, and what they say together about one person in a day, a month, a year.
 
-    unchanged: the same if no value of the person's changes. caps: what the catalog allows. central:
-    what the metrics with a central promise say together to who sees whole epochs, at `delta`; None
-    where there are none.
+    unchanged: the same if no value of the person's changes. caps: what the catalog allows;
+    central_cap: of all crowds in a year, as devices count them. central: what the metrics with a
+    central promise say together to who sees whole epochs, at `delta`; None where there are none.
+    verdicts: of all answers in a span, in a word. advice: how they come to
+    say less, where they say much.
     """
 
     metrics: tuple[MetricCard, ...]
@@ -79,9 +89,12 @@ class Card:
     unchanged: Mapping[str, float]
     caps: Mapping[str, float | None]
     central: Mapping[str, float] | None
+    central_cap: float | None
     delta: float
     assumption: str
     sentences: tuple[str, ...]
+    verdicts: Mapping[str, str]
+    advice: tuple[str, ...]
 
 
 def card(catalog: Catalog, delta: float = DELTA) -> Card:
@@ -106,26 +119,37 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
             f"with a central promise say at most {total:.4g} nats at delta {delta:g}."
             for span, total in central.items()
         )
+    central_cap = catalog.caps.central_epsilon_per_year
+    if central_cap is not None:
+        said = (
+            f"A device stops when all its crowds of a year can say {central_cap:g} nats at delta "
+            f"{catalog.caps.central_delta_per_year:g}, as it counts them: each crowd as the "
+            "Gaussian that tells at least as much."
+        )
+        sentences += (said,)
     return Card(
         metrics=tuple(metric_card(metric, delta) for metric in metrics),
         together=together,
         unchanged=unchanged,
         caps={span: catalog.caps.of(span) for span in SPANS},
         central=central,
+        central_cap=central_cap,
         delta=delta,
         assumption=ASSUMPTION,
         sentences=sentences,
+        verdicts={s: verdict(min(total, unchanged[s])) for s, total in together.items()},
+        advice=advice(metrics),
     )
 
 
 def _central(metrics: Sequence[Metric], delta: float) -> dict[str, float] | None:
     """Per span, what the metrics with a central promise say together; None if there are none."""
-    crowds = [(metric.epoch, crowd) for metric in metrics if (crowd := smallest_crowd(metric))]
+    crowds = [(metric, crowd) for metric in metrics if (crowd := smallest_crowd(metric))]
     if not crowds:
         return None
     return {
         span: composed_epsilon(
-            [(crowd, epochs_within(epoch, days)) for epoch, crowd in crowds], delta
+            [(crowd, crowds_within(metric, days)) for metric, crowd in crowds], delta
         )
         for span, days in SPANS.items()
     }
@@ -152,8 +176,13 @@ def meaning(epsilon: float) -> str:
     return (
         f"the odds about them change by a factor of {factor} at most; who thought it even is "
         f"{max_posterior(epsilon):.1%} sure at most, and nobody's belief moves by more than "
-        f"{max_belief_change(epsilon):.1%}."
+        f"{100 * max_belief_change(epsilon):.1f} percentage points."
     )
+
+
+def _stops_at(metric: Metric) -> str:
+    most = metric.limits.lifetime_central_epsilon
+    return "" if most is None else f" For life the device stops at {most:g} nats of that."
 
 
 def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
@@ -164,7 +193,7 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
     )
     unchanged = metric.lifetime_loss if isfinite(metric.lifetime_loss) else None
     loss = sampled(metric.report_loss, metric.sampling)
-    sentence = f"One answer: {meaning(metric.report_loss)}"
+    sentence = ""
     if unchanged is not None:
         sentence += f" All answers ever, while it does not change: {meaning(unchanged)}"
     sentence += f" For life the device stops at {metric.limits.lifetime_epsilon:g} nats."
@@ -181,7 +210,8 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
             f" Reports leave the shuffler {shuffled.reports:,} at a time or not at all: to who "
             "sees "
             f"them so, an answer says {shuffled.epsilon:.3g} nats at delta {shuffled.delta:g}, "
-            f"{shuffled.assumption}. What is estimated from them may be published as it is."
+            f"{shuffled.assumption}.{_stops_at(metric)} What is estimated from them may be "
+            "published as it is."
         )
     if metric.limits.reports_per_epoch > 1:
         sentence += " The figure after the shuffler is of one report, not of all of an epoch."
@@ -199,9 +229,13 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
         per_epoch=per_epoch,
         unchanged=unchanged,
         lifetime_epsilon=metric.limits.lifetime_epsilon,
+        lifetime_central_epsilon=metric.limits.lifetime_central_epsilon,
         tiers=metric.tiers,
-        min_batch=metric.min_batch,
+        min_batch=metric.fewest,
         shuffled=shuffled,
-        sentence=sentence,
+        rests_on=rests_on(metric, shuffled),
+        sentence=f"One answer: {meaning(metric.report_loss)}{sentence}",
+        further=sentence.strip(),
+        verdict=verdict(metric.report_loss),
         facts=tuple(facts(metric)),
     )

@@ -30,8 +30,11 @@ from hubbub.mechanisms import (
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.long_grr import LongitudinalGrr
+from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.rr import RandomizedResponse
+from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.walsh import negative
+from hubbub.privacy.draws_of_trees import draw_tree
 
 __all__ = ["Counts", "bits_held", "cohorts_held", "draw", "named", "one_hot_chances"]
 
@@ -75,6 +78,10 @@ def _one_hot(
 ) -> Counts:
     if isinstance(mechanism, HadamardSketch):
         return _signs(mechanism, values, held, chance)
+    if isinstance(mechanism, PrefixTree):
+        return draw_tree(mechanism, values, held, chance)
+    if isinstance(mechanism, PairedParts):
+        return _paired(mechanism, values, held, chance)
     if isinstance(mechanism, _NAMED):
         return named(bits_held(mechanism, values, held), float(mechanism.channel.q), chance)
     _check(mechanism, len(values) * mechanism.layout.size)
@@ -82,6 +89,24 @@ def _one_hot(
     for value, count in zip(values, held.tolist(), strict=True):
         cells += chance.multinomial(count, one_hot_chances(mechanism, value))
     return cells
+
+
+def _paired(
+    mechanism: PairedParts, values: Sequence[int], held: Counts, chance: np.random.Generator
+) -> Counts:
+    """Pairs of parts by a fair coin; then, table by table, the points of each cell's reports."""
+    _check(mechanism, sum(mechanism.cells) * mechanism.points)
+    groups = mechanism.groups
+    sent = chance.multinomial(held, np.full(groups, 1 / groups))
+    places = [mechanism.places_of(value) for value in values]
+    cells = np.zeros((groups, mechanism.points), dtype=np.int64)
+    for group, size in enumerate(mechanism.cells):
+        own = np.zeros(size, dtype=np.int64)
+        np.add.at(own, [mechanism.cell(one, group) for one in places], sent[:, group])
+        for cell in np.flatnonzero(own).tolist():
+            chances = one_hot_chances(mechanism.response, cell)
+            cells[group] += chance.multinomial(own[cell], chances)
+    return cells.reshape(-1)
 
 
 def named(own: Counts, other: float, chance: np.random.Generator) -> Counts:

@@ -28,12 +28,14 @@ section 4, summed here exactly and not bounded; the ratio of histograms as in Fe
 Talwar (FOCS 2021), section 3, for this one mechanism.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import ceil, exp, expm1, floor, inf, log, sqrt
 from typing import Final
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.signal import fftconvolve
 from scipy.stats import binom
 
@@ -41,23 +43,38 @@ from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 
-__all__ = ["Crowd", "central_epsilon", "delta_of", "keeps", "largest_local", "likely"]
+__all__ = [
+    "MAX_CATEGORIES",
+    "MAX_REPORTS",
+    "Crowd",
+    "central_epsilon",
+    "delta_of",
+    "keeps",
+    "largest_local",
+    "likely",
+    "profile",
+]
 
-_MAX_REPORTS: Final = 10**9
-_MAX_CATEGORIES: Final = 1 << 24
+MAX_REPORTS: Final = 10**9
+MAX_CATEGORIES: Final = 1 << 24
 _MIN_DELTA: Final = 1e-15
 # Of delta: what is spent on tails that are not summed.
 _TAILS: Final = 1e-4
-# Blocks of T. More are no nearer to the truth by a two thousandth.
+# Blocks of T at most: more are no nearer to the truth by a two thousandth.
 _BLOCKS: Final = 256
+# So wide is a block beside T at least: a quarter of it is what epsilon is too large by.
+_BLOCK: Final = 1e-3
 # Of the others: how many more hold v in the last split of a block than in its first.
 _SPLIT: Final = 0.002
 _FIRST_SPLIT: Final = 0.0005
 _DIRECT: Final = 3000
+# Numbers that are worked with at once: many, and yet a few megabytes.
+_AT_ONCE: Final = 1 << 17
 # Binomial chances come out right to 1e-8 for a thousand million; differences lose two digits.
 _FLOAT_ERROR: Final = 1e-5
 _FFT_ERROR: Final = 1e-14
 _CLOSE: Final = 1e-5
+_FINE: Final = 2e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +97,10 @@ class Crowd:
     dummies: int = 0
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.reports, int) and 1 <= self.reports <= _MAX_REPORTS):
-            raise BadParameter(f"reports {self.reports} is outside [1, {_MAX_REPORTS}]")
-        if not (isinstance(self.categories, int) and 2 <= self.categories <= _MAX_CATEGORIES):  # noqa: PLR2004 two values at least
-            raise BadParameter(f"categories {self.categories} is outside [2, {_MAX_CATEGORIES}]")
+        if not (isinstance(self.reports, int) and 1 <= self.reports <= MAX_REPORTS):
+            raise BadParameter(f"reports {self.reports} is outside [1, {MAX_REPORTS}]")
+        if not (isinstance(self.categories, int) and 2 <= self.categories <= MAX_CATEGORIES):  # noqa: PLR2004 two values at least
+            raise BadParameter(f"categories {self.categories} is outside [2, {MAX_CATEGORIES}]")
         if not (0 < self.epsilon_local <= MAX_EPSILON or self.epsilon_local == inf):
             raise BadParameter(
                 f"local epsilon {self.epsilon_local} is outside (0, {MAX_EPSILON}]; "
@@ -91,8 +108,8 @@ class Crowd:
             )
         if not 0 < self.honest <= 1:
             raise BadParameter(f"honest {self.honest} is outside (0, 1]")
-        if not (isinstance(self.dummies, int) and 0 <= self.dummies <= _MAX_REPORTS):
-            raise BadParameter(f"dummies {self.dummies} is outside [0, {_MAX_REPORTS}]")
+        if not (isinstance(self.dummies, int) and 0 <= self.dummies <= MAX_REPORTS):
+            raise BadParameter(f"dummies {self.dummies} is outside [0, {MAX_REPORTS}]")
 
     @property
     def others(self) -> int:
@@ -134,21 +151,45 @@ def central_epsilon(crowd: Crowd, delta: float) -> float:
     _check(delta)
     seen = _seen(crowd, delta)
     most = min(crowd.epsilon_local, 2.0 * MAX_EPSILON)
-    if seen.delta(most) > delta:
+    over = log(seen.delta(most) / delta)
+    if over > 0:
         return crowd.epsilon_local
-    low, high = 0.0, most
-    while high - low > _CLOSE * high and high > 1e-9:  # noqa: PLR2004 nothing, to any eye
-        middle = sqrt(low * high) if low else high / 16
-        if seen.delta(middle) <= delta:
-            high = middle
+    return _least(lambda central: log(seen.delta(central) / delta), most, over)
+
+
+def _least(over: Callable[[float], float], most: float, last: float) -> float:
+    """Where a falling function is 0, from above: `most` if it is not far above.
+
+    By chords, halved where an end stays (the Illinois rule): the logarithm of delta is nearly
+    straight, and bisection would ask three times as often. last: the function at `most`.
+    """
+    low, high = most / 16, most
+    while (first := over(low)) <= 0:
+        if low < 1e-9:  # noqa: PLR2004 nothing, to any eye
+            return low
+        low, high, last = low / 16, low, first
+    stayed = 0
+    while high - low > _CLOSE * high:
+        at = high + (high - low) * last / (first - last)
+        at = min(max(at, low + _CLOSE * high / 2), high - _CLOSE * high / 2)
+        found = over(at)
+        if found <= 0:
+            high, last = at, found
+            first, stayed = (first / 2, 1) if stayed == 1 else (first, 1)
         else:
-            low = middle
+            low, first = at, found
+            last, stayed = (last / 2, -1) if stayed == -1 else (last, -1)
     return high
 
 
 def delta_of(crowd: Crowd, central: float) -> float:
     """The delta that is proven for a central epsilon, in [0, 1]; nearest above the exact one."""
     return min(1.0, _seen(crowd, _MIN_DELTA).delta(central))
+
+
+def profile(crowd: Crowd, least: float) -> Callable[[float], float]:
+    """The delta that is proven for any central epsilon, to be trusted down to `least`."""
+    return _seen(crowd, least).delta
 
 
 def keeps(crowd: Crowd, central: float, delta: float) -> bool:
@@ -180,9 +221,17 @@ def largest_local(
     def hides(epsilon: float) -> bool:
         return keeps(Crowd(reports, categories, epsilon, honest, dummies), central, delta)
 
+    def over(epsilon: float) -> float:
+        crowd = Crowd(reports, categories, epsilon, honest, dummies)
+        return log(_seen(crowd, delta).delta(central) / delta)
+
     low, high = min(central, most), most
     if hides(high):
         return high
+    if over(low) < 0:  # then the logarithm, nearly straight, finds it sooner than halving
+        found = max(float(brentq(over, low, high, xtol=_FINE)) - 2 * _FINE, low)
+        if hides(found):
+            return found
     while high - low > 5e-4:  # noqa: PLR2004 half of what is promised
         middle = (low + high) / 2
         low, high = (middle, high) if hides(middle) else (low, middle)
@@ -212,20 +261,29 @@ class _Counts:
         cut = delta * _TAILS
         chance = min(crowd.categories * crowd.lie, 1.0)
         noise = likely(crowd.others, chance, cut)
-        starts = np.arange(0, len(noise), -(-len(noise) // _BLOCKS))
+        wide = max(-(-len(noise) // _BLOCKS), int((noise[0] + crowd.dummies) * _BLOCK))
+        starts = np.arange(0, len(noise), wide)
         weights = np.add.reduceat(binom.pmf(noise, crowd.others, chance), starts)
         return cls(crowd, noise[starts] + 1 + crowd.dummies, weights, cut)
 
     @cached_property
-    def _both(self) -> list[tuple[Floats, Floats]]:
-        """Per block of T: how many fall on the two values, and the chance of each such number."""
+    def _both(self) -> list[tuple[Floats, Floats, Floats]]:
+        """Of some blocks of T each: T, how many fall on the two values, the chance of both."""
         share = 2 / self.crowd.categories
-        both = []
-        for total in self.totals.tolist():
+        found: list[tuple[Floats, Floats, Floats]] = []
+        totals: list[Floats] = []
+        weights: list[Floats] = []
+        both: list[Floats] = []
+        for total, weight in zip(self.totals.tolist(), self.weights.tolist(), strict=True):
             spread = likely(int(total) - 1, share, self.cut)
-            every = np.append(spread, spread[-1] + 1)
-            both.append((every, binom.pmf(every, total, share)))
-        return both
+            both.append(np.append(spread, spread[-1] + 1))
+            totals.append(np.full(len(both[-1]), total))
+            weights.append(np.full(len(both[-1]), weight))
+            if total == self.totals[-1] or sum(map(len, both)) > _AT_ONCE:
+                n, s = np.concatenate(totals), np.concatenate(both)
+                found.append((n, s, np.concatenate(weights) * binom.pmf(s, n, share)))
+                totals, weights, both = [], [], []
+        return found
 
     def delta(self, central: float) -> float:
         """The hockey-stick divergence at exp(central), rounded up."""
@@ -233,18 +291,18 @@ class _Counts:
         q = self.crowd.lie
         truth = 1 - d * q
         result = 0.0
-        for total, weight, (s, chances) in zip(self.totals, self.weights, self._both, strict=True):
+        for total, s, chances in self._both:
             hidden = q * total * expm1(central)  # what x must pass by
             edge = np.floor((t * s + hidden / truth) / (1 + t)) + 1 if truth > 0 else s + 1
             told = edge <= s
-            n, x = s[told], edge[told]
+            n, x, hidden = s[told], edge[told], hidden[told]
             at_edge = binom.pmf(x - 1, n - 1, 0.5)
             beyond = binom.sf(x - 2, n - 1, 0.5)  # x - 1 or more
             up = truth * n / 2 * t * at_edge + hidden * at_edge / 2
             down = truth * n / 2 * expm1(central) * beyond + hidden * beyond
             error = _FLOAT_ERROR * np.abs(up - down) + 1e-11 * up
             each = np.maximum(up - down, 0) + error
-            result += weight * d / total * float((each * chances[told]).sum())
+            result += d * float((each * chances[told] / total[told]).sum())
         return result + 3 * self.cut
 
 

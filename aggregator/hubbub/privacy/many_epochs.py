@@ -4,22 +4,25 @@ The distribution of an epoch's privacy loss follows from the histogram's own sum
 distributions of several epochs convolve (Google's dp-accounting). Losses are rounded up to a grid,
 blocks of T count as their least, and what is left out counts as if it told everything: all of it is
 an upper bound, also where the values of every epoch differ, and are chosen by what came before.
-Of two values the two counts are accounted for as if both were seen, which is above the truth.
+Of two values one count is seen, and what it tells depends on how many others hold each: the largest
+delta over all of that, at every epsilon of a grid, is one distribution that dominates every epoch.
 
-Source: Koskela, Jaelkoe, Honkela (AISTATS 2020), for the convolution; see hubbub.privacy.histogram.
+Source: Koskela, Jaelkoe, Honkela (AISTATS 2020), for the convolution; Doroshenko, Ghazi, Kamath,
+Kumar, Manurangsi, "Connect the Dots" (PoPETs 2022), for the distribution of a dominating profile;
+see hubbub.privacy.histogram.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import inf, sqrt
+from math import exp, inf, sqrt
 from typing import Final
 
 import numpy as np
-from dp_accounting.pld import privacy_loss_distribution
+from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from scipy.stats import binom
 
 from hubbub.errors import BadParameter
-from hubbub.privacy.histogram import Crowd, central_epsilon, likely
+from hubbub.privacy.histogram import Crowd, central_epsilon, likely, profile
 
 __all__ = ["composed_epsilon"]
 
@@ -70,6 +73,8 @@ def _losses(
     crowd: Crowd, grid: float, left_out: float
 ) -> privacy_loss_distribution.PrivacyLossDistribution:
     """The distribution of one epoch's loss, in steps of the grid, rounded up."""
+    if crowd.categories == 2:  # noqa: PLR2004 two values
+        return _losses_of_two(crowd, grid, left_out)
     d, q, truth = crowd.categories, crowd.lie, 1 - crowd.categories * crowd.lie
     chance, cut = min(d * q, 1.0), left_out / 4
     noise = likely(crowd.others, chance, cut)
@@ -87,10 +92,26 @@ def _losses(
         for_v, for_w = truth * x + q * total, truth * (both - x) + q * total
         seen = (even > 0) & (for_v > 0) & (for_w > 0)  # else it tells everything
         steps = np.ceil(np.log(for_v[seen] / for_w[seen]) / grid).astype(np.int64)
-        told = np.bincount(steps - steps.min(), (weight * d / total * even * for_v)[seen])
-        for place in np.flatnonzero(told).tolist():
-            step = place + int(steps.min())
-            losses[step] = losses.get(step, 0.0) + float(told[place])
+        least = int(steps.min())
+        told = np.bincount(steps - least, (weight * d / total * even * for_v)[seen])
+        for place, chance_of_it in enumerate(told.tolist(), start=least):
+            if chance_of_it:
+                losses[place] = losses.get(place, 0.0) + chance_of_it
     return privacy_loss_distribution.PrivacyLossDistribution.create_from_rounded_probability(
         losses, max(0.0, 1 - sum(losses.values())), grid, pessimistic_estimate=True
     )
+
+
+def _losses_of_two(
+    crowd: Crowd, grid: float, left_out: float
+) -> privacy_loss_distribution.PrivacyLossDistribution:
+    """The same of one count. The profile is the larger of both orders, so it is its own mirror."""
+    delta = profile(crowd, left_out)
+    ahead = [min(1.0, delta(0.0))]
+    while ahead[-1] > left_out and len(ahead) * grid <= crowd.epsilon_local:
+        ahead.append(min(1.0, delta(len(ahead) * grid)))
+    steps = np.arange(1 - len(ahead), len(ahead))
+    # delta(-e) = 1 - exp(-e) + exp(-e) delta(e), of the other order.
+    behind = [1 - exp(-k * grid) * (1 - ahead[k]) for k in range(len(ahead) - 1, 0, -1)]
+    found = pld_pmf.create_pmf_pessimistic_connect_dots(grid, steps, np.array(behind + ahead))
+    return privacy_loss_distribution.PrivacyLossDistribution(found)

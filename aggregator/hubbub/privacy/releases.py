@@ -12,35 +12,46 @@ person answered otherwise, in all of their reports in the epochs asked; how many
 Noise is on whole numbers, drawn exactly by OpenDP: discrete Laplace of scale sensitivity / epsilon,
 discrete Gaussian of the least sigma whose zCDP gives (epsilon, delta); the mode by noisy max with
 exponential noise of scale 2 sensitivity / epsilon. Estimating from it is post-processing.
+What left the shuffler as a crowd, under a central promise, is published as it is: its estimates are
+post-processing of what keeps the promise already, and noise on top would hide nobody better.
 Sources: Dwork, McSherry, Nissim, Smith (TCC 2006); Canonne, Kamath, Steinke (NeurIPS 2020);
 McKenna, Sheldon (NeurIPS 2020) for the noisy max, at least as good as the exponential mechanism.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from math import exp, log, sqrt
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Final, Literal, get_args
 
 import numpy as np
-import opendp.prelude as dp
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.supports import supports
 from hubbub.analysis.families import chosen_by, family_for, tier_scales
 from hubbub.analysis.uncertainty.intervals import interval
 from hubbub.analysis.uncertainty.repeated import spreads
-from hubbub.catalog import Release
-from hubbub.errors import BadParameter
+from hubbub.catalog import Metric, Release
+from hubbub.errors import BadParameter, MissingDependency
 from hubbub.mechanisms import AnyMechanism, Totals
 
-__all__ = ["CONFIDENCE", "QUERIES", "ReleaseKind", "Released", "release"]
-
-dp.enable_features("contrib")  # discrete noise and noisy max are in it
+__all__ = [
+    "AS_IT_IS",
+    "CONFIDENCE",
+    "QUERIES",
+    "ReleaseKind",
+    "Released",
+    "as_it_is",
+    "check_noise",
+    "release",
+]
 
 ReleaseKind = Literal["count", "histogram", "mean", "mode"]
 QUERIES: Final[tuple[ReleaseKind, ...]] = get_args(ReleaseKind)
 CONFIDENCE: Final = 0.95
+AS_IT_IS: Final = "as it is"
+"""In the place of a mechanism of release, of what keeps a central promise already."""
 # A record of it is kept for ever.
 _MAX_VALUES: Final = 4096
 
@@ -80,11 +91,7 @@ def release(
         BadParameter: a query that the metric or its mechanism of release has no answer to.
     """
     mechanism = parts[0][0]
-    labels = _labels(mechanism, values, query)
-    if (query == "count") != bool(value):
-        raise BadParameter("count takes the value to count, and no other query takes one")
-    if query == "count" and value not in labels:
-        raise BadParameter("the value to count is not one of the metric's")
+    labels = _labels(mechanism, values, query, value)
     if (policy.mechanism == "exponential") != (query == "mode") and policy.mechanism != "laplace":
         raise BadParameter(
             f"the catalog releases this metric by {policy.mechanism}, which cannot answer {query}; "
@@ -114,8 +121,41 @@ def _reports(parts: Sequence[tuple[AnyMechanism, Totals]]) -> int:
     return sum(totals.reports for _, totals in parts)
 
 
+def as_it_is(
+    mechanism: AnyMechanism,
+    totals: Totals,
+    values: Sequence[str] | None,
+    query: ReleaseKind,
+    value: str,
+) -> list[Released]:
+    """The estimates of totals that left as crowds: nothing is added, whoever asks how often.
+
+    Raises:
+        BadParameter: a query that the metric has no answer to.
+    """
+    labels = _labels(mechanism, values, query, value)
+    found = mechanism.estimate(totals)
+    if query == "mode":
+        return [Released(labels[int(np.argmax(found.values))], *[None] * 5)]
+    estimates, stderrs = np.array(found.values), np.sqrt(found.variances)
+    low, high = interval(estimates, stderrs, CONFIDENCE)
+    rows = zip(
+        labels,
+        estimates.tolist(),
+        stderrs.tolist(),
+        np.clip(low, 0, totals.reports).tolist(),
+        np.clip(high, 0, totals.reports).tolist(),
+        strict=True,
+    )
+    return [
+        Released(label, estimate, stderr, 0.0, least, most)
+        for label, estimate, stderr, least, most in rows
+        if query != "count" or label == value
+    ]
+
+
 def _labels(
-    mechanism: AnyMechanism, values: Sequence[str] | None, query: ReleaseKind
+    mechanism: AnyMechanism, values: Sequence[str] | None, query: ReleaseKind, value: str
 ) -> Sequence[str]:
     """What the query is about; refuses what it is not for."""
     own = family_for(mechanism)
@@ -126,6 +166,10 @@ def _labels(
         raise BadParameter(f"{mechanism.NAME} does not answer mode: take the histogram's")
     if len(labels) > _MAX_VALUES:
         raise BadParameter(f"{len(labels):,} values are too many to release; at most 4,096")
+    if (query == "count") != bool(value):
+        raise BadParameter("count takes the value to count, and no other query takes one")
+    if query == "count" and value not in labels:
+        raise BadParameter("the value to count is not one of the metric's")
     return labels
 
 
@@ -138,13 +182,7 @@ def _most_common(
     if len(parts) > 1:
         raise BadParameter("a metric with tiers does not answer mode: take the histogram's")
     whole = supports(*parts[0])
-    select = dp.m.make_noisy_max(
-        dp.vector_domain(dp.atom_domain(T=int)),
-        dp.linf_distance(T=int),
-        dp.max_divergence(),
-        scale=2 * reports_each / policy.epsilon,
-    )
-    place: int = select([int(number) for number in whole])
+    place: int = _noise().largest(list(map(int, whole)), 2 * reports_each / policy.epsilon)
     return labels[place]
 
 
@@ -158,7 +196,7 @@ def _noisy(
     whole, l1, l2, unit, base = found.numbers, found.l1, found.l2, found.unit, found.base
     if place is not None and isinstance(unit, float):
         whole, l1, l2 = whole[place : place + 1], 1, 1.0
-    noise, variance = _draw(len(whole), l1 * reports_each, l2 * reports_each, policy)
+    noise, variance = _noise().draw(len(whole), l1 * reports_each, l2 * reports_each, policy)
     if isinstance(unit, float):
         estimates = unit * (whole + noise) + base
         noises = np.full(len(whole), unit**2 * variance)
@@ -179,41 +217,29 @@ def _noisy(
     return estimates, local, noises
 
 
-def _draw(size: int, l1: int, l2: float, policy: Release) -> tuple[Floats, float]:
-    """Noise for so many whole numbers of this sensitivity, and its variance."""
-    zeros = [0] * size
-    domain = dp.vector_domain(dp.atom_domain(T=int), size=size)
-    if policy.mechanism == "gaussian":
-        sigma = _sigma(l2, policy.epsilon, policy.delta)
-        measure = dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=sigma)
-        return np.array(measure(zeros), dtype=np.float64), sigma**2
-    scale = l1 / policy.epsilon
-    measure = dp.m.make_laplace(domain, dp.l1_distance(T=int), scale=scale)
-    # OpenDP's own reckoning of what this costs; a hair above for its rounding.
-    cost: float = measure.map(l1)  # type: ignore[no-untyped-call]
-    if not cost <= policy.epsilon * (1 + 1e-9):
-        raise AssertionError("the noise costs more than the policy allows")
-    alpha = exp(-1 / scale)
-    return np.array(measure(zeros), dtype=np.float64), 2 * alpha / (1 - alpha) ** 2
+def check_noise(metrics: Iterable[Metric]) -> None:
+    """See, without loading it, that what draws noise is installed, if any metric is released.
+
+    Raises:
+        MissingDependency: it is not.
+    """
+    released = [metric.name for metric in metrics if metric.release is not None]
+    if released and find_spec("opendp") is None:
+        raise MissingDependency(
+            f'metric "{released[0]}" is released, and what draws the noise of releases is not '
+            "installed here: pip install 'hubbub[releases]'"
+        )
 
 
-@lru_cache(maxsize=256)
-def _sigma(l2: float, epsilon: float, delta: float) -> float:
-    """The least of a discrete Gaussian that keeps epsilon and delta, by its zCDP."""
-    space = dp.vector_domain(dp.atom_domain(T=int), size=1), dp.l2_distance(T=float)
-
-    def gaussian(scale: float) -> dp.Measurement:
-        measured = dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale=scale))
-        return dp.c.make_fix_delta(measured, delta)
-
-    # The textbook's conversion of zCDP (Bun, Steinke 2016, proposition 1.3) gives one that is
-    # enough; OpenDP's own reckoning finds a smaller one below it.
-    tail = log(1 / delta)
-    enough = l2 / (sqrt(2) * (sqrt(tail + epsilon) - sqrt(tail))) * (1 + 1e-9)
-    sigma: float = dp.binary_search_param(
-        gaussian, d_in=l2, d_out=(epsilon, delta), bounds=(enough / 8, enough)
-    )
-    return sigma
+def _noise() -> ModuleType:
+    """Loaded with the first release: OpenDP is larger than all the rest of an aggregator."""
+    try:
+        return import_module("hubbub.privacy.release_noise")
+    except ModuleNotFoundError as error:
+        raise MissingDependency(
+            "noise of releases needs OpenDP, which is not installed here: "
+            "pip install 'hubbub[releases]'"
+        ) from error
 
 
 def _together(

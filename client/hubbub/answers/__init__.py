@@ -1,5 +1,6 @@
 """Floor 1. Answers as rows and columns, once for every face: files, notebooks, tables."""
 
+from hubbub.answers.association import association_said
 from hubbub.answers.cells import cell, columns_of, is_of_means, title
 from hubbub.answers.columns import COLUMNS, Column, Question
 from hubbub.answers.rows import Document, Row, rows, whole_rows
@@ -10,6 +11,7 @@ __all__ = [
     "Document",
     "Question",
     "Row",
+    "association_said",
     "cell",
     "columns_of",
     "is_of_means",

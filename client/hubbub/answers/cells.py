@@ -10,6 +10,8 @@ __all__ = ["cell", "columns_of", "is_of_means", "title"]
 
 # Below this confidence an order is as good as unknown.
 _TELLING: Final = 0.95
+# Of a mean, what is in the metric's own unit.
+_OF_NUMBERS: Final = frozenset({"reports", "level", "change"})
 _UNKNOWN: Final[Mapping[Unit, str]] = {"count": "?", "verdict": "?", "time": "never"}
 
 _WRITTEN: Final[Mapping[Unit, Callable[[Any, bool], str]]] = {
@@ -41,8 +43,12 @@ def columns_of(question: Question, answer: Document) -> Sequence[Column]:
 
 
 def title(column: Column, question: Question, answer: Document) -> str:
-    """What stands above a column of this answer: "95% interval"."""
-    said = (is_of_means(question, answer) and column.mean_title) or column.title
+    """What stands above a column of this answer: "95% interval", of means with their unit."""
+    means = is_of_means(question, answer)
+    said = (means and column.mean_title) or column.title
+    numbers = column.unit in _OF_NUMBERS if means else column.field == "value"
+    if answer.get("unit") and numbers and (means or answer.get("kind") == "ranges"):
+        said += f" ({answer['unit']})"
     return said.replace("{level}", f"{100 * answer.get('confidence', 0):.6g}%")
 
 

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 __all__ = ["COLUMNS", "HEADS", "Column", "Question"]
 
-Question = Literal["estimates", "top", "compare", "trend", "metrics", "status"]
+Question = Literal["estimates", "top", "compare", "trend", "cross", "metrics", "status"]
 Unit = Literal[
     "text",
     "count",  # of reports, exact
@@ -82,8 +82,8 @@ def _ends(unit: Unit) -> Column:
     return Column("low", "{level} interval", unit, "ends of the interval", to="high")
 
 
-def _reports(field: str, meaning: str) -> Column:
-    return Column(field, field.replace("_", " "), "count", meaning)
+def _reports(field: str, meaning: str, spare: int = 0) -> Column:
+    return Column(field, field.replace("_", " "), "count", meaning, spare=spare)
 
 
 COLUMNS: Final[Mapping[Question, Sequence[Column]]] = {
@@ -119,36 +119,57 @@ COLUMNS: Final[Mapping[Question, Sequence[Column]]] = {
     ),
     "compare": (
         _VALUE,
-        Column("before", "before", "level", "share of the reports before, or the mean"),
-        Column("after", "after", "level", "share of the reports after, or the mean"),
+        Column("before", "before", "level", "share of the reports before, or the mean", spare=2),
+        Column("after", "after", "level", "share of the reports after, or the mean", spare=3),
         Column("difference", "difference", "change", "after less before"),
         _ends("change"),
         Column(
             *("p_value", "p-value", "probability"),
             "chance of a difference as large if nothing has changed",
+            spare=1,
         ),
         Column("changed", "changed", "flag", "whether it differs beyond what chance explains"),
     ),
     "trend": (
         _VALUE,
-        Column("begins", "epoch", "time", "when the epoch begins"),
+        Column("date", "epoch", "text", "the day or hour that it is, of a week its first day; UTC"),
         _reports("reports", "reports of the epoch"),
         Column("share", "share", "level", "share of the reports, or the mean", mean_title="mean"),
         _ends("level"),
     ),
+    "cross": (
+        Column("row", "row", "text", "value of the first part"),
+        Column("column", "column", "text", "value of the second part"),
+        Column("within", "of its row", "share", "share of those in the cell's row"),
+        Column(
+            *("within_low", "{level} interval", "share", "ends of the share's interval"),
+            to="within_high",
+        ),
+        Column("estimate", "reports", "reports", "unbiased estimate, in reports", spare=2),
+        Column(
+            *("low", "{level} of reports", "reports", "ends of the estimate's interval"),
+            to="high",
+            spare=1,
+        ),
+        Column(
+            *("departs", "beyond chance", "flag"),
+            "whether the cell is not what it would be if the parts were independent",
+        ),
+    ),
     "metrics": (
         Column("name", "metric", "text", "its name in the catalog"),
-        Column("kind", "asks for", "text", "values, strings, ranges or a mean"),
-        Column("mechanism", "mechanism", "text", "what randomizes on the device"),
-        Column("epsilon", "epsilon", "epsilon", "of one report, as proven, rounded up"),
+        Column("kind", "asks for", "text", "values, strings, ranges or a mean", spare=4),
+        Column("mechanism", "mechanism", "text", "what randomizes on the device", spare=3),
+        Column("epsilon", "epsilon", "epsilon", "of one report, as proven, rounded up", spare=2),
         _reports("reports", "reports counted, over all epochs"),
         _reports("waiting", "reports that the shuffler holds"),
         Column("updated", "last counted", "time", "when the last report was counted"),
     ),
     "status": (
         Column("stream", "stream", "text", "a metric's name, and its tier"),
-        Column("epoch", "epoch", "text", "the epoch's number"),
+        Column("date", "epoch", "text", "the day or hour that it is, of a week its first day; UTC"),
         _reports("acknowledged", "taken over by the shuffler"),
+        _reports("dummies", "added to crowds by the shuffler; nobody's", spare=2),
         _reports("pooled", "wait at the shuffler for a crowd"),
         _reports("in_flight", "on their way in a batch"),
         _reports("counted", "in the totals"),
@@ -161,12 +182,16 @@ COLUMNS: Final[Mapping[Question, Sequence[Column]]] = {
 
 HEADS: Final[Mapping[Question, Sequence[str]]] = {
     "estimates": (
-        *("metric", "since", "until", "final"),
-        *("reports", "mechanism", "epsilon", "confidence"),
+        *("metric", "dates", "since", "until", "final"),
+        *("reports", "mechanism", "epsilon", "confidence", "unit"),
     ),
-    "top": ("metric", "reports", "confidence", "set_confidence", "order_confidence"),
-    "compare": ("metric", "before_reports", "after_reports", "confidence"),
-    "trend": ("metric", "kind", "confidence"),
+    "top": ("metric", "dates", "reports", "confidence", "set_confidence", "order_confidence"),
+    "compare": (
+        *("metric", "before_dates", "after_dates"),
+        *("before_reports", "after_reports", "confidence", "unit"),
+    ),
+    "trend": ("metric", "kind", "confidence", "unit"),
+    "cross": ("metric", "rows", "columns", "dates", "reports", "confidence"),
     "metrics": (),
     "status": (),
 }

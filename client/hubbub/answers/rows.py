@@ -40,8 +40,13 @@ def rows(question: Question, answer: Document) -> list[Row]:
 
 
 def whole_rows(question: Question, answer: Document) -> list[Row]:
-    """Rows that stand alone, as lines of a file do: each says its metric, epochs and confidence."""
+    """Rows that stand alone, as lines of a file do: each says its metric, epochs and confidence.
+
+    And the answer's notice, where it has one.
+    """
     head = {name: answer[name] for name in HEADS[question]}
+    if answer.get("notice"):
+        head["notice"] = answer["notice"]
     return [
         {name: cell for name, cell in {**head, **row}.items() if not isinstance(cell, list)}
         for row in rows(question, answer)

@@ -2,19 +2,25 @@
 
 HubbubError
 ├── BadParameter          something is built from a parameter that cannot be
+│   └── NothingToLookFor  strings are asked for, and none was named
 ├── ValueOutOfDomain      the app reported a value that the metric does not have
 ├── BadPayload            bytes that no honest client sends
 ├── ShapeMismatch         totals of another shape than the mechanism's layout
 ├── UnknownMetric         a metric that this catalog or bundle does not have
+├── UnknownMark           no mark is set under this name
+├── UnknownList           no list of candidates is saved under this name
 ├── CatalogInvalid        metrics.toml is wrong
 ├── BundleRefused         a bundle is malformed, wrongly signed, or changes what may not change
 ├── KeysUnusable          a key file is missing, malformed, or readable by others
 ├── StateUnusable         a device's or a service's state folder cannot be read or written
+├── BackupUnusable        a backup is damaged, or would go where something is
 ├── StoreUnavailable      Redis cannot be reached, or is not fit to keep what it must
 │   ├── StoreFull         Redis takes no more until something was taken out
 │   └── TotalsUnreadable  what Redis holds of these epochs nobody can read
+├── AccessRefused         no token, one that is not known, or one that may not
 ├── ServiceUnavailable    a service cannot be reached, or cannot start
 ├── BatchTooSmall         fewer reports than the metric's minimum batch
+├── TooFewEpochs          a comparison needs one more epoch than there is
 ├── BudgetExhausted       a release would spend more than its purpose has left
 ├── ProofFailed           a mechanism does not keep what it promises
 └── MissingDependency     a library that this takes is not installed
@@ -23,6 +29,8 @@ A message names what, where and the remedy. It never holds a raw value.
 """
 
 __all__ = [
+    "AccessRefused",
+    "BackupUnusable",
     "BadParameter",
     "BadPayload",
     "BatchTooSmall",
@@ -32,13 +40,17 @@ __all__ = [
     "HubbubError",
     "KeysUnusable",
     "MissingDependency",
+    "NothingToLookFor",
     "ProofFailed",
     "ServiceUnavailable",
     "ShapeMismatch",
     "StateUnusable",
     "StoreFull",
     "StoreUnavailable",
+    "TooFewEpochs",
     "TotalsUnreadable",
+    "UnknownList",
+    "UnknownMark",
     "UnknownMetric",
     "ValueOutOfDomain",
 ]
@@ -68,6 +80,18 @@ class UnknownMetric(HubbubError):
     """A metric that this catalog or bundle does not have."""
 
 
+class NothingToLookFor(BadParameter):
+    """A metric over strings was asked without a string to look for, and its catalog lists none."""
+
+
+class UnknownList(HubbubError):
+    """No list of candidates is saved under this name; the message says which are."""
+
+
+class UnknownMark(HubbubError):
+    """No mark is set under this name; the message says which are."""
+
+
 class CatalogInvalid(HubbubError):
     """metrics.toml is wrong. The message names file, line, metric, field and remedy."""
 
@@ -84,6 +108,10 @@ class StateUnusable(HubbubError):
     """A state folder cannot be read or written."""
 
 
+class BackupUnusable(HubbubError):
+    """A backup is damaged, opens by another key, or would go where something is already."""
+
+
 class StoreUnavailable(HubbubError):
     """Redis cannot be reached, refused us, or is not fit to keep what it must."""
 
@@ -96,12 +124,20 @@ class TotalsUnreadable(StoreUnavailable):
     """Redis answers, but what it holds of these epochs nobody can read; of others it may."""
 
 
+class AccessRefused(HubbubError):
+    """Who asks has no token, one that is not known or has expired, or one whose role may not."""
+
+
 class ServiceUnavailable(HubbubError):
     """A service cannot be reached, or cannot start."""
 
 
 class BatchTooSmall(HubbubError):
     """Fewer reports than the metric's minimum batch."""
+
+
+class TooFewEpochs(HubbubError):
+    """Two epochs were to be compared, and there is one, or none; the message says which is next."""
 
 
 class BudgetExhausted(HubbubError):

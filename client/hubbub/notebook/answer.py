@@ -2,12 +2,21 @@
 
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from html import escape
 from typing import Any, Final
 
-from hubbub.answers import Question, Row, cell, columns_of, is_of_means, rows, title
+from hubbub.answers import (
+    Question,
+    Row,
+    association_said,
+    cell,
+    columns_of,
+    is_of_means,
+    rows,
+    title,
+)
 from hubbub.errors import MissingDependency
+from hubbub.notebook.pictures import bars, by_size, heat_map, height_inches, lines
 
 __all__ = ["Answer"]
 
@@ -36,7 +45,7 @@ class Answer(Sequence[Row]):
         return iter(self._rows)
 
     def __repr__(self) -> str:
-        return f"<{self._told[0]}: {len(self)} rows>"
+        return f"<{' '.join([*self._notice(), self._told[0]])}: {len(self)} rows>"
 
     def _repr_html_(self) -> str:
         columns = columns_of(self.question, self.document)
@@ -52,12 +61,23 @@ class Answer(Sequence[Row]):
         )
         more = len(self) - _SHOWN
         rest = f"<p>... and {more:,} more rows</p>" if more > 0 else ""
-        notes = "".join(f"<p><strong>{escape(note)}</strong></p>" for note in self._told[1])
+        above, notes = (
+            "".join(f"<p><strong>{escape(one)}</strong></p>" for one in told)
+            for told in (self._notice(), self._told[1])
+        )
         caption = escape(self._told[0])
         return (
-            f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
+            f"{above}<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{rest}{notes}"
         )
+
+    @property
+    def df(self) -> Any:
+        """A data frame, a row per value: of pandas, or of polars where that alone is installed."""
+        try:
+            return self.to_pandas()
+        except MissingDependency:
+            return self.to_polars()
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, a row per value."""
@@ -72,21 +92,30 @@ class Answer(Sequence[Row]):
         return _library("pyarrow").Table.from_pylist(list(self._rows))
 
     def plot(self, most: int = 20, axes: Any = None) -> Any:
-        """Matplotlib axes with every interval drawn: bars, or for a trend lines with bands.
+        """Matplotlib axes with every interval drawn.
+
+        Bars by size; of a trend lines with bands; of a cross table a heat map.
 
         Args:
             most: values to draw.
             axes: where; new ones without.
         """
         pyplot = _library("matplotlib.pyplot", "matplotlib")
-        axes = pyplot.subplots()[1] if axes is None else axes
         if self.question in {"metrics", "status"}:
             raise TypeError(f"{self.question} has no estimates to plot: ask for estimates")
-        if self.question == "trend":
-            _lines(axes, self._rows, most)
+        trend = self.question == "trend"
+        drawn = trend or self.question == "cross"
+        rows = [] if drawn else by_size(self._rows, self.question, self.document)[:most]
+        if axes is None:
+            size = None if drawn else (8, height_inches(rows))
+            axes = pyplot.subplots(figsize=size, layout="constrained")[1]
+        if self.question == "cross":
+            heat_map(axes, self._rows, self.document)
+        elif trend:
+            lines(axes, self._rows, most, self.document)
         else:
-            _bars(axes, self._rows[:most], self.question)
-        axes.set_title(self._told[0])
+            bars(axes, rows, self.question, self.document)
+        axes.set_title("\n".join([*self._notice(), self._told[0]]))
         return axes
 
     def _title(self) -> str:
@@ -102,45 +131,28 @@ class Answer(Sequence[Row]):
                     f"{found['after_reports']:,}"
                 )
             case "trend":
-                return f"{found['metric']}: {len(found['epochs'])} epochs"
+                many = len(found["epochs"])
+                return f"{found['metric']}: {many:,} epoch{'s' if many > 1 else ''}"
+            case "cross":
+                return f"{found['metric']}: {found['columns']} within {found['rows']}"
             case _:
                 return f"{found['metric']}: {found['reports']:,} reports"
+
+    def _notice(self) -> list[str]:
+        """What stands before all of it, if anything does; of metrics the first one says it."""
+        says = next(iter(self._rows), {}) if self.question == "metrics" else self.document
+        return [says["notice"]] if says.get("notice") else []
 
     def _notes(self) -> list[str]:
         """What an analyst should not miss."""
         found = self.document
         notes = [f"not from honest reports alone: {one}" for one in found.get("findings", ())]
+        notes += found.get("notes", ())
+        if "association" in found:
+            notes.append(association_said(found))
         if found.get("final") is False:
             notes.append("not final: reports of these epochs are still taken")
         return notes
-
-
-def _bars(axes: Any, rows: Sequence[Row], question: Question) -> None:
-    number = "difference" if question == "compare" else "estimate"
-    middle = [row[number] for row in rows]
-    off = [
-        [row[number] - row["low"] for row in rows],
-        [row["high"] - row[number] for row in rows],
-    ]
-    names = [row["value"][:40] for row in rows]
-    axes.barh(range(len(rows)), middle, xerr=off, capsize=3)
-    # Names are what people said: nothing in them is a formula of matplotlib's.
-    axes.set_yticks(range(len(rows)), names, parse_math=False)
-    axes.invert_yaxis()
-    axes.set_xlabel("change of the share" if question == "compare" else number)
-
-
-def _lines(axes: Any, rows: Sequence[Row], most: int) -> None:
-    for name in list(dict.fromkeys(row["value"] for row in rows))[:most]:
-        own = [row for row in rows if row["value"] == name]
-        times = [datetime.fromisoformat(row["begins"]).astimezone(UTC) for row in own]
-        [line] = axes.plot(times, [row["share"] for row in own], label=name[:40].lstrip("_"))
-        low, high = [row["low"] for row in own], [row["high"] for row in own]
-        axes.fill_between(times, low, high, alpha=0.2, color=line.get_color())
-    legend = axes.legend()
-    for text in legend.get_texts():
-        text.set_parse_math(False)
-    axes.set_ylabel("share")
 
 
 def _library(name: str, package: str = "") -> Any:

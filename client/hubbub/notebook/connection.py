@@ -8,16 +8,38 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hubbub.answers import Question
-from hubbub.errors import HubbubError, ServiceUnavailable
+from hubbub.errors import (
+    AccessRefused,
+    BadParameter,
+    BatchTooSmall,
+    HubbubError,
+    MissingDependency,
+    ServiceUnavailable,
+    StoreUnavailable,
+    TooFewEpochs,
+    TotalsUnreadable,
+    UnknownList,
+    UnknownMetric,
+)
 from hubbub.notebook.answer import Answer
 from hubbub.notebook.authority import authority_in
 
 __all__ = ["Connection", "connect"]
 
 _PAGE: Final = 10_000
+_ACCESS: Final = (401, 403)
+_MALFORMED: Final = (400, 422)
+_KINDS: Final = {
+    kind.__name__: kind
+    for kind in (
+        *(BadParameter, UnknownMetric, UnknownList, BatchTooSmall, TooFewEpochs),
+        *(StoreUnavailable, TotalsUnreadable, ServiceUnavailable, MissingDependency),
+    )
+}
+"""Of a problem's title the error that it is here, too."""
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 Document = dict[str, Any]
 # What JSON of another shape than an answer's makes of whoever reads it.
@@ -77,11 +99,24 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-class Connection:
-    """Asks questions. Every method raises ServiceUnavailable if nothing answers.
+class _Strings(NamedTuple):
+    """What to look for: strings, and names of lists of them."""
 
-    And HubbubError with the service's own words if the question cannot be answered: a metric that
-    is not there, a range that is none, too few reports.
+    candidates: Sequence[str]
+    lists: Sequence[str]
+
+
+class Connection:
+    """Asks questions. What cannot be answered is an error of its own, with the service's words.
+
+    Each is a HubbubError of `hubbub.errors`, and says the remedy:
+
+    - UnknownMetric: no such metric; the message lists those that are.
+    - BadParameter: a range that is none, a value that the metric lacks, strings without candidates.
+    - UnknownList: no list of candidates is saved under this name.
+    - BatchTooSmall: too few reports in these epochs; TooFewEpochs: nothing to compare with yet.
+    - AccessRefused: no token, or one that may not.
+    - ServiceUnavailable: nothing answers; StoreUnavailable: the service's Redis does not.
 
     What its methods take:
 
@@ -89,6 +124,8 @@ class Connection:
     - epochs: "newest" (which is meant without either), "closed", "all", a number, a day,
       "2026-11-01..2026-11-07".
     - candidates: for metrics over strings, which to look for.
+    - lists: names of saved lists of such; "catalog" for the catalog's own, which is what is looked
+      for without either.
     """
 
     def __init__(
@@ -125,10 +162,22 @@ class Connection:
         epochs: str = "",
         confidence: float = 0.95,
         candidates: Sequence[str] = (),
+        lists: Sequence[str] = (),
     ) -> Answer:
         """Estimates with their intervals, as listed in the catalog."""
         given = {"last": last, "epochs": epochs, "confidence": confidence, "order": "listed"}
-        return self._ask(metric, "estimates", given, candidates)
+        return self._ask(metric, "estimates", given, _Strings(candidates, lists))
+
+    def discover(
+        self, metric: str, *, last: str = "", epochs: str = "", confidence: float = 0.95
+    ) -> Answer:
+        """The strings that people hold, though nobody listed them; of a metric with `tree`.
+
+        `document["others"]` is how many reports hold another string, and `document["beginnings"]`
+        names those that are only what longer ones begin with.
+        """
+        given = {"last": last, "epochs": epochs, "confidence": confidence, "order": "rank"}
+        return self._ask(metric, "estimates", given, _Strings((), ()))
 
     def top(
         self,
@@ -139,23 +188,28 @@ class Connection:
         epochs: str = "",
         confidence: float = 0.95,
         candidates: Sequence[str] = (),
+        lists: Sequence[str] = (),
     ) -> Answer:
         """The most frequent values; `ahead_confidence`: how sure that one is ahead of the next."""
         given = {"last": last, "epochs": epochs, "confidence": confidence, "number": number}
-        return self._ask(metric, "top", given, candidates)
+        return self._ask(metric, "top", given, _Strings(candidates, lists))
 
     def compare(
         self,
         metric: str,
-        before: str,
-        after: str,
+        before: str = "",
+        after: str = "",
         *,
         confidence: float = 0.95,
         candidates: Sequence[str] = (),
+        lists: Sequence[str] = (),
     ) -> Answer:
-        """What differs between two ranges, both as `epochs`; the surest difference first."""
+        """What differs between two ranges, both as `epochs`; the surest difference first.
+
+        Without them the newest epoch that is over is compared with the one before.
+        """
         given = {"epochs": before, "to_epochs": after, "confidence": confidence}
-        return self._ask(metric, "compare", given, candidates)
+        return self._ask(metric, "compare", given, _Strings(candidates, lists))
 
     def trend(
         self,
@@ -167,6 +221,7 @@ class Connection:
         epochs: str = "",
         confidence: float = 0.95,
         candidates: Sequence[str] = (),
+        lists: Sequence[str] = (),
     ) -> Answer:
         """These values epoch by epoch, or the `number` most frequent."""
         given = {
@@ -176,19 +231,37 @@ class Connection:
             "number": number,
             "value": list(values),
         }
-        return self._ask(metric, "trend", given, candidates)
+        return self._ask(metric, "trend", given, _Strings(candidates, lists))
+
+    def cross(
+        self,
+        metric: str,
+        rows: str,
+        columns: str,
+        *,
+        last: str = "",
+        epochs: str = "",
+        confidence: float = 0.95,
+    ) -> Answer:
+        """Two parts of a metric as a table, a row per cell, with shares within rows.
+
+        `document["association"]` says how they go together: a test, and Cramer's V.
+        """
+        given = {"last": last, "epochs": epochs, "confidence": confidence}
+        parts = {"rows": rows, "columns": columns}
+        return self._ask(metric, "cross", {**given, **parts}, _Strings((), ()))
 
     def _ask(
         self,
         metric: str,
         question: Question,
         given: Mapping[str, Any],
-        candidates: Sequence[str],
+        strings: "_Strings",
     ) -> Answer:
         name, _, tier = metric.partition("/")
         path = f"/v1/metrics/{urllib.parse.quote(name, safe='')}/{question}"
-        parameters = {**given, "tier": tier}
-        body = {"candidates": list(candidates)} if candidates else None
+        parameters = {**given, "tier": tier, "list": list(strings.lists)}
+        body = {"candidates": list(strings.candidates)} if strings.candidates else None
         if question in {"estimates", "compare"}:
             return self._answer(question, self._pages(path, parameters, body, "values", _PAGE))
         return self._answer(question, self._get(path, parameters, body))
@@ -230,7 +303,7 @@ class Connection:
                 found: Document = json.load(answer)
                 return found
         except urllib.error.HTTPError as error:
-            raise HubbubError(_said(error)) from error
+            raise _refusal(error) from error
         except (OSError, ValueError, RecursionError, HTTPException) as error:
             raise self._alien(error) from error
 
@@ -241,13 +314,21 @@ class Connection:
         )
 
 
-def _said(error: urllib.error.HTTPError) -> str:
-    """What the service said is wrong."""
+def _refusal(error: urllib.error.HTTPError) -> HubbubError:
+    """What the service said is wrong, as the error of that kind."""
     with error:
         try:
-            return str(json.load(error)["detail"])
+            problem = json.load(error)
+            said, title = str(problem["detail"]), str(problem["title"])
         except (*_MISSHAPEN, OSError, HTTPException):
-            return f"the service answered {error.code} {error.reason}"
+            said, title = f"the service answered {error.code} {error.reason}", ""
+    if error.code in _ACCESS:
+        return AccessRefused(
+            f"{said}; connect(url, token=...) takes one, which the service's operator makes: "
+            "hubbub keys token"
+        )
+    kind = _KINDS.get(title, BadParameter if error.code in _MALFORMED else HubbubError)
+    return kind(said)
 
 
 def _told(error: Exception) -> str:

@@ -5,8 +5,9 @@ from typing import Final
 
 __all__ = ["TERMS", "balances", "sum_terms"]
 
+_COME: Final = ("acknowledged", "dummies")
 TERMS: Final = (
-    "acknowledged",
+    *_COME,
     "pooled",
     "in_flight",
     "counted",
@@ -14,12 +15,13 @@ TERMS: Final = (
     "rejected",
     "withheld",
 )
-"""The terms of the conservation law: the first is the sum of the others."""
+"""The terms of the conservation law: the first two add up to what the others do."""
 
 
 def balances(terms: Mapping[str, int]) -> bool:
-    """Whether everything acknowledged is somewhere, and once."""
-    return terms["acknowledged"] == sum(terms[term] for term in TERMS[1:])
+    """Whether everything acknowledged, and every dummy, is somewhere, and once."""
+    come = sum(terms[term] for term in _COME)
+    return come == sum(terms[term] for term in TERMS[len(_COME) :])
 
 
 def sum_terms(windows: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.accounting import Window
+from hubbub.accounting import Window, epoch_date
+from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
@@ -48,8 +50,10 @@ class _Part:
 class Intake:
     """Opens, checks, folds and commits batches.
 
+    changed: metrics that reports were counted of, for whoever looks after their answers.
     counts: batches by outcome, and those that wait by reason. served: of every opening key when it
-    last opened a report, in seconds of `clocks.elapsed()`.
+    last opened a report, in seconds of `clocks.elapsed()`. arrivals: in development, of what was
+    counted.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class Intake:
         *,
         clocks: Clocks | None = None,
         room: Room | None = None,
+        arrivals: Arrivals | None = None,
     ) -> None:
         self._bundle = bundle
         self._opener = opener
@@ -68,33 +73,51 @@ class Intake:
         self._stages = stages
         self._clocks = clocks or Clocks()
         self._room = room or Room(store)
+        self._arrivals = arrivals
         self._full: dict[Window, float] = {}
         self.counts: Counter[str] = Counter()
         self.served: dict[int, float] = {}
+        self.changed: set[str] = set()
+
+    def use(self, bundle: Bundle) -> None:
+        """Count what this bundle has, from the next batch on."""
+        self._bundle = bundle
 
     async def apply(
-        self, window: Window, batch_id: bytes, key_id: int, sealed: Sequence[bytes]
+        self,
+        window: Window,
+        batch_id: bytes,
+        key_id: int,
+        sealed: Sequence[bytes],
+        dummies: int = 0,
     ) -> Outcome:
         """Count a batch: APPLIED, or ALREADY_APPLIED if an earlier delivery was.
 
+        dummies: its share of those of its crowd.
+
         Raises:
             UnknownMetric: the bundle does not have the stream.
-            BadParameter: the epoch has not begun, by our clock; deliver it then.
+            BadParameter: the epoch has not begun, by our clock; deliver it then. Or there are
+                dummies where the bundle has none.
             ServiceUnavailable: the clocks differ on whether the window is over; deliver it later.
             StoreFull: the window holds as many as it may; at most whole shards changed.
             StoreUnavailable: at most whole shards changed; deliver it again.
         """
-        # Known, and begun, or nothing of it gets into Redis.
-        metric = self._bundle.metric(window.stream)
+        # Known, and begun, or nothing of it gets into Redis. One bundle for all of a batch.
+        bundle = self._bundle
+        metric = bundle.metric(window.stream)
         if epoch_start(window.epoch, metric.epoch) > self._clocks.latest() + _AHEAD_SECONDS:
-            raise BadParameter(f"epoch {window.epoch} of {window.stream} has not begun")
+            raise BadParameter(f"{_date(window, metric)} of {window.stream} has not begun")
+        _check_dummies(metric, dummies, len(sealed))
         self._refuse_full(window)
         with self._stages.of("batch", len(sealed)):
             over = await self._is_over(window, metric)
             shards = await self._store.shards(window)
+            by_shard = _by_shard(sealed, shards)
+            shares = _shares(dummies, [len(part) for part in by_shard])
             parts = {
-                shard: await self._read(window, key_id, part, over=over)
-                for shard, part in enumerate(_by_shard(sealed, shards))
+                shard: await self._read(bundle, window, key_id, part, over=over)
+                for shard, part in enumerate(by_shard)
                 if part
             }
             outcomes = set[Outcome]()
@@ -105,13 +128,16 @@ class Intake:
                     window,
                     batch_id,
                     part,
+                    metric,
                     shard=shard,
                     batch_reports=batch_reports,
                     max_reports=None if max_reports is None else max_reports // shards,
+                    dummies=shares[shard],
                 )
                 outcomes.add(found)
         outcome = Outcome.APPLIED if Outcome.APPLIED in outcomes else Outcome.ALREADY_APPLIED
         self.counts[outcome.value] += 1
+        self.changed.add(metric.base_name)
         self._stages.batch(len(sealed))
         return outcome
 
@@ -126,9 +152,9 @@ class Intake:
             return True
         self.counts["clocks_differ"] += 1
         raise ServiceUnavailable(
-            f"whether epoch {window.epoch} of {window.stream} is over is not sure: the clocks are "
-            f"{self._clocks.apart_seconds:.0f} s apart, or were not watched for an hour yet; the "
-            "batch waits (docs/operate/clocks.md)"
+            f"whether {_date(window, metric)} of {window.stream} is over is not sure: the clocks "
+            f"are {self._clocks.apart_seconds:.0f} s apart, or were not watched for an hour yet; "
+            "the batch waits (docs/operate/clocks.md)"
         )
 
     def _refuse_full(self, window: Window) -> None:
@@ -145,13 +171,19 @@ class Intake:
         del self._full[window]
 
     async def _read(
-        self, window: Window, key_id: int, sealed: Sequence[bytes], *, over: bool
+        self,
+        bundle: Bundle,
+        window: Window,
+        key_id: int,
+        sealed: Sequence[bytes],
+        *,
+        over: bool,
     ) -> _Part:
         """What belongs to one shard, opened and checked."""
-        metric = self._bundle.metric(window.stream)
+        metric = bundle.metric(window.stream)
         length = metric.randomizer.layout.payload_bytes + SEAL_BYTES
         rejected: Counter[str] = Counter()
-        if over or not self._key_fits(metric, window, key_id):
+        if over or not _key_fits(bundle, metric, window, key_id):
             rejected["expired" if over else "wrong_key"] = len(sealed)
             return _Part([], _no_payloads(metric), 0, rejected)
         right = [report for report in sealed if len(report) == length]
@@ -172,17 +204,19 @@ class Intake:
         window: Window,
         batch_id: bytes,
         part: _Part,
+        metric: Metric,
         *,
         shard: int,
         batch_reports: int,
         max_reports: int | None,
+        dummies: int,
     ) -> tuple[Outcome, int]:
         """Count one shard's part: all of it ends in that shard's terms of the law.
 
-        batch_reports: how many of the whole batch are counted, as far as known.
+        batch_reports: how many of the whole batch are counted, as far as known. dummies: how many
+            of the part count as dummies.
         Answers the outcome, and how many they are after all.
         """
-        metric = self._bundle.metric(window.stream)
         tags, payloads, duplicates = part.tags, part.payloads, part.duplicates
         rejected = +part.rejected
         while True:
@@ -194,19 +228,23 @@ class Intake:
                 cells=cells,
                 duplicates=duplicates,
                 rejected=rejected,
-                seen_until=closing_time(window.epoch, metric.epoch) + EPOCH_SECONDS[metric.epoch],
+                seen_until=closing_time(window.epoch, metric.epoch),
                 shard=shard,
                 batch_reports=batch_reports,
                 at=int(self._clocks.now()),
                 max_reports=max_reports,
+                # Readers know that totals changed by how many reports are counted: one at least.
+                dummies=min(dummies, max(len(tags) - 1, 0)),
             )
             with self._stages.of("commit", len(tags)):
                 outcome, seen = await self._store.add(window, commit)
             if outcome is Outcome.ALREADY_APPLIED:
-                return outcome, batch_reports - len(
-                    tags
-                )  # how many of them were new is not told again
+                # How many of them were new is not told again.
+                return outcome, batch_reports - len(tags)
             if outcome is Outcome.APPLIED:
+                if self._arrivals:
+                    counted = map(np.ndarray.tobytes, payloads)
+                    self._arrivals.add(window, counted, self._clocks.now())
                 return outcome, batch_reports
             if outcome is Outcome.FULL:
                 self._full[window] = self._clocks.elapsed() + _FULL_SECONDS
@@ -221,10 +259,6 @@ class Intake:
             batch_reports -= len(tags) - len(fresh)
             tags = [tags[i] for i in fresh]
             payloads = payloads[fresh]
-
-    def _key_fits(self, metric: Metric, window: Window, key_id: int) -> bool:
-        key = key_at(self._bundle.keys, epoch_start(window.epoch, metric.epoch))
-        return key is not None and key.id == key_id
 
     async def _open(
         self,
@@ -248,6 +282,11 @@ class Intake:
         return payloads[keep], keep.tolist()
 
 
+def _key_fits(bundle: Bundle, metric: Metric, window: Window, key_id: int) -> bool:
+    key = key_at(bundle.keys, epoch_start(window.epoch, metric.epoch))
+    return key is not None and key.id == key_id
+
+
 def _by_shard(sealed: Sequence[bytes], shards: int) -> list[list[bytes]]:
     """The reports of each shard, as their tags say: the same at every delivery."""
     parts: list[list[bytes]] = [[] for _ in range(shards)]
@@ -256,5 +295,26 @@ def _by_shard(sealed: Sequence[bytes], shards: int) -> list[list[bytes]]:
     return parts
 
 
+def _check_dummies(metric: Metric, dummies: int, reports: int) -> None:
+    """Raises BadParameter where more are said to be dummies than may be."""
+    if dummies > (reports if metric.dummies else 0):
+        raise BadParameter(
+            f"{dummies} of {reports} reports of {metric.name} are said to be dummies, and its "
+            f"metric has {metric.dummies} in a crowd: give the shuffler and the aggregator the "
+            "stream table and the bundle of one build"
+        )
+
+
+def _shares(dummies: int, sizes: Sequence[int]) -> list[int]:
+    """Of a batch's dummies those of each shard, by its size: the same at every delivery."""
+    edges = [0, *accumulate(sizes)]
+    upto = [dummies * edge // max(edges[-1], 1) for edge in edges]
+    return [after - before for before, after in pairwise(upto)]
+
+
 def _no_payloads(metric: Metric) -> npt.NDArray[np.uint8]:
     return np.zeros((0, metric.randomizer.layout.payload_bytes), dtype=np.uint8)
+
+
+def _date(window: Window, metric: Metric) -> str:
+    return f"the epoch of {epoch_date(window.epoch, EPOCH_SECONDS[metric.epoch])}"

@@ -72,9 +72,18 @@ class Opener:
 
     def forget(self, ids: Collection[int]) -> None:
         """Hold these keys no more: other processes take over, without them."""
-        self._keys = [key for key in self._keys if key.id not in ids]
+        self.use([key for key in self._keys if key.id not in ids])
+
+    def use(self, keys: Sequence[OpeningKey]) -> None:
+        """Hold these keys: other processes take over."""
+        self._keys = list(keys)
         former, self._executor = self._executor, self._start()
         former.shutdown(wait=False)  # they end what they are at
+
+    @property
+    def keys(self) -> tuple[OpeningKey, ...]:
+        """Those held."""
+        return tuple(self._keys)
 
     @property
     def key_ids(self) -> list[int]:
@@ -98,6 +107,7 @@ class Opener:
 def _hold_keys(private: Mapping[int, bytes]) -> None:
     # The terminal's Ctrl-C reaches every process; it is the parent that decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     end_with_parent()  # a worker holds private keys: it must not outlive the aggregator
     _keys.update({i: X25519PrivateKey.from_private_bytes(raw) for i, raw in private.items()})
 

@@ -28,6 +28,7 @@ from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusabl
 from hubbub.runtime import RedisServer, replace_file
 
 __all__ = [
+    "Closed",
     "DeliveryLog",
     "EpochPublisher",
     "Folder",
@@ -51,6 +52,7 @@ class Closed:
     id: str
     metric: str
     epoch: int
+    date: str
     document: dict[str, Any]
 
     def json(self) -> bytes:
@@ -61,7 +63,7 @@ class Closed:
 class Sink(Protocol):
     """Where closed epochs go."""
 
-    async def wants(self, metric: str, epoch: int) -> bool:
+    async def wants(self, metric: str, epoch: int, date: str) -> bool:
         """Whether it has not taken this one yet, and nobody else is about to give it."""
         ...
 
@@ -71,7 +73,10 @@ class Sink(Protocol):
 
 
 class Folder:
-    """Files FOLDER/METRIC/EPOCH.json, and .csv where there are values."""
+    """Files FOLDER/METRIC/DATE.json, and .csv where there are values.
+
+    Until 2026-11 they had the epoch's number in place of its date; those count as written.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -80,9 +85,10 @@ class Folder:
         except OSError as error:
             raise StateUnusable(f"--export-dir {folder}: {error.strerror}") from error
 
-    async def wants(self, metric: str, epoch: int) -> bool:
+    async def wants(self, metric: str, epoch: int, date: str) -> bool:
         """Whether there is no file of it."""
-        return not (self._folder / metric / f"{epoch}.json").exists()
+        own = self._folder / metric
+        return not any((own / f"{name}.json").exists() for name in (_file_name(date), epoch))
 
     async def take(self, closed: Closed) -> None:
         """Write them, the JSON last: it says that all is there."""
@@ -93,8 +99,13 @@ class Folder:
         own.mkdir(exist_ok=True)
         if "values" in closed.document:
             table = to_csv(whole_rows("estimates", closed.document)).encode()
-            replace_file(own / f"{closed.epoch}.csv", table)
-        replace_file(own / f"{closed.epoch}.json", closed.json())
+            replace_file(own / f"{_file_name(closed.date)}.csv", table)
+        replace_file(own / f"{_file_name(closed.date)}.json", closed.json())
+
+
+def _file_name(date: str) -> str:
+    """A date as part of a file's name everywhere: an hour's without its colon."""
+    return date.replace(":", "")
 
 
 class DeliveryLog(Protocol):
@@ -171,14 +182,19 @@ class Webhook:
         self._told = told
         self._opener = urllib.request.build_opener(_NoRedirect())
 
-    async def wants(self, metric: str, epoch: int) -> bool:
+    async def wants(self, metric: str, epoch: int, date: str) -> bool:
         """Whether it is ours to send."""
+        del date  # its number tells it apart, as it did before there were dates
         return await self._told.claim(f"{metric}:{epoch}")
 
     async def take(self, closed: Closed) -> None:
         """Send it. Raises OSError unless it is answered 2xx."""
         await asyncio.to_thread(self._post, closed)
         await self._told.done(closed.id)
+
+    async def pass_over(self, name: str) -> None:
+        """Send nothing of it, now or later."""
+        await self._told.done(name)
 
     def _post(self, closed: Closed) -> None:
         body = closed.json()
@@ -213,13 +229,16 @@ class EpochPublisher:
         async for selection, epoch in self._closed():
             name = selection.metric.name
             for sink in self._sinks:
-                if await sink.wants(name, epoch):
+                if await sink.wants(name, epoch, selection.date(epoch)):
                     try:
                         await sink.take(await self._published(selection, epoch))
                         taken += 1
                     except (OSError, TotalsUnreadable) as error:
                         _log.warning(
-                            "epoch %s:%s was not taken: %s", name, epoch, type(error).__name__
+                            "%s of %s was not taken: %s",
+                            selection.date(epoch),
+                            name,
+                            type(error).__name__,
                         )
         return taken
 
@@ -231,8 +250,15 @@ class EpochPublisher:
 
     async def _published(self, selection: EpochSelection, epoch: int) -> Closed:
         name, reports = selection.metric.name, selection.by_epoch()[epoch]
-        head: dict[str, Any] = {"id": f"{name}:{epoch}", "metric": name, "epoch": epoch}
-        if selection.metric.randomizer.VALUES == "strings":
+        date = selection.date(epoch)
+        head: dict[str, Any] = {
+            "id": f"{name}:{epoch}",
+            "metric": name,
+            "epoch": epoch,
+            "date": date,
+        }
+        metric = selection.metric
+        if metric.randomizer.VALUES == "strings" and not metric.candidates:
             # Nobody listed its values: they are asked for with candidates.
             document = {**head, "reports": reports, "kind": "strings"}
         else:
@@ -243,4 +269,4 @@ class EpochPublisher:
                 document = {**head, **asdict(found)}
             except BatchTooSmall as error:
                 document = {**head, "reports": reports, "refused": str(error)}
-        return Closed(head["id"], name, epoch, document)
+        return Closed(head["id"], name, epoch, date, document)

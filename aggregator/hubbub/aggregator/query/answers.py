@@ -1,21 +1,38 @@
 """Answers: their one shape, for every face. gRPC's messages have the same names and fields.
 
-What is said of a single value is analysis' own: ValueAnswer, Mean, TopValue, Change.
+What is said of a single value is analysis' own: ValueAnswer, Mean, TopValue, Change, Cell.
 
 whose: an answer is about those who reported, or about the population that they are from; then its
 errors hold who happened to report too.
-Times are ISO 8601, UTC. None stands for what is not known or does not apply.
+notice: what stands before all of it: of a development installation that it protects nobody.
+Times are ISO 8601, UTC. `date` is an epoch as people say it, 2026-11-22; of hours 2026-11-22T14:00,
+of weeks the first day. `dates` are several, as `epochs` of a question takes them.
+None stands for what is not known or does not apply.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from hubbub.analysis import POPULATION, REPORTERS, Change, Mean, TopValue, Twins, ValueAnswer, Whose
+from hubbub.analysis import (
+    POPULATION,
+    REPORTERS,
+    Association,
+    Cell,
+    Change,
+    Mean,
+    TopValue,
+    Twins,
+    ValueAnswer,
+    Whose,
+)
 from hubbub.catalog import Fact
 
 __all__ = [
+    "Arrived",
     "Compared",
+    "Crossed",
     "Epoch",
     "Estimated",
+    "Meaning",
     "MetricDetail",
     "MetricLine",
     "PipelineStatus",
@@ -25,6 +42,7 @@ __all__ = [
     "Shuffled",
     "TopList",
     "Trended",
+    "Watched",
 ]
 
 
@@ -33,6 +51,7 @@ class Epoch:
     """One epoch of a metric, and how many reports it holds. closed: it takes no more."""
 
     epoch: int
+    date: str
     begins: str
     reports: int
     closed: bool
@@ -42,9 +61,13 @@ class Epoch:
 class MetricLine:
     """A metric, and what of it is held.
 
-    kind: values (listed), strings, ranges or mean. total_values: how many are listed. epsilon: nats
-    a report, as proven, rounded up.
+    kind: values (listed), strings, ranges or mean. total_values: how many are listed. candidates:
+    of strings, how many the catalog lists to look for; None where a metric finds them by itself.
+    epsilon: nats a report, as proven, rounded up.
     waiting, withheld: reports still with the shuffler, and those it may never pass on.
+    unit, lowest, highest: of numbers, what they are measured in, and the ends of their range.
+    parts: the parts that can be crossed, where it has some.
+    until_first_batch: why there is no answer yet, and when there is one; "" where a batch has left.
     updated: when the last report was counted. epochs: the newest ones, ascending; all are counted
     in `reports`. facts: what the catalog says of it beside that, as people read it.
     """
@@ -60,25 +83,34 @@ class MetricLine:
     epoch_length: str
     min_batch: int
     total_values: int | None
+    candidates: int | None
     reports: int
     waiting: int | None
     withheld: int | None
     updated: str | None
     epochs: list[Epoch]
     facts: list[Fact]
+    unit: str
+    lowest: float | None
+    highest: float | None
+    until_first_batch: str
+    notice: str
+    parts: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Shuffled:
     """(epsilon, delta) of one report in the smallest shuffled batch that an answer came from.
 
-    reports: how many that batch had. assumption: what it rests on.
+    reports: how many that batch had. assumption: what it rests on. rests_on: of what it is and what
+    it rests on, in one short sentence.
     """
 
     epsilon: float
     delta: float
     reports: int
     assumption: str
+    rests_on: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +146,21 @@ class Estimated:
     others, fit_p_value: of RAPPOR strings, how many reports hold one that is no candidate; and, at
     most, the chance that totals lie so far from the fit if that is right: near 0 it is not. None
     where candidates are too many to tell. twins: those of them that nothing can tell apart.
-    total: how many values there are; `values` may be a page of them.
+    beginnings: of strings that were found, those that are only what longer ones begin with.
+    total: how many values there are that were asked for; `values` may be a page of them.
+    lists: of strings, the lists that those looked for are from: "catalog", names of saved ones, and
+    "given" for the question's own.
+    promised: the privacy card's, of the smallest batch that may ever leave; shuffled: of those that
+    this answer came from.
+    unit, lowest, highest: of numbers, what they are measured in, and the ends of their range.
+    notes: what a mean does not tell.
     whose: "reporters": intervals hold what their coins made unsure, and not who happened to report.
     """
 
     metric: str
     description: str
     epochs: list[int]
+    dates: str
     since: str
     until: str
     final: bool
@@ -141,6 +181,14 @@ class Estimated:
     twins: list[Twins]
     total: int
     values: list[ValueAnswer]
+    lists: list[str]
+    promised: Shuffled
+    unit: str
+    lowest: float | None
+    highest: float | None
+    notes: list[str]
+    beginnings: list[str] = field(default_factory=list)
+    notice: str = ""
     whose: Whose = REPORTERS
 
 
@@ -154,11 +202,14 @@ class TopList:
 
     metric: str
     epochs: list[int]
+    dates: str
     reports: int
     confidence: float
     set_confidence: float
     order_confidence: float
     values: list[TopValue]
+    lists: list[str]
+    notice: str
     whose: Whose = REPORTERS
 
 
@@ -171,10 +222,37 @@ class Compared:
     confidence: float
     before_epochs: list[int]
     after_epochs: list[int]
+    before_dates: str
+    after_dates: str
     before_reports: int
     after_reports: int
     total: int
     values: list[Change]
+    lists: list[str]
+    unit: str
+    notice: str
+    whose: Whose = POPULATION
+
+
+@dataclass(frozen=True, slots=True)
+class Crossed:
+    """Two parts of a metric as a table.
+
+    rows, columns: the parts. values: its cells, row by row. Estimates are of the reporters; shares
+    within rows, marks and the association of the population.
+    """
+
+    metric: str
+    epochs: list[int]
+    dates: str
+    final: bool
+    reports: int
+    confidence: float
+    rows: str
+    columns: str
+    association: Association
+    values: list[Cell]
+    notice: str = ""
     whose: Whose = POPULATION
 
 
@@ -183,6 +261,7 @@ class Point:
     """One value in one epoch: its share, or a mean, with its interval."""
 
     epoch: int
+    date: str
     share: float
     stderr: float
     low: float
@@ -210,20 +289,26 @@ class Trended:
     min_batch: int
     epochs: list[Epoch]
     series: list[Series]
+    lists: list[str]
+    unit: str
+    notice: str
     whose: Whose = POPULATION
 
 
 @dataclass(frozen=True, slots=True)
 class ReportCounts:
-    """One stream in one epoch: acknowledged = the sum of all others.
+    """One stream in one epoch: acknowledged + dummies = the sum of all others.
 
-    acknowledged, pooled, in_flight, withheld: the shuffler's terms, None if it did not tell them;
-    then whether they balance is not known either.
+    acknowledged, dummies, pooled, in_flight, withheld: the shuffler's terms, None if it did not
+    tell them; then whether they balance is not known either. date: None where the stream is not
+    known.
     """
 
     stream: str
     epoch: int
+    date: str | None
     acknowledged: int | None
+    dummies: int | None
     pooled: int | None
     in_flight: int | None
     counted: int
@@ -245,3 +330,38 @@ class PipelineStatus:
     balanced: bool | None
     total: ReportCounts
     windows: list[ReportCounts]
+    notice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A value, and how likely it is, of one report and every value as likely before."""
+
+    value: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """One report of a development installation, as a device's ledger has it.
+
+    number: from 1, as they came. at: when it was counted. epsilon: of it, in nats, as proven.
+    payload: in hex. meanings: the likeliest; others: how many more values it could have meant.
+    """
+
+    number: int
+    at: str
+    stream: str
+    date: str
+    epsilon: float
+    payload: str
+    meanings: list[Meaning]
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Reports as they come; of production none, whose counts alone are told, in the law."""
+
+    arrivals: list[Arrived]
+    notice: str

@@ -151,8 +151,10 @@ class TotalsCache:
         return [found[window] for window in windows]
 
 
-def sum_totals(parts: Sequence[WindowTotals], size: int) -> Totals:
+def sum_totals(parts: Sequence[WindowTotals], size: int, dummies: int = 0) -> Totals:
     """The totals of several windows of one definition, which simply add.
+
+    dummies: how many a crowd has; of one that is on its way those that have come are a draw.
 
     Raises:
         BadParameter: sums beyond 64 bits.
@@ -169,4 +171,13 @@ def sum_totals(parts: Sequence[WindowTotals], size: int) -> Totals:
             cells += held.cells
         if np.abs(cells).max(initial=0) >= _LARGEST_SUM:
             raise BadParameter("the sums of these epochs pass 64 bits; ask for fewer epochs")
-    return Totals(cells.tolist(), sum(held.counted for held in parts))
+    reports, among = (
+        sum(held.counted for held in parts),
+        sum(held.dummies for held in parts),
+    )
+    if not dummies:
+        return Totals(cells.tolist(), reports, among)
+    # Of m, s are expected: without replacement, the variance is below that of coins, s (1 - s/m).
+    coming = [held.dummies % dummies for held in parts]
+    drawn = sum(some * (1 - some / dummies) for some in coming)
+    return Totals(cells.tolist(), reports, among, drawn)

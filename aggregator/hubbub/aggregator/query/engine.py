@@ -7,12 +7,13 @@ batches keep coming meanwhile.
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, TypeVar
 
+from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.query.answers import (
     Compared,
+    Crossed,
     Estimated,
     MetricDetail,
     MetricLine,
@@ -20,22 +21,53 @@ from hubbub.aggregator.query.answers import (
     Series,
     TopList,
     Trended,
+    Watched,
 )
 from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache
+from hubbub.aggregator.query.candidates import (
+    CandidateLists,
+    MemoryCandidateLists,
+    with_candidates,
+)
+from hubbub.aggregator.query.crossing import cross_table
 from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, estimate_range
-from hubbub.aggregator.query.overview import detail, iso_time, line, shown_epochs, shuffled
+from hubbub.aggregator.query.first_batch import until_first_batch
+from hubbub.aggregator.query.kept import (
+    KeptEstimates,
+    MemoryKeptEstimates,
+    Written,
+    range_name,
+    version_of,
+)
+from hubbub.aggregator.query.marks import Marks, MemoryMarks
+from hubbub.aggregator.query.overview import (
+    detail,
+    iso_time,
+    line,
+    notes,
+    shown_epochs,
+    shuffled,
+)
 from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.query.trends import series
+from hubbub.aggregator.query.watching import arrived
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import Top, changes, top
 from hubbub.catalog import EPOCH_SECONDS, Bundle, epoch_start
-from hubbub.errors import BadParameter
-from hubbub.runtime import Clocks, Stages
+from hubbub.errors import BadParameter, BatchTooSmall
+from hubbub.errors.places import notice
+from hubbub.runtime import VERSION, Clocks, Stages
 
 __all__ = ["WHOLE", "EstimateQuery", "Page", "QueryEngine"]
 
-Row = TypeVar("Row")
+
+class _Named(Protocol):
+    @property
+    def value(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=_Named)
 
 # Answers are kept up to so many values in all, about 100 MB; and of trends as many points.
 _MAX_VALUES: Final = 500_000
@@ -43,20 +75,39 @@ _MAX_VALUES: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which of the values: all from `first` on, or `number` of them; as listed or by rank."""
+    """Which of the values: all from `first` on, or `number` of them.
+
+    order: "listed"; "rank", the most telling first; or a field of the rows, with "-" before it for
+    the largest first. find: those alone whose name holds this text, in any case.
+    """
 
     first: int = 0
     number: int | None = None
-    by_rank: bool = False
+    order: str = "listed"
+    find: str = ""
 
-    def of(self, rows: Sequence[Row], rank: Callable[[Row], Any]) -> list[Row]:
-        """The rows of this page."""
-        ordered = sorted(rows, key=rank) if self.by_rank else rows
+    def of(self, rows: Sequence[Row], rank: Callable[[Row], Any]) -> tuple[list[Row], int]:
+        """The rows of this page, and how many there are on all pages.
+
+        Raises:
+            BadParameter: the order is by a field that these rows do not have.
+        """
+        text = self.find.casefold()
+        found = [row for row in rows if text in row.value.casefold()] if text else list(rows)
+        field = self.order.removeprefix("-")
+        if field == "rank":
+            found.sort(key=rank, reverse=self.order != field)
+        elif field != "listed":
+            if not all(hasattr(row, field) for row in found):
+                raise BadParameter(f"order {self.order}: these rows have no {field}; take another")
+            found.sort(key=lambda row: getattr(row, field), reverse=self.order != field)
         end = None if self.number is None else self.first + self.number
-        return list(islice(ordered, self.first, end))
+        return found[self.first : end], len(found)
 
 
 WHOLE: Final = Page()
+# Answers that another version of this made are not ours.
+_PROGRAM: Final = VERSION
 
 
 class QueryEngine:
@@ -67,7 +118,10 @@ class QueryEngine:
     BatchTooSmall for fewer reports than the metric's minimum batch.
 
     upstream: where the shuffler's terms of the law come from; without, they are not known. stages:
-    measures how long answers took that were not cached. clock, clocks: as TotalsByEpoch has them.
+    measures how long answers took that were not cached. lists: of strings, that analysts saved.
+    kept: where finished answers are, for all processes. marks: days that analysts marked.
+    arrivals: in development, what was just counted.
+    clock, clocks: as TotalsByEpoch has them.
     """
 
     def __init__(
@@ -79,46 +133,99 @@ class QueryEngine:
         stages: Stages | None = None,
         *,
         clocks: Clocks | None = None,
+        lists: CandidateLists | None = None,
+        kept: KeptEstimates | None = None,
+        marks: Marks | None = None,
+        arrivals: Arrivals | None = None,
     ) -> None:
         self._stages = stages or Stages()
         self.collected = TotalsByEpoch(bundle, store, clock, clocks)
         self._beyond = upstream
+        self.lists: CandidateLists = lists or MemoryCandidateLists(clock)
+        self.marks: Marks = marks or MemoryMarks()
+        self._arrivals = arrivals
+        self._kept: KeptEstimates = kept or MemoryKeptEstimates()
+        self.use(bundle)
+        self._law = CoalescedRead(lambda: status(store, upstream, self.collected.date_of))
+
+    def use(self, bundle: Bundle) -> None:
+        """Answer by this bundle, with nothing that was worked out by another."""
+        self.collected.bundle = bundle
+        self._definitions: dict[str, str] = {}
         self._answers: SingleFlightCache[RangeEstimate] = SingleFlightCache(_MAX_VALUES)
         self._trends: SingleFlightCache[list[Series]] = SingleFlightCache(_MAX_VALUES)
         self._tops: SingleFlightCache[Top] = SingleFlightCache(_MAX_VALUES)
-        self._law = CoalescedRead(lambda: status(store, upstream))
+        self._crosses: SingleFlightCache[Crossed] = SingleFlightCache(_MAX_VALUES)
 
     async def metrics(self) -> list[MetricLine]:
         """Every metric, with what is held of it."""
         terms = await self._terms()
-        return [await line(self.collected, held, terms) for held in await self.collected.all()]
+        every = await self.collected.all()
+        return [await line(self.collected, held, terms, self._reserve()) for held in every]
 
     async def metric(self, name: str) -> MetricDetail:
         """One metric, and what one person's report reveals."""
         selection = await self.collected.find(name, EpochRange(epochs="all"))
-        return await detail(self.collected, selection, await self._terms())
+        terms = await self._terms()
+        return await detail(self.collected, selection, terms, self._reserve())
 
     async def estimate(self, name: str, query: EstimateQuery, page: Page = WHOLE) -> Estimated:
         """Estimates over the epochs that are meant, added up."""
+        query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
+        whole = await self._kept_or_made(selection, query)
+        waiting, withheld = upstream_reports(selection, await self._terms())
+        values, total = page.of(whole.values, lambda value: value.rank or 0)
+        return replace(whole, waiting=waiting, withheld=withheld, total=total, values=values)
+
+    async def refresh(self, name: str, query: EstimateQuery, range_: str, at: str) -> bool:
+        """Keep the answer to a question as this range, or find that it is kept: if so, False."""
+        query = await self._resolved(name, query)
+        selection = await self.collected.find(name, query.range)
+        written = Written(self._version(selection, query), at)
+        held = await self._kept.written(name, range_)
+        if held and held.version == written.version:
+            await self._kept.confirm(name, range_, written)
+            return False
+        await self._kept.keep(await self._made(selection, query), range_, written)
+        return True
+
+    async def _kept_or_made(self, selection: EpochSelection, query: EstimateQuery) -> Estimated:
+        """The whole answer, whichever process made it."""
+        name, version = selection.metric.name, self._version(selection, query)
+        kept = await self._kept.find(name, range_name(selection, query), version)
+        return kept or await self._made(selection, query)
+
+    def _version(self, selection: EpochSelection, query: EstimateQuery) -> str:
+        metric = selection.metric
+        if metric.name not in self._definitions:
+            self._definitions[metric.name] = repr((_PROGRAM, metric))
+        final = self._is_final(selection)
+        return version_of(self._definitions[metric.name], selection, query, final=final)
+
+    def _is_final(self, selection: EpochSelection) -> bool:
+        return all(self.collected.is_closed(selection.metric, epoch) for epoch in selection.epochs)
+
+    async def _made(self, selection: EpochSelection, query: EstimateQuery) -> Estimated:
+        """The whole answer, but for what the shuffler alone knows."""
         estimate = await self._work(selection, query)
         metric, found = selection.metric, estimate.answer
-        waiting, withheld = upstream_reports(selection, await self._terms())
         first, last = (epoch_start(selection.epochs[i], metric.epoch) for i in (0, -1))
         return Estimated(
             metric=metric.name,
             description=metric.description,
             epochs=list(selection.epochs),
+            dates=selection.dates,
             since=iso_time(first),
             until=iso_time(last + EPOCH_SECONDS[metric.epoch]),
-            final=all(self.collected.is_closed(metric, epoch) for epoch in selection.epochs),
+            final=self._is_final(selection),
             updated=iso_time(estimate.updated) if estimate.updated else None,
             reports=found.reports,
-            waiting=waiting,
-            withheld=withheld,
+            waiting=None,
+            withheld=None,
             mechanism=metric.mechanism,
             epsilon=metric.report_loss,
-            shuffled=shuffled(estimate.shuffled) if estimate.shuffled else None,
+            shuffled=shuffled(metric, estimate.shuffled) if estimate.shuffled else None,
             kind=found.kind,
             confidence=found.confidence,
             honest_p_value=estimate.plausibility.p_value,
@@ -127,12 +234,21 @@ class QueryEngine:
             others=found.others,
             fit_p_value=found.fit_p_value,
             twins=list(found.twins),
+            beginnings=list(found.beginnings),
             total=len(found.values),
-            values=page.of(found.values, lambda value: value.rank or 0),
+            values=list(found.values),
+            lists=list(query.lists),
+            promised=shuffled(metric, estimate.promised),
+            unit=metric.unit,
+            lowest=found.span[0] if found.span else None,
+            highest=found.span[1] if found.span else None,
+            notes=notes(metric, found),
+            notice=self._notice(),
         )
 
     async def top(self, name: str, query: EstimateQuery, number: int) -> TopList:
         """The most frequent values, and how sure their order is."""
+        query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
         found = (await self._work(selection, query)).answer
 
@@ -143,40 +259,72 @@ class QueryEngine:
         return TopList(
             metric=selection.metric.name,
             epochs=list(selection.epochs),
+            dates=selection.dates,
             reports=found.reports,
             confidence=found.confidence,
             set_confidence=best.set_confidence,
             order_confidence=best.order_confidence,
             values=list(best.values),
+            lists=list(query.lists),
+            notice=self._notice(),
         )
+
+    async def cross(self, name: str, query: EstimateQuery, parts: tuple[str, str]) -> Crossed:
+        """Two parts as a table, the first one's values as rows; and how they are associated."""
+        query = await self._resolved(name, query)
+        selection = await self.collected.find(name, query.range)
+        found = (await self._work(selection, query)).answer
+
+        async def make() -> tuple[Crossed, int]:
+            held = await self.collected.read(selection)
+            of = self.collected, selection, held, found, parts
+            table = await asyncio.to_thread(cross_table, *of)
+            return table, len(table.values)
+
+        key = (selection.metric.name, query, parts, selection.version)
+        table = await self._crosses.get(key, make)
+        # An epoch may have ended since.
+        return replace(table, final=self._is_final(selection), notice=self._notice())
 
     async def compare(
         self, name: str, query: EstimateQuery, after: EpochRange, page: Page = WHOLE
     ) -> Compared:
-        """What differs between two ranges: that of `query`, before, and `after`."""
-        holdings = [await self.collected.find(name, one) for one in (query.range, after)]
+        """What differs between two ranges: that of `query`, before, and `after`.
+
+        Raises:
+            TooFewEpochs: there is no epoch to compare with.
+        """
+        query = await self._resolved(name, query)
+        holdings = await self.collected.pair(name, query.range, after)
         if shared := set(holdings[0].epochs) & set(holdings[1].epochs):
             raise BadParameter(
-                f"both ranges hold epoch {min(shared)}: their errors would not be independent; "
-                "compare epochs that are in one of them alone"
+                f"both ranges hold {holdings[0].date(min(shared))}: their errors would not be "
+                "independent; compare epochs that are in one of them alone"
             )
         old, new = [(await self._work(holding, query)).answer for holding in holdings]
+        values, total = page.of(changes(old, new), lambda change: change.p_value)
         return Compared(
             metric=holdings[0].metric.name,
             kind=old.kind,
             confidence=old.confidence,
             before_epochs=list(holdings[0].epochs),
             after_epochs=list(holdings[1].epochs),
+            before_dates=holdings[0].dates,
+            after_dates=holdings[1].dates,
             before_reports=old.reports,
             after_reports=new.reports,
-            total=len(old.values),
-            values=page.of(changes(old, new), lambda change: change.p_value),
+            total=total,
+            values=values,
+            lists=list(query.lists),
+            unit=holdings[0].metric.unit,
+            notice=self._notice(),
         )
 
     async def trend(
         self, name: str, query: EstimateQuery, values: Sequence[str] = (), number: int = 5
     ) -> Trended:
         """Epoch by epoch: these values, or the `number` most frequent ones of the whole range."""
+        query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
         answer = (await self._work(selection, query)).answer
 
@@ -196,17 +344,36 @@ class QueryEngine:
             metric=selection.metric.name,
             kind=answer.kind,
             confidence=answer.confidence,
-            min_batch=selection.metric.min_batch,
+            min_batch=selection.metric.fewest,
             epochs=shown_epochs(self.collected, selection, selection.epochs),
             series=await self._trends.get(key, make),
+            lists=list(query.lists),
+            unit=selection.metric.unit,
+            notice=self._notice(),
         )
 
     async def status(self) -> PipelineStatus:
         """Where every report is."""
-        return await self._law.get()
+        return replace(await self._law.get(), notice=self._notice())
+
+    async def watch(self, after: int) -> Watched:
+        """Reports that were counted after the one of this number; of production none."""
+        bundle = self.collected.bundle
+        new = self._arrivals.after(after) if self._arrivals else []
+        return Watched(await asyncio.to_thread(arrived, bundle, new), self._notice())
+
+    def _notice(self) -> str:
+        return notice(development=self.collected.bundle.development)
+
+    async def _resolved(self, name: str, query: EstimateQuery) -> EstimateQuery:
+        """The question with all strings that it looks for."""
+        return await with_candidates(self.collected.bundle.metric(name), query, self.lists)
 
     async def _terms(self) -> Terms | None:
         return await self._beyond.terms() if self._beyond else None
+
+    def _reserve(self) -> float | None:
+        return self._beyond.reserve if self._beyond else None
 
     async def _work(self, selection: EpochSelection, query: EstimateQuery) -> RangeEstimate:
         """What the totals of these epochs say."""
@@ -220,4 +387,9 @@ class QueryEngine:
             return worked, len(worked.answer.values)
 
         key = (selection.metric.name, query.confidence, query.candidates, selection.version)
-        return await self._answers.get(key, make)
+        try:
+            return await self._answers.get(key, make)
+        except BatchTooSmall as error:
+            terms = await self._terms()
+            said = until_first_batch(selection.metric, terms, self._reserve())
+            raise BatchTooSmall(f"{error}. {said}" if said else str(error)) from error

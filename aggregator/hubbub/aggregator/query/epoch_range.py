@@ -7,14 +7,15 @@ epochs:
   newest       the newest that holds a report; what is meant where nothing is said
   closed       the newest that holds a report and takes no more
   all          every one that holds a report
-  A            one, by its number, its day (2026-11-22) or its moment (2026-11-22T14:00)
+  A            one, by its day (2026-11-22, today, yesterday), its moment (2026-11-22T14:00) or its
+               number
   A..B         from A through B, a day being all of its epochs
   A,B,C..D     several
 """
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from hubbub.catalog import closing_time, epoch_at
@@ -26,15 +27,23 @@ _HOURS: Final = {"h": 1, "d": 24, "w": 168}
 _LAST: Final = re.compile(r"([0-9]{1,6})([hdw]?)")
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DAYS_AGO: Final = {"today": 0, "yesterday": 1}
 _DAY_SECONDS: Final = 86_400
 
 
 def select_epochs(
-    last: str, epochs: str, *, held: Sequence[int], length: str, now: float
+    last: str,
+    epochs: str,
+    *,
+    held: Sequence[int],
+    length: str,
+    now: float,
+    exact: bool = False,
 ) -> list[int]:
     """Those of the epochs that hold reports which are meant, ascending.
 
     held: ascending. length: of an epoch, "hour", "day" or "week". now: seconds since 1970.
+    exact: a part that names no epoch with reports stands for its first.
 
     Raises:
         BadParameter: both at once, or what is not in the grammar; it says what would be.
@@ -51,8 +60,11 @@ def select_epochs(
         case "all":
             return list(held)
         case text:
-            ranges = [_range(part, length) for part in text.split(",")]
-            return [epoch for epoch in held if any(first <= epoch <= end for first, end in ranges)]
+            ranges = [_range(part, length, now) for part in text.split(",")]
+            found = {epoch for epoch in held if any(a <= epoch <= b for a, b in ranges)}
+            if exact:
+                found |= {a for a, b in ranges if not any(a <= epoch <= b for epoch in held)}
+            return sorted(found)
 
 
 def _last(text: str, held: Iterable[int], length: str, now: float) -> list[int]:
@@ -72,19 +84,22 @@ def _last(text: str, held: Iterable[int], length: str, now: float) -> list[int]:
     return [epoch for epoch in held if first <= epoch <= newest]
 
 
-def _range(text: str, length: str) -> tuple[int, int]:
+def _range(text: str, length: str, now: float) -> tuple[int, int]:
     begin, dots, end = text.strip().partition("..")
-    first, last = _ends(begin, length)
+    first, last = _ends(begin, length, now)
     if dots:
-        last = _ends(end, length)[1]
+        last = _ends(end, length, now)[1]
     if first > last:
         raise BadParameter(f'epochs "{_shown(text)}" end before they begin')
     return first, last
 
 
-def _ends(text: str, length: str) -> tuple[int, int]:
+def _ends(text: str, length: str, now: float) -> tuple[int, int]:
     """The first and the last epoch of what one side names."""
     text = text.strip()
+    if text in _DAYS_AGO:
+        day = datetime.fromtimestamp(now, UTC) - timedelta(days=_DAYS_AGO[text])
+        text = f"{day:%Y-%m-%d}"
     if _NUMBER.fullmatch(text):
         return int(text), int(text)
     try:
@@ -93,8 +108,8 @@ def _ends(text: str, length: str) -> tuple[int, int]:
         first = begin.timestamp()
     except (ValueError, OverflowError):
         raise BadParameter(
-            f'epochs "{_shown(text)}": write newest, closed, all, a number, 2026-11-22, '
-            "2026-11-22T14:00, or a range such as 2026-11-01..2026-11-07"
+            f'epochs "{_shown(text)}": write newest, closed, all, today, yesterday, 2026-11-22, '
+            "2026-11-22T14:00, a number, or a range such as 2026-11-01..2026-11-07"
         ) from None
     last = first + (_DAY_SECONDS - 1 if _DAY.fullmatch(text) else 0)
     return epoch_at(max(first, 0), length), epoch_at(max(last, 0), length)

@@ -20,6 +20,8 @@ __all__ = ["EstimateQuery", "RangeEstimate", "estimate_range"]
 class EstimateQuery:
     """Which epochs, how sure the intervals, and for strings which to look for.
 
+    lists: names of lists of them, beside the candidates themselves.
+
     Raises:
         BadParameter: a candidate that no device could have reported.
     """
@@ -27,6 +29,7 @@ class EstimateQuery:
     range: EpochRange = NEWEST
     confidence: float = CONFIDENCE
     candidates: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that every candidate has bytes."""
@@ -39,11 +42,15 @@ class EstimateQuery:
 
 @dataclass(frozen=True, slots=True)
 class RangeEstimate:
-    """What totals say. updated: when the last report was counted, 0 if that is not known."""
+    """What totals say. updated: when the last report was counted, 0 if that is not known.
+
+    shuffled: the central guarantee of the batches that they came in; promised: of any that may be.
+    """
 
     answer: Answer
     plausibility: Plausibility
     shuffled: Amplified | None
+    promised: Amplified
     updated: int
 
 
@@ -61,6 +68,7 @@ def estimate_range(
         answer_tiers(tiers, metric.values, query.candidates, query.confidence, repeats),
         _judged(tiers, repeats),
         _weakest(collected.bundle, totals),
+        shuffled_of(metric),
         max(one.at for one in totals.values()),
     )
 
@@ -75,11 +83,17 @@ def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified
     Of a metric with a central promise, in the smallest epoch.
     """
     sizes: dict[str, int] = {}
+    dummies: dict[str, int] = {}
     for window, one in totals.items():
         whole = bundle.metric(window.stream).central is not None
         size = one.counted if whole else one.batch_reports
         sizes[window.stream] = min(size, sizes.get(window.stream, size))
+        # Those that came, and not those that should have: a shuffler may have made none.
+        dummies[window.stream] = min(one.dummies, dummies.get(window.stream, one.dummies))
     if not all(sizes.values()):
         return None
-    found = [shuffled_of(bundle.metric(name), size) for name, size in sizes.items()]
+    found = [
+        shuffled_of(bundle.metric(name), size, dummies=dummies[name])
+        for name, size in sizes.items()
+    ]
     return max(found, key=lambda one: one.epsilon, default=None)

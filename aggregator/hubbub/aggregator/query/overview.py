@@ -6,29 +6,43 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hubbub.aggregator.query.answers import Epoch, MetricDetail, MetricLine, Shuffled
+from hubbub.aggregator.query.candidates import looks_for_strings
+from hubbub.aggregator.query.first_batch import until_first_batch
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
+from hubbub.analysis import Answer
 from hubbub.analysis.families import family_for
-from hubbub.catalog import epoch_start, facts, metric_name_of
+from hubbub.catalog import Metric, epoch_start, facts, metric_name_of
+from hubbub.errors.places import notice
+from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.parts import parts_of
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
+from hubbub.privacy.crowd import rests_on
 
-__all__ = ["detail", "iso_time", "line", "shown_epochs", "shuffled"]
+__all__ = ["detail", "iso_time", "line", "notes", "shown_epochs", "shuffled"]
 
 _SHOWN_EPOCHS: Final = 60
 _LATEST: Final = 253_402_300_799
 
 
 async def line(
-    collected: TotalsByEpoch, selection: EpochSelection, terms: Terms | None
+    collected: TotalsByEpoch,
+    selection: EpochSelection,
+    terms: Terms | None,
+    reserve: float | None = None,
 ) -> MetricLine:
-    """A metric with all that is held of it; of the epochs the newest 60."""
+    """A metric with all that is held of it; of the epochs the newest 60.
+
+    terms, reserve: what the shuffler told.
+    """
     metric = selection.metric
     # All that waits, in epochs of which nothing is counted yet too.
     everything = {w.epoch for w in terms or {} if metric_name_of(w.stream) == metric.base_name}
     waiting, withheld = upstream_reports(
         EpochSelection(metric, tuple(everything.union(selection.epochs)), selection.counted), terms
     )
+    ends = family_for(metric.randomizer).ends(metric.randomizer)
     updated = await collected.updated(selection.only(selection.epochs[-2:]))
     return MetricLine(
         name=metric.name,
@@ -40,24 +54,36 @@ async def line(
         epsilon=metric.report_loss,
         tiers=list(metric.tiers),
         epoch_length=metric.epoch,
-        min_batch=metric.min_batch,
+        min_batch=metric.fewest,
         total_values=None if metric.values is None else len(metric.values),
+        candidates=len(metric.candidates) if looks_for_strings(metric) else None,
         reports=selection.reports,
         waiting=waiting,
         withheld=withheld,
         updated=iso_time(updated) if updated else None,
         epochs=shown_epochs(collected, selection, selection.epochs[-_SHOWN_EPOCHS:]),
         facts=facts(metric),
+        unit=metric.unit,
+        lowest=ends[0] if ends else None,
+        highest=ends[1] if ends else None,
+        until_first_batch=until_first_batch(metric, terms, reserve),
+        notice=notice(development=metric.development),
+        parts=list(parts_of(metric.values or ()))
+        if isinstance(metric.randomizer, PairedParts)
+        else [],
     )
 
 
 async def detail(
-    collected: TotalsByEpoch, selection: EpochSelection, terms: Terms | None
+    collected: TotalsByEpoch,
+    selection: EpochSelection,
+    terms: Terms | None,
+    reserve: float | None = None,
 ) -> MetricDetail:
     """The same with the privacy card's line."""
     card = await asyncio.to_thread(metric_card, selection.metric)
     return MetricDetail(
-        metric=await line(collected, selection, terms),
+        metric=await line(collected, selection, terms, reserve),
         per_report=card.per_report,
         reports_per_epoch=card.reports_per_epoch,
         per_epoch=card.per_epoch,
@@ -65,7 +91,7 @@ async def detail(
         lifetime_epsilon=card.lifetime_epsilon,
         max_posterior=max_posterior(card.per_report),
         sentence=card.sentence,
-        shuffled=shuffled(card.shuffled),
+        shuffled=shuffled(selection.metric, card.shuffled),
     )
 
 
@@ -77,6 +103,7 @@ def shown_epochs(
     return [
         Epoch(
             epoch=epoch,
+            date=selection.date(epoch),
             begins=iso_time(epoch_start(epoch, metric.epoch)),
             reports=reports[epoch],
             closed=collected.is_closed(metric, epoch),
@@ -85,9 +112,39 @@ def shown_epochs(
     ]
 
 
-def shuffled(found: Amplified) -> Shuffled:
+def shuffled(metric: Metric, found: Amplified) -> Shuffled:
     """A central guarantee with what it rests on."""
-    return Shuffled(found.epsilon, found.delta, found.reports, found.assumption)
+    return Shuffled(
+        *(found.epsilon, found.delta, found.reports, found.assumption), rests_on(metric, found)
+    )
+
+
+def notes(metric: Metric, found: Answer) -> list[str]:
+    """What a mean or an open end does not tell, in a sentence each."""
+    if metric.edges and metric.clamps:
+        return [_at_the_ends(metric, found)]
+    if found.span is None or (found.kind != "mean" and found.mean is None):
+        return []
+    low, high = found.span
+    unit = f" {metric.unit}" if metric.unit else ""
+    others = "others count as the nearer end" if metric.clamps else "devices report no others"
+    told = [f"Of numbers from {low:,g} to {high:,g}{unit}: {others}."]
+    if found.kind == "mean":
+        told.append("How they are spread is not known: a few large ones move a mean as many do.")
+    else:
+        told.append("For the mean each number counts as the middle of its range.")
+    return told
+
+
+def _at_the_ends(metric: Metric, found: Answer) -> str:
+    """Where numbers outside the edges are counted, and how many are there, as estimated."""
+    ends = [metric.values[0], metric.values[-1]] if metric.values else []
+    held = {one.value: one.estimate / max(found.reports, 1) for one in found.values}
+    shares = ", ".join(f"{end} {held[end]:.1%}" for end in ends if end in held)
+    low, high = metric.edges[0], metric.edges[-1]
+    unit = f" {metric.unit}" if metric.unit else ""
+    told = f"Numbers outside {low:,g} to {high:,g}{unit} are counted at its ends"
+    return f"{told}: {shares}." if shares else f"{told}."
 
 
 def iso_time(seconds: float) -> str:

@@ -1,7 +1,7 @@
 """The conservation law as the aggregator can tell it: its own terms, and the shuffler's too."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 import grpc
@@ -25,11 +25,16 @@ _PAUSE_SECONDS: Final = 0.2
 _CALL_SECONDS: Final = 2.0
 _FRESH_SECONDS: Final = 1.0
 # What the shuffler alone knows.
-_BEYOND: Final = ("acknowledged", "pooled", "in_flight", "withheld")
+_BEYOND: Final = ("acknowledged", "dummies", "pooled", "in_flight", "withheld")
 
 
 class UpstreamCounts(Protocol):
-    """What lies before the aggregator: the shuffler's terms of the law, None if it cannot tell."""
+    """What lies before the aggregator: the shuffler's terms of the law, None if it cannot tell.
+
+    reserve: how many minimum batches stay in an open pool, if it was told.
+    """
+
+    reserve: float | None
 
     async def terms(self, *, fresh: bool = False) -> Terms | None:
         """Per window; `fresh`: as of now, and not of a second ago."""
@@ -43,8 +48,10 @@ class Shuffler:
     """
 
     def __init__(self, address: str, tls: TlsFolder | None) -> None:
+        self._address, self._tls = address, tls
         self._channel = channel(address, "shuffler", tls=tls)
         self._told: tuple[float, Terms | None] | None = None
+        self.reserve: float | None = None
         self._asking = asyncio.Lock()
 
     async def terms(self, *, fresh: bool = False) -> Terms | None:
@@ -62,16 +69,29 @@ class Shuffler:
             except grpc.RpcError:
                 terms = None
             else:
+                self.reserve = found.reserve
                 terms = {Window(one.stream, one.epoch): dict(one.terms) for one in found.windows}
             self._told = (asyncio.get_running_loop().time(), terms)
             return terms
+
+    def renew(self) -> None:
+        """Show what the folder of certificates holds now. Raises KeysUnusable."""
+        former, self._channel = (
+            self._channel,
+            channel(self._address, "shuffler", tls=self._tls),
+        )
+        self._former = asyncio.create_task(former.close(_CALL_SECONDS))
 
     async def close(self) -> None:
         """Close the channel."""
         await self._channel.close()
 
 
-async def status(store: TotalsReader, upstream: UpstreamCounts | None) -> PipelineStatus:
+async def status(
+    store: TotalsReader,
+    upstream: UpstreamCounts | None,
+    date_of: Callable[[Window], str | None] = lambda _: None,
+) -> PipelineStatus:
     """The law over every window, looked at again for a second if it seems not to balance."""
     for _ in range(_TRIES):
         # The aggregator first: what is counted in between shows as still in flight, not twice.
@@ -80,7 +100,8 @@ async def status(store: TotalsReader, upstream: UpstreamCounts | None) -> Pipeli
         windows = sorted({*own, *(upstream_terms or {})})
         lines = [
             _line(
-                *window,
+                window,
+                date_of(window),
                 own.get(window, {}),
                 None if upstream_terms is None else upstream_terms.get(window, {}),
             )
@@ -93,7 +114,7 @@ async def status(store: TotalsReader, upstream: UpstreamCounts | None) -> Pipeli
     return PipelineStatus(
         complete=upstream_terms is not None,
         balanced=None if upstream_terms is None else all(line.balanced for line in lines),
-        total=_line("all", 0, sum_terms(own.values()), beyond_all),
+        total=_line(Window("all", 0), None, sum_terms(own.values()), beyond_all),
         windows=lines,
     )
 
@@ -114,9 +135,9 @@ def upstream_reports(
 
 
 def _line(
-    stream: str, epoch: int, own: Mapping[str, int], told: Mapping[str, int] | None
+    window: Window, date: str | None, own: Mapping[str, int], told: Mapping[str, int] | None
 ) -> ReportCounts:
     terms: dict[str, Any] = sum_terms([own, told or {}])
     if told is None:
-        return ReportCounts(stream, epoch, **terms | dict.fromkeys(_BEYOND), balanced=None)
-    return ReportCounts(stream, epoch, **terms, balanced=balances(terms))
+        return ReportCounts(*window, date, **terms | dict.fromkeys(_BEYOND), balanced=None)
+    return ReportCounts(*window, date, **terms, balanced=balances(terms))

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from hubbub.accounting import Window
+from hubbub.accounting import Window, epoch_date, epoch_dates
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.query.epoch_range import select_epochs
 from hubbub.aggregator.store.contract import TotalsReader, WindowTotals
-from hubbub.catalog import Bundle, Metric, closing_time
-from hubbub.errors import BadParameter, BatchTooSmall, TotalsUnreadable
+from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, closing_time
+from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnreadable
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.runtime import Clocks
 
@@ -42,6 +42,15 @@ class EpochSelection:
     def reports(self) -> int:
         """How many in all."""
         return sum(self.counted.values())
+
+    @property
+    def dates(self) -> str:
+        """Its epochs, as people say them."""
+        return epoch_dates(self.epochs, EPOCH_SECONDS[self.metric.epoch])
+
+    def date(self, epoch: int) -> str:
+        """An epoch of this metric, as people say it."""
+        return epoch_date(epoch, EPOCH_SECONDS[self.metric.epoch])
 
     def by_epoch(self) -> Mapping[int, int]:
         """How many in each epoch; 0 in any other."""
@@ -85,6 +94,11 @@ class TotalsByEpoch:
         """Seconds since 1970."""
         return self._clock()
 
+    def date_of(self, window: Window) -> str | None:
+        """A window's epoch as people say it; None of a stream that the bundle does not have."""
+        metric = self.bundle.streams.get(window.stream)
+        return epoch_date(window.epoch, EPOCH_SECONDS[metric.epoch]) if metric else None
+
     def is_closed(self, metric: Metric, epoch: int) -> bool:
         """Whether an epoch's totals surely change no more: what is told then is final."""
         return closing_time(epoch, metric.epoch) <= self.clocks.earliest()
@@ -114,22 +128,72 @@ class TotalsByEpoch:
         )
         return every.only(epochs)
 
-    async def closed(self, metric: Metric, epochs: Sequence[int]) -> EpochSelection:
-        """These epochs, if none of them takes reports any more; or the newest of those.
+    async def pair(
+        self, name: str, before: EpochRange, after: EpochRange
+    ) -> tuple[EpochSelection, EpochSelection]:
+        """Two ranges to compare: without either, the newest epoch that is over, and one before it.
+
+        Without `before`, the epoch before those of `after`; without `after`, the newest. Epochs
+        that nobody named hold the minimum batch.
 
         Raises:
-            BadParameter: an epoch that still takes reports, or holds none.
+            TooFewEpochs: there is no epoch to compare with.
+        """
+        every = await self.find(name, EpochRange(epochs="all"))
+        if before != NEWEST or after != NEWEST:
+            newer = await self.find(name, after)
+            if before != NEWEST:
+                return await self.find(name, before), newer
+            earlier = [epoch for epoch in _large(every) if epoch < min(newer.epochs, default=0)]
+        else:
+            over = [epoch for epoch in _large(every) if self.is_closed(every.metric, epoch)]
+            newer, earlier = every.only(over[-1:]), over[:-1]
+        if not earlier:
+            raise TooFewEpochs(self._lacking(every, newer))
+        return every.only(earlier[-1:]), newer
+
+    def _lacking(self, every: EpochSelection, newer: EpochSelection) -> str:
+        """What a comparison waits for."""
+        metric = every.metric
+        found = f"and there is {newer.dates} alone" if newer.epochs else "and there is none"
+        coming = [epoch for epoch in every.epochs if not self.is_closed(metric, epoch)]
+        closes = datetime.fromtimestamp(closing_time(coming[0], metric.epoch), UTC) if coming else 0
+        soon = (
+            f" ({every.date(coming[0])} is over at {closes:%Y-%m-%d %H:%M} UTC)" if closes else ""
+        )
+        return (
+            f'metric "{metric.name}": a comparison takes two epochs that are over and hold '
+            f"{metric.fewest} reports or more, {found}; wait for the next{soon}, or name two "
+            "ranges: before and after"
+        )
+
+    async def closed(
+        self, metric: Metric, epochs: Sequence[int], dates: str = ""
+    ) -> EpochSelection:
+        """These epochs, if none of them takes reports any more; or the newest of those.
+
+        epochs: by number. dates: more, as `epochs` of a question has them.
+
+        Raises:
+            BadParameter: an epoch that still takes reports, or holds none; a range that is none.
         """
         every = _holding(metric, await self._shelf.counted(metric.streams))
         over = [epoch for epoch in every.epochs if self.is_closed(metric, epoch)]
-        wanted = sorted(set(epochs)) or over[-1:]
+        named = (
+            select_epochs(
+                "", dates, held=every.epochs, length=metric.epoch, now=self._clock(), exact=True
+            )
+            if dates
+            else []
+        )
+        wanted = sorted({*epochs, *named}) or over[-1:]
         for epoch in wanted:
             if epoch not in over:
                 closes = datetime.fromtimestamp(closing_time(epoch, metric.epoch), UTC)
                 raise BadParameter(
-                    f'metric "{metric.name}": epoch {epoch} has no final totals; an epoch with '
-                    f"reports has them once it takes no more, this one at {closes:%Y-%m-%d %H:%M} "
-                    "UTC"
+                    f'metric "{metric.name}": {every.date(epoch)} has no final totals; an epoch '
+                    "with reports has them once it takes no more, this one at "
+                    f"{closes:%Y-%m-%d %H:%M} UTC"
                 )
         return every.only(wanted)
 
@@ -140,10 +204,11 @@ class TotalsByEpoch:
             BatchTooSmall: fewer reports than the metric's minimum batch.
         """
         metric = selection.metric
-        if selection.reports < metric.min_batch:
+        if selection.reports < metric.fewest:
             raise BatchTooSmall(
                 f'metric "{metric.name}": {selection.reports} reports in the epochs asked, below '
-                f"its minimum batch of {metric.min_batch}; ask for more epochs, or wait"
+                f"its minimum batch of {metric.fewest}; ask for more epochs"
+                + (f" than {selection.dates}, or wait" if selection.epochs else ", or wait")
             )
         windows = list(selection.counted)
         return dict(zip(windows, await self._shelf.read(windows, selection.counted), strict=True))
@@ -164,10 +229,17 @@ class TotalsByEpoch:
         wanted = set(epochs)
         tiers = []
         for stream in metric.streams:
-            mechanism = self.bundle.metric(stream).randomizer
+            own = self.bundle.metric(stream)
+            mechanism = own.randomizer
             parts = [one for w, one in totals.items() if w.stream == stream and w.epoch in wanted]
-            tiers.append((mechanism, sum_totals(parts, mechanism.layout.size)))
+            tiers.append((mechanism, sum_totals(parts, mechanism.layout.size, own.dummies)))
         return tiers
+
+
+def _large(selection: EpochSelection) -> list[int]:
+    """Those of its epochs that hold the minimum batch."""
+    reports = selection.by_epoch()
+    return [epoch for epoch in selection.epochs if reports[epoch] >= selection.metric.fewest]
 
 
 def _holding(metric: Metric, counted: Mapping[Window, int]) -> EpochSelection:

@@ -39,25 +39,20 @@ def series(
     metric = selection.metric
     numbers = answer.span is not None
     names = [MEAN] if numbers else _names(answer, values, number)
-    if len(selection.epochs) > _MAX_EPOCHS:
-        raise BadParameter(f"a trend over more than {_MAX_EPOCHS} epochs: ask for fewer")
-    if numbers and set(values) - {MEAN}:
-        raise BadParameter(
-            f'metric "{metric.name}" asks for numbers, and a trend follows their mean: leave '
-            "values out"
-        )
+    _check(selection, answer, names, values)
     places = {value.value: place for place, value in enumerate(answer.values)}
-    if not numbers and (unknown := [name for name in names if name not in places]):
-        raise BadParameter(
-            f'metric "{metric.name}" has no value "{unknown[0][:60]}" to follow; write one of its '
-            "own, as an estimate lists them"
-        )
     wanted = [0] if numbers else [places[name] for name in names]
     many = len(answer.values)
+    # Where it was picked among all, which chance may have helped; of a mean nothing was.
+    followed_first = [] if values or numbers else wanted
+    picked = [(answer.values[place].rank or 1) / many for place in followed_first]
+    if metric.values is None and not numbers and not candidates:
+        # Found in the whole range: an epoch alone would find others.
+        candidates, wanted = names, list(range(len(names)))
     points: list[list[Point]] = [[] for _ in names]
     reports = selection.by_epoch()
     for epoch in selection.epochs:
-        if reports[epoch] < metric.min_batch:
+        if reports[epoch] < metric.fewest:
             continue
         tiers = collected.tiers(metric, totals, [epoch])
         found = shares(
@@ -66,11 +61,38 @@ def series(
             candidates,
             answer.confidence,
             repeats=metric.limits.reports_per_epoch,
-            picked=[] if values else [(answer.values[place].rank or 1) / many for place in wanted],
+            picked=picked,
         )
         for own, one in zip(points, found, strict=True):
-            own.append(Point(epoch, one.estimate, one.stderr, one.low, one.high))
+            own.append(
+                Point(epoch, selection.date(epoch), one.estimate, one.stderr, one.low, one.high)
+            )
     return [Series(name, own) for name, own in zip(names, points, strict=True)]
+
+
+def _check(
+    selection: EpochSelection, answer: Answer, names: Sequence[str], values: Sequence[str]
+) -> None:
+    """Raises BadParameter for what cannot be followed."""
+    metric, numbers = selection.metric, answer.span is not None
+    if len(selection.epochs) > _MAX_EPOCHS:
+        raise BadParameter(f"a trend over more than {_MAX_EPOCHS} epochs: ask for fewer")
+    if followed := set(values) & set(answer.beginnings):
+        raise BadParameter(
+            f'"{min(followed)[:60]}" is what longer strings begin with, and a trend follows whole '
+            "ones: leave it out"
+        )
+    if numbers and set(values) - {MEAN}:
+        raise BadParameter(
+            f'metric "{metric.name}" asks for numbers, and a trend follows their mean: leave '
+            "values out"
+        )
+    known = {value.value for value in answer.values}
+    if not numbers and (unknown := [name for name in names if name not in known]):
+        raise BadParameter(
+            f'metric "{metric.name}" has no value "{unknown[0][:60]}" to follow; write one of its '
+            "own, as an estimate lists them"
+        )
 
 
 def _names(answer: Answer, values: Sequence[str], number: int) -> list[str]:
@@ -78,5 +100,7 @@ def _names(answer: Answer, values: Sequence[str], number: int) -> list[str]:
         raise BadParameter(f"a trend follows 1 to {MAX_SERIES} values: ask for as many")
     if values:
         return list(dict.fromkeys(values))
-    ordered = sorted(answer.values, key=lambda value: value.rank or 0)
+    # Of a beginning, that is of all strings which begin so, no epoch alone can be asked.
+    whole = (value for value in answer.values if value.value not in answer.beginnings)
+    ordered = sorted(whole, key=lambda value: value.rank or 0)
     return [value.value for value in ordered[:number]]

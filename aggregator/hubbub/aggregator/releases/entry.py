@@ -24,6 +24,8 @@ class Entry:
     """One release as it is kept.
 
     id: what was asked, digested: the same question has the same. at: seconds since 1970.
+    promised, promised_delta: of what is published as it is, the central promise that each of its
+        epochs was collected with; 0 of what is paid for by `epsilon` and `delta`.
 
     Raises:
         BadParameter: of what cannot be kept, or is no such thing.
@@ -42,6 +44,8 @@ class Entry:
     epsilon: float
     delta: float
     answer: tuple[Released, ...]
+    promised: float = 0.0
+    promised_delta: float = 0.0
 
     def __post_init__(self) -> None:
         """Check it: whatever passes, every face can tell."""
@@ -53,7 +57,7 @@ class Entry:
                 raise BadParameter(f"{name} of a release is outside [0, {most})")
         if not all(type(epoch) is int and 0 <= epoch < 2**32 for epoch in self.epochs):
             raise BadParameter("an epoch of a release is outside [0, 2**32)")
-        for name in ("epsilon", "delta"):
+        for name in ("epsilon", "delta", "promised", "promised_delta"):
             if not (_within(getattr(self, name)) and getattr(self, name) >= 0):
                 raise BadParameter(f"{name} of a release is not a number from 0 on")
         for told in self.answer:

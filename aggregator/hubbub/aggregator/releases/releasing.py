@@ -4,18 +4,28 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import cast
+from math import inf
+from typing import Any, cast
 
+from hubbub.accounting import epoch_dates
 from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.releases.entry import LONGEST_NAME, LONGEST_VALUE, Entry
 from hubbub.aggregator.releases.release_log import Entries, ReleaseLog
 from hubbub.aggregator.words import check_words
-from hubbub.catalog import Budget, Metric
+from hubbub.catalog import EPOCH_SECONDS, Budget, CentralPromise, Metric
 from hubbub.errors import BadParameter, ServiceUnavailable
-from hubbub.privacy.releases import QUERIES, ReleaseKind, release
+from hubbub.errors.places import PROTECTS_NOBODY
+from hubbub.privacy.releases import (
+    AS_IT_IS,
+    QUERIES,
+    Released,
+    ReleaseKind,
+    as_it_is,
+    release,
+)
 
 __all__ = ["BudgetLeft", "ReleaseQuery", "ReleaseResult", "Releases"]
 
@@ -23,6 +33,8 @@ __all__ = ["BudgetLeft", "ReleaseQuery", "ReleaseResult", "Releases"]
 @dataclass(frozen=True, slots=True)
 class ReleaseQuery:
     """What is asked: of which metric, which query, of which closed epochs; for what, by whom.
+
+    epochs: by number. dates: more of them, as `epochs` of a question has them.
 
     Raises:
         BadParameter: a text that cannot be kept in the record.
@@ -34,6 +46,7 @@ class ReleaseQuery:
     epochs: tuple[int, ...]
     purpose: str
     by: str
+    dates: str = ""
 
     def __post_init__(self) -> None:
         """Check the texts, whichever face they came through."""
@@ -73,7 +86,6 @@ class Releases:
         record: ReleaseLog,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._bundle = collected.bundle
         self._collected = collected
         self._record = record
         self._clock = clock
@@ -83,31 +95,82 @@ class Releases:
 
         Raises:
             UnknownMetric: the bundle does not have it.
-            BadParameter: it is not released, or has no answer to this; an epoch not closed.
+            BadParameter: it is not released, or has no answer to this; an epoch not closed; all
+                of it is development.
             BatchTooSmall: fewer reports than the metric's minimum batch.
             BudgetExhausted: the purpose has not as much left.
             ServiceUnavailable: the clocks differ on which year it is.
         """
-        metric = self._bundle.metric(ask.metric)
+        metric = self._collected.bundle.metric(ask.metric)
+        if ask.query not in QUERIES:
+            raise BadParameter(f'query "{ask.query}" is not known; there are {", ".join(QUERIES)}')
+        if metric.development:
+            raise BadParameter(
+                f"{PROTECTS_NOBODY} Nothing of it is released; ask for release in production"
+            )
+        if metric.central is not None:
+            return await self._as_it_is(metric, metric.central, ask)
         budget = self._budget(metric, ask)
         policy = metric.release
         if policy is None:
             raise BadParameter(
                 f'metric "{metric.name}" is not released: the catalog gives it no release'
             )
-        selection = await self._collected.closed(metric, ask.epochs)
+        selection = await self._collected.closed(metric, ask.epochs, ask.dates)
         held, epochs = await self._collected.read(selection), selection.epochs
         parts = self._collected.tiers(metric, held, epochs)
         answer = await asyncio.to_thread(
             release,
             parts,
             metric.values,
-            cast("ReleaseKind", ask.query),
+            ask.query,
             ask.value,
             policy=policy,
             reports_each=metric.limits.reports_per_epoch * len(epochs),
         )
-        entry = Entry(
+        paid = {
+            "mechanism": policy.mechanism,
+            "epsilon": policy.epsilon,
+            "delta": policy.delta,
+        }
+        entry = self._entry(metric, ask, epochs, answer, paid)
+        # What was drawn is told only once it is entered; what was entered before is told again.
+        kept, again = await self._record.spend(entry, budget.allowance(ask.purpose))
+        return ReleaseResult(
+            kept, again, self._budget_left(await self._record.entries(), budget, ask.purpose)
+        )
+
+    async def _as_it_is(
+        self, metric: Metric, promise: CentralPromise, ask: ReleaseQuery
+    ) -> ReleaseResult:
+        """Of what left as a crowd: post-processing of its promise, entered, and charged nothing."""
+        if ask.purpose:
+            self._known_purpose(ask)
+        selection = await self._collected.closed(metric, ask.epochs, ask.dates)
+        held, epochs = await self._collected.read(selection), selection.epochs
+        [part] = self._collected.tiers(metric, held, epochs)
+        answer = await asyncio.to_thread(
+            as_it_is, *part, metric.values, cast("ReleaseKind", ask.query), ask.value
+        )
+        promised = {"promised": promise.epsilon, "promised_delta": promise.delta}
+        free = {"mechanism": AS_IT_IS, "epsilon": 0.0, "delta": 0.0, **promised}
+        entry = self._entry(metric, ask, epochs, answer, free)
+        kept, again = await self._record.spend(entry, (inf, inf))
+        budget = self._collected.bundle.budget
+        left = BudgetLeft(ask.purpose, 0.0, 0.0, 0.0, 0.0)
+        if budget and ask.purpose:
+            left = self._budget_left(await self._record.entries(), budget, ask.purpose)
+        return ReleaseResult(kept, again, left)
+
+    def _entry(
+        self,
+        metric: Metric,
+        ask: ReleaseQuery,
+        epochs: Sequence[int],
+        answer: Sequence[Released],
+        paid: Mapping[str, Any],
+    ) -> Entry:
+        return Entry(
             id=_digest(metric, ask, epochs),
             at=int(self._clock()),
             year=self._year(),
@@ -117,40 +180,46 @@ class Releases:
             query=ask.query,
             value=ask.value,
             epochs=tuple(epochs),
-            mechanism=policy.mechanism,
-            epsilon=policy.epsilon,
-            delta=policy.delta,
             answer=tuple(answer),
-        )
-        # What was drawn is told only once it is entered; what was entered before is told again.
-        kept, again = await self._record.spend(entry, budget.allowance(ask.purpose))
-        return ReleaseResult(
-            kept, again, self._budget_left(await self._record.entries(), budget, ask.purpose)
+            **paid,
         )
 
     async def record(self) -> tuple[Entries, list[BudgetLeft]]:
         """All releases, and what every purpose has left this year."""
         entries = await self._record.entries()
-        budget = self._bundle.budget
+        budget = self._collected.bundle.budget
         purposes = budget.purposes if budget else ()
         return entries, [self._budget_left(entries, budget, p) for p in purposes if budget]
 
+    def dated(self, entry: Entry) -> dict[str, Any]:
+        """All that is told of a release beside its answer; its dates, if its metric is known."""
+        metric = self._collected.bundle.streams.get(entry.metric)
+        dates = epoch_dates(sorted(entry.epochs), EPOCH_SECONDS[metric.epoch]) if metric else ""
+        return {**entry.record(), "dates": dates}
+
     def _budget(self, metric: Metric, ask: ReleaseQuery) -> Budget:
         """The budget, if the question is one that can be put."""
-        budget = self._bundle.budget
-        if budget is None:
-            raise BadParameter("nothing is released: the catalog has no [budget]")
-        if ask.purpose not in budget.purposes:
-            raise BadParameter(
-                f'purpose "{ask.purpose}" is not in the budget; there are '
-                + ", ".join(budget.purposes)
-            )
-        if ask.query not in QUERIES:
-            raise BadParameter(f'query "{ask.query}" is not known; there are {", ".join(QUERIES)}')
+        budget = self._known_purpose(ask)
         if metric.release and metric.release.delta > budget.allowance(ask.purpose)[1]:
             raise BadParameter(
                 f"a release of delta {metric.release.delta:g} is above what the purpose has in a "
                 "year; give the budget a delta_per_year"
+            )
+        return budget
+
+    def _known_purpose(self, ask: ReleaseQuery) -> Budget:
+        budget = self._collected.bundle.budget
+        if budget is None:
+            raise BadParameter("nothing is released: the catalog has no [budget]")
+        if not ask.purpose:
+            raise BadParameter(
+                "purpose is missing: name the one that pays, of the [budget]: "
+                + ", ".join(budget.purposes)
+            )
+        if ask.purpose not in budget.purposes:
+            raise BadParameter(
+                f'purpose "{ask.purpose}" is not in the budget; there are '
+                + ", ".join(budget.purposes)
             )
         return budget
 

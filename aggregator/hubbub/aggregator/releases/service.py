@@ -35,12 +35,13 @@ class ReleasesService(ReleasesServicer):
                 epochs=tuple(request.epochs),
                 purpose=request.purpose,
                 by=request.by,
+                dates=request.dates,
             )
             made = await self._releases.release(ask)
         except HubbubError as error:
             await abort(context, error)
         return ReleaseResponse(
-            record=ReleaseRecord(**made.entry.record()),
+            record=ReleaseRecord(**self._releases.dated(made.entry)),
             values=[ReleasedValue(**asdict(value)) for value in made.entry.answer],
             again=made.again,
             epsilon_left=made.budget_left.epsilon_left,
@@ -57,7 +58,7 @@ class ReleasesService(ReleasesServicer):
         except HubbubError as error:
             await abort(context, error)
         return ListReleasesResponse(
-            records=[ReleaseRecord(**entry.record()) for entry in entries.read],
+            records=[ReleaseRecord(**self._releases.dated(entry)) for entry in entries.read],
             purposes=[PurposeBudget(**asdict(one)) for one in purposes],
             unreadable=entries.unreadable,
         )

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from hubbub.accounting import Window
 from hubbub.mechanisms import Totals
 
 __all__ = [
+    "DUMMIES",
     "Commit",
     "Integers",
     "MemoryStore",
@@ -24,6 +25,11 @@ __all__ = [
 ]
 
 Integers = npt.NDArray[np.int64]
+
+DELETED: Final = "counted:deleted"
+"""Of the law: reports that were counted, and whose totals were deleted since."""
+DUMMIES: Final = "counted:dummies"
+"""Of the law: dummies that were counted; they are in the totals' cells, and are nobody's report."""
 
 
 class Outcome(Enum):
@@ -55,6 +61,7 @@ class Commit:
     seen_until: when tags may be forgotten, in seconds since 1970; somebody has to (forget).
     at: when this is, in whole seconds since 1970; 0 if it is not known.
     max_reports: tags that the shard may hold afterwards; None for any number.
+    dummies: how many of the tags count as a crowd's dummies.
     """
 
     batch_id: bytes
@@ -67,6 +74,15 @@ class Commit:
     batch_reports: int = 0
     at: int = 0
     max_reports: int | None = None
+    dummies: int = 0
+
+    @property
+    def terms(self) -> dict[str, int]:
+        """What the law has of it."""
+        told = {"counted": len(self.tags) - self.dummies, DUMMIES: self.dummies}
+        told |= {"duplicate": self.duplicates}
+        told |= {f"rejected:{reason}": number for reason, number in self.rejected.items()}
+        return {term: number for term, number in told.items() if number}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +93,19 @@ class WindowTotals:
     up; it grows with every change of the cells. batch_reports: counted of the smallest batch, 0 if
     that is not known.
     at: when the last reports were counted, in seconds since 1970; 0 if it is not known.
+    dummies: how many the cells hold beside the reports.
     """
 
     cells: Integers
     counted: int
     batch_reports: int
     at: int
+    dummies: int = 0
 
     @property
     def totals(self) -> Totals:
         """As mechanisms take them."""
-        return Totals(self.cells.tolist(), self.counted)
+        return Totals(self.cells.tolist(), self.counted, self.dummies)
 
 
 class TotalsReader(Protocol):
@@ -123,6 +141,13 @@ class TotalsStore(TotalsReader, Protocol):
 
     async def forget(self, window: Window) -> None:
         """Forget a window's tags, and ids but the newest: it counts no report any more."""
+        ...
+
+    async def delete(self, window: Window) -> int:
+        """Delete a closed window's totals; the law has their reports as counted:deleted.
+
+        Answers how many they are. Its tags are forgotten before.
+        """
         ...
 
     async def counted_by_window(self) -> Mapping[Window, int]:
@@ -162,7 +187,7 @@ class MemoryStore:
         sums = self._windows[window][commit.shard]
         if commit.batch_id in sums.batches:
             return Outcome.ALREADY_APPLIED, frozenset()
-        counted = sums.terms.get("counted", 0)
+        counted = sums.terms.get("counted", 0) + sums.terms.get(DUMMIES, 0)
         if len(commit.tags) and counted and not sums.tags:
             return Outcome.FORGOTTEN, frozenset()
         seen = sums.tags.intersection(commit.tags)
@@ -177,9 +202,7 @@ class MemoryStore:
             sums.cells = commit.cells.copy() if sums.cells is None else sums.cells + commit.cells
             sums.batch_sizes.append(commit.batch_reports)
             sums.at = commit.at
-        changes = {"counted": len(commit.tags), "duplicate": commit.duplicates}
-        changes |= {f"rejected:{reason}": number for reason, number in commit.rejected.items()}
-        for term, number in changes.items():
+        for term, number in commit.terms.items():
             sums.terms[term] = sums.terms.get(term, 0) + number
         return Outcome.APPLIED, frozenset()
 
@@ -194,14 +217,15 @@ class MemoryStore:
         batch_reports = min(
             (batch_reports for sums in shards for batch_reports in sums.batch_sizes), default=0
         )
+        dummies = sum(sums.terms.get(DUMMIES, 0) for sums in shards)
         return WindowTotals(
-            cells, counted, batch_reports, max((sums.at for sums in shards), default=0)
+            cells, counted, batch_reports, max((sums.at for sums in shards), default=0), dummies
         )
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
         """How many reports every window of these streams holds, where it holds any."""
         counts = (await self.report_counts()).items()
-        found = {window: terms["counted"] for window, terms in counts if window.stream in streams}
+        found = {w: terms.get("counted", 0) for w, terms in counts if w.stream in streams}
         return {window: number for window, number in found.items() if number}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
@@ -220,6 +244,17 @@ class MemoryStore:
         self._until.pop(window, None)
         for sums in self._windows.get(window, []):
             sums.tags.clear()
+
+    async def delete(self, window: Window) -> int:
+        """Delete a closed window's totals; the law has their reports as counted:deleted."""
+        number = 0
+        for sums in self._windows.get(window, []):
+            counted = sums.terms.get("counted", 0) + sums.terms.pop(DUMMIES, 0)
+            sums.terms["counted"] = 0
+            sums.terms[DELETED] = sums.terms.get(DELETED, 0) + counted
+            sums.cells, sums.batch_sizes, sums.at = None, [], 0
+            number += counted
+        return number
 
     async def counted_by_window(self) -> Mapping[Window, int]:
         """How many tags every window holds that holds any."""

@@ -14,7 +14,7 @@ from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.walsh import WalshHadamard
 
-__all__ = ["estimate"]
+__all__ = ["estimate", "supports_of"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -36,14 +36,21 @@ def estimate(mechanism: AnyMechanism, totals: Totals) -> Estimates:
     totals.check(mechanism.layout)
     supports = np.array(totals.cells, dtype=np.int64)
     if transform is not None:  # what is read is one index a report
-        read = _SUPPORTS[type(transform)]
-        supports = read(transform, supports, mechanism.categories)[: mechanism.categories]
+        supports = supports_of(mechanism, supports)
     p, q, reports = mechanism.channel.p, mechanism.channel.q, totals.reports
-    values = (supports - float(reports * q)) / float(p - q)
+    values = (supports - float(reports * q) - totals.dummies / len(supports)) / float(p - q)
     clipped = np.clip(values, 0, reports)
     held, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
     variances = clipped * held + (reports - clipped) * other
+    if totals.dummies:
+        variances += mechanism.channel.dummies_variances(clipped.tolist(), totals)
     return Estimates(tuple(values.tolist()), tuple(variances.tolist()), reports)
+
+
+def supports_of(mechanism: Any, cells: Integers, wanted: int | None = None) -> Integers:
+    """How many reports support each value, of a mechanism that is read through a transform."""
+    wanted = mechanism.categories if wanted is None else wanted
+    return _SUPPORTS[type(mechanism.transform)](mechanism.transform, cells, wanted)[:wanted]
 
 
 def walsh_hadamard(cells: Integers) -> Integers:

@@ -15,9 +15,11 @@ from hubbub.analysis.families.contract import (
 )
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.mean import Means
+from hubbub.analysis.families.pairs import Pairs
 from hubbub.analysis.families.ranges import Ranges
 from hubbub.analysis.families.sketch import Sketches
 from hubbub.analysis.families.tiers import chosen_by, figures_of, tier_scales
+from hubbub.analysis.families.tree import Trees
 from hubbub.mechanisms import AnyMechanism
 
 __all__ = [
@@ -41,6 +43,8 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "bloom": Bloom(),
     "ranges": Ranges(),
     "mean": Means(),
+    "tree": Trees(),
+    "pairs": Pairs(),
 }
 
 

@@ -12,14 +12,17 @@ from hubbub.mechanisms.pure import Pure
 __all__ = ["between", "in_cohorts"]
 
 
-def between(what: str, supports: Floats, asked: Floats, pure: Pure) -> Iterator[BitSum]:
+def between(
+    what: str, supports: Floats, asked: Floats, pure: Pure, more: float = 0.0
+) -> Iterator[BitSum]:
     """Whatever people hold, of those asked q to p support a cell: beyond is chance, or no honesty.
 
-    The worst case of the one is that nobody holds the value, of the other that everybody does.
+    more: variance of the supports that is not the reports'. The worst case of the one is that
+    nobody holds the value, of the other that everybody does.
     """
     for chance, direction, word in ((float(pure.q), -1, "least"), (float(pure.p), 1, "most")):
         off = direction * (supports - asked * chance)
-        variance = asked * chance * (1 - chance)
+        variance = asked * chance * (1 - chance) + more
         place = int(np.argmax(off / np.sqrt(np.maximum(variance, 1))))
         share = supports[place] / max(asked[place], 1)
         yield BitSum(

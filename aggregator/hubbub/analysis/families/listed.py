@@ -43,9 +43,10 @@ class Listed:
         """As the mechanism estimates; what an error grows by follows from its two chances."""
         given, channel = estimate(mechanism, totals), mechanism.channel
         stderrs = np.sqrt(np.array(given.variances))
-        absent = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports)))
+        [padded] = channel.dummies_variances([0.0], totals)
+        absent = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports) + padded))
         growth = np.full_like(stderrs, channel.variance(1, 1) - channel.variance(0, 1))
-        tail = pure_tail(channel, totals.reports)
+        tail = pure_tail(channel, totals.reports, totals.dummies, len(totals.cells))
         step = 1 / float(channel.p - channel.q)
         return Figures(np.array(given.values), stderrs, absent, growth, tail, step=step)
 
@@ -107,7 +108,8 @@ class Listed:
                 times=2,
             )
         seen = np.array(estimate(mechanism, totals).values) * (p - q) + n * q
-        yield from between("value", seen, np.full_like(seen, n), channel)
+        drawn = totals.dummies / d * (1 - 1 / d) + totals.dummies_variance
+        yield from between("value", seen, np.full_like(seen, n), channel, drawn)
 
     def weights(self, mechanism: Any, targets: Sequence[int]) -> tuple[Floats, float]:
         """By whether a payload supports each target."""

@@ -15,6 +15,7 @@ __all__ = [
     "MAX_CONFIDENCE",
     "MIN_CONFIDENCE",
     "Tail",
+    "end_of",
     "held_between",
     "interval",
     "pushed_up",
@@ -122,8 +123,8 @@ def ranked(
         surely = surely.copy()
         surely[detected] = np.maximum(surely[detected], picked)
     inside = np.clip(estimates, 0.0, reports)
-    low = np.clip(_end(inside, absent, growth, bend, -surely), 0.0, reports)
-    high = np.clip(_end(inside, absent, growth, bend, plain) + step / 2, 0.0, reports)
+    low = np.clip(end_of(inside, absent, growth, bend, -surely), 0.0, reports)
+    high = np.clip(end_of(inside, absent, growth, bend, plain) + step / 2, 0.0, reports)
     low[detected] = np.maximum(low[detected], np.minimum(1.0, inside[detected]))
     return low, high, detected
 
@@ -145,8 +146,8 @@ def held_between(
     estimates, absent, growth = found
     inside = np.clip(estimates, 0.0, reports)
     far = down if tail is None else tail.reach(np.broadcast_to(down, inside.shape))
-    low = np.clip(_end(inside, absent, growth, bend, -far) - step / 2, 0.0, reports)
-    return low, np.clip(_end(inside, absent, growth, bend, up) + step / 2, 0.0, reports)
+    low = np.clip(end_of(inside, absent, growth, bend, -far) - step / 2, 0.0, reports)
+    return low, np.clip(end_of(inside, absent, growth, bend, up) + step / 2, 0.0, reports)
 
 
 def pushed_up(places: Floats, confidence: float = 0.95) -> Floats:
@@ -177,7 +178,7 @@ def _picked(scores: Floats, cut: float, doubt: float, tail: Tail | None) -> Floa
     return answer
 
 
-def _end(
+def end_of(
     estimates: Floats, absent: Floats, growth: Floats, bend: float, reach: "Floats | float"
 ) -> Floats:
     """The truth t so many of its own standard errors away, upwards or (below 0) downwards.

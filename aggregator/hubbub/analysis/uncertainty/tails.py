@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 from scipy.special import bdtrc, ndtri
+from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.uncertainty.intervals import Tail
@@ -25,12 +26,16 @@ _STEPS: Final = 20
 _MIN_CHANCE: Final = 1e-12
 
 
-def pure_tail(channel: Pure, reports: int) -> Tail | None:
+def pure_tail(channel: Pure, reports: int, dummies: int = 0, categories: int = 1) -> Tail | None:
     """Of a value that none of so many reports holds: its supports are binomial.
+
+    With dummies, each any of the categories, they are the sum of two.
 
     None where they are as good as normal.
     """
     q = float(channel.q)
+    if dummies:
+        return _padded_tail(q, reports, dummies, 1 / categories)
     mean, variance = reports * q, reports * q * (1 - q)
     if variance > _MANY:
         return None
@@ -40,6 +45,27 @@ def pure_tail(channel: Pure, reports: int) -> Tail | None:
     # The chance of so many or more.
     worth = np.maximum(-ndtri(bdtrc(counts - 1, reports, q)), -_FAR)
     kept = np.append(True, np.diff(np.maximum.accumulate(worth)) > 0) & (worth <= _FAR)
+    kept[0] = True
+    return Tail((counts[kept] - mean) / deviation, worth[kept])
+
+
+def _padded_tail(q: float, reports: int, dummies: int, share: float) -> Tail | None:
+    """Of the sum of what reports and dummies name."""
+    variance = reports * q * (1 - q) + dummies * share * (1 - share)
+    if variance > _MANY:
+        return None
+    deviation, mean = np.sqrt(variance), reports * q + dummies * share
+    reach = int((_FAR + 2) * deviation) + 12
+    first = [max(0, int(reports * q) - reach), max(0, int(dummies * share) - reach)]
+    law = np.convolve(
+        binom.pmf(first[0] + np.arange(2 * reach), reports, q),
+        binom.pmf(first[1] + np.arange(2 * reach), dummies, share),
+    )
+    counts = sum(first) + np.arange(len(law))
+    upper = np.cumsum(law[::-1])[::-1][counts >= int(mean)]
+    counts = counts[counts >= int(mean)]
+    worth = np.maximum.accumulate(-ndtri(np.clip(upper, _MIN_CHANCE**2, 1 - _MIN_CHANCE)))
+    kept = np.append(True, np.diff(worth) > 0) & (worth <= _FAR)
     kept[0] = True
     return Tail((counts[kept] - mean) / deviation, worth[kept])
 

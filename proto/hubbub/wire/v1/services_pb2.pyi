@@ -119,11 +119,16 @@ class Batch(_message.Message):
     EPOCH_FIELD_NUMBER: _builtins.int
     KEY_ID_FIELD_NUMBER: _builtins.int
     SEALED_FIELD_NUMBER: _builtins.int
+    DUMMIES_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.bytes
     """16 random bytes, made by the shuffler and kept until the batch is acknowledged."""
     stream: _builtins.str
     epoch: _builtins.int
     key_id: _builtins.int
+    dummies: _builtins.int
+    """Its share of the dummies that its crowd left with, by its size alone: over all batches of a crowd
+    these add up to how many there are. How many of this batch are dummies nobody is told.
+    """
     @_builtins.property
     def sealed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """Sealed reports in a fresh random order."""
@@ -136,10 +141,11 @@ class Batch(_message.Message):
         epoch: _builtins.int = ...,
         key_id: _builtins.int = ...,
         sealed: _abc.Iterable[_builtins.bytes] | None = ...,
+        dummies: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "epoch", b"epoch", "key_id", b"key_id", "sealed", b"sealed", "stream", b"stream"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "dummies", b"dummies", "epoch", b"epoch", "key_id", b"key_id", "sealed", b"sealed", "stream", b"stream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -185,16 +191,20 @@ class StatusResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     WINDOWS_FIELD_NUMBER: _builtins.int
+    RESERVE_FIELD_NUMBER: _builtins.int
+    reserve: _builtins.float
+    """Of the shuffler: how many minimum batches stay in an open pool, at least."""
     @_builtins.property
     def windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___WindowStatus]: ...
     def __init__(
         self,
         *,
         windows: _abc.Iterable[Global___WindowStatus] | None = ...,
+        reserve: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["windows", b"windows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reserve", b"reserve", "windows", b"windows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -203,7 +213,7 @@ Global___StatusResponse: _TypeAlias = StatusResponse  # noqa: Y015
 @_typing.final
 class WindowStatus(_message.Message):
     """One stream in one epoch, with this role's terms of the conservation law
-      acknowledged = pooled + in_flight + counted + duplicate + rejected + withheld.
+      acknowledged + dummies = pooled + in_flight + counted + duplicate + rejected + withheld.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -235,8 +245,8 @@ class WindowStatus(_message.Message):
     epoch: _builtins.int
     @_builtins.property
     def terms(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Keys: shuffler: acknowledged, pooled, in_flight, withheld;
-        aggregator: counted, duplicate, rejected:REASON.
+        """Keys: shuffler: acknowledged, dummies, pooled, in_flight, withheld;
+        aggregator: counted, counted:dummies, duplicate, rejected:REASON.
         """
 
     def __init__(
@@ -264,15 +274,18 @@ class ReleaseRequest(_message.Message):
     EPOCHS_FIELD_NUMBER: _builtins.int
     PURPOSE_FIELD_NUMBER: _builtins.int
     BY_FIELD_NUMBER: _builtins.int
+    DATES_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     query: _builtins.str
     """"count" of one value, "histogram", "mean", or "mode": the most common value."""
     value: _builtins.str
     """The value to count; empty for the other queries."""
     purpose: _builtins.str
-    """Of the catalog's budget."""
+    """Of the catalog's budget; may be empty for a metric with a central promise, which pays nothing."""
     by: _builtins.str
     """Who asks, for the record."""
+    dates: _builtins.str
+    """More epochs, by date, as Range.epochs has them."""
     @_builtins.property
     def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Epochs that are closed. Empty: the newest that is and holds a report."""
@@ -286,10 +299,11 @@ class ReleaseRequest(_message.Message):
         epochs: _abc.Iterable[_builtins.int] | None = ...,
         purpose: _builtins.str = ...,
         by: _builtins.str = ...,
+        dates: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "epochs", b"epochs", "metric", b"metric", "purpose", b"purpose", "query", b"query", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "dates", b"dates", "epochs", b"epochs", "metric", b"metric", "purpose", b"purpose", "query", b"query", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -345,6 +359,9 @@ class ReleaseRecord(_message.Message):
     MECHANISM_FIELD_NUMBER: _builtins.int
     EPSILON_FIELD_NUMBER: _builtins.int
     DELTA_FIELD_NUMBER: _builtins.int
+    DATES_FIELD_NUMBER: _builtins.int
+    PROMISED_FIELD_NUMBER: _builtins.int
+    PROMISED_DELTA_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     at: _builtins.int
     """Seconds since 1970-01-01 UTC."""
@@ -356,6 +373,13 @@ class ReleaseRecord(_message.Message):
     mechanism: _builtins.str
     epsilon: _builtins.float
     delta: _builtins.float
+    dates: _builtins.str
+    """Its epochs by date; empty of a metric that is no longer known."""
+    promised: _builtins.float
+    """Of what is published as it is, and paid nothing: the central promise that each of its epochs was
+    collected with.
+    """
+    promised_delta: _builtins.float
     @_builtins.property
     def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     def __init__(
@@ -372,10 +396,13 @@ class ReleaseRecord(_message.Message):
         mechanism: _builtins.str = ...,
         epsilon: _builtins.float = ...,
         delta: _builtins.float = ...,
+        dates: _builtins.str = ...,
+        promised: _builtins.float = ...,
+        promised_delta: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "by", b"by", "delta", b"delta", "epochs", b"epochs", "epsilon", b"epsilon", "id", b"id", "mechanism", b"mechanism", "metric", b"metric", "purpose", b"purpose", "query", b"query", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "by", b"by", "dates", b"dates", "delta", b"delta", "epochs", b"epochs", "epsilon", b"epsilon", "id", b"id", "mechanism", b"mechanism", "metric", b"metric", "promised", b"promised", "promised_delta", b"promised_delta", "purpose", b"purpose", "query", b"query", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -571,6 +598,13 @@ class MetricLine(_message.Message):
     UPDATED_FIELD_NUMBER: _builtins.int
     EPOCHS_FIELD_NUMBER: _builtins.int
     FACTS_FIELD_NUMBER: _builtins.int
+    UNIT_FIELD_NUMBER: _builtins.int
+    LOWEST_FIELD_NUMBER: _builtins.int
+    HIGHEST_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    UNTIL_FIRST_BATCH_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
+    PARTS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     description: _builtins.str
     owner: _builtins.str
@@ -592,6 +626,16 @@ class MetricLine(_message.Message):
     withheld: _builtins.int
     updated: _builtins.str
     """When the last report was counted."""
+    unit: _builtins.str
+    """Of numbers: what they are measured in, and the ends of their range."""
+    lowest: _builtins.float
+    highest: _builtins.float
+    candidates: _builtins.int
+    """Of strings: how many the catalog lists to look for; not set where a metric finds its strings."""
+    until_first_batch: _builtins.str
+    """Why there is no answer yet, and when there is one; empty where a batch has left."""
+    notice: _builtins.str
+    """What stands before all of it: of a development installation that its numbers protect nobody."""
     @_builtins.property
     def tiers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """Smaller ones that a person may choose."""
@@ -603,6 +647,10 @@ class MetricLine(_message.Message):
     @_builtins.property
     def facts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Fact]:
         """What the catalog says of it beside that."""
+
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The parts that can be crossed, where it has some."""
 
     def __init__(
         self,
@@ -624,11 +672,24 @@ class MetricLine(_message.Message):
         updated: _builtins.str | None = ...,
         epochs: _abc.Iterable[Global___Epoch] | None = ...,
         facts: _abc.Iterable[Global___Fact] | None = ...,
+        unit: _builtins.str = ...,
+        lowest: _builtins.float | None = ...,
+        highest: _builtins.float | None = ...,
+        candidates: _builtins.int | None = ...,
+        until_first_batch: _builtins.str = ...,
+        notice: _builtins.str = ...,
+        parts: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "total_values", b"total_values", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "_highest", b"_highest", "_lowest", b"_lowest", "_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "candidates", b"candidates", "highest", b"highest", "lowest", b"lowest", "total_values", b"total_values", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "description", b"description", "epoch_length", b"epoch_length", "epochs", b"epochs", "epsilon", b"epsilon", "expires", b"expires", "facts", b"facts", "kind", b"kind", "mechanism", b"mechanism", "min_batch", b"min_batch", "name", b"name", "owner", b"owner", "reports", b"reports", "tiers", b"tiers", "total_values", b"total_values", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "_highest", b"_highest", "_lowest", b"_lowest", "_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "candidates", b"candidates", "description", b"description", "epoch_length", b"epoch_length", "epochs", b"epochs", "epsilon", b"epsilon", "expires", b"expires", "facts", b"facts", "highest", b"highest", "kind", b"kind", "lowest", b"lowest", "mechanism", b"mechanism", "min_batch", b"min_batch", "name", b"name", "notice", b"notice", "owner", b"owner", "parts", b"parts", "reports", b"reports", "tiers", b"tiers", "total_values", b"total_values", "unit", b"unit", "until_first_batch", b"until_first_batch", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__candidates: _TypeAlias = _typing.Literal["candidates"]  # noqa: Y015
+    _WhichOneofArgType__candidates: _TypeAlias = _typing.Literal["_candidates", b"_candidates"]  # noqa: Y015
+    _WhichOneofReturnType__highest: _TypeAlias = _typing.Literal["highest"]  # noqa: Y015
+    _WhichOneofArgType__highest: _TypeAlias = _typing.Literal["_highest", b"_highest"]  # noqa: Y015
+    _WhichOneofReturnType__lowest: _TypeAlias = _typing.Literal["lowest"]  # noqa: Y015
+    _WhichOneofArgType__lowest: _TypeAlias = _typing.Literal["_lowest", b"_lowest"]  # noqa: Y015
     _WhichOneofReturnType__total_values: _TypeAlias = _typing.Literal["total_values"]  # noqa: Y015
     _WhichOneofArgType__total_values: _TypeAlias = _typing.Literal["_total_values", b"_total_values"]  # noqa: Y015
     _WhichOneofReturnType__updated: _TypeAlias = _typing.Literal["updated"]  # noqa: Y015
@@ -637,6 +698,12 @@ class MetricLine(_message.Message):
     _WhichOneofArgType__waiting: _TypeAlias = _typing.Literal["_waiting", b"_waiting"]  # noqa: Y015
     _WhichOneofReturnType__withheld: _TypeAlias = _typing.Literal["withheld"]  # noqa: Y015
     _WhichOneofArgType__withheld: _TypeAlias = _typing.Literal["_withheld", b"_withheld"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__candidates) -> _WhichOneofReturnType__candidates | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__highest) -> _WhichOneofReturnType__highest | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__lowest) -> _WhichOneofReturnType__lowest | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__total_values) -> _WhichOneofReturnType__total_values | None: ...
     @_typing.overload
@@ -685,11 +752,14 @@ class Epoch(_message.Message):
     BEGINS_FIELD_NUMBER: _builtins.int
     REPORTS_FIELD_NUMBER: _builtins.int
     CLOSED_FIELD_NUMBER: _builtins.int
+    DATE_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     begins: _builtins.str
     reports: _builtins.int
     closed: _builtins.bool
     """It takes no more."""
+    date: _builtins.str
+    """As people say it: 2026-11-22; of hours 2026-11-22T14:00; of weeks the first day."""
     def __init__(
         self,
         *,
@@ -697,10 +767,11 @@ class Epoch(_message.Message):
         begins: _builtins.str = ...,
         reports: _builtins.int = ...,
         closed: _builtins.bool = ...,
+        date: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["begins", b"begins", "closed", b"closed", "epoch", b"epoch", "reports", b"reports"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begins", b"begins", "closed", b"closed", "date", b"date", "epoch", b"epoch", "reports", b"reports"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -789,6 +860,7 @@ class Shuffled(_message.Message):
     DELTA_FIELD_NUMBER: _builtins.int
     REPORTS_FIELD_NUMBER: _builtins.int
     ASSUMPTION_FIELD_NUMBER: _builtins.int
+    RESTS_ON_FIELD_NUMBER: _builtins.int
     epsilon: _builtins.float
     """Nats."""
     delta: _builtins.float
@@ -796,6 +868,8 @@ class Shuffled(_message.Message):
     """How many reports that batch had."""
     assumption: _builtins.str
     """What it rests on, in words."""
+    rests_on: _builtins.str
+    """Of what it is, and what it rests on, in one short sentence."""
     def __init__(
         self,
         *,
@@ -803,10 +877,11 @@ class Shuffled(_message.Message):
         delta: _builtins.float = ...,
         reports: _builtins.int = ...,
         assumption: _builtins.str = ...,
+        rests_on: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assumption", b"assumption", "delta", b"delta", "epsilon", b"epsilon", "reports", b"reports"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assumption", b"assumption", "delta", b"delta", "epsilon", b"epsilon", "reports", b"reports", "rests_on", b"rests_on"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -823,7 +898,9 @@ class Range(_message.Message):
     last: _builtins.str
     """Counted back from now: "7" epochs, "12h", "7d", "4w"."""
     epochs: _builtins.str
-    """"newest", "closed" (the newest that takes no more), "all", a number, a day, "A..B", "A,B"."""
+    """"newest", "closed" (the newest that takes no more), "all", "today", "yesterday", a day, a
+    moment, a number, "A..B", "A,B".
+    """
     def __init__(
         self,
         *,
@@ -846,6 +923,7 @@ class EstimateRequest(_message.Message):
     CANDIDATES_FIELD_NUMBER: _builtins.int
     RANGE_FIELD_NUMBER: _builtins.int
     CONFIDENCE_FIELD_NUMBER: _builtins.int
+    LISTS_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     confidence: _builtins.float
     """The level of the intervals, in (0, 1); 0 stands for 0.95."""
@@ -855,6 +933,12 @@ class EstimateRequest(_message.Message):
 
     @_builtins.property
     def range(self) -> Global___Range: ...
+    @_builtins.property
+    def lists(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """More strings to look for: "catalog" for the metric's own, or the names of saved lists. Without
+        these and candidates, the catalog's.
+        """
+
     def __init__(
         self,
         *,
@@ -862,10 +946,11 @@ class EstimateRequest(_message.Message):
         candidates: _abc.Iterable[_builtins.str] | None = ...,
         range: Global___Range | None = ...,
         confidence: _builtins.float = ...,
+        lists: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["range", b"range"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "confidence", b"confidence", "metric", b"metric", "range", b"range"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "confidence", b"confidence", "lists", b"lists", "metric", b"metric", "range", b"range"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -896,9 +981,18 @@ class Estimated(_message.Message):
     OTHERS_FIELD_NUMBER: _builtins.int
     FIT_P_VALUE_FIELD_NUMBER: _builtins.int
     TWINS_FIELD_NUMBER: _builtins.int
+    BEGINNINGS_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     WHOSE_FIELD_NUMBER: _builtins.int
+    DATES_FIELD_NUMBER: _builtins.int
+    LISTS_FIELD_NUMBER: _builtins.int
+    PROMISED_FIELD_NUMBER: _builtins.int
+    UNIT_FIELD_NUMBER: _builtins.int
+    LOWEST_FIELD_NUMBER: _builtins.int
+    HIGHEST_FIELD_NUMBER: _builtins.int
+    NOTES_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     description: _builtins.str
     since: _builtins.str
@@ -924,6 +1018,14 @@ class Estimated(_message.Message):
     total: _builtins.int
     whose: _builtins.str
     """Whose shares these are, and how sure: of the "reporters", or of the "population" they are from."""
+    dates: _builtins.str
+    """The epochs by date, as Range.epochs takes them: "2026-11-01..2026-11-07, 2026-11-09"."""
+    unit: _builtins.str
+    """Of numbers: what they are measured in, and the ends of their range."""
+    lowest: _builtins.float
+    highest: _builtins.float
+    notice: _builtins.str
+    """As MetricLine's."""
     @_builtins.property
     def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
@@ -947,7 +1049,23 @@ class Estimated(_message.Message):
         """Of strings: candidates that nothing can tell apart."""
 
     @_builtins.property
+    def beginnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Of strings that were found: those that are only what longer ones begin with."""
+
+    @_builtins.property
     def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValueAnswer]: ...
+    @_builtins.property
+    def lists(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Of strings: the lists that those looked for are from; "given" for the request's own."""
+
+    @_builtins.property
+    def promised(self) -> Global___Shuffled:
+        """What the privacy card says: of the smallest batch that may ever leave."""
+
+    @_builtins.property
+    def notes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What a mean does not tell."""
+
     def __init__(
         self,
         *,
@@ -972,16 +1090,29 @@ class Estimated(_message.Message):
         others: Global___Mean | None = ...,
         fit_p_value: _builtins.float | None = ...,
         twins: _abc.Iterable[Global___Twins] | None = ...,
+        beginnings: _abc.Iterable[_builtins.str] | None = ...,
         total: _builtins.int = ...,
         values: _abc.Iterable[Global___ValueAnswer] | None = ...,
         whose: _builtins.str = ...,
+        dates: _builtins.str = ...,
+        lists: _abc.Iterable[_builtins.str] | None = ...,
+        promised: Global___Shuffled | None = ...,
+        unit: _builtins.str = ...,
+        lowest: _builtins.float | None = ...,
+        highest: _builtins.float | None = ...,
+        notes: _abc.Iterable[_builtins.str] | None = ...,
+        notice: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value", "_mean", b"_mean", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "fit_p_value", b"fit_p_value", "mean", b"mean", "others", b"others", "shuffled", b"shuffled", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value", "_highest", b"_highest", "_lowest", b"_lowest", "_mean", b"_mean", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "fit_p_value", b"fit_p_value", "highest", b"highest", "lowest", b"lowest", "mean", b"mean", "others", b"others", "promised", b"promised", "shuffled", b"shuffled", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value", "_mean", b"_mean", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "confidence", b"confidence", "description", b"description", "epochs", b"epochs", "epsilon", b"epsilon", "final", b"final", "findings", b"findings", "fit_p_value", b"fit_p_value", "honest_p_value", b"honest_p_value", "kind", b"kind", "mean", b"mean", "mechanism", b"mechanism", "metric", b"metric", "others", b"others", "reports", b"reports", "shuffled", b"shuffled", "since", b"since", "total", b"total", "twins", b"twins", "until", b"until", "updated", b"updated", "values", b"values", "waiting", b"waiting", "whose", b"whose", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value", "_highest", b"_highest", "_lowest", b"_lowest", "_mean", b"_mean", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "beginnings", b"beginnings", "confidence", b"confidence", "dates", b"dates", "description", b"description", "epochs", b"epochs", "epsilon", b"epsilon", "final", b"final", "findings", b"findings", "fit_p_value", b"fit_p_value", "highest", b"highest", "honest_p_value", b"honest_p_value", "kind", b"kind", "lists", b"lists", "lowest", b"lowest", "mean", b"mean", "mechanism", b"mechanism", "metric", b"metric", "notes", b"notes", "notice", b"notice", "others", b"others", "promised", b"promised", "reports", b"reports", "shuffled", b"shuffled", "since", b"since", "total", b"total", "twins", b"twins", "unit", b"unit", "until", b"until", "updated", b"updated", "values", b"values", "waiting", b"waiting", "whose", b"whose", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__fit_p_value: _TypeAlias = _typing.Literal["fit_p_value"]  # noqa: Y015
     _WhichOneofArgType__fit_p_value: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value"]  # noqa: Y015
+    _WhichOneofReturnType__highest: _TypeAlias = _typing.Literal["highest"]  # noqa: Y015
+    _WhichOneofArgType__highest: _TypeAlias = _typing.Literal["_highest", b"_highest"]  # noqa: Y015
+    _WhichOneofReturnType__lowest: _TypeAlias = _typing.Literal["lowest"]  # noqa: Y015
+    _WhichOneofArgType__lowest: _TypeAlias = _typing.Literal["_lowest", b"_lowest"]  # noqa: Y015
     _WhichOneofReturnType__mean: _TypeAlias = _typing.Literal["mean"]  # noqa: Y015
     _WhichOneofArgType__mean: _TypeAlias = _typing.Literal["_mean", b"_mean"]  # noqa: Y015
     _WhichOneofReturnType__others: _TypeAlias = _typing.Literal["others"]  # noqa: Y015
@@ -996,6 +1127,10 @@ class Estimated(_message.Message):
     _WhichOneofArgType__withheld: _TypeAlias = _typing.Literal["_withheld", b"_withheld"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__fit_p_value) -> _WhichOneofReturnType__fit_p_value | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__highest) -> _WhichOneofReturnType__highest | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__lowest) -> _WhichOneofReturnType__lowest | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__mean) -> _WhichOneofReturnType__mean | None: ...
     @_typing.overload
@@ -1137,6 +1272,7 @@ class TopRequest(_message.Message):
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     CANDIDATES_FIELD_NUMBER: _builtins.int
     NUMBER_FIELD_NUMBER: _builtins.int
+    LISTS_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     confidence: _builtins.float
     number: _builtins.int
@@ -1144,6 +1280,10 @@ class TopRequest(_message.Message):
     def range(self) -> Global___Range: ...
     @_builtins.property
     def candidates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def lists(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """As Estimated's."""
+
     def __init__(
         self,
         *,
@@ -1152,10 +1292,11 @@ class TopRequest(_message.Message):
         confidence: _builtins.float = ...,
         candidates: _abc.Iterable[_builtins.str] | None = ...,
         number: _builtins.int = ...,
+        lists: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["range", b"range"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "confidence", b"confidence", "metric", b"metric", "number", b"number", "range", b"range"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "confidence", b"confidence", "lists", b"lists", "metric", b"metric", "number", b"number", "range", b"range"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1173,6 +1314,9 @@ class TopList(_message.Message):
     ORDER_CONFIDENCE_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     WHOSE_FIELD_NUMBER: _builtins.int
+    DATES_FIELD_NUMBER: _builtins.int
+    LISTS_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     reports: _builtins.int
     confidence: _builtins.float
@@ -1181,10 +1325,15 @@ class TopList(_message.Message):
     order_confidence: _builtins.float
     whose: _builtins.str
     """As Estimated's."""
+    dates: _builtins.str
+    notice: _builtins.str
+    """As MetricLine's."""
     @_builtins.property
     def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
     def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopValue]: ...
+    @_builtins.property
+    def lists(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
         self,
         *,
@@ -1196,10 +1345,13 @@ class TopList(_message.Message):
         order_confidence: _builtins.float = ...,
         values: _abc.Iterable[Global___TopValue] | None = ...,
         whose: _builtins.str = ...,
+        dates: _builtins.str = ...,
+        lists: _abc.Iterable[_builtins.str] | None = ...,
+        notice: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "metric", b"metric", "order_confidence", b"order_confidence", "reports", b"reports", "set_confidence", b"set_confidence", "values", b"values", "whose", b"whose"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "dates", b"dates", "epochs", b"epochs", "lists", b"lists", "metric", b"metric", "notice", b"notice", "order_confidence", b"order_confidence", "reports", b"reports", "set_confidence", b"set_confidence", "values", b"values", "whose", b"whose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1240,14 +1392,21 @@ class CompareRequest(_message.Message):
     AFTER_FIELD_NUMBER: _builtins.int
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     CANDIDATES_FIELD_NUMBER: _builtins.int
+    LISTS_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     confidence: _builtins.float
     @_builtins.property
-    def before(self) -> Global___Range: ...
+    def before(self) -> Global___Range:
+        """Neither: the newest epoch that is over, and the one before it. Of one alone, as Range says; before
+        defaults to the epoch before those of after.
+        """
+
     @_builtins.property
     def after(self) -> Global___Range: ...
     @_builtins.property
     def candidates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def lists(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
         self,
         *,
@@ -1256,10 +1415,11 @@ class CompareRequest(_message.Message):
         after: Global___Range | None = ...,
         confidence: _builtins.float = ...,
         candidates: _abc.Iterable[_builtins.str] | None = ...,
+        lists: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "candidates", b"candidates", "confidence", b"confidence", "metric", b"metric"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "candidates", b"candidates", "confidence", b"confidence", "lists", b"lists", "metric", b"metric"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1279,6 +1439,11 @@ class Compared(_message.Message):
     TOTAL_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     WHOSE_FIELD_NUMBER: _builtins.int
+    BEFORE_DATES_FIELD_NUMBER: _builtins.int
+    AFTER_DATES_FIELD_NUMBER: _builtins.int
+    LISTS_FIELD_NUMBER: _builtins.int
+    UNIT_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     kind: _builtins.str
     confidence: _builtins.float
@@ -1287,12 +1452,19 @@ class Compared(_message.Message):
     total: _builtins.int
     whose: _builtins.str
     """As Estimated's."""
+    before_dates: _builtins.str
+    after_dates: _builtins.str
+    unit: _builtins.str
+    notice: _builtins.str
+    """As MetricLine's."""
     @_builtins.property
     def before_epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
     def after_epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
     def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___Change]: ...
+    @_builtins.property
+    def lists(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
         self,
         *,
@@ -1306,10 +1478,15 @@ class Compared(_message.Message):
         total: _builtins.int = ...,
         values: _abc.Iterable[Global___Change] | None = ...,
         whose: _builtins.str = ...,
+        before_dates: _builtins.str = ...,
+        after_dates: _builtins.str = ...,
+        lists: _abc.Iterable[_builtins.str] | None = ...,
+        unit: _builtins.str = ...,
+        notice: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_epochs", b"after_epochs", "after_reports", b"after_reports", "before_epochs", b"before_epochs", "before_reports", b"before_reports", "confidence", b"confidence", "kind", b"kind", "metric", b"metric", "total", b"total", "values", b"values", "whose", b"whose"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_dates", b"after_dates", "after_epochs", b"after_epochs", "after_reports", b"after_reports", "before_dates", b"before_dates", "before_epochs", b"before_epochs", "before_reports", b"before_reports", "confidence", b"confidence", "kind", b"kind", "lists", b"lists", "metric", b"metric", "notice", b"notice", "total", b"total", "unit", b"unit", "values", b"values", "whose", b"whose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1372,6 +1549,7 @@ class TrendRequest(_message.Message):
     CANDIDATES_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     NUMBER_FIELD_NUMBER: _builtins.int
+    LISTS_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     confidence: _builtins.float
     number: _builtins.int
@@ -1383,6 +1561,8 @@ class TrendRequest(_message.Message):
     def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The values to follow; none: the `number` most frequent."""
 
+    @_builtins.property
+    def lists(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
         self,
         *,
@@ -1392,10 +1572,11 @@ class TrendRequest(_message.Message):
         candidates: _abc.Iterable[_builtins.str] | None = ...,
         values: _abc.Iterable[_builtins.str] | None = ...,
         number: _builtins.int = ...,
+        lists: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["range", b"range"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "confidence", b"confidence", "metric", b"metric", "number", b"number", "range", b"range", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "confidence", b"confidence", "lists", b"lists", "metric", b"metric", "number", b"number", "range", b"range", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1412,18 +1593,26 @@ class Trended(_message.Message):
     EPOCHS_FIELD_NUMBER: _builtins.int
     SERIES_FIELD_NUMBER: _builtins.int
     WHOSE_FIELD_NUMBER: _builtins.int
+    LISTS_FIELD_NUMBER: _builtins.int
+    UNIT_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     kind: _builtins.str
     confidence: _builtins.float
     min_batch: _builtins.int
     whose: _builtins.str
     """As Estimated's."""
+    unit: _builtins.str
+    notice: _builtins.str
+    """As MetricLine's."""
     @_builtins.property
     def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Epoch]:
         """All that were asked; those below the minimum batch have no points."""
 
     @_builtins.property
     def series(self) -> _containers.RepeatedCompositeFieldContainer[Global___Series]: ...
+    @_builtins.property
+    def lists(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
         self,
         *,
@@ -1434,10 +1623,13 @@ class Trended(_message.Message):
         epochs: _abc.Iterable[Global___Epoch] | None = ...,
         series: _abc.Iterable[Global___Series] | None = ...,
         whose: _builtins.str = ...,
+        lists: _abc.Iterable[_builtins.str] | None = ...,
+        unit: _builtins.str = ...,
+        notice: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "kind", b"kind", "metric", b"metric", "min_batch", b"min_batch", "series", b"series", "whose", b"whose"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "kind", b"kind", "lists", b"lists", "metric", b"metric", "min_batch", b"min_batch", "notice", b"notice", "series", b"series", "unit", b"unit", "whose", b"whose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1477,11 +1669,14 @@ class Point(_message.Message):
     STDERR_FIELD_NUMBER: _builtins.int
     LOW_FIELD_NUMBER: _builtins.int
     HIGH_FIELD_NUMBER: _builtins.int
+    DATE_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     share: _builtins.float
     stderr: _builtins.float
     low: _builtins.float
     high: _builtins.float
+    date: _builtins.str
+    """The epoch's."""
     def __init__(
         self,
         *,
@@ -1490,14 +1685,487 @@ class Point(_message.Message):
         stderr: _builtins.float = ...,
         low: _builtins.float = ...,
         high: _builtins.float = ...,
+        date: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "high", b"high", "low", b"low", "share", b"share", "stderr", b"stderr"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["date", b"date", "epoch", b"epoch", "high", b"high", "low", b"low", "share", b"share", "stderr", b"stderr"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Point: _TypeAlias = Point  # noqa: Y015
+
+@_typing.final
+class CrossRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    RANGE_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    COLUMNS_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    confidence: _builtins.float
+    rows: _builtins.str
+    """Two of the metric's parts."""
+    columns: _builtins.str
+    @_builtins.property
+    def range(self) -> Global___Range: ...
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+        range: Global___Range | None = ...,
+        confidence: _builtins.float = ...,
+        rows: _builtins.str = ...,
+        columns: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["range", b"range"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "confidence", b"confidence", "metric", b"metric", "range", b"range", "rows", b"rows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CrossRequest: _TypeAlias = CrossRequest  # noqa: Y015
+
+@_typing.final
+class Crossed(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    EPOCHS_FIELD_NUMBER: _builtins.int
+    DATES_FIELD_NUMBER: _builtins.int
+    FINAL_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    COLUMNS_FIELD_NUMBER: _builtins.int
+    ASSOCIATION_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    WHOSE_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    dates: _builtins.str
+    final: _builtins.bool
+    reports: _builtins.int
+    confidence: _builtins.float
+    rows: _builtins.str
+    columns: _builtins.str
+    whose: _builtins.str
+    """Of the population: shares within rows, marks and the association. Estimates are of the reporters."""
+    notice: _builtins.str
+    """As MetricLine's."""
+    @_builtins.property
+    def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def association(self) -> Global___Association: ...
+    @_builtins.property
+    def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___Cell]:
+        """Row by row."""
+
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+        epochs: _abc.Iterable[_builtins.int] | None = ...,
+        dates: _builtins.str = ...,
+        final: _builtins.bool = ...,
+        reports: _builtins.int = ...,
+        confidence: _builtins.float = ...,
+        rows: _builtins.str = ...,
+        columns: _builtins.str = ...,
+        association: Global___Association | None = ...,
+        values: _abc.Iterable[Global___Cell] | None = ...,
+        whose: _builtins.str = ...,
+        notice: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["association", b"association"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["association", b"association", "columns", b"columns", "confidence", b"confidence", "dates", b"dates", "epochs", b"epochs", "final", b"final", "metric", b"metric", "notice", b"notice", "reports", b"reports", "rows", b"rows", "values", b"values", "whose", b"whose"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Crossed: _TypeAlias = Crossed  # noqa: Y015
+
+@_typing.final
+class Association(_message.Message):
+    """How two parts go together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    P_VALUE_FIELD_NUMBER: _builtins.int
+    CRAMERS_V_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    RARE_ROWS_FIELD_NUMBER: _builtins.int
+    RARE_COLUMNS_FIELD_NUMBER: _builtins.int
+    p_value: _builtins.float
+    """The chance of a table so far from independence, or farther, of parts that are independent."""
+    cramers_v: _builtins.float
+    """0 of independent parts, 1 where one says the other; freed of the coins' noise. Not set where too
+    few values of a part are sure.
+    """
+    low: _builtins.float
+    high: _builtins.float
+    @_builtins.property
+    def rare_rows(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Values too rare to count by themselves: for V they are as one."""
+
+    @_builtins.property
+    def rare_columns(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        p_value: _builtins.float = ...,
+        cramers_v: _builtins.float | None = ...,
+        low: _builtins.float = ...,
+        high: _builtins.float = ...,
+        rare_rows: _abc.Iterable[_builtins.str] | None = ...,
+        rare_columns: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cramers_v", b"_cramers_v", "cramers_v", b"cramers_v"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cramers_v", b"_cramers_v", "cramers_v", b"cramers_v", "high", b"high", "low", b"low", "p_value", b"p_value", "rare_columns", b"rare_columns", "rare_rows", b"rare_rows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__cramers_v: _TypeAlias = _typing.Literal["cramers_v"]  # noqa: Y015
+    _WhichOneofArgType__cramers_v: _TypeAlias = _typing.Literal["_cramers_v", b"_cramers_v"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cramers_v) -> _WhichOneofReturnType__cramers_v | None: ...
+
+Global___Association: _TypeAlias = Association  # noqa: Y015
+
+@_typing.final
+class Cell(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    ROW_FIELD_NUMBER: _builtins.int
+    COLUMN_FIELD_NUMBER: _builtins.int
+    ESTIMATE_FIELD_NUMBER: _builtins.int
+    STDERR_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    SHARE_FIELD_NUMBER: _builtins.int
+    WITHIN_FIELD_NUMBER: _builtins.int
+    WITHIN_LOW_FIELD_NUMBER: _builtins.int
+    WITHIN_HIGH_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    DEPARTS_FIELD_NUMBER: _builtins.int
+    value: _builtins.str
+    row: _builtins.str
+    column: _builtins.str
+    estimate: _builtins.float
+    """In reports, as Estimated's."""
+    stderr: _builtins.float
+    low: _builtins.float
+    high: _builtins.float
+    share: _builtins.float
+    within: _builtins.float
+    """Its share of its row."""
+    within_low: _builtins.float
+    within_high: _builtins.float
+    score: _builtins.float
+    """How many standard errors it is above what it would be if the parts were independent; and whether
+    that is beyond chance, at 5% over all cells.
+    """
+    departs: _builtins.bool
+    def __init__(
+        self,
+        *,
+        value: _builtins.str = ...,
+        row: _builtins.str = ...,
+        column: _builtins.str = ...,
+        estimate: _builtins.float = ...,
+        stderr: _builtins.float = ...,
+        low: _builtins.float = ...,
+        high: _builtins.float = ...,
+        share: _builtins.float = ...,
+        within: _builtins.float = ...,
+        within_low: _builtins.float = ...,
+        within_high: _builtins.float = ...,
+        score: _builtins.float = ...,
+        departs: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["column", b"column", "departs", b"departs", "estimate", b"estimate", "high", b"high", "low", b"low", "row", b"row", "score", b"score", "share", b"share", "stderr", b"stderr", "value", b"value", "within", b"within", "within_high", b"within_high", "within_low", b"within_low"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Cell: _TypeAlias = Cell  # noqa: Y015
+
+@_typing.final
+class ListCandidatesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListCandidatesRequest: _TypeAlias = ListCandidatesRequest  # noqa: Y015
+
+@_typing.final
+class SavedLists(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LISTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def lists(self) -> _containers.RepeatedCompositeFieldContainer[Global___SavedList]: ...
+    def __init__(
+        self,
+        *,
+        lists: _abc.Iterable[Global___SavedList] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lists", b"lists"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SavedLists: _TypeAlias = SavedLists  # noqa: Y015
+
+@_typing.final
+class SavedList(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    SAVED_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    total: _builtins.int
+    """How many strings it has."""
+    saved: _builtins.int
+    """When it was last, in seconds since 1970-01-01 UTC."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        total: _builtins.int = ...,
+        saved: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "saved", b"saved", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SavedList: _TypeAlias = SavedList  # noqa: Y015
+
+@_typing.final
+class ShowCandidatesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShowCandidatesRequest: _TypeAlias = ShowCandidatesRequest  # noqa: Y015
+
+@_typing.final
+class CandidateList(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    total: _builtins.int
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        total: _builtins.int = ...,
+        candidates: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "name", b"name", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CandidateList: _TypeAlias = CandidateList  # noqa: Y015
+
+@_typing.final
+class SaveCandidatesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    ADD_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    add: _builtins.bool
+    """To what is saved under this name, if anything is."""
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        candidates: _abc.Iterable[_builtins.str] | None = ...,
+        add: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["add", b"add", "candidates", b"candidates", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaveCandidatesRequest: _TypeAlias = SaveCandidatesRequest  # noqa: Y015
+
+@_typing.final
+class RemoveCandidatesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveCandidatesRequest: _TypeAlias = RemoveCandidatesRequest  # noqa: Y015
+
+@_typing.final
+class RemoveCandidatesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveCandidatesResponse: _TypeAlias = RemoveCandidatesResponse  # noqa: Y015
+
+@_typing.final
+class ListMarksRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    """Those that its trend has; all without."""
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMarksRequest: _TypeAlias = ListMarksRequest  # noqa: Y015
+
+@_typing.final
+class MarkList(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MARKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def marks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Mark]:
+        """By date."""
+
+    def __init__(
+        self,
+        *,
+        marks: _abc.Iterable[Global___Mark] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["marks", b"marks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MarkList: _TypeAlias = MarkList  # noqa: Y015
+
+@_typing.final
+class Mark(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DATE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    METRIC_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    date: _builtins.str
+    """YYYY-MM-DD, UTC."""
+    text: _builtins.str
+    metric: _builtins.str
+    """Empty where it is for all metrics."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        date: _builtins.str = ...,
+        text: _builtins.str = ...,
+        metric: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["date", b"date", "metric", b"metric", "name", b"name", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Mark: _TypeAlias = Mark  # noqa: Y015
+
+@_typing.final
+class RemoveMarkRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveMarkRequest: _TypeAlias = RemoveMarkRequest  # noqa: Y015
+
+@_typing.final
+class RemoveMarkResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveMarkResponse: _TypeAlias = RemoveMarkResponse  # noqa: Y015
 
 @_typing.final
 class PipelineRequest(_message.Message):
@@ -1522,9 +2190,12 @@ class PipelineStatus(_message.Message):
     BALANCED_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     WINDOWS_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
     complete: _builtins.bool
     """Whether the shuffler told its terms; the law cannot be checked without."""
     balanced: _builtins.bool
+    notice: _builtins.str
+    """As MetricLine's."""
     @_builtins.property
     def total(self) -> Global___ReportCounts: ...
     @_builtins.property
@@ -1536,16 +2207,137 @@ class PipelineStatus(_message.Message):
         balanced: _builtins.bool | None = ...,
         total: Global___ReportCounts | None = ...,
         windows: _abc.Iterable[Global___ReportCounts] | None = ...,
+        notice: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_balanced", b"_balanced", "balanced", b"balanced", "total", b"total"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_balanced", b"_balanced", "balanced", b"balanced", "complete", b"complete", "total", b"total", "windows", b"windows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_balanced", b"_balanced", "balanced", b"balanced", "complete", b"complete", "notice", b"notice", "total", b"total", "windows", b"windows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__balanced: _TypeAlias = _typing.Literal["balanced"]  # noqa: Y015
     _WhichOneofArgType__balanced: _TypeAlias = _typing.Literal["_balanced", b"_balanced"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__balanced) -> _WhichOneofReturnType__balanced | None: ...
 
 Global___PipelineStatus: _TypeAlias = PipelineStatus  # noqa: Y015
+
+@_typing.final
+class WatchRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AFTER_FIELD_NUMBER: _builtins.int
+    after: _builtins.int
+    """The number of the last that was seen; 0 for all that are remembered."""
+    def __init__(
+        self,
+        *,
+        after: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchRequest: _TypeAlias = WatchRequest  # noqa: Y015
+
+@_typing.final
+class Watched(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ARRIVALS_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
+    notice: _builtins.str
+    """As MetricLine's."""
+    @_builtins.property
+    def arrivals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Arrived]:
+        """The oldest first."""
+
+    def __init__(
+        self,
+        *,
+        arrivals: _abc.Iterable[Global___Arrived] | None = ...,
+        notice: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrivals", b"arrivals", "notice", b"notice"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Watched: _TypeAlias = Watched  # noqa: Y015
+
+@_typing.final
+class Arrived(_message.Message):
+    """One report that was counted, as a device's ledger has it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    DATE_FIELD_NUMBER: _builtins.int
+    EPSILON_FIELD_NUMBER: _builtins.int
+    PAYLOAD_FIELD_NUMBER: _builtins.int
+    MEANINGS_FIELD_NUMBER: _builtins.int
+    OTHERS_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    """From 1, as they came."""
+    at: _builtins.str
+    stream: _builtins.str
+    """A metric's name, and its tier."""
+    date: _builtins.str
+    """The epoch's."""
+    epsilon: _builtins.float
+    """Nats, as proven of the mechanism (rounded up)."""
+    payload: _builtins.str
+    """In hex."""
+    others: _builtins.int
+    @_builtins.property
+    def meanings(self) -> _containers.RepeatedCompositeFieldContainer[Global___Meaning]:
+        """The likeliest first, and how many values more it could have meant."""
+
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+        at: _builtins.str = ...,
+        stream: _builtins.str = ...,
+        date: _builtins.str = ...,
+        epsilon: _builtins.float = ...,
+        payload: _builtins.str = ...,
+        meanings: _abc.Iterable[Global___Meaning] | None = ...,
+        others: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "date", b"date", "epsilon", b"epsilon", "meanings", b"meanings", "number", b"number", "others", b"others", "payload", b"payload", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Arrived: _TypeAlias = Arrived  # noqa: Y015
+
+@_typing.final
+class Meaning(_message.Message):
+    """How likely a value is, of one report and every value as likely before."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    PROBABILITY_FIELD_NUMBER: _builtins.int
+    value: _builtins.str
+    probability: _builtins.float
+    def __init__(
+        self,
+        *,
+        value: _builtins.str = ...,
+        probability: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["probability", b"probability", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Meaning: _TypeAlias = Meaning  # noqa: Y015
 
 @_typing.final
 class ReportCounts(_message.Message):
@@ -1561,6 +2353,8 @@ class ReportCounts(_message.Message):
     REJECTED_FIELD_NUMBER: _builtins.int
     WITHHELD_FIELD_NUMBER: _builtins.int
     BALANCED_FIELD_NUMBER: _builtins.int
+    DATE_FIELD_NUMBER: _builtins.int
+    DUMMIES_FIELD_NUMBER: _builtins.int
     stream: _builtins.str
     epoch: _builtins.int
     acknowledged: _builtins.int
@@ -1572,6 +2366,10 @@ class ReportCounts(_message.Message):
     rejected: _builtins.int
     withheld: _builtins.int
     balanced: _builtins.bool
+    date: _builtins.str
+    """The epoch's; not set of a stream that is no longer known."""
+    dummies: _builtins.int
+    """What the shuffler added to crowds; of those, `counted` has all that were counted."""
     def __init__(
         self,
         *,
@@ -1585,15 +2383,21 @@ class ReportCounts(_message.Message):
         rejected: _builtins.int = ...,
         withheld: _builtins.int | None = ...,
         balanced: _builtins.bool | None = ...,
+        date: _builtins.str | None = ...,
+        dummies: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged", "_balanced", b"_balanced", "_in_flight", b"_in_flight", "_pooled", b"_pooled", "_withheld", b"_withheld", "acknowledged", b"acknowledged", "balanced", b"balanced", "in_flight", b"in_flight", "pooled", b"pooled", "withheld", b"withheld"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged", "_balanced", b"_balanced", "_date", b"_date", "_dummies", b"_dummies", "_in_flight", b"_in_flight", "_pooled", b"_pooled", "_withheld", b"_withheld", "acknowledged", b"acknowledged", "balanced", b"balanced", "date", b"date", "dummies", b"dummies", "in_flight", b"in_flight", "pooled", b"pooled", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged", "_balanced", b"_balanced", "_in_flight", b"_in_flight", "_pooled", b"_pooled", "_withheld", b"_withheld", "acknowledged", b"acknowledged", "balanced", b"balanced", "counted", b"counted", "duplicate", b"duplicate", "epoch", b"epoch", "in_flight", b"in_flight", "pooled", b"pooled", "rejected", b"rejected", "stream", b"stream", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged", "_balanced", b"_balanced", "_date", b"_date", "_dummies", b"_dummies", "_in_flight", b"_in_flight", "_pooled", b"_pooled", "_withheld", b"_withheld", "acknowledged", b"acknowledged", "balanced", b"balanced", "counted", b"counted", "date", b"date", "dummies", b"dummies", "duplicate", b"duplicate", "epoch", b"epoch", "in_flight", b"in_flight", "pooled", b"pooled", "rejected", b"rejected", "stream", b"stream", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__acknowledged: _TypeAlias = _typing.Literal["acknowledged"]  # noqa: Y015
     _WhichOneofArgType__acknowledged: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged"]  # noqa: Y015
     _WhichOneofReturnType__balanced: _TypeAlias = _typing.Literal["balanced"]  # noqa: Y015
     _WhichOneofArgType__balanced: _TypeAlias = _typing.Literal["_balanced", b"_balanced"]  # noqa: Y015
+    _WhichOneofReturnType__date: _TypeAlias = _typing.Literal["date"]  # noqa: Y015
+    _WhichOneofArgType__date: _TypeAlias = _typing.Literal["_date", b"_date"]  # noqa: Y015
+    _WhichOneofReturnType__dummies: _TypeAlias = _typing.Literal["dummies"]  # noqa: Y015
+    _WhichOneofArgType__dummies: _TypeAlias = _typing.Literal["_dummies", b"_dummies"]  # noqa: Y015
     _WhichOneofReturnType__in_flight: _TypeAlias = _typing.Literal["in_flight"]  # noqa: Y015
     _WhichOneofArgType__in_flight: _TypeAlias = _typing.Literal["_in_flight", b"_in_flight"]  # noqa: Y015
     _WhichOneofReturnType__pooled: _TypeAlias = _typing.Literal["pooled"]  # noqa: Y015
@@ -1604,6 +2408,10 @@ class ReportCounts(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__acknowledged) -> _WhichOneofReturnType__acknowledged | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__balanced) -> _WhichOneofReturnType__balanced | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__date) -> _WhichOneofReturnType__date | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__dummies) -> _WhichOneofReturnType__dummies | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__in_flight) -> _WhichOneofReturnType__in_flight | None: ...
     @_typing.overload

@@ -295,10 +295,55 @@ class QueryStub:
                 request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.TrendRequest.SerializeToString,
                 response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Trended.FromString,
                 _registered_method=True)
+        self.Cross = channel.unary_unary(
+                '/hubbub.wire.v1.Query/Cross',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.CrossRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Crossed.FromString,
+                _registered_method=True)
         self.Pipeline = channel.unary_unary(
                 '/hubbub.wire.v1.Query/Pipeline',
                 request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.PipelineRequest.SerializeToString,
                 response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.PipelineStatus.FromString,
+                _registered_method=True)
+        self.Watch = channel.unary_unary(
+                '/hubbub.wire.v1.Query/Watch',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.WatchRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Watched.FromString,
+                _registered_method=True)
+        self.ListCandidates = channel.unary_unary(
+                '/hubbub.wire.v1.Query/ListCandidates',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ListCandidatesRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.SavedLists.FromString,
+                _registered_method=True)
+        self.ShowCandidates = channel.unary_unary(
+                '/hubbub.wire.v1.Query/ShowCandidates',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ShowCandidatesRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.CandidateList.FromString,
+                _registered_method=True)
+        self.SaveCandidates = channel.unary_unary(
+                '/hubbub.wire.v1.Query/SaveCandidates',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.SaveCandidatesRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.SavedList.FromString,
+                _registered_method=True)
+        self.RemoveCandidates = channel.unary_unary(
+                '/hubbub.wire.v1.Query/RemoveCandidates',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RemoveCandidatesRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RemoveCandidatesResponse.FromString,
+                _registered_method=True)
+        self.ListMarks = channel.unary_unary(
+                '/hubbub.wire.v1.Query/ListMarks',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ListMarksRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.MarkList.FromString,
+                _registered_method=True)
+        self.SaveMark = channel.unary_unary(
+                '/hubbub.wire.v1.Query/SaveMark',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Mark.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Mark.FromString,
+                _registered_method=True)
+        self.RemoveMark = channel.unary_unary(
+                '/hubbub.wire.v1.Query/RemoveMark',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RemoveMarkRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RemoveMarkResponse.FromString,
                 _registered_method=True)
 
 
@@ -345,9 +390,69 @@ class QueryServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Cross(self, request, context):
+        """Two parts of a metric as a table.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Pipeline(self, request, context):
         """The conservation law, with the shuffler's terms where the aggregator may ask it.
         """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Watch(self, request, context):
+        """Reports of a development installation as they come; of production none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListCandidates(self, request, context):
+        """Lists of strings to look for, which analysts save by name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ShowCandidates(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SaveCandidates(self, request, context):
+        """In place of the list of this name, or added to it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveCandidates(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListMarks(self, request, context):
+        """Days on which something happened, which analysts mark.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SaveMark(self, request, context):
+        """In place of the mark of this name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveMark(self, request, context):
+        """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -385,10 +490,55 @@ def add_QueryServicer_to_server(servicer, server):
                     request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.TrendRequest.FromString,
                     response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Trended.SerializeToString,
             ),
+            'Cross': grpc.unary_unary_rpc_method_handler(
+                    servicer.Cross,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.CrossRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Crossed.SerializeToString,
+            ),
             'Pipeline': grpc.unary_unary_rpc_method_handler(
                     servicer.Pipeline,
                     request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.PipelineRequest.FromString,
                     response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.PipelineStatus.SerializeToString,
+            ),
+            'Watch': grpc.unary_unary_rpc_method_handler(
+                    servicer.Watch,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.WatchRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Watched.SerializeToString,
+            ),
+            'ListCandidates': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCandidates,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ListCandidatesRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.SavedLists.SerializeToString,
+            ),
+            'ShowCandidates': grpc.unary_unary_rpc_method_handler(
+                    servicer.ShowCandidates,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ShowCandidatesRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.CandidateList.SerializeToString,
+            ),
+            'SaveCandidates': grpc.unary_unary_rpc_method_handler(
+                    servicer.SaveCandidates,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.SaveCandidatesRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.SavedList.SerializeToString,
+            ),
+            'RemoveCandidates': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveCandidates,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RemoveCandidatesRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RemoveCandidatesResponse.SerializeToString,
+            ),
+            'ListMarks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMarks,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ListMarksRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.MarkList.SerializeToString,
+            ),
+            'SaveMark': grpc.unary_unary_rpc_method_handler(
+                    servicer.SaveMark,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Mark.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Mark.SerializeToString,
+            ),
+            'RemoveMark': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveMark,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RemoveMarkRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.RemoveMarkResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -567,6 +717,33 @@ class Query:
             _registered_method=True)
 
     @staticmethod
+    def Cross(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/Cross',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.CrossRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.Crossed.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Pipeline(request,
             target,
             options=(),
@@ -583,6 +760,222 @@ class Query:
             '/hubbub.wire.v1.Query/Pipeline',
             hubbub_dot_wire_dot_v1_dot_services__pb2.PipelineRequest.SerializeToString,
             hubbub_dot_wire_dot_v1_dot_services__pb2.PipelineStatus.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Watch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/Watch',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.WatchRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.Watched.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCandidates(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/ListCandidates',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.ListCandidatesRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.SavedLists.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ShowCandidates(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/ShowCandidates',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.ShowCandidatesRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.CandidateList.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SaveCandidates(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/SaveCandidates',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.SaveCandidatesRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.SavedList.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveCandidates(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/RemoveCandidates',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.RemoveCandidatesRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.RemoveCandidatesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMarks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/ListMarks',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.ListMarksRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.MarkList.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SaveMark(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/SaveMark',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.Mark.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.Mark.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveMark(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/RemoveMark',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.RemoveMarkRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.RemoveMarkResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -139,8 +139,23 @@ class QueryStub:
     Top: _grpc.UnaryUnaryMultiCallable[_services_pb2.TopRequest, _services_pb2.TopList]
     Compare: _grpc.UnaryUnaryMultiCallable[_services_pb2.CompareRequest, _services_pb2.Compared]
     Trend: _grpc.UnaryUnaryMultiCallable[_services_pb2.TrendRequest, _services_pb2.Trended]
+    Cross: _grpc.UnaryUnaryMultiCallable[_services_pb2.CrossRequest, _services_pb2.Crossed]
+    """Two parts of a metric as a table."""
     Pipeline: _grpc.UnaryUnaryMultiCallable[_services_pb2.PipelineRequest, _services_pb2.PipelineStatus]
     """The conservation law, with the shuffler's terms where the aggregator may ask it."""
+    Watch: _grpc.UnaryUnaryMultiCallable[_services_pb2.WatchRequest, _services_pb2.Watched]
+    """Reports of a development installation as they come; of production none."""
+    ListCandidates: _grpc.UnaryUnaryMultiCallable[_services_pb2.ListCandidatesRequest, _services_pb2.SavedLists]
+    """Lists of strings to look for, which analysts save by name."""
+    ShowCandidates: _grpc.UnaryUnaryMultiCallable[_services_pb2.ShowCandidatesRequest, _services_pb2.CandidateList]
+    SaveCandidates: _grpc.UnaryUnaryMultiCallable[_services_pb2.SaveCandidatesRequest, _services_pb2.SavedList]
+    """In place of the list of this name, or added to it."""
+    RemoveCandidates: _grpc.UnaryUnaryMultiCallable[_services_pb2.RemoveCandidatesRequest, _services_pb2.RemoveCandidatesResponse]
+    ListMarks: _grpc.UnaryUnaryMultiCallable[_services_pb2.ListMarksRequest, _services_pb2.MarkList]
+    """Days on which something happened, which analysts mark."""
+    SaveMark: _grpc.UnaryUnaryMultiCallable[_services_pb2.Mark, _services_pb2.Mark]
+    """In place of the mark of this name."""
+    RemoveMark: _grpc.UnaryUnaryMultiCallable[_services_pb2.RemoveMarkRequest, _services_pb2.RemoveMarkResponse]
 
 @_typing.type_check_only
 class QueryAsyncStub(QueryStub):
@@ -157,8 +172,23 @@ class QueryAsyncStub(QueryStub):
     Top: _aio.UnaryUnaryMultiCallable[_services_pb2.TopRequest, _services_pb2.TopList]  # type: ignore[assignment]
     Compare: _aio.UnaryUnaryMultiCallable[_services_pb2.CompareRequest, _services_pb2.Compared]  # type: ignore[assignment]
     Trend: _aio.UnaryUnaryMultiCallable[_services_pb2.TrendRequest, _services_pb2.Trended]  # type: ignore[assignment]
+    Cross: _aio.UnaryUnaryMultiCallable[_services_pb2.CrossRequest, _services_pb2.Crossed]  # type: ignore[assignment]
+    """Two parts of a metric as a table."""
     Pipeline: _aio.UnaryUnaryMultiCallable[_services_pb2.PipelineRequest, _services_pb2.PipelineStatus]  # type: ignore[assignment]
     """The conservation law, with the shuffler's terms where the aggregator may ask it."""
+    Watch: _aio.UnaryUnaryMultiCallable[_services_pb2.WatchRequest, _services_pb2.Watched]  # type: ignore[assignment]
+    """Reports of a development installation as they come; of production none."""
+    ListCandidates: _aio.UnaryUnaryMultiCallable[_services_pb2.ListCandidatesRequest, _services_pb2.SavedLists]  # type: ignore[assignment]
+    """Lists of strings to look for, which analysts save by name."""
+    ShowCandidates: _aio.UnaryUnaryMultiCallable[_services_pb2.ShowCandidatesRequest, _services_pb2.CandidateList]  # type: ignore[assignment]
+    SaveCandidates: _aio.UnaryUnaryMultiCallable[_services_pb2.SaveCandidatesRequest, _services_pb2.SavedList]  # type: ignore[assignment]
+    """In place of the list of this name, or added to it."""
+    RemoveCandidates: _aio.UnaryUnaryMultiCallable[_services_pb2.RemoveCandidatesRequest, _services_pb2.RemoveCandidatesResponse]  # type: ignore[assignment]
+    ListMarks: _aio.UnaryUnaryMultiCallable[_services_pb2.ListMarksRequest, _services_pb2.MarkList]  # type: ignore[assignment]
+    """Days on which something happened, which analysts mark."""
+    SaveMark: _aio.UnaryUnaryMultiCallable[_services_pb2.Mark, _services_pb2.Mark]  # type: ignore[assignment]
+    """In place of the mark of this name."""
+    RemoveMark: _aio.UnaryUnaryMultiCallable[_services_pb2.RemoveMarkRequest, _services_pb2.RemoveMarkResponse]  # type: ignore[assignment]
 
 class QueryServicer(metaclass=_abc_1.ABCMeta):
     """Served by the aggregator to analysts. What is answered has the names and fields of the JSON that
@@ -210,12 +240,81 @@ class QueryServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_services_pb2.Trended, _abc.Awaitable[_services_pb2.Trended]]: ...
 
     @_abc_1.abstractmethod
+    def Cross(
+        self,
+        request: _services_pb2.CrossRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.Crossed, _abc.Awaitable[_services_pb2.Crossed]]:
+        """Two parts of a metric as a table."""
+
+    @_abc_1.abstractmethod
     def Pipeline(
         self,
         request: _services_pb2.PipelineRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_services_pb2.PipelineStatus, _abc.Awaitable[_services_pb2.PipelineStatus]]:
         """The conservation law, with the shuffler's terms where the aggregator may ask it."""
+
+    @_abc_1.abstractmethod
+    def Watch(
+        self,
+        request: _services_pb2.WatchRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.Watched, _abc.Awaitable[_services_pb2.Watched]]:
+        """Reports of a development installation as they come; of production none."""
+
+    @_abc_1.abstractmethod
+    def ListCandidates(
+        self,
+        request: _services_pb2.ListCandidatesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.SavedLists, _abc.Awaitable[_services_pb2.SavedLists]]:
+        """Lists of strings to look for, which analysts save by name."""
+
+    @_abc_1.abstractmethod
+    def ShowCandidates(
+        self,
+        request: _services_pb2.ShowCandidatesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.CandidateList, _abc.Awaitable[_services_pb2.CandidateList]]: ...
+
+    @_abc_1.abstractmethod
+    def SaveCandidates(
+        self,
+        request: _services_pb2.SaveCandidatesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.SavedList, _abc.Awaitable[_services_pb2.SavedList]]:
+        """In place of the list of this name, or added to it."""
+
+    @_abc_1.abstractmethod
+    def RemoveCandidates(
+        self,
+        request: _services_pb2.RemoveCandidatesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.RemoveCandidatesResponse, _abc.Awaitable[_services_pb2.RemoveCandidatesResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListMarks(
+        self,
+        request: _services_pb2.ListMarksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.MarkList, _abc.Awaitable[_services_pb2.MarkList]]:
+        """Days on which something happened, which analysts mark."""
+
+    @_abc_1.abstractmethod
+    def SaveMark(
+        self,
+        request: _services_pb2.Mark,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.Mark, _abc.Awaitable[_services_pb2.Mark]]:
+        """In place of the mark of this name."""
+
+    @_abc_1.abstractmethod
+    def RemoveMark(
+        self,
+        request: _services_pb2.RemoveMarkRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.RemoveMarkResponse, _abc.Awaitable[_services_pb2.RemoveMarkResponse]]: ...
 
 def add_QueryServicer_to_server(servicer: QueryServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 

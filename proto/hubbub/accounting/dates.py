@@ -1,0 +1,28 @@
+"""Epochs by their dates, as people say them and as every face may be asked for them."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+__all__ = ["epoch_date", "epoch_dates"]
+
+_DAY_SECONDS: Final = 86_400
+_LATEST: Final = 253_402_300_799
+"""The last second that calendars have: what is later is shown as it."""
+
+
+def epoch_date(epoch: int, seconds: int) -> str:
+    """When an epoch of so many seconds begins, in UTC: 2026-11-22, of hours 2026-11-22T14:00."""
+    begins = datetime.fromtimestamp(min(epoch * seconds, _LATEST), UTC)
+    return f"{begins:%Y-%m-%d}" if seconds % _DAY_SECONDS == 0 else f"{begins:%Y-%m-%dT%H:%M}"
+
+
+def epoch_dates(epochs: Sequence[int], seconds: int) -> str:
+    """Several, ascending, as "2026-11-01..2026-11-07, 2026-11-09"."""
+    spans: list[list[int]] = []
+    for epoch in epochs:
+        if spans and epoch == spans[-1][-1] + 1:
+            spans[-1][1:] = [epoch]
+        else:
+            spans.append([epoch])
+    return ", ".join("..".join(epoch_date(one, seconds) for one in span) for span in spans)
