@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Transport,
         TryAgain,
     )
+    from hubbub.client.typed_metric import TypedMetric
 
 __all__ = [
     "Bounds",
@@ -47,6 +48,7 @@ __all__ = [
     "SystemClock",
     "Transport",
     "TryAgain",
+    "TypedMetric",
     "init",
     "report",
     "transport_to",
@@ -63,6 +65,7 @@ _MODULES: Final = {
     "settings": ("Settings",),
     "state.contract": ("Bounds", "State", "OutboxReport"),
     "transport.contract": ("GivenUp", "NotSent", "SealedReport", "Transport", "TryAgain"),
+    "typed_metric": ("TypedMetric",),
     "ledger_view": ("LedgerView", "MetricView", "PayloadView"),
 }
 _HOME: Final = {name: module for module, names in _MODULES.items() for name in names}

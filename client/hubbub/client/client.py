@@ -16,10 +16,12 @@ from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.delivery.background import Background
 from hubbub.client.delivery.flush import flush
 from hubbub.client.delivery.sender import Sender
+from hubbub.client.delivery.waits import Waits
 from hubbub.client.diagnostics import Diagnostics, OnDrop
 from hubbub.client.forks import follow
 from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.outcome import Outcome
+from hubbub.client.permitted import permitted
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import Settings, at_most
 from hubbub.client.startup import log_to_stderr, state_of
@@ -66,7 +68,7 @@ class Client:
         state: State,
         transport: Transport,
         *,
-        hold_seconds: float | None = 30.0,
+        hold_seconds: float | None = 3600.0,
         strict: bool = True,
         disabled: bool = False,
         max_epsilon: float = math.inf,
@@ -94,7 +96,7 @@ class Client:
                 self._sender,
                 state,
                 transport,
-                hold_seconds,
+                Waits(bundle, hold_seconds),
                 clock=clock,
                 diagnostics=self._diagnostics,
             )
@@ -125,8 +127,8 @@ class Client:
                 that.
             insecure: no TLS; only for a shuffler on this machine.
             on_drop: called from the background with metric and reason of every payload given up.
-            **settings: app, state_dir, disabled, strict, shuffler, max_epsilon, hold_seconds, log;
-                each before its environment variable (HUBBUB_STATE_DIR, ...).
+            **settings: app, state_dir, disabled, strict, shuffler, transport, max_epsilon,
+                hold_seconds, log; each before its environment variable (HUBBUB_STATE_DIR, ...).
 
         Raises:
             BundleRefused: unreadable, altered, another operator's, older than one before, or more
@@ -138,7 +140,9 @@ class Client:
             log_to_stderr(told.log)
         bundle = read_bundle(told.bundle, operator=operator)
         address = told.shuffler or bundle.shuffler
-        transport = transport_to(address, roots=bundle.roots, insecure=insecure)
+        transport = transport_to(
+            address, roots=bundle.roots, insecure=insecure, transport=told.transport
+        )
         client = cls(
             bundle,
             MemoryState() if told.disabled else state_of(bundle, told, operator),
@@ -180,7 +184,8 @@ class Client:
         """Stop at once, and for good until enable(), in all processes: what waits is deleted.
 
         Args:
-            forget: delete this device's secret and ledger too. Epochs that run now stay reported.
+            forget: delete this device's secret and all that it has of answers, too. Of what was
+                spent the sums stay, so that limits hold. Epochs that run now stay reported.
 
         Raises:
             StateUnusable: this process has stopped, but that could not be written down: after a
@@ -206,15 +211,23 @@ class Client:
         self._reporter.switch(on=not self._disabled)
         self._sender.go_on()
 
-    def prefer(self, max_epsilon: float | None) -> None:
+    def prefer(self, max_epsilon: float | None, *, max_local: float | None = None) -> None:
         """Keep the most epsilon that this person allows a report; None for what the metric asks.
 
         Metrics with tiers report at the largest that is allowed; others not at all if above it.
 
+        Args:
+            max_epsilon: what the metric promises of a report at most.
+            max_local: the most that any report may say to whoever looks, shuffler and aggregator
+                together among them. Then a metric with a crowd is held to `max_epsilon` by the
+                promise of its crowd. None for as much as `max_epsilon`.
+
         Raises:
             StateUnusable: it could not be written down.
         """
-        self._kept().prefer(at_most(max_epsilon))
+        most = at_most(max_epsilon)
+        local = most if max_local is None else at_most(max_local, "max_local")
+        self._kept().prefer(most, local)
         self._reporter.refresh()
 
     def ledger(self) -> LedgerView:
@@ -224,6 +237,8 @@ class Client:
             StateUnusable: the state cannot be read.
         """
         state = self._kept()
+        if self._reporter.drawn():  # a moment ago; what a person looks at has it already
+            self._sender.enter()
         return view(self._bundle, state.device_state(), state.payload_records(), self._clock.now())
 
     @property
@@ -264,6 +279,10 @@ class Client:
         except UnknownMetric as error:
             return self._mistake(error, Outcome.UNKNOWN_METRIC)
         except ValueOutOfDomain as error:
+            if self._strict and (values := self._bundle.metric(metric).values):
+                self._diagnostics.outcomes[Outcome.NOT_A_VALUE] += 1
+                # PRIVACY: the hint is near the value; it is raised to a developer, never logged.
+                raise ValueOutOfDomain(f"{error}: {permitted(values, value)}") from None
             return self._mistake(error, Outcome.NOT_A_VALUE)
         except Exception as error:
             if self._strict:
@@ -275,6 +294,7 @@ class Client:
     def _mistake(self, error: HubbubError, outcome: Outcome) -> Outcome:
         """The app's: raised where it is strict; else said the first time, without the value."""
         if self._strict:
+            self._diagnostics.outcomes[outcome] += 1  # report() counts what it returns
             raise error
         self._diagnostics.warn_once(str(error), "report() is used wrongly: %s", error)
         return outcome

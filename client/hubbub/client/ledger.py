@@ -5,15 +5,24 @@ than that response (the bound that RAPPOR's theorem 1 gives), and another value 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final, Self
 
 from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric
+from hubbub.catalog.central_cap import central_cost, room_of
 from hubbub.client.outcome import Outcome
 
-__all__ = ["FOREIGN", "Account", "charge", "load_accounts", "merge"]
+__all__ = [
+    "FOREIGN",
+    "Account",
+    "charge",
+    "crowds_since",
+    "forgotten",
+    "load_accounts",
+    "merge",
+]
 
 FOREIGN: Final = (
     ArithmeticError,
@@ -46,13 +55,17 @@ _ROUNDING: Final = 1e-9  # of sums of costs, in nats
 class Account:
     """What was said about one metric, over all its tiers. Holds counts and tags, never a value.
 
-    spent: the most that all reports so far can say about this person, in nats.
+    spent: the most that all reports so far can say about this person, in nats, whoever looks.
+    central: the same to who sees whole shuffled epochs alone. Promises of reports add up, and so do
+        their deltas; a report without a central promise counts as it does for whoever looks, which
+        bounds it. So it is never too small, and hardly ever exact.
     floor: epochs up to this one count as reported.
     epochs: reports per epoch above the floor. losses: what they can say, in nats; an unchanged
         permanent response costs in the epochs that it was paid in.
     responses: reports per permanent response, by a name that only this device can make.
     days: what was spent by day, for the caps on all metrics together: on the epoch's last day, so
-        that nothing is over too early.
+        that nothing is over too early. crowds: the same of what leaves in crowds, as mu squared
+        (hubbub.catalog.gaussian), while the catalog has a cap on that.
     """
 
     spent: float = 0.0
@@ -61,19 +74,24 @@ class Account:
     responses: dict[str, int] = field(default_factory=dict)
     losses: dict[int, float] = field(default_factory=dict)
     days: dict[int, float] = field(default_factory=dict)
+    central: float = 0.0
+    crowds: dict[int, float] = field(default_factory=dict)
 
     def data(self) -> dict[str, Any]:
         """All of it, JSON-ready."""
         epochs = {str(epoch): reports for epoch, reports in self.epochs.items()}
         losses = {str(epoch): loss for epoch, loss in self.losses.items()}
         days = {str(day): loss for day, loss in self.days.items()}
+        crowds = {str(day): cost for day, cost in self.crowds.items()}
         return {
             "spent": self.spent,
+            "central": self.central,
             "floor": self.floor,
             "epochs": epochs,
             "responses": dict(self.responses),
             "losses": losses,
             "days": days,
+            **({"crowds": crowds} if crowds else {}),
         }
 
     @classmethod
@@ -92,6 +110,9 @@ class Account:
             {_name(tag): _whole(reports) for tag, reports in data["responses"].items()},
             losses,
             days,
+            # Former versions wrote none: what is said to whoever looks is no less.
+            _nats(data.get("central", spent)),
+            {_epoch(day): _nats(cost) for day, cost in data.get("crowds", {}).items()},
         )
 
     def reported(self, epoch: int) -> int | None:
@@ -102,18 +123,28 @@ class Account:
         """Enter one report, whatever the limits say."""
         cost = _cost(self, metric, tag)
         self.spent += cost
+        self.central += _central_cost(metric, cost)
         self.losses[epoch] = self.losses.get(epoch, 0.0) + cost
         self.epochs[epoch] = self.epochs.get(epoch, 0) + 1
         if tag:
             name = _response(metric, tag)
             self.responses[name] = self.responses.get(name, 0) + 1
         day = _last_day(epoch, EPOCH_SECONDS[metric.epoch])
-        self.days[day] = self.days.get(day, 0.0) + cost
-        while len(self.days) > _DAYS:
-            oldest, after, *_ = sorted(self.days)
-            self.days[after] += self.days.pop(oldest)
+        _enter(self.days, day, cost)
+        if in_crowds := central_cost(metric):
+            _enter(self.crowds, day, in_crowds)
         while len(self.epochs) > _EPOCHS:
             self.close(min(self.epochs))
+
+    def sums(self, now: float) -> Self:
+        """What limits need of it once a person has all forgotten: neither epochs, tags nor days.
+
+        PRIVACY: what was sent stays known to whoever kept it, so what it may have said stays spent.
+        Days become one sum for each span of a cap, on the newest day that the sum may be of: it
+        counts for no less long than its days would have, and at most for the span longer.
+        """
+        days, crowds = _by_span(self.days, now), _by_span(self.crowds, now)
+        return type(self)(self.spent, days=days, central=self.central, crowds=crowds)
 
     def close(self, epoch: int) -> None:
         """Let every epoch up to this one count as reported."""
@@ -127,6 +158,11 @@ class Account:
 def load_accounts(data: Mapping[str, Any]) -> dict[str, Account]:
     """Accounts by metric. Raises what `FOREIGN` lists for what is none."""
     return {_name(metric): Account.load(account) for metric, account in data.items()}
+
+
+def forgotten(accounts: Mapping[str, Account], now: float) -> dict[str, Account]:
+    """What is left of accounts when all is forgotten: of each that was charged, its sums."""
+    return {name: account.sums(now) for name, account in accounts.items() if account.spent}
 
 
 def charge(accounts: Mapping[str, Account], metric: Metric, epoch: int, tag: str) -> Outcome | None:
@@ -143,7 +179,12 @@ def charge(accounts: Mapping[str, Account], metric: Metric, epoch: int, tag: str
     cost = _cost(account, metric, tag)
     if account.spent + cost > metric.limits.lifetime_epsilon:
         return Outcome.OVER_BUDGET
+    central = account.central + _central_cost(metric, cost)
+    if central > (metric.limits.lifetime_central_epsilon or inf) + _ROUNDING:
+        return Outcome.OVER_BUDGET
     if not _is_within_caps(accounts, metric, epoch, cost):
+        return Outcome.OVER_BUDGET
+    if not _is_within_central_cap(accounts, metric, epoch):
         return Outcome.OVER_BUDGET
     account.add(metric, epoch, tag)
     return None
@@ -160,11 +201,16 @@ def merge(one: Account, other: Account) -> Account:
     losses = {
         epoch: max(one.losses.get(epoch, 0.0), other.losses.get(epoch, 0.0)) for epoch in epochs
     }
-    days = {
-        day: max(one.days.get(day, 0.0), other.days.get(day, 0.0))
-        for day in one.days.keys() | other.days.keys()
-    }
-    return Account(max(one.spent, other.spent), floor, epochs, dict(one.responses), losses, days)
+    return Account(
+        max(one.spent, other.spent),
+        floor,
+        epochs,
+        dict(one.responses),
+        losses,
+        _larger(one.days, other.days),
+        max(one.central, other.central),
+        _larger(one.crowds, other.crowds),
+    )
 
 
 def _is_within_caps(
@@ -187,6 +233,46 @@ def _is_within_caps(
                 if day > today - length:
                     said[length] += loss
     return all(said[length] <= cap + _ROUNDING for length, cap in caps.items())
+
+
+def _is_within_central_cap(accounts: Mapping[str, Account], metric: Metric, epoch: int) -> bool:
+    """Whether all crowds of a year together stay within the cap on them; as for the others."""
+    cost, room = central_cost(metric), room_of(metric.caps)
+    if not cost or room is None:
+        return True
+    since = _last_day(epoch, EPOCH_SECONDS[metric.epoch]) - SPANS["year"]
+    return cost + crowds_since(accounts.values(), since) <= room * (1 + _ROUNDING)
+
+
+def crowds_since(accounts: Iterable[Account], day: int) -> float:
+    """What crowds have said after a day, those to come among it, as the sum of mu squared."""
+    return sum(cost for account in accounts for on, cost in account.crowds.items() if on > day)
+
+
+def _enter(days: dict[int, float], day: int, cost: float) -> None:
+    """Add to a day; the oldest go together once there are too many."""
+    days[day] = days.get(day, 0.0) + cost
+    while len(days) > _DAYS:
+        oldest, after, *_ = sorted(days)
+        days[after] += days.pop(oldest)
+
+
+def _by_span(days: Mapping[int, float], now: float) -> dict[int, float]:
+    """One sum for each span of a cap, on the newest day that it may be of."""
+    today = int(now // _DAY_SECONDS)
+    ages = [0, *sorted(SPANS.values())]
+    found: dict[int, float] = {}
+    for day, loss in days.items():
+        age = max((age for age in ages if age <= today - day), default=0)
+        # Of a clock that was ahead, or an epoch that ends in days to come.
+        newest = max(today, *days) if age == 0 else max(0, today - age)
+        found[newest] = found.get(newest, 0.0) + loss
+    return found
+
+
+def _larger(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
+    """Of each day the larger."""
+    return {day: max(one.get(day, 0.0), other.get(day, 0.0)) for day in one.keys() | other.keys()}
 
 
 def _last_day(epoch: int, seconds: int) -> int:
@@ -223,6 +309,11 @@ def _cost(account: Account, metric: Metric, tag: str) -> float:
     return min((before + 1) * metric.report_loss, metric.lifetime_loss) - min(
         before * metric.report_loss, metric.lifetime_loss
     )
+
+
+def _central_cost(metric: Metric, cost: float) -> float:
+    """What a report says to who sees whole epochs, of one that says `cost` to whoever looks."""
+    return cost if metric.central is None else min(metric.central.epsilon, cost)
 
 
 def _response(metric: Metric, tag: str) -> str:

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from itertools import pairwise
+from typing import Final
 
-from hubbub.catalog import Bundle, Metric, epoch_at, metric_name_of
+from hubbub.catalog import EPOCH_SECONDS, SPANS, Bundle, Metric, epoch_at, metric_name_of
+from hubbub.catalog.central_cap import spent_of
+from hubbub.catalog.meanings import meanings_of
+from hubbub.client.ledger import crowds_since
 from hubbub.client.state.contract import PayloadRecord
 from hubbub.client.state.device_state import DeviceState
-from hubbub.errors import BadPayload
 
 __all__ = ["LedgerView", "MetricView", "PayloadView", "view"]
 
-# Numbers without buckets are told in so many slices of their range.
-_SLICES = 8
+_DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,11 @@ class MetricView:
         epsilon: of one report at this person's tier; 0 if the person allows none.
         reports: in the epoch that runs now, of `reports_per_epoch` that may be.
         spent_in_epoch: by those.
-        spent: the most that all reports so far can say, of `lifetime_epsilon` that may be.
+        spent: the most that all reports so far can say, of `lifetime_epsilon` that may be, whoever
+            looks: shuffler and aggregator together among them.
+        central_epsilon, delta: the promise to who sees whole epochs alone, while the shuffler is
+            honest; None where there is none.
+        central: the most that all reports so far can say to those, of `lifetime_central_epsilon`.
     """
 
     name: str
@@ -35,6 +39,10 @@ class MetricView:
     spent_in_epoch: float
     spent: float
     lifetime_epsilon: float
+    central_epsilon: float | None = None
+    delta: float | None = None
+    central: float = 0.0
+    lifetime_central_epsilon: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +70,7 @@ class PayloadView:
             The likeliest first. Empty if nothing is to be weighed, the metric is no longer asked,
                 or the payload is damaged.
         """
-        if self.stream is None:
-            return []
-        try:
-            cells = self.stream.randomizer.layout.cells(self.payload)
-        except BadPayload:  # what is remembered of it is damaged
-            return []
-        values = _values(self.stream, candidates)
-        chances = {
-            label: self.stream.randomizer.likelihood(value, cells)
-            for label, value in values.items()
-        }
-        whole = sum(chances.values(), start=Fraction(0))
-        meant = [(label, float(chance / whole)) for label, chance in chances.items()]
-        return sorted(meant, key=lambda pair: -pair[1])
+        return meanings_of(self.stream, self.payload, candidates) if self.stream else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +82,16 @@ class LedgerView:
         metrics: each with its budget.
         payloads: the newest last.
         counts: payloads given up by reason, and what befell the state itself.
+        crowds_in_year: the most that all crowds of the last 366 days can say to who sees whole
+            epochs alone, in nats, of `crowds_cap` that may be; None where the catalog has no cap.
     """
 
     on: bool
     metrics: tuple[MetricView, ...]
     payloads: tuple[PayloadView, ...]
     counts: Mapping[str, int]
+    crowds_in_year: float | None = None
+    crowds_cap: float | None = None
 
 
 def view(
@@ -111,15 +110,19 @@ def view(
         )
         for one in kept
     )
-    return LedgerView(standing.on, metrics, payloads, dict(standing.counts))
+    cap, spent = bundle.caps.central_epsilon_per_year, None
+    if cap is not None:
+        costs = crowds_since(standing.accounts.values(), int(now // _DAY_SECONDS) - SPANS["year"])
+        spent = spent_of(bundle.caps, costs)
+    return LedgerView(standing.on, metrics, payloads, dict(standing.counts), spent, cap)
 
 
 def _metric(bundle: Bundle, metric: Metric, standing: DeviceState, now: float) -> MetricView:
     account = standing.account(metric)
-    stream = metric.stream_within(standing.preference)
+    stream = metric.stream_within(standing.preference, standing.max_local)
     epoch = epoch_at(now, metric.epoch)
     reported = account.reported(epoch)
-    limits = metric.limits
+    limits, promise = metric.limits, metric.central
     return MetricView(
         name=metric.name,
         description=metric.description,
@@ -129,20 +132,8 @@ def _metric(bundle: Bundle, metric: Metric, standing: DeviceState, now: float) -
         spent_in_epoch=account.losses.get(epoch, 0.0),
         spent=account.spent,
         lifetime_epsilon=limits.lifetime_epsilon,
+        central_epsilon=promise.epsilon if promise else None,
+        delta=promise.delta if promise else None,
+        central=account.central,
+        lifetime_central_epsilon=limits.lifetime_central_epsilon,
     )
-
-
-def _values(metric: Metric, candidates: Sequence[str]) -> dict[str, str | int | float]:
-    """What to weigh: a name for people, and the mechanism's own value."""
-    randomizer = metric.randomizer
-    if metric.values is not None:
-        return {name: index for index, name in enumerate(metric.values)}
-    if randomizer.VALUES == "strings":
-        return {string: string for string in candidates}
-    edges = randomizer.edges() if hasattr(randomizer, "edges") else _slices(metric)
-    return {f"{low:.6g} to {high:.6g}": (low + high) / 2 for low, high in pairwise(edges)}
-
-
-def _slices(metric: Metric) -> list[float]:
-    low, high = metric.parameters["low"], metric.parameters["high"]
-    return [low + (high - low) * i / _SLICES for i in range(_SLICES + 1)]

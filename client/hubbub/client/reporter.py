@@ -162,8 +162,10 @@ class Reporter:
             }
 
     def _question(self, metric: Metric, standing: DeviceState) -> _Question:
-        most = min(self._max_epsilon, standing.preference)
-        stream = metric.stream_within(most)
+        stream = metric.stream_within(
+            min(self._max_epsilon, standing.preference),
+            min(self._max_epsilon, standing.max_local),
+        )
         chosen = self._bundle.streams[stream] if stream else None
         over = datetime.combine(metric.expires, time(), UTC) + timedelta(days=1)
         name = chosen.name if chosen else metric.name

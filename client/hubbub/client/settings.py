@@ -15,9 +15,12 @@ from hubbub.catalog.rules import is_text
 from hubbub.client.paths import settled
 from hubbub.errors import BadParameter
 
-__all__ = ["Settings", "at_most"]
+__all__ = ["TRANSPORTS", "Settings", "at_most"]
 
-_HOLD_SECONDS: Final = 30.0
+TRANSPORTS: Final = ("grpc", "http")
+"""What an address without a scheme may be dialled by."""
+
+_HOLD_SECONDS: Final = 3600.0
 _LONGEST_HOLD_SECONDS: Final = 86_400.0
 _YES: Final = frozenset({"1", "true", "yes", "on"})
 _NO: Final = frozenset({"", "0", "false", "no", "off"})
@@ -37,8 +40,11 @@ class Settings:
         strict: raise for the programmer's mistakes instead of counting them; by default as Python's
             development mode (python -X dev).
         shuffler: HOST:PORT to dial instead of the bundle's; its certificate must fit all the same.
+        transport: "grpc" or "http", for an address without a scheme; None for gRPC where grpcio is
+            installed, else HTTP.
         max_epsilon: the most epsilon that a report may have.
-        hold_seconds: reports wait a random time up to this before they go.
+        hold_seconds: reports wait a random time up to this before they go; or until the program
+            ends, or `flush()`.
         log: the level to log at to standard error; None leaves logging to the app.
     """
 
@@ -48,6 +54,7 @@ class Settings:
     disabled: bool = False
     strict: bool = False
     shuffler: str | None = None
+    transport: str | None = None
     max_epsilon: float = math.inf
     hold_seconds: float = _HOLD_SECONDS
     log: str | None = None
@@ -59,6 +66,10 @@ class Settings:
             )
         if self.app is not None and not (is_text(self.app) and self.app.isprintable()):
             raise BadParameter("app is no name; write a short text, such as the program's name")
+        if self.transport is not None and self.transport not in TRANSPORTS:
+            raise BadParameter(
+                f"transport {self.transport!a} is not one of {', '.join(TRANSPORTS)}"
+            )
         at_most(self.max_epsilon)
         if self.log is not None and self.log not in _LEVELS:
             raise BadParameter(f"log {self.log!r} is not one of {', '.join(_LEVELS)}")
@@ -88,11 +99,11 @@ class Settings:
         return cls(**told)
 
 
-def at_most(max_epsilon: float | None) -> float:
+def at_most(max_epsilon: float | None, name: str = "max_epsilon") -> float:
     """The most epsilon a report may have, None for any. Raises BadParameter below 0."""
     most = math.inf if max_epsilon is None else max_epsilon
     if not most >= 0:
-        raise BadParameter(f"max_epsilon {most} is not a number of nats from 0 on")
+        raise BadParameter(f"{name} {most} is not a number of nats from 0 on")
     return most
 
 
@@ -139,6 +150,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "disabled": _switch,
     "strict": _switch,
     "shuffler": str,
+    "transport": str.lower,
     "max_epsilon": float,
     "hold_seconds": float,
     "log": str.lower,

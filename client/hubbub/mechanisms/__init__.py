@@ -7,6 +7,7 @@ Everything between handles opaque bytes or integer sums. Standard library and mm
 """
 
 from hubbub.mechanisms.bits import BitSource, KeyedBits, SystemBits
+from hubbub.mechanisms.even import lies_evenly
 from hubbub.mechanisms.layout import (
     BitVector,
     CohortBits,
@@ -54,6 +55,7 @@ __all__ = [
     "built_from",
     "described_parameters",
     "is_number",
+    "lies_evenly",
     "parameters",
     "tally",
 ]

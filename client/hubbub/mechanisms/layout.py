@@ -25,10 +25,16 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The sum of many payloads: one integer a cell, and how many reports were added."""
+    """The sum of many payloads: one integer a cell, and how many reports were added.
+
+    dummies: payloads beside the reports that hold any value alike. dummies_variance: of how many
+    they are, where that is not known: of a crowd that is on its way.
+    """
 
     cells: Sequence[int]
     reports: int
+    dummies: int = 0
+    dummies_variance: float = 0.0
 
     def check(self, layout: "Layout") -> None:
         """Raises ShapeMismatch unless these totals have the layout's shape."""
@@ -36,6 +42,8 @@ class Totals:
             raise ShapeMismatch(f"totals of {len(self.cells)} cells, the layout has {layout.size}")
         if not self.reports >= 0:
             raise ShapeMismatch(f"reports {self.reports} is below 0")
+        if self.dummies and not isinstance(layout, OneHot):
+            raise ShapeMismatch("dummies hold one value each, the layout another number")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ another given value. With C of n reports supporting a value:
     estimate = (C - n q) / (p - q)
     variance = [t p (1-p) + (n-t) q (1-q)] / (p - q)^2      when t of n hold the value
 
+Of m dummies among them, each any of d values, m/d support the value, with m/d (1 - 1/d) more of the
+variance. Where m is not known but its mean is, one dummy more is a report less.
+
 Source: Wang, Blocki, Li, Jha (USENIX Security 2017), section 3.
 """
 
@@ -52,12 +55,35 @@ class Pure:
 
     def estimates(self, supports: Sequence[int], reports: int) -> Estimates:
         """Estimates for values with this many supporting reports each, out of `reports`."""
-        floor, gap = float(reports * self.q), float(self.p - self.q)
+        return self.estimates_among(supports, Totals(supports, reports))
+
+    def estimates_among(self, supports: Sequence[int], totals: Totals) -> Estimates:
+        """The same where dummies are among those that support them."""
+        reports, values_number = totals.reports, max(len(supports), 1)
+        floor, gap = float(reports * self.q) + totals.dummies / values_number, self.gap
         values = tuple((support - floor) / gap for support in supports)
         held, other = self._spreads()
-        clipped = (min(max(value, 0.0), reports) for value in values)
-        variances = tuple(true * held + (reports - true) * other for true in clipped)
+        clipped = [min(max(value, 0.0), reports) for value in values]
+        variances = tuple(
+            true * held + (reports - true) * other + more
+            for true, more in zip(clipped, self.dummies_variances(clipped, totals), strict=True)
+        )
         return Estimates(values, variances, reports)
+
+    @property
+    def gap(self) -> float:
+        """By how much more often a report supports what it was made from: p - q."""
+        return float(self.p - self.q)
+
+    def dummies_variances(self, held: Sequence[float], totals: Totals) -> list[float]:
+        """What dummies add to the variance of every value's estimate, so many holding it."""
+        share = 1 / max(len(totals.cells), 1)
+        drawn = totals.dummies * share * (1 - share) / self.gap**2
+        off = (share - float(self.q)) / self.gap
+        return [
+            drawn + totals.dummies_variance * (off - true / max(totals.reports, 1)) ** 2
+            for true in held
+        ]
 
     def variance(self, true: float, reports: int) -> float:
         """Variance of one estimate, in reports squared; `true` in [0, reports]."""
@@ -114,7 +140,7 @@ def row(self: PureMechanism, value: int) -> Sequence[int]:
 def estimate(self: PureMechanism, totals: Totals) -> Estimates:
     """One unbiased estimate per category. Raises ShapeMismatch for totals of another shape."""
     totals.check(self.layout)
-    return self.channel.estimates(totals.cells, totals.reports)
+    return self.channel.estimates_among(totals.cells, totals)
 
 
 class Channelled(Protocol):

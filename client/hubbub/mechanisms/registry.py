@@ -15,12 +15,14 @@ from hubbub.mechanisms.long_unary import LongitudinalUnary
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.mechanism import AnyMechanism, FamilyName
+from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parameter import Parameter, described
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.rappor import Rappor
 from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.mechanisms.rr import RandomizedResponse
 from hubbub.mechanisms.subset import SubsetSelection
+from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.unary import OptimizedUnary, SymmetricUnary
 from hubbub.mechanisms.wave import SquareWave
 
@@ -46,6 +48,8 @@ REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
         LongitudinalGrr,
         LongitudinalUnary,
         SquareWave,
+        PrefixTree,
+        PairedParts,
     )
 }
 """Every mechanism by its wire name."""

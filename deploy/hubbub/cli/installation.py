@@ -19,6 +19,7 @@ from hubbub.catalog import (
 )
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.keys.handover import line_of
+from hubbub.catalog.keys.opening import DEVELOPMENT_IDS, is_development
 from hubbub.catalog.keys.operator import read_handovers
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.runtime.tls import authorities_of
@@ -38,12 +39,22 @@ DEFAULT_PERIODS: Final = 13
 
 _DAY: Final = EPOCH_SECONDS["day"]
 MAX_DAYS: Final = 36_600  # a hundred years: calendars end, too
+OPERATORS: Final = "operator.hubbub"
+"""What the operator's bundle is called, beside the app's."""
 # Reports of the epochs just past are still on their way when keys are first made.
 _BACK_DAYS: Final = 14
 
 
-def make_keys(folder: Path, days: int = DEFAULT_DAYS, periods: int = DEFAULT_PERIODS) -> None:
+def make_keys(
+    folder: Path,
+    days: int = DEFAULT_DAYS,
+    periods: int = DEFAULT_PERIODS,
+    *,
+    development: bool = False,
+) -> None:
     """New keys in a folder: `periods` opening keys of `days` days, from two weeks ago on.
+
+    development: what is built with them is for a development installation alone.
 
     Raises:
         BadParameter: a number is out of range.
@@ -52,7 +63,13 @@ def make_keys(folder: Path, days: int = DEFAULT_DAYS, periods: int = DEFAULT_PER
     check_lifetimes(days, periods)
     today = int(time.time()) // _DAY
     start = (today - _BACK_DAYS) * _DAY
-    write_new_keys(folder, start=start, period_seconds=days * _DAY, periods=periods)
+    write_new_keys(
+        folder,
+        start=start,
+        period_seconds=days * _DAY,
+        periods=periods,
+        first_id=DEVELOPMENT_IDS if development else 1,
+    )
 
 
 def check_lifetimes(days: int, periods: int) -> None:
@@ -70,6 +87,7 @@ def build_bundle(
     keys: Path,
     *,
     out: Path,
+    operators: Path | None = None,
     streams: Path,
     previous: Path,
     roots: str | None,
@@ -77,6 +95,8 @@ def build_bundle(
 ) -> Bundle:
     """Sign a catalog's bundle into `out`, and write the stream table that goes with it.
 
+    operators: for the same bundle with what apps need not know, which the aggregator reads;
+        operator.hubbub beside `out` without it.
     previous: the bundle whose names are taken; looked at if it exists. roots: authorities in PEM,
         of which the bundle gets those of the shuffler.
 
@@ -92,17 +112,15 @@ def build_bundle(
     if previous.exists():
         old = read_bundle(previous)
         if old.operator not in line_of(handovers, signer):
-            raise BundleRefused(
-                f"{previous}: signed by {to_text(old.operator)}, which never handed over to "
-                f"{to_text(signer)} in {keys}; hand over there with: hubbub keys handover"
-            )
+            raise _strange(previous, old.operator, signer, keys)
         history = refuse_changes(catalog.metrics, old)
         # Devices take no bundle back that is older than one they know, whatever clocks say.
         serial = max(serial, old.serial + 1)
+    public = read_public_keys(keys)
     try:
         bundle = Bundle(
             metrics=catalog.metrics,
-            keys=read_public_keys(keys),
+            keys=public,
             shuffler=catalog.shuffler,
             roots=None if roots is None else _of_shuffler(roots),
             history=history,
@@ -111,15 +129,32 @@ def build_bundle(
             caps=catalog.caps,
             serial=serial,
             handovers=handovers,
+            development=is_development(public),
         )
     except BadParameter as error:
         raise BundleRefused(f"{out}: cannot be built: {error}") from error
-    try:
-        out.write_bytes(sign_bundle(bundle, operator))
-        streams.write_text(stream_table(bundle))
-    except OSError as error:
-        raise BundleRefused(f"{error.filename}: cannot be written: {error.strerror}") from error
+    written = {
+        out: sign_bundle(bundle, operator),
+        operators or out.with_name(OPERATORS): sign_bundle(bundle, operator, whole=True),
+        streams: stream_table(bundle).encode(),
+    }
+    for path, content in written.items():
+        _write(path, content)
     return bundle
+
+
+def _strange(previous: Path, former: bytes, signer: bytes, keys: Path) -> BundleRefused:
+    return BundleRefused(
+        f"{previous}: signed by {to_text(former)}, which never handed over to {to_text(signer)} in "
+        f"{keys}; hand over there with: hubbub keys handover"
+    )
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise BundleRefused(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _of_shuffler(roots: str) -> str:

@@ -1,44 +1,31 @@
 """The command line: what commands there are, and what an error looks like."""
 
 import argparse
-import importlib
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from types import FrameType
-from typing import IO, Final, NoReturn
+from typing import IO, Any, Final, NoReturn
 
-from hubbub.errors import HubbubError
+from hubbub.cli.command_table import COMMANDS, load
+from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.visible import visible_lines
 
 __all__ = ["main", "whole_parser"]
 
-# Only the module of the command that was asked for is imported: starting takes half as long.
-_COMMANDS: Final = {
-    "demo": "demo",
-    "init": "init",
-    "up": "up",
-    "catalog": "catalog",
-    "keys": "keys",
-    "plan": "plan",
-    "simulate": "simulate",
-    "privacy": "privacy",
-    "audit": "audit",
-    "query": "query",
-    "top": "query",
-    "compare": "query",
-    "trend": "query",
-    "export": "export",
-    "metrics": "status",
-    "status": "status",
-    "watch": "status",
-    "release": "release",
-    "load": "load",
-    "rappor": "rappor",
-    "ledger": "ledger",
-    "completion": "completion",
+_GROUPS: Final = {
+    "begin": ("demo", "init", "up", "catalog", "keys"),
+    "plan, check": ("plan", "simulate", "privacy", "audit"),
+    "ask": ("query", "top", "compare", "trend", "cross", "discover", "export", "release", "rappor"),
+    "look, mark": ("metrics", "status", "watch", "candidates", "mark"),
+    "keep": ("forget", "backup", "verify", "restore"),
+    "run": ("shuffler", "aggregator", "load"),
+    "anywhere": ("ledger", "completion"),
 }
+"""What each command is for; as the help says it, and every command is in one."""
+
 _SERVICES: Final = {
     "shuffler": "run the shuffler: takes sealed reports, mixes, passes on",
     "aggregator": "run the aggregator: opens batches, adds up, answers",
@@ -58,6 +45,16 @@ class _Parser(argparse.ArgumentParser):
         super()._print_message(visible_lines(message), file)
 
 
+class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa: SLF001 its only name
+    """Says of each command what it is for."""
+
+    def add_parser(self, name: str, **given: Any) -> argparse.ArgumentParser:
+        """As argparse does, with the purpose in the table of commands."""
+        purpose = COMMANDS[name].purpose if name in COMMANDS else _SERVICES[name]
+        made: argparse.ArgumentParser = super().add_parser(name, help=purpose, **given)
+        return made
+
+
 class _Version(argparse.Action):
     """Looks the version up where it is asked for, and not at every start."""
 
@@ -70,6 +67,7 @@ class _Version(argparse.Action):
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command: its exit code; 2 with a message for what is refused, 130 after Ctrl-C."""
+    arguments = arguments[1:] if arguments[:1] == ["--"] else arguments
     if arguments and arguments[0] in _SERVICES:
         # A process of its own program: the shuffler's must never import what it may not know.
         os.execv(  # noqa: S606 our own interpreter
@@ -81,9 +79,12 @@ def main(arguments: Sequence[str]) -> int:
         action = arguments[1] if len(arguments) > 1 else ""
         if action not in first[1]:
             arguments = [arguments[0], first[0], *arguments[1:]]
-    given = _parser(arguments).parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
+        _refuse_slips(arguments)
+        # Its module alone is imported: starting takes half as long, and needs no more installed.
+        asked = [word for word in arguments[:1] if word in COMMANDS]
+        given = _parser(asked).parse_args(arguments or ["--help"])
         code: int = given.run(given)
     except HubbubError as error:
         print(f"hubbub: {visible_lines(str(error))}", file=sys.stderr)  # noqa: T201 to whoever typed the command
@@ -101,24 +102,46 @@ def main(arguments: Sequence[str]) -> int:
     return code
 
 
+def _refuse_slips(arguments: Sequence[str]) -> None:
+    """Raises BadParameter, with what was meant, for a first word that is no command."""
+    known = [*COMMANDS, *_SERVICES]
+    typed = arguments[0] if arguments else "-"
+    if typed in known or typed.startswith("-"):
+        return
+    near = get_close_matches(typed, known, n=1)
+    remedy = f'did you mean "{near[0]}"?' if near else "hubbub --help lists them"
+    raise BadParameter(f'there is no command "{typed}": {remedy}')
+
+
 def whole_parser() -> argparse.ArgumentParser:
-    """Knows every command."""
-    return _parser(())
+    """Knows every command and all its options.
+
+    Raises:
+        MissingDependency: a command imports what is not installed here.
+    """
+    modules = {command.module: name for name, command in reversed(COMMANDS.items())}
+    return _parser(
+        [modules[module] for module in dict.fromkeys(c.module for c in COMMANDS.values())]
+    )
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """Knows the command of these arguments; or all of them, where none is named."""
+def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
+    """Knows these commands; of all of them the names and purposes, where none is named."""
     parser = _Parser(
         prog="hubbub",
         description="Usage statistics under local differential privacy.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="by purpose:\n"
+        + "\n".join(f"  {group:<13}{', '.join(names)}" for group, names in _GROUPS.items()),
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="say which this is, and exit")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    asked = _COMMANDS.get(arguments[0]) if arguments else None
-    for module in (asked,) if asked else dict.fromkeys(_COMMANDS.values()):
-        importlib.import_module(f"hubbub.cli.commands.{module}").add(commands)
-    for service, purpose in _SERVICES.items():
-        commands.add_parser(service, help=purpose)
+    commands = parser.add_subparsers(
+        title="commands", required=True, metavar="COMMAND", action=_Commands
+    )
+    for name in wanted:
+        load(name).add(commands)
+    for name in [*([] if wanted else COMMANDS), *_SERVICES]:
+        commands.add_parser(name)
     return parser
 
 

@@ -5,24 +5,32 @@ It knows no metric and no mechanism, so the blind shuffler may stand on it.
 
 from hubbub.runtime.clocks import BELIEVED_SECONDS, Clocks
 from hubbub.runtime.files import replace_file
+from hubbub.runtime.limits_file import Ranges, read_limits
 from hubbub.runtime.messages import hint_seconds, read_message
 from hubbub.runtime.monitoring.declared import (
     CLOCK_APART_SECONDS,
     EVERYWHERE,
     REDIS_MEMORY_RATIO,
+    RELOADS,
     THROTTLED_CALLS,
     Declared,
 )
+from hubbub.runtime.monitoring.logs import facts
 from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.monitoring.tracing import continued, headers
 from hubbub.runtime.process import (
     Common,
+    Loop,
     Serves,
     add_common,
+    certificates_until,
     check_range,
     common,
+    day_of,
     end_with_parent,
+    read_network,
+    redis_url,
     run_service,
     serve_until_signal,
 )
@@ -30,46 +38,60 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.memory import Memory
 from hubbub.runtime.redis.scripts import lua, script
 from hubbub.runtime.redis.server import RedisServer
+from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.limiter import Limiter, network
 from hubbub.runtime.rpc.peers import caller_of
 from hubbub.runtime.rpc.refusal import come_back, refuse
 from hubbub.runtime.rpc.server import Server, channel
 from hubbub.runtime.system_clock import Clock, SystemClock
 from hubbub.runtime.tls import TlsFolder
+from hubbub.runtime.version import VERSION
 
 __all__ = [
     "BELIEVED_SECONDS",
     "CLOCK_APART_SECONDS",
     "EVERYWHERE",
     "REDIS_MEMORY_RATIO",
+    "RELOADS",
     "THROTTLED_CALLS",
+    "VERSION",
     "Clock",
     "Clocks",
     "Common",
     "Declared",
     "Limiter",
+    "Loop",
     "Memory",
     "Metrics",
+    "Ranges",
     "RedisServer",
+    "Reloader",
     "Server",
     "Serves",
     "Stages",
     "SystemClock",
+    "Take",
     "TlsFolder",
     "add_common",
     "caller_of",
+    "certificates_until",
     "channel",
     "check_range",
     "come_back",
     "common",
     "connect_redis",
     "continued",
+    "day_of",
     "end_with_parent",
+    "facts",
     "headers",
     "hint_seconds",
     "lua",
     "network",
+    "read_limits",
     "read_message",
+    "read_network",
+    "redis_url",
     "refuse",
     "replace_file",
     "run_service",

@@ -2,42 +2,55 @@
 
 import argparse
 import asyncio
+import logging
 import multiprocessing
 import os
 import resource
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.visible import visible_lines
-from hubbub.runtime.monitoring.logs import FORMATS, write_logs
+from hubbub.runtime.certificates import ends
+from hubbub.runtime.monitoring.logs import FORMATS, facts, write_logs
 from hubbub.runtime.monitoring.tracing import start_tracing
 from hubbub.runtime.tls import TlsFolder
+from hubbub.runtime.version import VERSION
 
 __all__ = [
     "VARIABLES",
     "Common",
+    "Loop",
     "Serves",
     "add_common",
+    "certificates_until",
     "check_range",
     "common",
+    "day_of",
     "end_tasks",
     "end_with_parent",
+    "read_network",
+    "redis_url",
     "run_service",
     "serve_until_signal",
 ]
+
+_log: Final = logging.getLogger("hubbub.runtime")
 
 _GRACE_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 0.2
 VARIABLES: Final = {
     "HUBBUB_REDIS_URL": "the service's own Redis, as redis://HOST:PORT/0 or rediss://, with the "
     "user and the password (needed)",
+    "HUBBUB_DEV": "1 is what `--dev` is; `hubbub init --dev` writes it",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "where batches are traced to, if anywhere; so does "
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 }
@@ -48,13 +61,17 @@ _MAX_FILES: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What every service is told. tls: its certificates, or None for plain text."""
+    """What every service is told.
+
+    tls: its certificates, or None for plain text. development: its numbers protect nobody.
+    """
 
     tls: TlsFolder | None
     redis_url: str
     redis_replicas: int
     metrics_listen: str
     log_format: str
+    development: bool = False
 
 
 class Serves(Protocol):
@@ -67,6 +84,10 @@ class Serves(Protocol):
     async def stop(self, grace_seconds: float) -> None:
         """Let nobody in any more; who is inside has so long."""
         ...
+
+
+Loop = Callable[[], Coroutine[Any, Any, None]]
+"""What runs beside the doors, from the start on; not begun where the start fails."""
 
 
 class Settings(Protocol):
@@ -98,23 +119,52 @@ def add_common(parser: argparse.ArgumentParser, *, metrics_listen: str) -> None:
     parser.add_argument(
         "--log-format", choices=FORMATS, default=FORMATS[0], help="of the log (%(default)s)"
     )
+    parser.add_argument(
+        "--dev",
+        action="store_true",
+        help="of a development installation: numbers protect nobody, files of production are "
+        "refused; also by HUBBUB_DEV=1",
+    )
 
 
 def common(arguments: argparse.Namespace, role: str) -> Common:
     """What was chosen for them.
 
     Raises:
-        BadParameter: HUBBUB_REDIS_URL is not set, or a number is out of range.
+        BadParameter: HUBBUB_REDIS_URL is not set, HUBBUB_DEV is unclear, or a number is out of
+            range.
     """
-    # From the environment, since it may hold a password.
-    url = os.environ.get("HUBBUB_REDIS_URL")
-    if not url:
-        raise BadParameter("HUBBUB_REDIS_URL is not set; set it to redis://HOST:PORT/0")
+    url = redis_url()
     check_range(arguments, "redis_replicas", 0, 10)
     tls = TlsFolder(arguments.tls, role) if arguments.tls else None
     return Common(
-        tls, url, arguments.redis_replicas, arguments.metrics_listen, arguments.log_format
+        tls=tls,
+        redis_url=url,
+        redis_replicas=arguments.redis_replicas,
+        metrics_listen=arguments.metrics_listen,
+        log_format=arguments.log_format,
+        development=arguments.dev or _is_development(),
     )
+
+
+def _is_development() -> bool:
+    """What the environment says, which goes with the keys of `hubbub init --dev`."""
+    said = os.environ.get("HUBBUB_DEV", "")
+    if said not in {"", "0", "1"}:
+        raise BadParameter("HUBBUB_DEV is neither 1 nor 0; set it to 1, or leave it out")
+    return said == "1"
+
+
+def redis_url(setting: str = "HUBBUB_REDIS_URL") -> str:
+    """Where our Redis is: from the environment, since it may hold a password.
+
+    Raises:
+        BadParameter: it is not set.
+    """
+    url = os.environ.get(setting)
+    if not url:
+        raise BadParameter(f"{setting} is not set; set it to redis://HOST:PORT/0")
+    return url
 
 
 def check_range(arguments: argparse.Namespace, name: str, low: float, high: float) -> None:
@@ -123,6 +173,27 @@ def check_range(arguments: argparse.Namespace, name: str, low: float, high: floa
     if not low <= number <= high:
         option = "--" + name.replace("_", "-")
         raise BadParameter(f"{option} {number} is outside [{low:.15g}, {high:.15g}]")
+
+
+def read_network(option: str, text: str) -> str:
+    """An address or a network of several. Raises BadParameter."""
+    try:
+        return str(ip_network(text))
+    except ValueError:
+        raise BadParameter(
+            f"{option} {text!a} is no address; write 10.0.0.5, or a network as 10.0.0.0/24"
+        ) from None
+
+
+def certificates_until(folders: Iterable[TlsFolder | None]) -> str:
+    """The day on which the first certificate of some folders ends, for the line at the start."""
+    found = ends(folders).values()
+    return day_of(min(found)) if found else "none"
+
+
+def day_of(seconds: float) -> str:
+    """A moment's day, UTC."""
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
 def end_with_parent() -> None:
@@ -139,26 +210,40 @@ def end_with_parent() -> None:
 
 
 async def serve_until_signal(
-    servers: Sequence[Serves], loops: Sequence[Coroutine[Any, Any, None]]
+    servers: Sequence[Serves],
+    loops: Sequence[Loop],
+    told: Mapping[str, Any],
+    on_hangup: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve and run the loops until SIGTERM or SIGINT, then finish the calls under way.
 
-    A loop that ends has failed: then everything stops, and its error is raised.
+    A loop that ends has failed: then everything stops, and its error is raised. told: what the line
+    in the log says of the start, beside the version. on_hangup: what SIGHUP does; it ends nothing.
     """
     stop = asyncio.Event()
+    why: list[str] = []
+
+    def on_signal(name: str) -> None:
+        why.append(name)
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    tasks = [asyncio.create_task(loop) for loop in loops]
+        asyncio.get_running_loop().add_signal_handler(number, on_signal, number.name)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
+    tasks = [asyncio.create_task(loop()) for loop in loops]
     stopped = asyncio.create_task(stop.wait())
     for server in servers:
         await server.start()
+    _log.info("started", extra=facts(version=VERSION, **told))
     await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    _log.info("stopping", extra=facts(version=VERSION, why=why[0] if why else "a part has failed"))
     for server in servers:
         await server.stop(_GRACE_SECONDS)
     for task in (stopped, *tasks):
         if task.done():
             task.result()
     await end_tasks(asyncio.all_tasks() - {asyncio.current_task()})
+    _log.info("stopped")
 
 
 async def end_tasks(tasks: Iterable["asyncio.Task[Any] | None"]) -> None:
@@ -175,9 +260,17 @@ async def end_tasks(tasks: Iterable["asyncio.Task[Any] | None"]) -> None:
 
 
 def run_service(
-    role: str, parse: Callable[[], Chosen], serve: Callable[[Chosen], Coroutine[Any, Any, None]]
+    role: str,
+    parse: Callable[[], Chosen],
+    serve: Callable[[Chosen], Coroutine[Any, Any, None]],
+    loop_of: Callable[[Chosen], Callable[[], asyncio.AbstractEventLoop] | None] = lambda _: None,
 ) -> int:
-    """Run a service to its end: 0 after a signal, 2 with a message if it could not start."""
+    """Run a service to its end: 0 after a signal, 2 with a message if it could not start.
+
+    loop_of: what makes the event loop that it is best served by; None for Python's own.
+    """
+    # Who asks for a reload before there is anything to load gets it with the start.
+    signal.signal(signal.SIGHUP, lambda *_: None)
     try:
         settings = parse()
         write_logs(settings.common.log_format)
@@ -185,7 +278,8 @@ def run_service(
             settings.common.tls.warn_if_old()
         start_tracing(role, os.environ)
         _allow_files()
-        asyncio.run(serve(settings))
+        with asyncio.Runner(loop_factory=loop_of(settings)) as runner:
+            runner.run(serve(settings))
     except HubbubError as error:
         print(f"hubbub {role}: {visible_lines(str(error))}", file=sys.stderr)  # noqa: T201 to whoever started it
         return 2

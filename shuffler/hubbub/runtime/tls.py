@@ -8,7 +8,7 @@ import ipaddress
 import logging
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +27,9 @@ __all__ = [
     "common_names",
     "is_loopback",
     "made_by_0_1",
+    "names_of",
+    "role_names",
+    "role_uri",
 ]
 
 _log: Final = logging.getLogger("hubbub.runtime")
@@ -54,11 +57,16 @@ class TlsFolder:
         """The certificates of all authorities, in PEM."""
         return self._read("ca.pem")
 
-    def server_credentials(self, *, mutual: bool) -> grpc.ServerCredentials:
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All that it is."""
+        return (self.folder / "ca.pem", *self.pair)
+
+    def server_configuration(self, *, mutual: bool) -> grpc.ServerCertificateConfiguration:
         """For a server; `mutual`: callers must show a certificate of one of the authorities."""
         pair = (self._read(f"{self.role}.key"), self._read(f"{self.role}.pem"))
-        return grpc.ssl_server_credentials(
-            [pair], self.authorities if mutual else None, require_client_auth=mutual
+        return grpc.ssl_server_certificate_configuration(
+            [pair], self.authorities if mutual else None
         )
 
     def channel_credentials(self, dialled: str) -> grpc.ChannelCredentials:
@@ -70,7 +78,7 @@ class TlsFolder:
         )
 
     def server_context(self, *, mutual: bool) -> ssl.SSLContext:
-        """The same as `server_credentials`, for a server of Python's own `ssl`."""
+        """The same as `server_configuration`, for a server of Python's own `ssl`."""
         for name in ("ca.pem", f"{self.role}.pem", f"{self.role}.key"):
             self._read(name)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -119,6 +127,16 @@ def common_name(role: str) -> str:
     return f"hubbub {role}"
 
 
+def role_uri(role: str) -> str:
+    """What says a role where the common name is another: a URI among the alternative names."""
+    return f"urn:hubbub:{role}"
+
+
+def names_of(roles: Iterable[str]) -> frozenset[str]:
+    """What a certificate of one of these roles is called, one way or the other."""
+    return frozenset(name for role in roles for name in (common_name(role), role_uri(role)))
+
+
 def authority_name(role: str) -> str:
     """What the authority of one role is called; who dials the role tells it by this name."""
     return f"hubbub {role} authority"
@@ -159,6 +177,12 @@ def common_names(told: Mapping[str, Any]) -> list[str]:
     """The common names of a certificate, as Python's own `ssl` tells it."""
     parts = [pair for part in told.get("subject", ()) for pair in part]
     return [value for name, value in parts if name == "commonName"]
+
+
+def role_names(told: Mapping[str, Any]) -> list[str]:
+    """The common names of a certificate and its URIs, as Python's own `ssl` tells it."""
+    uris = [value for kind, value in told.get("subjectAltName", ()) if kind == "URI"]
+    return common_names(told) + uris
 
 
 def check_plain(address: str) -> None:

@@ -1,26 +1,36 @@
 """The shuffler's process: `python -m hubbub.shuffler`, which is what `hubbub shuffler` runs."""
 
+import asyncio
 import sys
-from typing import Final
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+import uvloop
 
 from hubbub.runtime import (
     CLOCK_APART_SECONDS,
     REDIS_MEMORY_RATIO,
+    RELOADS,
     THROTTLED_CALLS,
     Clocks,
+    Declared,
     Limiter,
     Metrics,
+    Reloader,
     Server,
-    Serves,
     Stages,
-    channel,
     connect_redis,
     run_service,
     serve_until_signal,
 )
+from hubbub.runtime.http.lines import Lines
+from hubbub.runtime.http.server import HttpDoor
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission
 from hubbub.shuffler.backpressure import Backpressure
+from hubbub.shuffler.bundle_file import BundleFile
 from hubbub.shuffler.grpc_door import OperatorService, ShufflerService
+from hubbub.shuffler.http_door import ReportsApp
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.metrics import (
     BATCHES,
@@ -34,8 +44,16 @@ from hubbub.shuffler.metrics import (
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.settings import Settings, parse
-from hubbub.shuffler.streams import read_stream_table
+from hubbub.shuffler.reload import (
+    Parts,
+    describe,
+    files,
+    folders,
+    open_channels,
+    reading,
+)
+from hubbub.shuffler.settings import Settings, limited, parse
+from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2_grpc import (
     add_OperatorServicer_to_server,
     add_ShufflerServicer_to_server,
@@ -43,63 +61,113 @@ from hubbub.wire.v1.services_pb2_grpc import (
 
 # A device needs one for seconds; who holds one to do harm begins anew.
 _CONNECTION_SECONDS: Final = 300.0
+# Over HTTP, where one costs some 100 KB: past them the one that has waited longest gives way.
+_CONNECTIONS: Final = 4096
 
 
 async def _serve(settings: Settings) -> None:
     tls = settings.common.tls
+    settings = limited(settings)
     table = read_stream_table(settings.streams)
+    table.refuse_elsewhere(development=settings.common.development, path=settings.streams)
     server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
-    pool, clocks = Pool(server), Clocks(beside=server.times)
+    pool, clocks = Pool(server, settings.shards), Clocks(beside=server.times)
     await clocks.look()
-    onward = [channel(address, "aggregator", tls=tls) for address in settings.aggregators]
-    policy = Policy(
-        reserve=settings.reserve,
-        spread=settings.reserve_spread,
-        delay_seconds=settings.delay,
-        max_batch=settings.max_batch,
-    )
+    onward = open_channels(settings)
     stages = Stages()
-    mixer = Mixer(pool, table, onward, policy, stages=stages, clocks=clocks)
+    mixer = Mixer(pool, table, onward, _policy(settings), stages=stages, clocks=clocks)
     intake = Intake(pool, stages)
     limiter = Limiter(settings.peer_rate, settings.peer_burst)
-    pressure = Backpressure(
-        pool,
-        max_reports=settings.max_pool,
-        max_memory=settings.max_memory,
-        sizes={name: stream.sealed_bytes for name, stream in table.streams.items()},
+    pressure = _pressure(settings, pool, table)
+    admission = Admission(
+        table,
+        intake,
+        mixer,
+        limiter=limiter,
+        pressure=pressure,
+        clocks=clocks,
+        shards=settings.shards,
     )
-    admission = Admission(table, intake, mixer, limiter=limiter, pressure=pressure, clocks=clocks)
-    servers: list[Serves] = [
-        _for_devices(settings, admission),
-        _for_operators(settings, admission, pool),
-    ]
+    for_devices = _for_devices(settings, admission)
+    for_operators = _for_operators(settings, admission, pool)
+    http_door = _http_door(settings, admission) if settings.http.listen else None
+    reloads: Counter[str] = Counter(taken=0, refused=0)
     metrics = Metrics(
         pool.report_counts,
         counters={
+            RELOADS: reloads,
             SUBMITTED_REPORTS: admission.counts,
             THROTTLED_CALLS: admission.turned_away,
             BATCHES: mixer.counts,
         },
         gauges={
-            POOL_REPORTS: lambda: pressure.reports,
-            POOL_REPORTS_LIMIT: lambda: settings.max_pool,
+            **_gauges_of(pressure),
             UNWRITTEN_REPORTS: lambda: intake.waiting,
             BATCHES_UNDER_WAY: lambda: mixer.under_way,
-            REDIS_MEMORY_RATIO: lambda: pressure.memory,
             PEERS: lambda: len(limiter),
             CLOCK_APART_SECONDS: lambda: clocks.apart_seconds,
         },
         stages=stages,
+        date_of=table.date_of,
+        certificates=list(folders(settings)),
     )
     metrics.serve(settings.common.metrics_listen, tls)
+    doors = for_devices, for_operators, http_door
+    parts = Parts(table, onward, mixer, admission, pressure, limiter, *doors, metrics)
+    reloader = Reloader(files(settings), reading(settings, parts), reloads)
     try:
         await serve_until_signal(
-            servers,
-            [clocks.run(), intake.run(), mixer.run(), mixer.heartbeat(), pressure.run()],
+            [door for door in doors if door],
+            [clocks.run, intake.run, mixer.run, mixer.heartbeat, pressure.run, reloader.run],
+            _told(settings, table),
+            reloader.reload,
         )
     finally:
-        for one in onward:
+        for one in parts.channels:
             await one.close()
+
+
+def _pressure(settings: Settings, pool: Pool, table: StreamTable) -> Backpressure:
+    return Backpressure(
+        pool,
+        max_reports=settings.max_pool,
+        max_memory=settings.max_memory,
+        sizes=table.sizes,
+    )
+
+
+def _gauges_of(pressure: Backpressure) -> dict[Declared, Callable[[], float]]:
+    return {
+        POOL_REPORTS: lambda: pressure.reports,
+        POOL_REPORTS_LIMIT: lambda: pressure.max_reports,
+        REDIS_MEMORY_RATIO: lambda: pressure.memory,
+    }
+
+
+def _loop_of(settings: Settings) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """TLS on Python's own loop costs a third more, which a device's one report pays over HTTP."""
+    return uvloop.new_event_loop if settings.http.listen else None
+
+
+def _policy(settings: Settings) -> Policy:
+    return Policy(
+        reserve=settings.reserve,
+        spread=settings.reserve_spread,
+        delay_seconds=settings.delay,
+        max_batch=settings.max_batch,
+    )
+
+
+def _told(settings: Settings, table: StreamTable) -> dict[str, Any]:
+    """What the start's line says."""
+    return {
+        "devices": settings.listen,
+        "http": settings.http.listen,
+        "operators": settings.operator_listen,
+        "metrics": settings.common.metrics_listen,
+        "aggregators": list(settings.aggregators),
+        **describe(settings, table),
+    }
 
 
 def _for_devices(settings: Settings, admission: Admission) -> Server:
@@ -118,10 +186,30 @@ def _for_devices(settings: Settings, admission: Admission) -> Server:
     )
 
 
+def _http_door(settings: Settings, admission: Admission) -> HttpDoor:
+    told = settings.http
+    lines = Lines(
+        told.proxies, admission.turned_away, most=_CONNECTIONS, of_address=settings.peer_calls
+    )
+    bundle = BundleFile(told.bundle) if told.bundle else None
+    return HttpDoor(
+        told.listen,
+        ReportsApp(admission, lines, bundle),
+        tls=told.tls,
+        lines=lines,
+        proxies=told.proxies,
+        shared=told.shared,
+    )
+
+
 def _for_operators(settings: Settings, admission: Admission, pool: Pool) -> Server:
     return Server(
         settings.operator_listen,
-        [lambda server: add_OperatorServicer_to_server(OperatorService(pool), server)],
+        [
+            lambda server: add_OperatorServicer_to_server(
+                OperatorService(pool, settings.reserve), server
+            )
+        ],
         tls=settings.common.tls,
         callers=("analyst", "aggregator"),
         turned_away=admission.turned_away,
@@ -129,4 +217,4 @@ def _for_operators(settings: Settings, admission: Admission, pool: Pool) -> Serv
 
 
 if __name__ == "__main__":
-    sys.exit(run_service("shuffler", parse, _serve))
+    sys.exit(run_service("shuffler", parse, _serve, _loop_of))

@@ -17,6 +17,7 @@ from hubbub.runtime import Clocks, Limiter
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.shards import spread
 from hubbub.shuffler.streams import StreamTable
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason, Refusal
@@ -56,6 +57,7 @@ class Never:
 class Admission:
     """Takes reports from devices.
 
+    shards: that the pool of a window is spread over if it leaves whole.
     counts: reports by what became of them: "taken", or why not. turned_away: submissions, by
         reason.
     """
@@ -69,15 +71,21 @@ class Admission:
         limiter: Limiter,
         pressure: Backpressure,
         clocks: Clocks | None = None,
+        shards: int = 1,
     ) -> None:
         self._table = table
         self._intake = intake
+        self._shards = shards
         self._mixer = mixer
         self._limiter = limiter
         self._pressure = pressure
         self._clocks = clocks or Clocks()
         self.counts: Counter[str] = Counter()
         self.turned_away: Counter[str] = Counter()
+
+    def use(self, table: StreamTable) -> None:
+        """Take what this table has from now on."""
+        self._table = table
 
     def wait_seconds(self, caller: str) -> float:
         """How long a caller must wait, before its request is even read; 0 to let it in."""
@@ -113,7 +121,7 @@ class Admission:
         waiting = [taken.pop(w) for w in list(taken) if self._pressure.is_crowded(w.stream)]
         if taken:
             try:
-                await self._intake.add(taken)
+                await self._intake.add(spread(taken, self._table.streams, self._shards))
             except StoreFull:
                 self._pressure.full()
                 self.turned_away["store_full"] += 1

@@ -52,11 +52,15 @@ class Backpressure:
         self._clock = clock or SystemClock()
         self._held: Counter[str] = Counter()
         self._left = inf
-        self._max_reports = max_reports
+        self.max_reports = max_reports
         self._max_memory = max_memory
         self._looks = 0
         self.reports = 0
         self.memory = 0.0
+
+    def use(self, max_reports: int, max_memory: float, sizes: Mapping[str, int]) -> None:
+        """Go on with these limits, from the next look on."""
+        self.max_reports, self._max_memory, self._sizes = max_reports, max_memory, sizes
 
     @property
     def wait_seconds(self) -> float:
@@ -69,7 +73,7 @@ class Backpressure:
         """Whether a stream holds so much that more of it would crowd out others."""
         if not self._held[stream]:
             return False
-        left = self._max_reports - self.reports
+        left = self.max_reports - self.reports
         each = self._sizes.get(stream, _REPORT_BYTES) + _REPORT_COST
         return (
             self._held[stream] > _TIMES_WHAT_IS_LEFT * left
@@ -98,7 +102,7 @@ class Backpressure:
         held, memory = Counter(await self._pool.held_of_streams()), await self._pool.memory()
         self._left = await self._pool.memory_left(self._max_memory)
         self._held, self.reports, self.memory = held, held.total(), memory
-        if self.reports < self._max_reports and self.memory < self._max_memory:
+        if self.reports < self.max_reports and self.memory < self._max_memory:
             if self._looks:
                 _log.info("there is room again: reports are taken")
             self._looks = 0
@@ -108,7 +112,7 @@ class Backpressure:
                 "no room: %d reports wait (at most %d), %.0f%% of Redis' memory is used; "
                 "devices are told to come back later",
                 self.reports,
-                self._max_reports,
+                self.max_reports,
                 100 * self.memory,
             )
         self._looks += 1

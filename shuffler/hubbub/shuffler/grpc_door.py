@@ -52,18 +52,21 @@ class ShufflerService(ShufflerServicer):
 class OperatorService(OperatorServicer):
     """Tells the shuffler's terms of the conservation law."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, reserve: float = 0.0) -> None:
+        """reserve: how many minimum batches stay in an open pool, at least."""
         self._pool = pool
+        self._reserve = reserve
 
     async def Status(self, request: StatusRequest, context: Context) -> StatusResponse:
         """Counts per window, and nothing else."""
         del request
         try:
             return StatusResponse(
+                reserve=self._reserve,
                 windows=[
                     WindowStatus(stream=window.stream, epoch=window.epoch, terms=terms)
                     for window, terms in (await self._pool.report_counts()).items()
-                ]
+                ],
             )
         except StoreUnavailable as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))

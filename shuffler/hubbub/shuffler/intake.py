@@ -5,19 +5,21 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hubbub.accounting import Window
 from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.runtime import Stages
 from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.shards import Place
 
 __all__ = ["Intake"]
 
 # A device waits this moment longer for its answer, and Redis is asked many times less often.
 _GATHER_SECONDS: Final = 0.005
+# And this, while several come at once: a trip costs as much as the door of one report.
+_GATHER_MORE_SECONDS: Final = 0.02
 # While Redis is slow, so many reports may wait in memory for their turn.
 _MAX_WAITING: Final = 100_000
 
-Reports = Mapping[Window, Sequence[bytes]]
+Reports = Mapping[Place, Sequence[bytes]]
 
 
 class Intake:
@@ -51,15 +53,17 @@ class Intake:
 
     async def run(self) -> None:
         """Write, for ever."""
+        seconds = _GATHER_SECONDS
         while True:
             await self._wake.wait()
-            await asyncio.sleep(_GATHER_SECONDS)
+            await asyncio.sleep(seconds)
             self._wake.clear()
             arrived, self._arrived = self._arrived, []
-            together: dict[Window, list[bytes]] = defaultdict(list)
+            seconds = _GATHER_MORE_SECONDS if len(arrived) > 1 else _GATHER_SECONDS
+            together: dict[Place, list[bytes]] = defaultdict(list)
             for reports, _ in arrived:
-                for window, sealed in reports.items():
-                    together[window] += sealed
+                for place, sealed in reports.items():
+                    together[place] += sealed
             failure: StoreUnavailable | None = None
             try:
                 with self._stages.timed("add"):

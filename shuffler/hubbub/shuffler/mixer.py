@@ -7,7 +7,7 @@ import asyncio
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -17,8 +17,10 @@ import grpc.aio
 from hubbub.accounting import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime import Clock, Clocks, Stages, SystemClock, headers
-from hubbub.shuffler.mixing_policy import Policy, shuffled
+from hubbub.shuffler.departures import Departures
+from hubbub.shuffler.mixing_policy import Policy, fitting, shuffled
 from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.shards import Place, Shard, places
 from hubbub.shuffler.streams import Stream, StreamTable
 from hubbub.wire.v1.services_pb2 import Batch
 from hubbub.wire.v1.services_pb2_grpc import IngestStub
@@ -36,8 +38,6 @@ _LONGEST_WAIT_SECONDS: Final = 10.0
 # aggregator will not have leave the others their way.
 _CALLS_AT_ONCE: Final = 3
 _BATCHES_A_WINDOW: Final = 3
-# A batch is one message; past this, fewer reports go together (never fewer than the minimum).
-_BATCH_BYTES: Final = 8 << 20
 # Reports of a stream that left the table wait so long for one that knows it.
 _UNKNOWN_SECONDS: Final = 30 * 86_400
 _random: Final = secrets.SystemRandom()
@@ -73,11 +73,19 @@ class Mixer:
         self._calls = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._flying: dict[bytes, asyncio.Task[None]] = {}
         self._of_window: Counter[Window] = Counter()
-        self._cutting: dict[bytes, asyncio.Task[None]] = {}
         self._landed = asyncio.Event()
+        self._departures = Departures(
+            pool, table, policy, stages=stages, clock=self._clock, landed=self._landed
+        )
         self._failing = False
         self.closed: frozenset[Window] = frozenset()
         self.counts: Counter[str] = Counter()
+
+    def use(self, table: StreamTable, channels: Sequence[grpc.aio.Channel]) -> None:
+        """Go on with these; what is being delivered now is tried again by the new ones."""
+        self._table = table
+        self._departures.use(table)
+        self._ingests = [IngestStub(channel) for channel in channels]
 
     @property
     def under_way(self) -> int:
@@ -94,7 +102,9 @@ class Mixer:
                     await self._pool.restore_archived()
                     next_restore = self._clock.monotonic() + _RESTORE_SECONDS
                 self.closed = await self._pool.closed()
-                await self._mix_all(await self._pool.windows())
+                # Shards after windows: who adds to some has listed them, and then the window.
+                windows = await self._pool.windows()
+                await self._mix_all(windows, await self._pool.shards())
             except StoreUnavailable as error:
                 _log.warning("mixing waits: %s", error)
                 await self._clock.sleep(_LONGEST_WAIT_SECONDS * _random.random())
@@ -117,44 +127,45 @@ class Mixer:
         """Whether a window takes no more reports: by the clock, or by its operator."""
         return window in self.closed or self._table.is_over(window, self._clocks.earliest())
 
-    async def _mix_all(self, windows: Sequence[Window]) -> None:
+    async def _mix_all(self, windows: Sequence[Window], shards: Mapping[Window, int]) -> None:
         """Mix each: one that cannot be, such as on a node that is away, holds up no other."""
         failure: StoreUnavailable | None = None
+        await self._departures.forget_all_but(windows)
         for window in windows:
             try:
-                await self._mix(window)
+                await self._mix(window, shards.get(window, 1))
             except StoreUnavailable as error:
                 failure = error
         if failure is not None:
             raise failure
 
-    async def _mix(self, window: Window) -> None:
+    async def _mix(self, window: Window, shards: int) -> None:
         stream = self._table.streams.get(window.stream)
         key_id = None if stream is None else self._table.key_id(window)
         if stream is None or key_id is None:
-            await self._wait_for_table(window)
+            await self._wait_for_table(window, shards)
             return
-        for batch_id, owner in (await self._pool.batches(window)).items():
-            self._launch(window, batch_id, owner, key_id)
+        for place in places(window, shards):
+            for batch_id, owner in (await self._pool.batches(place)).items():
+                self._launch(place, batch_id, owner, key_id)
         over = self.is_over(window)
         if stream.mix == "pool":
             await self._mix_pool(window, stream, key_id, over=over)
-        else:
-            await self._leave_whole(window, stream, over=over)
+        elif await self._departures.look(window, shards, stream, over=over):
+            return  # what is gathered is in some of its shards still, and no rest
         if over and not self._of_window[window]:
             if window in self.closed or self._clocks.settled:
-                withheld = await self._pool.withhold(window, stream.min_batch)
+                withheld = await self._pool.withhold(window, stream.min_batch, shards)
                 if withheld:
                     _log.info("%s epoch %d: %d reports withheld", *window, withheld)
-            if await self._pool.is_empty(window):
+            if await self._pool.is_empty(window, shards):
                 self._policy.on_batch_sent(window)
-                await self._pool.archive(window)
+                await self._pool.archive(window, shards)
 
     async def _mix_pool(self, window: Window, stream: Stream, key_id: int, *, over: bool) -> None:
         """Take random batches, as the policy has it, and send them."""
-        fitting = _BATCH_BYTES // stream.sealed_bytes
         while self._of_window[window] < _BATCHES_A_WINDOW:
-            mix = self._policy.rule_for(window, stream.min_batch, fitting)
+            mix = self._policy.rule_for(window, stream.min_batch, fitting(stream.sealed_bytes))
             level = await self._pool.level(window)
             take = mix.next_take(level.reports, over=over)
             if take is None or not (over or self._policy.should_send(_TICK_SECONDS)):
@@ -165,50 +176,23 @@ class Mixer:
             self._policy.on_batch_sent(window)
             self._launch(window, taken, None, key_id)
 
-    async def _leave_whole(self, window: Window, stream: Stream, *, over: bool) -> None:
-        """Set a crowd apart once it may leave, and cut it in a task of its own.
-
-        PRIVACY: no part of it is sent before all of it is cut, and nothing of it ever joins
-            another.
-        """
-        if over or stream.mix == "rolling":
-            level = await self._pool.level(window)
-            if level.reports >= stream.min_batch:
-                fitting = _BATCH_BYTES // stream.sealed_bytes
-                crowd = self._policy.crowd_for(stream.min_batch, fitting)
-                await self._pool.leave(window, crowd, level)
-        for crowd_id in await self._pool.crowds(window):
-            if crowd_id not in self._cutting:
-                self._cutting[crowd_id] = asyncio.create_task(self._cut(window, crowd_id))
-
-    async def _cut(self, window: Window, crowd_id: bytes) -> None:
-        """Cut all of a crowd; where Redis is away, the next look at the window goes on with it."""
-        try:
-            with self._stages.of("cut"):
-                while await self._pool.cut(window, crowd_id):
-                    pass
-        except StoreUnavailable as error:
-            _log.warning("%s epoch %d: cutting waits: %s", *window, error)
-            await self._clock.sleep(_LIVE_SECONDS)
-        finally:
-            del self._cutting[crowd_id]
-            self._landed.set()
-
-    async def _wait_for_table(self, window: Window) -> None:
+    async def _wait_for_table(self, window: Window, shards: int) -> None:
         """A window that is not in the table waits for one that knows it; but not for ever."""
         since = await self._pool.unknown_since(window, self._clocks.latest())
         if not self._clocks.settled or self._clocks.earliest() - since < _UNKNOWN_SECONDS:
             return
-        withheld = await self._pool.withhold(window, float("inf"))
+        withheld = await self._pool.withhold(window, float("inf"), shards)
         if withheld:
             _log.warning("%s epoch %d: unknown for long, %d reports withheld", *window, withheld)
-        if await self._pool.is_empty(window):
-            await self._pool.archive(window)
+        if await self._pool.is_empty(window, shards):
+            await self._pool.archive(window, shards)
 
-    def _launch(self, window: Window, batch_id: bytes, owner: bytes | None, key_id: int) -> None:
+    def _launch(self, place: Place, batch_id: bytes, owner: bytes | None, key_id: int) -> None:
         """Deliver a batch in a task of its own, unless one is at it."""
         if batch_id in self._flying:
             return
+
+        window = place.window if isinstance(place, Shard) else place
 
         def landed(_task: asyncio.Task[None]) -> None:
             del self._flying[batch_id]
@@ -216,12 +200,12 @@ class Mixer:
             self._landed.set()
 
         self._of_window[window] += 1
-        task = asyncio.create_task(self._deliver(window, batch_id, owner, key_id))
+        task = asyncio.create_task(self._deliver(place, batch_id, owner, key_id))
         self._flying[batch_id] = task
         task.add_done_callback(landed)
 
     async def _deliver(
-        self, window: Window, batch_id: bytes, owner: bytes | None, key_id: int
+        self, place: Place, batch_id: bytes, owner: bytes | None, key_id: int
     ) -> None:
         attempt = _random.randrange(len(self._ingests))  # not all processes at the same aggregator
         failures = 0
@@ -229,20 +213,21 @@ class Mixer:
             try:
                 async with self._calls:
                     # PRIVACY: a fresh order at every attempt, from the system's randomness.
-                    sealed = shuffled(await self._pool.claim(window, batch_id, owner))
+                    sealed = shuffled(await self._pool.claim(place, batch_id, owner))
                     if not sealed:  # delivered since it was listed, or another's now
                         return
                     batch = Batch(
                         batch_id=batch_id,
-                        stream=window.stream,
-                        epoch=window.epoch,
+                        stream=place.stream,
+                        epoch=place.epoch,
                         key_id=key_id,
                         sealed=sealed,
+                        dummies=await self._pool.share(place, batch_id),
                     )
                     ingest = self._ingests[attempt % len(self._ingests)]
                     with self._stages.of("deliver", len(sealed)):
                         _check(await ingest.Apply(batch, timeout=_CALL_SECONDS, metadata=headers()))
-                    await self._pool.delivered(window, batch_id)
+                    await self._pool.delivered(place, batch_id)
                     self._stages.batch(len(sealed))
             except (grpc.aio.AioRpcError, StoreUnavailable) as error:
                 attempt += 1

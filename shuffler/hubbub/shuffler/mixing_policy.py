@@ -17,7 +17,10 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 
-__all__ = ["Crowd", "MixRule", "Policy", "Take", "shuffled"]
+__all__ = ["Crowd", "MixRule", "Policy", "Take", "fitting", "shuffled"]
+
+# A batch is one message; past this, fewer reports go together (never fewer than the minimum).
+_BATCH_BYTES: Final = 8 << 20
 
 _random: Final = secrets.SystemRandom()
 
@@ -34,16 +37,18 @@ class Take:
 class Crowd:
     """Set all reports of a pool apart, if it still holds at least `needs`.
 
-    cut_reports: how many go together in a message, on average; chance decides which.
+    cut_reports: how many go together in a message, on average; chance decides which. dummies: how
+    many go along; `needs` does not count them.
     """
 
     needs: int
     cut_reports: int
+    dummies: int = 0
 
     @classmethod
-    def of(cls, needs: int, fitting: int) -> "Crowd":
+    def of(cls, needs: int, fitting: int, dummies: int = 0) -> "Crowd":
         """fitting: reports that fit in a message, with as much room again."""
-        return cls(needs, max(1, 3 * fitting // 4))
+        return cls(needs, max(1, 3 * fitting // 4), dummies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +115,9 @@ class Policy:
             max_batch=max(min_batch, min(self._max_batch, fitting)),
         )
 
-    def crowd_for(self, min_batch: int, fitting: int) -> Crowd:
+    def crowd_for(self, min_batch: int, fitting: int, dummies: int = 0) -> Crowd:
         """The rule for a pool that leaves whole. fitting: reports that fit in a message."""
-        return Crowd.of(min_batch, max(1, min(self._max_batch, fitting)))
+        return Crowd.of(min_batch, max(1, min(self._max_batch, fitting)), dummies)
 
     def on_batch_sent(self, pool: object) -> None:
         """A batch has left the pool."""
@@ -121,6 +126,11 @@ class Policy:
     def should_send(self, elapsed_seconds: float) -> bool:
         """Whether a pool that could give a batch lets it go, looked at after so many seconds."""
         return not self._delay or _random.random() < 1 - exp(-elapsed_seconds / self._delay)
+
+
+def fitting(sealed_bytes: int) -> int:
+    """How many reports of this length fit in a message."""
+    return _BATCH_BYTES // sealed_bytes
 
 
 def shuffled(reports: Sequence[bytes]) -> list[bytes]:

@@ -7,9 +7,17 @@ STREAM:EPOCH, behind the prefix "shuffler:":
     pool:{W}       set of sealed reports: a resent one is the same member
     batches:{W}    hash of the batches in flight: id -> the process that sends it
     batch:{W}:ID   set of the sealed reports of one batch in flight
-    crowds:{W}     hash of the crowds that leave whole and are being cut: id -> how many cuts :
-    secret crowd:{W}:ID   set of the sealed reports of such a crowd that are in no cut yet; a cut is
-    a batch law:{W}        hash: acknowledged, withheld, and takes: how many batches were taken
+    crowds:{W}     hash of the crowds that leave whole and are being cut: id -> how many cuts, the
+                   secret and, if it has any, how many dummies, with ":" between
+    crowd:{W}:ID   set of the sealed reports of such a crowd that are in no cut yet; a cut is a
+                   batch
+    dummies:{W}:ID set of its sealed dummies that are in no cut yet; also before it leaves
+    shares:{W}     hash of the share that a cut in flight has of its crowd's dummies: id -> number
+    gathering:{W}  hash of the crowds of several shards that are not all set apart: id -> shards
+    law:{W}        hash: acknowledged, withheld, dummies:ID of every crowd that is cut up, takes:
+                   how many batches were taken, and left: the last crowd of several shards
+    shards         set of W/N of every W whose pool has N shards; the keys of the second are those
+                   above with {W/1} in place of {W}, and so on
     windows        set of every W that may hold anything
     over           set of every W that is over and empty; its counters are kept for a while
     closed         set of every W that an operator closed before its time
@@ -18,60 +26,64 @@ STREAM:EPOCH, behind the prefix "shuffler:":
 """
 
 import secrets
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from hubbub.accounting import Window
 from hubbub.runtime import RedisServer, lua, script
-from hubbub.shuffler.mixing_policy import Crowd, Take
-from hubbub.shuffler.pool_replies import PoolReplies
+from hubbub.shuffler.crowds import Crowds
+from hubbub.shuffler.keys import batch_key, crowd_key, keys_of
+from hubbub.shuffler.mixing_policy import Take
+from hubbub.shuffler.pool_replies import TERMS, Level, PoolReplies
+from hubbub.shuffler.shards import Place, Shard, places
 
-__all__ = ["Level", "Pool"]
+__all__ = ["Pool"]
 
 # A Redis that is full lets a script go on that has begun to write, if it began by taking away: so
 # those that make room begin by deleting, if only a field that nobody has.
-_ADD, _TAKE, _CLAIM, _DELIVERED, _WITHHOLD, _LEVEL, _COUNTS, _LEAVE, _CUT = (
+_ADD, _TAKE, _CLAIM, _DELIVERED, _WITHHOLD, _LEVEL, _COUNTS = (
     lua(__package__, f"scripts/{name}")
-    for name in (
-        *("add", "take", "claim", "delivered", "withhold", "level", "counts", "leave", "cut"),
-    )
+    for name in ("add", "take", "claim", "delivered", "withhold", "level", "counts")
 )
 # Lua's unpack fails past some thousands of arguments.
 _CHUNK: Final = 4000
-# Reports that one step cuts: some milliseconds, in which Redis does nothing else.
-_CUT_AT_ONCE: Final = 1000
 # The counters of a window that is over stay readable for so long.
 _KEEP_SECONDS: Final = 30 * 86_400
 # A process that did not say for so long that it lives has its batches sent by another.
 _ALIVE_MS: Final = 4000
 
 
-class Level(NamedTuple):
-    """A pool at one moment."""
-
-    reports: int
-    takes: int
-
-
 class Pool:
-    """The shuffler's Redis. Every method raises StoreUnavailable if it cannot be asked."""
+    """The shuffler's Redis. Every method raises StoreUnavailable if it cannot be asked.
 
-    def __init__(self, server: RedisServer) -> None:
+    shards: of a window that is spread. crowds: what leaves whole.
+    """
+
+    def __init__(self, server: RedisServer, shards: int = 1) -> None:
         self._server = server
+        self._shards = shards
         self._owner = secrets.token_bytes(8)
         self._told = PoolReplies()
+        self.crowds = Crowds(server, self._owner, self._told)
 
-    async def add(self, reports: Mapping[Window, Sequence[bytes]]) -> None:
+    async def add(
+        self, reports: Mapping[Window, Sequence[bytes]] | Mapping[Place, Sequence[bytes]]
+    ) -> None:
         """Put reports into their pools; once this returns they are acknowledged."""
-        listed = ("SADD", "shuffler:windows", *(window.name for window in reports))
+        windows = {place.window if isinstance(place, Shard) else place for place in reports}
+        sharded = {place.window for place in reports if isinstance(place, Shard)}
+        listed = [("SADD", "shuffler:windows", *(window.name for window in windows))]
+        if sharded:
+            names = (f"{window.name}/{self._shards}" for window in sharded)
+            listed.append(("SADD", "shuffler:shards", *names))
         added = [
-            script(_ADD, _keys(window, "pool", "law"), sealed[first : first + _CHUNK])
-            for window, sealed in reports.items()
+            script(_ADD, keys_of(place, "pool", "law"), sealed[first : first + _CHUNK])
+            for place, sealed in reports.items()
             for first in range(0, len(sealed), _CHUNK)
         ]
         # Twice: another process may have archived the window in between, as empty.
-        await self._server.durable([listed, *added, listed])
+        await self._server.durable([*listed, *added, *listed])
 
     async def take(self, window: Window, take: Take, level: Level) -> bytes | None:
         """Move random reports into a new batch in flight: its id, if the pool holds enough.
@@ -79,78 +91,36 @@ class Pool:
         level: as it was when this was decided; if anybody took since, nothing is taken.
         """
         batch_id = secrets.token_bytes(16)
-        pool, batches, law = _keys(window, "pool", "batches", "law")
+        pool, batches, law = keys_of(window, "pool", "batches", "law")
         step = script(
             _TAKE,
-            [pool, batches, _batch_key(window, batch_id), law],
+            [pool, batches, batch_key(window, batch_id), law],
             [batch_id.hex(), take.number, take.needs, self._owner, level.takes],
         )
         [taken] = await self._server.execute([step])
         return batch_id if taken else None
 
-    async def leave(self, window: Window, crowd: Crowd, level: Level) -> int:
-        """Set the pool apart as a crowd that leaves whole: how many reports, 0 if too few.
-
-        level: as it was when this was decided; if anybody took since, nothing happens.
-        """
-        crowd_id = secrets.token_bytes(16)
-        pool, crowds, law = _keys(window, "pool", "crowds", "law")
-        step = script(
-            _LEAVE,
-            [pool, crowds, _crowd_key(window, crowd_id), law],
-            [
-                *(crowd_id.hex(), crowd.needs, crowd.cut_reports),
-                *(secrets.token_hex(32), level.takes),
-            ],
-        )
-        [left] = await self._server.durable([step])
-        return int(left)
-
-    async def crowds(self, window: Window) -> list[bytes]:
-        """The ids of the crowds that are being cut, by whomever."""
-        names = await self._server.ask("HKEYS", window.key("shuffler:crowds"))
-        found = [self._told.batch_id(window, name) for name in names]
-        return [one for one in found if one is not None]
-
-    async def cut(self, window: Window, crowd_id: bytes) -> bool:
-        """Cut some of a crowd, as its secret says: whether there is more to do.
-
-        Its cuts are batches in flight, ours to send, once all are whole. Several processes may do
-        it.
-        """
-        step = script(
-            _CUT,
-            [
-                *_keys(window, "crowds"),
-                _crowd_key(window, crowd_id),
-                *_keys(window, "batches"),
-            ],
-            [crowd_id.hex(), _batch_key(window, b""), _CUT_AT_ONCE, self._owner],
-        )
-        [more] = await self._server.execute([step])
-        return bool(more)
-
-    async def batches(self, window: Window) -> dict[bytes, bytes]:
-        """The ids of the window's batches in flight that are ours to send, with who has sent them.
+    async def batches(self, place: Place) -> dict[bytes, bytes]:
+        """The ids of a place's batches in flight that are ours to send, with who has sent them.
 
         Ours are those that we took, and those of processes that live no more.
         """
-        owners = await self._server.ask("HGETALL", window.key("shuffler:batches"))
+        owners = await self._server.ask("HGETALL", place.key("shuffler:batches"))
         others = set(owners.values()) - {self._owner}
         dead = {o for o in others if not await self._server.ask("EXISTS", _alive(o))}
         ours = {
-            self._told.batch_id(window, name): owner
+            self._told.batch_id(place, name): owner
             for name, owner in owners.items()
             if owner == self._owner or owner in dead
         }
         return {batch_id: owner for batch_id, owner in ours.items() if batch_id is not None}
 
-    async def claim(self, window: Window, batch_id: bytes, owner: bytes | None) -> list[bytes]:
+    async def claim(self, place: Place, batch_id: bytes, owner: bytes | None) -> list[bytes]:
         """The sealed reports of a batch in flight, ours to send from now on.
 
         owner: who has sent it, if that was not us. Empty if it was delivered, or is another's now.
         """
-        keys = [*_keys(window, "batches"), _batch_key(window, batch_id)]
+        keys = [*keys_of(place, "batches"), batch_key(place, batch_id)]
         owners = [self._owner, owner or self._owner]
         step = script(_CLAIM, keys, [batch_id.hex(), *owners])
         [sealed] = await self._server.durable([step])
@@ -167,37 +137,83 @@ class Pool:
         """Say that this process ends: others may send its batches at once."""
         await self._server.ask("DEL", _alive(self._owner))
 
-    async def delivered(self, window: Window, batch_id: bytes) -> None:
+    async def share(self, place: Place, batch_id: bytes) -> int:
+        """How many of a claimed batch count as dummies: its share of all that its crowd has."""
+        told = await self._server.ask("HGET", place.key("shuffler:shares"), batch_id.hex())
+        return int(told or 0)
+
+    async def delivered(self, place: Place, batch_id: bytes) -> None:
         """Forget a batch that the aggregator has counted."""
-        keys = [*_keys(window, "batches"), _batch_key(window, batch_id)]
+        batches, shares = keys_of(place, "batches", "shares")
+        keys = [batches, batch_key(place, batch_id), shares]
         await self._server.execute([script(_DELIVERED, keys, [batch_id.hex()])])
 
-    async def withhold(self, window: Window, min_batch: float) -> int:
+    async def withhold(self, window: Window, min_batch: float, shards: int = 1) -> int:
         """Delete and count a pool that holds fewer than the minimum batch: how many those were."""
-        step = script(_WITHHOLD, _keys(window, "pool", "law"), [min_batch])
-        [few] = await self._server.execute([step])
-        return int(few)
+        levels = await self.levels(window, shards)
+        pooled = sum(level.reports for level in levels)
+        if pooled >= min_batch:
+            return 0
+        # Of each shard: fewer than with the others' would be the minimum.
+        steps = [
+            script(
+                _WITHHOLD,
+                keys_of(place, "pool", "law"),
+                [min_batch - (pooled - level.reports)],
+            )
+            for place, level in zip(places(window, shards), levels, strict=True)
+        ]
+        return sum(map(int, await self._server.execute(steps)))
 
     async def level(self, window: Window) -> Level:
         """How many reports the window's pool holds, and how often any were taken."""
-        [level] = await self._server.execute([script(_LEVEL, _keys(window, "pool", "law"))])
-        return Level(*self._told.level(window, level))
+        [level] = await self.levels(window)
+        return level
 
-    async def is_empty(self, window: Window) -> bool:
+    async def levels(self, window: Window, shards: int = 1) -> list[Level]:
+        """The same of each of its shards."""
+        steps = [script(_LEVEL, keys_of(one, "pool", "law")) for one in places(window, shards)]
+        return [
+            Level(*self._told.level(window, told)) for told in await self._server.execute(steps)
+        ]
+
+    async def is_empty(self, window: Window, shards: int = 1) -> bool:
         """Whether the window holds no report, pooled or in flight."""
-        return not await self._server.ask("EXISTS", *_keys(window, "pool", "batches", "crowds"))
+        parts = "pool", "batches", "crowds", "gathering"
+        held = [("EXISTS", *keys_of(one, *parts)) for one in places(window, shards)]
+        return not any(await self._server.execute(held))
 
-    async def archive(self, window: Window) -> None:
+    async def archive(self, window: Window, shards: int = 1) -> None:
         """Archive a window that is over and empty; its counters stay readable for a while."""
         # Listed in both or in the first, wherever it ends: on a Cluster they are of two nodes.
         await self._server.durable([("SADD", "shuffler:over", window.name)])
+        among = places(window, shards)
         await self._server.execute(
             [
-                ("EXPIRE", *_keys(window, "law"), _KEEP_SECONDS),
+                *(("EXPIRE", *keys_of(one, "law"), _KEEP_SECONDS) for one in among),
+                *(("DEL", *keys_of(one, "shares")) for one in among),
                 ("SREM", "shuffler:windows", window.name),
                 ("HDEL", "shuffler:unknown", window.name),
             ]
         )
+
+    async def shards(self) -> dict[Window, int]:
+        """The windows that have several shards, each with how many."""
+        return self._told.shards(await self._server.ask("SMEMBERS", "shuffler:shards"))
+
+    async def restore(self, acknowledged: Mapping[Window, int]) -> None:
+        """Tell of windows that are over how many reports they had, all of which were delivered.
+
+        Of those that have no counters: the others keep theirs.
+        """
+        for window, reports in acknowledged.items():
+            law = window.key("shuffler:law")
+            await self._server.durable(
+                [("HSETNX", law, "acknowledged", reports), ("EXPIRE", law, _KEEP_SECONDS)]
+            )
+        names = [window.name for window in acknowledged]
+        if names:
+            await self._server.durable([("SADD", "shuffler:over", *names)])
 
     async def unknown_since(self, window: Window, now: float) -> float:
         """When a window was first found not to be in the stream table; now, if it is found now."""
@@ -251,7 +267,7 @@ class Pool:
             await self._server.ask("SADD", "shuffler:windows", *back)
 
     async def report_counts(self) -> dict[Window, dict[str, int]]:
-        """Per window, the shuffler's terms of the conservation law, each window's of one moment."""
+        """Per window, the shuffler's terms of the conservation law, each shard's of one moment."""
         windows = sorted({*await self._listed("windows"), *await self._listed("over")})
         terms = await self._terms(windows)
         forgotten = [window.name for window in windows if window not in terms]
@@ -259,40 +275,45 @@ class Pool:
             await self._server.execute(
                 [("SREM", f"shuffler:{index}", *forgotten) for index in ("over", "closed")]
             )
+            await self._forget_shards({*forgotten})
         return terms
 
+    async def _forget_shards(self, forgotten: Collection[str]) -> None:
+        told = await self._server.ask("SMEMBERS", "shuffler:shards")
+        names = [name for name in told if name.rpartition(b"/")[0].decode() in forgotten]
+        if names:
+            await self._server.ask("SREM", "shuffler:shards", *names)
+
     async def _terms(self, windows: Sequence[Window]) -> dict[Window, dict[str, int]]:
-        """The terms of every window that has any."""
+        """The terms of every window that has any, over all its shards."""
         if not windows:
             return {}
+        shards = await self.shards()
+        among = [(w, place) for w in windows for place in places(w, shards.get(w, 1))]
         parts = ("pool", "batches", "law", "crowds")
         answers = await self._server.each(
             [
-                script(_COUNTS, _keys(w, *parts), [_batch_key(w, b""), _crowd_key(w, b"")])
-                for w in windows
+                script(
+                    _COUNTS,
+                    keys_of(place, *parts),
+                    [
+                        batch_key(place, b""),
+                        crowd_key(place, b""),
+                        crowd_key(place, b"", "dummies"),
+                    ],
+                )
+                for _, place in among
             ]
         )
-        return {
-            window: self._told.terms(window, numbers)
-            for window, numbers in zip(windows, answers, strict=True)
-            if numbers
-        }
+        found: dict[Window, Counter[str]] = defaultdict(lambda: Counter(dict.fromkeys(TERMS, 0)))
+        for (window, _), numbers in zip(among, answers, strict=True):
+            if numbers:
+                found[window].update(self._told.terms(window, numbers))
+        return {window: dict(terms) for window, terms in found.items()}
 
     async def _listed(self, index: str) -> list[Window]:
         names = await self._server.ask("SMEMBERS", f"shuffler:{index}")
         return self._told.windows(index, list(names))
-
-
-def _keys(window: Window, *parts: str) -> list[str]:
-    return [window.key(f"shuffler:{part}") for part in parts]
-
-
-def _batch_key(window: Window, batch_id: bytes) -> str:
-    return f"{window.key('shuffler:batch')}:{batch_id.hex()}"
-
-
-def _crowd_key(window: Window, crowd_id: bytes) -> str:
-    return f"{window.key('shuffler:crowd')}:{crowd_id.hex()}"
 
 
 def _alive(owner: bytes) -> bytes:

@@ -1,18 +1,26 @@
 """Replies of Redis about the pool, checked: what is not as it should be is left out, and logged."""
 
 import logging
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 from hubbub.accounting import Window
 from hubbub.errors import StoreUnavailable
+from hubbub.shuffler.shards import MAX_SHARDS, Place
 
-__all__ = ["TERMS", "PoolReplies"]
+__all__ = ["TERMS", "Level", "PoolReplies"]
 
 _log: Final = logging.getLogger("hubbub.shuffler")
 
-TERMS: Final = ("acknowledged", "pooled", "in_flight", "withheld")
+TERMS: Final = ("acknowledged", "dummies", "pooled", "in_flight", "withheld")
 _MAX: Final = 1 << 53
+
+
+class Level(NamedTuple):
+    """A pool at one moment."""
+
+    reports: int
+    takes: int
 
 
 class PoolReplies:
@@ -31,13 +39,27 @@ class PoolReplies:
                 self._leave(f"shuffler:{index} has {name!r}, which is no window")
         return sorted(found)
 
-    def batch_id(self, window: Window, name: bytes) -> bytes | None:
-        """The id of a batch in flight."""
+    def batch_id(self, place: Place, name: bytes) -> bytes | None:
+        """The id of a batch in flight, or of a crowd."""
         try:
             return bytes.fromhex(name.decode("ascii"))
         except ValueError:
-            self._leave(f"{window.name} has a batch {name!r}, which is no id")
+            self._leave(f"{place.stream}:{place.epoch} has a batch {name!r}, which is no id")
             return None
+
+    def shards(self, names: Iterable[bytes]) -> dict[Window, int]:
+        """The windows that an index names with how many shards they have; the most, if twice."""
+        found: dict[Window, int] = {}
+        for told in names:
+            name, _, number = told.rpartition(b"/")
+            try:
+                window, shards = Window.parse(name), int(number)
+            except ValueError:
+                self._leave(f"shuffler:shards has {told!r}, which is no window's shards")
+                continue
+            if 1 < shards <= MAX_SHARDS:
+                found[window] = max(shards, found.get(window, 1))
+        return found
 
     def terms(self, window: Window, numbers: Sequence[bytes | int]) -> dict[str, int]:
         """A window's terms of the law; all 0 if they cannot be told."""

@@ -1,16 +1,43 @@
 """The shuffler's settings: from its command line, and the Redis URL from the environment."""
 
 import argparse
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Final
 
-from hubbub.runtime import Common, add_common, check_range, common
+from hubbub.errors import BadParameter
+from hubbub.runtime import (
+    Common,
+    Ranges,
+    TlsFolder,
+    add_common,
+    check_range,
+    common,
+    read_limits,
+    read_network,
+)
+from hubbub.shuffler.shards import MAX_SHARDS
 
-__all__ = ["Settings", "parse", "parser"]
+__all__ = ["HttpSettings", "Settings", "limited", "parse", "parser"]
 
+_ADDRESS: Final = re.compile(r"\S+:\d{1,5}", re.ASCII)
+
+_RESERVE: Final = 1.0
 # A carrier has so many people behind one address, of whom few send in the same tenth of a second.
 _PEER_CALLS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """What the HTTP door is told. listen: empty for no such door."""
+
+    listen: str
+    tls: TlsFolder | None
+    bundle: Path | None
+    proxies: tuple[str, ...]
+    shared: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +47,31 @@ class Settings:
     streams: Path
     listen: str
     operator_listen: str
+    http: HttpSettings
     aggregators: tuple[str, ...]
     common: Common
     reserve: float
     reserve_spread: float
     delay: float
     max_batch: int
+    shards: int
     max_pool: int
     max_memory: float
     peer_rate: float
     peer_burst: int
     peer_calls: int
+    limits: Path | None
+
+
+# What may be changed while it runs, by --limits.
+_LIMITS: Final[Ranges] = {
+    "max_pool": (1, 10**12),
+    "max_memory": (0.01, 1),
+    "peer_rate": (0, 10**9),
+    "peer_burst": (1, 10**9),
+    "peer_calls": (0, 10**6),
+}
+_WHOLE: Final = frozenset({"max_pool", "peer_burst", "peer_calls"})
 
 
 def parse(arguments: Sequence[str] | None = None) -> Settings:
@@ -40,33 +81,64 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         BadParameter: HUBBUB_REDIS_URL is not set, or a number is out of range.
     """
     given = parser().parse_args(arguments)
-    check_range(given, "reserve", 0, 100)  # past that nothing ever leaves
+    if given.reserve is not None:
+        check_range(given, "reserve", 0, 100)  # past that nothing ever leaves
     check_range(given, "reserve_spread", 0, 100)
     check_range(given, "delay", 0, 86_400)
     check_range(given, "max_batch", 1, 1_000_000)
-    check_range(given, "max_pool", 1, 10**12)
-    check_range(given, "max_memory", 0.01, 1)
-    check_range(given, "peer_rate", 0, 10**9)
-    check_range(given, "peer_burst", 1, 10**9)
+    check_range(given, "shards", 1, MAX_SHARDS)
+    for name in ("max_pool", "max_memory", "peer_rate", "peer_burst"):
+        check_range(given, name, *_LIMITS[name])
     if given.peer_calls is None:  # where addresses tell nobody apart, their calls do not either
         given.peer_calls = _PEER_CALLS if given.peer_rate else 0
-    check_range(given, "peer_calls", 0, 10**6)
+    check_range(given, "peer_calls", *_LIMITS["peer_calls"])
+    told = common(given, "shuffler")
+    if given.reserve is None:  # in development a single report leaves
+        given.reserve = 0.0 if told.development else _RESERVE
     return Settings(
         streams=given.streams,
         listen=given.listen,
         operator_listen=given.operator_listen,
+        http=_http(given, told),
         aggregators=tuple(given.aggregator or ["127.0.0.1:7071"]),
-        common=common(given, "shuffler"),
+        common=told,
         reserve=given.reserve,
         reserve_spread=given.reserve_spread,
         delay=given.delay,
         max_batch=given.max_batch,
+        shards=given.shards,
         max_pool=given.max_pool,
         max_memory=given.max_memory,
         peer_rate=given.peer_rate,
         peer_burst=given.peer_burst,
         peer_calls=given.peer_calls,
+        limits=given.limits,
     )
+
+
+def _http(given: argparse.Namespace, told: Common) -> HttpSettings:
+    if not given.http:
+        for name in ("http_tls", "http_bundle", "http_proxy", "http_shared"):
+            if getattr(given, name):
+                option = "--" + name.replace("_", "-")
+                raise BadParameter(f"{option} is for the HTTP door; open it with --http HOST:PORT")
+    elif not _ADDRESS.fullmatch(given.http):
+        raise BadParameter(f"--http {given.http!a} is no address; write HOST:PORT")
+    return HttpSettings(
+        listen=given.http,
+        tls=TlsFolder(given.http_tls, "shuffler") if given.http_tls else told.tls,
+        bundle=given.http_bundle,
+        proxies=tuple(read_network("--http-proxy", proxy) for proxy in given.http_proxy),
+        shared=given.http_shared,
+    )
+
+
+def limited(settings: Settings) -> Settings:
+    """The settings with what the file of limits says now. Raises BadParameter."""
+    if settings.limits is None:
+        return settings
+    found: dict[str, Any] = read_limits(settings.limits, _LIMITS, _WHOLE)
+    return replace(settings, **found)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -86,12 +158,17 @@ def parser() -> argparse.ArgumentParser:
         help="its Ingest (127.0.0.1:7071); repeat for several that share one Redis",
     )
     add_common(known, metrics_listen="127.0.0.1:7074")
+    _add_http(known)
     mixing = known.add_argument_group(
         "mixing (what each does for anonymity: docs/operate/services.md)"
     )
     add = mixing.add_argument
     batches = "in minimum batches"
-    add("--reserve", type=float, default=1.0, help=f"stays in an open pool, {batches} (1)")
+    add(
+        "--reserve",
+        type=float,
+        help=f"stays in an open pool, {batches} ({_RESERVE:g}; none with --dev)",
+    )
     add(
         "--reserve-spread",
         type=float,
@@ -105,6 +182,50 @@ def parser() -> argparse.ArgumentParser:
         help="seconds for which a full pool holds a batch back, on average (%(default)s)",
     )
     add("--max-batch", type=int, default=5000, help="most reports in a batch (%(default)s)")
+    add(
+        "--shards",
+        type=int,
+        default=1,
+        help="parts of the pool of an epoch that leaves whole, over the nodes of a Redis Cluster; "
+        "still one crowd (%(default)s)",
+    )
+    _add_limits(known)
+    return known
+
+
+def _add_http(known: argparse.ArgumentParser) -> None:
+    door = known.add_argument_group("HTTP (for devices that do not speak gRPC)")
+    add = door.add_argument
+    add("--http", default="", metavar="HOST:PORT", help="for devices too; off without it")
+    add(
+        "--http-tls",
+        type=Path,
+        metavar="FOLDER",
+        help="of certificates that browsers trust, as shuffler.pem and shuffler.key; without it "
+        "those of --tls",
+    )
+    add(
+        "--http-bundle",
+        type=Path,
+        metavar="FILE",
+        help="the bundle, for devices to fetch at /v1/bundle; read again when it changes",
+    )
+    add(
+        "--http-proxy",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="of a proxy, or a network of several, that is believed when it says for whom it asks "
+        "(X-Forwarded-For; repeat); none without it",
+    )
+    add(
+        "--http-shared",
+        action="store_true",
+        help="other shufflers of this machine may listen at the same HOST:PORT",
+    )
+
+
+def _add_limits(known: argparse.ArgumentParser) -> None:
     limits = known.add_argument_group("limits (past them devices are told when to come back)")
     add = limits.add_argument
     add("--max-pool", type=int, default=2_000_000, help="most reports held (%(default)s)")
@@ -127,4 +248,10 @@ def parser() -> argparse.ArgumentParser:
         help="calls open at once of one address; 0: no limit "
         f"({_PEER_CALLS}, or none with --peer-rate 0)",
     )
-    return known
+    add(
+        "--limits",
+        type=Path,
+        metavar="FILE",
+        help="TOML file of these, as in max_pool = 1000000, which go before the command line and "
+        "are read again when it changes",
+    )

@@ -1,27 +1,38 @@
-"""The stream table: of a stream, the shuffler knows its length, minimum batch and times."""
+"""The stream table: of a stream, the shuffler knows its length, minimum batch and times.
 
+Where dummies go along with a crowd it knows how many, of how many values, and the public keys.
+"""
+
+import base64
 import json
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.accounting import Window
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+
+from hubbub.accounting import Window, epoch_date
 from hubbub.errors import BadParameter
+from hubbub.errors.places import wrong_place
+from hubbub.sealing import SEAL_BYTES, seal
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
 
 __all__ = ["Stream", "StreamTable", "read_stream_table"]
 
-# What a stream may be told. The least batch is the catalog's, too: of fewer reports none hides.
+# What a stream may be told.
 _RANGES: Final = {
     "sealed_bytes": (1, 1 << 20),
-    "min_batch": (10, 1_000_000),
     "epoch_seconds": (60, 366 * 86_400),
     "grace_seconds": (1, 366 * 86_400),
+    "dummies": (0, 1_000_000),
+    "values": (0, 1 << 24),
 }
 _MIXES: Final = ("pool", "epoch", "rolling")
 _LONGEST_NAME: Final = 256
+# The least batch is the catalog's, too: of fewer reports none hides.
+_FEWEST, _MOST = 10, 1_000_000
 # A device's clock may be this far ahead of ours.
 _AHEAD_SECONDS: Final = 600
 
@@ -32,6 +43,8 @@ class Stream:
 
     mix: "pool", random parts as they come, with a reserve; "epoch", the whole epoch as one crowd,
     when it is over; "rolling", everything as one crowd whenever the minimum has gathered.
+    dummies: how many go along with every crowd, each one of `values` values.
+    fewest: what min_batch may be at least; a development installation takes a single report.
     """
 
     sealed_bytes: int
@@ -39,35 +52,80 @@ class Stream:
     epoch_seconds: int
     grace_seconds: int
     mix: str = "pool"
+    dummies: int = 0
+    values: int = 0
+    fewest: InitVar[int] = _FEWEST
 
-    def __post_init__(self) -> None:
-        for name, (low, high) in _RANGES.items():
+    def __post_init__(self, fewest: int) -> None:
+        for name, (low, high) in {**_RANGES, "min_batch": (fewest, _MOST)}.items():
             number = getattr(self, name)
             if type(number) is not int or not low <= number <= high:
                 raise ValueError(f"{name} {number!a} is no whole number in [{low}, {high}]")
         if self.mix not in _MIXES:
             raise ValueError(f"mix {self.mix!a} is none of {', '.join(_MIXES)}")
+        if self.dummies and self.mix == "pool":
+            raise ValueError("dummies go with a crowd, and it leaves in parts")
+        if self.dummies and not 2 <= self.values <= 256 ** (self.sealed_bytes - SEAL_BYTES):  # noqa: PLR2004 two values at least
+            raise ValueError(f"values {self.values} is not how many its reports tell apart")
 
 
 @dataclass(frozen=True, slots=True)
 class _KeyPeriod:
+    """public: what dummies are sealed with; empty in a table that has none."""
+
     id: int
     start: int
     end: int
+    public: str = ""
+    key: X25519PublicKey | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
-        if not all(type(n) is int for n in astuple(self)):
+        if not all(type(n) is int for n in (self.id, self.start, self.end)):
             raise ValueError("a key's period is told by whole numbers")
         if not (0 <= self.id < 2**32 and self.start < self.end):
             raise ValueError("a key's id is in [0, 2**32), and its period ends after it starts")
+        if self.public:
+            key = X25519PublicKey.from_public_bytes(base64.b64decode(self.public, validate=True))
+            seal(b"", key, b"")  # refuses a point that protects nothing
+            object.__setattr__(self, "key", key)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamTable:
-    """Every stream by name, and which key id every epoch has."""
+    """Every stream by name, and which key id every epoch has.
+
+    development: of an installation whose numbers protect nobody.
+    """
 
     streams: Mapping[str, Stream]
     keys: tuple[_KeyPeriod, ...]
+    development: bool = False
+
+    def refuse_elsewhere(self, *, development: bool, path: Path) -> None:
+        """Raises BadParameter unless it is of the kind of installation that the shuffler is of."""
+        if self.development is not development:
+            raise BadParameter(f"{path}: {wrong_place(development=development)}")
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Of every stream's reports, in bytes."""
+        return {name: stream.sealed_bytes for name, stream in self.streams.items()}
+
+    def check_follows(self, former: "StreamTable") -> None:
+        """Raises BadParameter if a stream of both is another in this one than in the former."""
+        for name, stream in self.streams.items():
+            before = former.streams.get(name)
+            if before and _together(before) != _together(stream):
+                raise BadParameter(
+                    f"stream {name!a} has another length, epoch, mix or number of dummies than "
+                    "before: its reports would not go together; give what changed a new name in "
+                    "the catalog"
+                )
+
+    @property
+    def keys_until(self) -> int:
+        """The second since 1970 from which on no epoch has a key."""
+        return max(key.end for key in self.keys)
 
     def refusal(
         self, report: SealedReport, earliest: float, latest: float | None = None
@@ -93,10 +151,24 @@ class StreamTable:
             return True
         return now >= (window.epoch + 1) * stream.epoch_seconds + stream.grace_seconds
 
+    def date_of(self, window: Window) -> str | None:
+        """A window's epoch as people say it; None of a stream that is not known."""
+        stream = self.streams.get(window.stream)
+        return epoch_date(window.epoch, stream.epoch_seconds) if stream else None
+
     def key_id(self, window: Window) -> int | None:
         """The one key id that reports of this window carry."""
+        period = self._period(window)
+        return None if period is None else period.id
+
+    def public_key(self, window: Window) -> X25519PublicKey | None:
+        """What this window's dummies are sealed with; None in a table without dummies."""
+        period = self._period(window)
+        return None if period is None else period.key
+
+    def _period(self, window: Window) -> _KeyPeriod | None:
         start = window.epoch * self.streams[window.stream].epoch_seconds
-        return next((key.id for key in self.keys if key.start <= start < key.end), None)
+        return next((key for key in self.keys if key.start <= start < key.end), None)
 
 
 def read_stream_table(path: Path) -> StreamTable:
@@ -107,10 +179,12 @@ def read_stream_table(path: Path) -> StreamTable:
     """
     try:
         document = json.loads(path.read_bytes())
-        return StreamTable(
-            {name: _stream(path, name, fields) for name, fields in document["streams"].items()},
-            tuple(_KeyPeriod(**fields) for fields in document["keys"]),
-        )
+        development = document.get("development", False) is True
+        fewest = 1 if development else _FEWEST
+        streams = {
+            name: _stream(path, name, one, fewest) for name, one in document["streams"].items()
+        }
+        keys = tuple(_KeyPeriod(**fields) for fields in document["keys"])
     except OSError as error:
         raise BadParameter(
             f"{path}: cannot be read: {error.strerror}; make it with: hubbub catalog build"
@@ -119,13 +193,27 @@ def read_stream_table(path: Path) -> StreamTable:
         raise BadParameter(
             f"{path}: not a stream table; make it with: hubbub catalog build"
         ) from error
+    padded = [name for name, stream in streams.items() if stream.dummies]
+    for key in keys:
+        if padded and key.key is None:
+            raise BadParameter(
+                f"{path}: stream {padded[0]!a} has dummies, and key {key.id} no public half to "
+                "seal them with; make it with: hubbub catalog build"
+            )
+    return StreamTable(streams, keys, development)
 
 
-def _stream(path: Path, name: str, fields: Mapping[str, Any]) -> Stream:
+def _together(stream: Stream) -> tuple[int | str, ...]:
+    """What all reports of a stream that go together have in common."""
+    padding = (stream.dummies, stream.values)
+    return stream.sealed_bytes, stream.epoch_seconds, stream.mix, *padding
+
+
+def _stream(path: Path, name: str, fields: Mapping[str, Any], fewest: int) -> Stream:
     if not 0 < len(name) <= _LONGEST_NAME:
         raise ValueError("a stream has a name")
     try:
-        return Stream(**fields)
+        return Stream(**fields, fewest=fewest)
     except ValueError as error:
         raise BadParameter(
             f"{path}: stream {name!a}: {error}; make it with: hubbub catalog build"

@@ -6,6 +6,7 @@ from typing import Final
 
 from hubbub.client.clock import Clock
 from hubbub.client.delivery.sender import Sender
+from hubbub.client.delivery.waits import Waits
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.state.contract import State
 from hubbub.client.transport.contract import Transport
@@ -21,18 +22,14 @@ _random: Final = secrets.SystemRandom()
 
 
 class Background:
-    """A daemon thread; none in a forked child until it reports.
-
-    hold_seconds: what has been entered waits a random time up to this before it is sent, so that
-        the moment of sending says nothing about the moment of reporting.
-    """
+    """A daemon thread; none in a forked child until it reports."""
 
     def __init__(
         self,
         sender: Sender,
         state: State,
         transport: Transport,
-        hold_seconds: float,
+        waits: Waits,
         *,
         clock: Clock,
         diagnostics: Diagnostics,
@@ -40,7 +37,8 @@ class Background:
         self._sender = sender
         self._state = state
         self._transport = transport
-        self._hold_seconds = hold_seconds
+        self._waits = waits
+        self._first = True
         self._clock = clock
         self._diagnostics = diagnostics
         self._lock = threading.Lock()
@@ -103,15 +101,19 @@ class Background:
 
     def _step(self, due: float | None) -> float | None:
         """Enter, and send if it is time: when to send next, or None if nothing waits."""
+        left_over = self._first and self._state.waiting() > 0
         self._sender.enter(gently=True)
+        self._first = False
         if due is None:
             if not self._state.waiting():
                 return None
-            return self._clock.monotonic() + _random.uniform(0, self._hold_seconds)
+            return self._clock.monotonic() + self._waits.before_sending(left_over=left_over)
         if self._clock.monotonic() < due:
             return due
         wait = self._sender.attempt(_STATE_RETRY_SECONDS * 2)
         if wait is None:
             self._transport.close()
             return None
+        if self._sender.failures:
+            wait = self._waits.before_trying_again(self._sender.failures, wait)
         return self._clock.monotonic() + wait

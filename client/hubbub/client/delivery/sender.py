@@ -4,7 +4,6 @@ A report is sealed once, as it enters the outbox: every attempt to send it is th
 after a restart, and the shuffler knows a resend by that.
 """
 
-import secrets
 import threading
 import time
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import Final
 
 from hubbub.catalog import Bundle, epoch_start, grace_seconds, key_at, seal, seal_info
 from hubbub.client.clock import Clock
+from hubbub.client.delivery.waits import longest_soon, soon
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.reporter import Reporter
 from hubbub.client.state.contract import (
@@ -30,8 +30,6 @@ _BATCH: Final = 500
 _PROBE: Final = 20  # after a failure: enough to see whether the shuffler is there again
 _BATCH_BYTES: Final = 1 << 20
 _CALL_SECONDS: Final = 10.0
-_FIRST_WAIT_SECONDS: Final = 0.2
-_LONGEST_WAIT_SECONDS: Final = 300.0
 _LONGEST_ASKED_SECONDS: Final = 3600.0
 _SHORTEST_ASKED_SECONDS: Final = 1.0  # once it has failed for a while: every attempt is work
 _CLAIMED_SECONDS: Final = 5.0
@@ -41,7 +39,6 @@ _HOLD_SECONDS: Final = 1.0
 # more than so many to seal they are let in too, but not waited for.
 _REST_SECONDS: Final = 0.001
 _HURRY: Final = 1000
-_random: Final = secrets.SystemRandom()
 
 
 class Sender:
@@ -69,6 +66,11 @@ class Sender:
         self._held = False
         self._failures = 0
         self._stopped = threading.Event()
+
+    @property
+    def failures(self) -> int:
+        """Of submissions, in a row."""
+        return self._failures
 
     def enter(self, *, gently: bool = False) -> None:
         """Seal and keep what was drawn here, and by processes that ended; all of it or nothing.
@@ -189,8 +191,8 @@ class Sender:
         self._failures += 1
         self._diagnostics.warn_once(failure.reason, "reports wait: %s", failure)
         if not failure.after_seconds:
-            return _backoff_seconds(self._failures)
-        shortest = min(_SHORTEST_ASKED_SECONDS, _longest_backoff_seconds(self._failures))
+            return soon(self._failures)
+        shortest = min(_SHORTEST_ASKED_SECONDS, longest_soon(self._failures))
         return min(max(failure.after_seconds, shortest), _LONGEST_ASKED_SECONDS)
 
     def _submit(
@@ -223,12 +225,3 @@ class Sender:
                 continue
             fates |= {r.id: why or SENT for r, why in zip(part, results, strict=True)}
         return fates, None
-
-
-def _backoff_seconds(failures: int) -> float:
-    """Exponential backoff with full jitter, so that devices do not come back all at once."""
-    return _random.uniform(0, _longest_backoff_seconds(failures))
-
-
-def _longest_backoff_seconds(failures: int) -> float:
-    return min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0 ** min(failures, 20))

@@ -3,7 +3,7 @@
 import hashlib
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hubbub.catalog import (
@@ -19,6 +19,7 @@ from hubbub.catalog import (
     sign_bundle,
     write_new_keys,
 )
+from hubbub.catalog.gaussian import mu_of_pure
 from hubbub.client.client import Client
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.state.memory import MemoryState
@@ -44,8 +45,8 @@ class TestBundle:
     """A bundle signed for a test, its content, and the keys that open what is sealed with it."""
 
     bundle: Bundle
-    signed: bytes
-    opening: tuple[OpeningKey, ...]
+    signed: bytes = field(repr=False)
+    opening: tuple[OpeningKey, ...] = field(repr=False)
 
     __test__ = False  # it is no test, whatever its name says
 
@@ -56,11 +57,14 @@ class _Alone:
     def local_epsilon(self, promise: CentralPromise, _categories: int) -> float:
         return min(promise.epsilon, promise.max_local_epsilon)
 
+    def gaussian(self, _promise: CentralPromise, _categories: int, epsilon: float) -> float:
+        return mu_of_pure(epsilon)
+
     def crowd_needed(self, _promise: CentralPromise, _categories: int, _epsilon: float) -> None:
         """None would do."""
 
 
-def make_bundle(catalog: Path, *, shuffler: str | None = None) -> TestBundle:
+def make_bundle(catalog: str | Path, *, shuffler: str | None = None) -> TestBundle:
     """Sign a catalog (metrics.toml) with keys of the moment, which end with the test.
 
     shuffler: HOST:PORT to put in instead of the catalog's.
@@ -68,7 +72,7 @@ def make_bundle(catalog: Path, *, shuffler: str | None = None) -> TestBundle:
     Raises:
         CatalogInvalid: the catalog is wrong.
     """
-    source = read_catalog(catalog, _Alone())
+    source = read_catalog(Path(catalog), _Alone())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "keys"
         start = int(time.time()) - _KEY_SECONDS
@@ -89,7 +93,7 @@ def make_bundle(catalog: Path, *, shuffler: str | None = None) -> TestBundle:
 
 
 def memory_client(
-    bundle: Bundle | Path,
+    bundle: Bundle | str | Path,
     *,
     seed: str = "",
     transport: Transport | None = None,
@@ -101,7 +105,7 @@ def memory_client(
     """
     secret = hashlib.sha256(b"hubbub/1 testing secret|" + seed.encode()).digest()
     return Client(
-        read_bundle(bundle) if isinstance(bundle, Path) else bundle,
+        bundle if isinstance(bundle, Bundle) else read_bundle(Path(bundle)),
         MemoryState(secret),
         transport or FakeShuffler(),
         hold_seconds=None,

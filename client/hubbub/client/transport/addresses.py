@@ -3,7 +3,9 @@
 import ipaddress
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 from hubbub.client.transport.contract import Transport
 from hubbub.client.transport.dialled import Connection, DialledTransport
@@ -13,28 +15,39 @@ __all__ = ["transport_to"]
 
 
 class _Protocol(NamedTuple):
-    """Where a protocol's `Connection` is, loaded when it is dialled; and whether it bears forks."""
+    """Where a protocol's `Connection` is, loaded when it is dialled; and whether it bears forks.
+
+    plain: in the clear, whatever else is asked for.
+    """
 
     module: str
     connection: str
     bears_forks: bool
+    plain: bool = False
 
 
-# One line each. No scheme is HOST:PORT, gRPC.
-_PROTOCOLS: Final = {
-    "": _Protocol("grpc_connection", "GrpcConnection", bears_forks=False),
-}
+_GRPC: Final = _Protocol("grpc_connection", "GrpcConnection", bears_forks=False)
+_HTTPS: Final = _Protocol("http_connection", "HttpConnection", bears_forks=True)
+_HTTP: Final = _HTTPS._replace(plain=True)
+# One line each. No scheme is HOST:PORT: gRPC, unless the app chose another or has none.
+_PROTOCOLS: Final = {"": _GRPC, "https": _HTTPS, "http": _HTTP}
+_BY_NAME: Final = {"grpc": _GRPC, "http": _HTTPS}
 
 
-def transport_to(address: str, *, roots: str | None, insecure: bool = False) -> Transport:
+def transport_to(
+    address: str, *, roots: str | None, insecure: bool = False, transport: str | None = None
+) -> Transport:
     """The way to a shuffler: over TLS, or in the clear (`insecure`) to this machine alone.
 
     A proxy named by the environment (https_proxy, no_proxy) is used.
 
     Args:
-        address: HOST:PORT, as bundles have it.
+        address: HOST:PORT, as bundles have it; https://HOST:PORT for HTTP; http:// is in the
+            clear, to this machine alone.
         roots: PEM of the certificates to chain to; None for the system's.
         insecure: in the clear, to this machine alone.
+        transport: "grpc" or "http", for an address without a scheme; None for gRPC where grpcio is
+            installed, else HTTP.
 
     Raises:
         BadParameter: insecure, and another machine; or no protocol goes there.
@@ -42,13 +55,46 @@ def transport_to(address: str, *, roots: str | None, insecure: bool = False) -> 
     scheme, _, place = address.rpartition("://")
     protocol = _PROTOCOLS.get(scheme)
     if protocol is None:
-        raise BadParameter(f"no way is known to a shuffler at {scheme}://; write HOST:PORT")
+        raise BadParameter(
+            f"no way is known to a shuffler at {scheme}://; write HOST:PORT or https://HOST:PORT"
+        )
+    if not scheme:
+        protocol = _chosen(transport)
+    else:
+        _check_place(place)
+    insecure = insecure or protocol.plain
     if insecure and not _is_loopback(place):
         raise BadParameter(
             f"{address} is not on this machine: insecure is for loopback alone; use TLS"
         )
     dial = partial(_dial, protocol, place, roots, insecure=insecure)
     return DialledTransport(dial, bears_forks=protocol.bears_forks)
+
+
+def _chosen(transport: str | None) -> _Protocol:
+    if transport is None:
+        transport = "grpc" if _has_grpc() else "http"
+    if transport not in _BY_NAME:
+        raise BadParameter(f"transport {transport!a} is not one of {', '.join(_BY_NAME)}")
+    return _BY_NAME[transport]
+
+
+def _check_place(place: str) -> None:
+    """Raises BadParameter unless it is HOST or HOST:PORT, and perhaps a path."""
+    found = urlsplit(f"//{place}")
+    try:
+        port = found.port
+    except ValueError:
+        port = 0
+    if not found.hostname or port == 0 or "@" in found.netloc or found.query or found.fragment:
+        raise BadParameter("the shuffler's address is none; write https://HOST:PORT")
+
+
+def _has_grpc() -> bool:
+    try:
+        return find_spec("grpc") is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def _dial(protocol: _Protocol, place: str, roots: str | None, *, insecure: bool) -> Connection:
@@ -58,7 +104,7 @@ def _dial(protocol: _Protocol, place: str, roots: str | None, *, insecure: bool)
 
 
 def _is_loopback(place: str) -> bool:
-    host = place.rsplit(":", 1)[0].strip("[]")
+    host = place.partition("/")[0].rsplit(":", 1)[0].strip("[]")
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

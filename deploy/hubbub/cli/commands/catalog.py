@@ -1,28 +1,23 @@
-"""`hubbub catalog check`, `hubbub catalog build` and `hubbub catalog schema`."""
+"""`hubbub catalog`: check it, build what is shipped of it, and the schema for editors."""
 
 import argparse
-import json
-from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 
-from hubbub.catalog import Catalog
-from hubbub.catalog.encoding import read_text, to_text
-from hubbub.catalog.schema import catalog_schema
-from hubbub.cli.installation import build_bundle
-from hubbub.cli.terminal.output import say, table
-from hubbub.errors import BadParameter
-from hubbub.privacy.crowd import read_planned, shuffled_of
+from hubbub.cli.command_table import load_module
+from hubbub.cli.commands import catalog_codegen, catalog_new
+from hubbub.cli.terminal.expired import say_expired
+from hubbub.cli.terminal.output import say, several, table
+from hubbub.privacy.planned import read_planned
 
 __all__ = ["add"]
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `catalog` to the command line."""
-    catalog = commands.add_parser(
-        "catalog", help="check metrics.toml, build what is shipped, help editors"
-    )
+    catalog = commands.add_parser("catalog")
     actions = catalog.add_subparsers(required=True, metavar="ACTION")
+    catalog_new.add(actions)
     check = actions.add_parser("check", help="check a catalog, show what each metric reveals")
     check.add_argument(
         "catalog",
@@ -45,6 +40,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--out", type=Path, default=Path("app.hubbub"), help="where the bundle goes (%(default)s)"
     )
     build.add_argument(
+        "--operator-out",
+        type=Path,
+        help="where the aggregator's bundle goes (operator.hubbub beside --out)",
+    )
+    build.add_argument(
         "--streams", type=Path, default=Path("streams.json"), help="for the shuffler (%(default)s)"
     )
     build.add_argument(
@@ -52,6 +52,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     build.add_argument("--roots", type=Path, help="PEM of the authority of the shuffler's TLS")
     build.set_defaults(run=_build)
+    catalog_codegen.add(actions)
     schema = actions.add_parser("schema", help="the JSON Schema of metrics.toml, for editors")
     schema.set_defaults(run=_schema)
 
@@ -84,51 +85,32 @@ def _check(arguments: argparse.Namespace) -> int:
     table(str(arguments.catalog), header, rows, text_columns=2)
     for metric in catalog.metrics.values():
         if metric.central:
+            # With numpy and scipy, which the promise could not be read without.
+            from hubbub.privacy.crowd import shuffled_of  # noqa: PLC0415 others need neither
+
             whole = shuffled_of(metric)
             say(
                 f"{metric.name}: a whole epoch of {whole.reports:,} reports or more says epsilon "
                 f"{whole.epsilon:.4g} at delta {whole.delta:g} of one person, {whole.assumption}"
             )
+        if metric.candidates:
+            say(f"{metric.name}: looks for {len(metric.candidates):,} strings of its own")
         if metric.choice:
             say(f"{metric.name}: {metric.choice}")
         if metric.tiers:
             tiers = ", ".join(f"{epsilon:g}" for epsilon in metric.tiers)
             say(f"{metric.name}: a person may ask for epsilon {tiers} instead")
-    _say_expired(catalog)
-    say(f"{arguments.catalog}: {len(rows)} metrics, no problem found")
+    say_expired(catalog)
+    say(f"{arguments.catalog}: {several(len(rows), 'metric')}, no problem found")
     return 0
 
 
 def _schema(_: argparse.Namespace) -> int:
-    say(json.dumps(catalog_schema(), indent=1))
+    say(catalog_new.packaged_schema().rstrip())
     return 0
-
-
-def _say_expired(catalog: Catalog) -> None:
-    """Name the metrics that no device reports any more: they stay for what is held of them."""
-    today = datetime.now(UTC).date()
-    for metric in catalog.metrics.values():
-        if metric.expires < today:
-            say(f"{metric.name}: expired on {metric.expires}, so devices do not report it")
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    try:
-        roots = read_text(arguments.roots) if arguments.roots else None
-    except ValueError as error:
-        raise BadParameter(f"--roots {error}; give the authority's ca.pem") from error
-    catalog = read_planned(arguments.catalog)
-    _say_expired(catalog)
-    bundle = build_bundle(
-        catalog,
-        arguments.keys,
-        out=arguments.out,
-        streams=arguments.streams,
-        previous=arguments.previous or arguments.out,
-        roots=roots,
-    )
-    say(f"{arguments.out}: {len(bundle.metrics)} metrics, {len(bundle.keys)} keys, for the apps")
-    over = f"; handed over so often: {len(bundle.handovers)}" if bundle.handovers else ""
-    say(f"{arguments.out}: serial {bundle.serial}, signed by {to_text(bundle.operator)}{over}")
-    say(f"{arguments.streams}: for the shuffler")
-    return 0
+    build = load_module("catalog_build", "hubbub catalog build", "cli")
+    code: int = build.build(arguments)
+    return code

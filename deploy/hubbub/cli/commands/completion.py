@@ -14,7 +14,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add `completion` to the command line."""
     parser = commands.add_parser(
         "completion",
-        help="complete hubbub's commands in your shell",
         description='bash: eval "$(hubbub completion bash)", in ~/.bashrc; '
         "zsh: hubbub completion zsh > a file _hubbub in a folder of $fpath.",
     )

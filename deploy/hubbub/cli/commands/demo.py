@@ -3,25 +3,37 @@
 import argparse
 import asyncio
 import json
+import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.accounting import TERMS, balances, sum_terms
-from hubbub.catalog import Metric
-from hubbub.cli.commands.up import demo_catalog, until_interrupted
-from hubbub.cli.local.census import Person, candidates, people, true_counts
+from hubbub.accounting import TERMS, balances, epoch_date, epoch_dates, sum_terms
+from hubbub.catalog import EPOCH_SECONDS, epoch_at
+from hubbub.cli.commands.up import until_interrupted
+from hubbub.cli.demonstration.answers import MetricAnswer, ask_all, show_answers, show_change
+from hubbub.cli.demonstration.history import (
+    CHANGED_DAYS_AGO,
+    DAYS,
+    STORY,
+    days_before,
+    drawn_notice,
+    write_history,
+)
+from hubbub.cli.demonstration.one_report import send_one, story
+from hubbub.cli.demonstration.questions import BOTH_WAYS, answers_of, demo_questions
+from hubbub.cli.local.census import Person, people
 from hubbub.cli.local.devices import Sent, send_everyone
-from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.output import progress, say, table
+from hubbub.cli.local.local_run import LocalRun, Ports, program
+from hubbub.cli.terminal.output import filled, say
+from hubbub.cli.terminal.progress import progress
 from hubbub.cli.terminal.service_client import ask, report_counts
-from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
+from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
-from hubbub.wire.v1.services_pb2 import Estimated, EstimateRequest
+from hubbub.wire.v1.services_pb2 import Mark
 
 __all__ = ["add", "close_epochs"]
 
@@ -29,35 +41,28 @@ _PEOPLE: Final = 30_162
 _MAX_PEOPLE: Final = 10_000_000
 _DRAIN_SECONDS: Final = 600.0
 _POLL_SECONDS: Final = 0.25
-_ROWS: Final = 16
-
-
-@dataclass(frozen=True, slots=True)
-class _Metric:
-    """One metric's answer beside the truth."""
-
-    metric: Metric
-    found: Estimated | None
-    rows: list[dict[str, Any]]
-    problem: str = ""
-
-    @property
-    def covered(self) -> int:
-        """How many intervals hold the true count."""
-        return sum(row["low"] <= row["true"] <= row["high"] for row in self.rows)
+_DAY_SECONDS: Final = EPOCH_SECONDS["day"]
+_LAW: Final = "Where every report is, as shuffler and aggregator count them when they move them:"
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `demo` to the command line."""
-    demo = commands.add_parser("demo", help="30,162 real people's answers, from SDK to estimates")
+    demo = commands.add_parser("demo")
     demo.add_argument("--people", type=int, default=_PEOPLE, help="how many devices (%(default)s)")
-    demo.add_argument(
+    keep = demo.add_mutually_exclusive_group()
+    keep.add_argument(
         "--keep",
         nargs="?",
         type=Path,
         const=Path(".hubbub-demo"),
         metavar="FOLDER",
-        help="leave it and its page running until Ctrl-C; its state stays there (%(const)s)",
+        help="its state stays there after Ctrl-C (%(const)s); and its page is left open, as it is "
+        "on a terminal without this, until Ctrl-C",
+    )
+    keep.add_argument(
+        "--no-keep",
+        action="store_true",
+        help="end after the answers, as it does where its output is no terminal",
     )
     demo.add_argument("--json", type=Path, metavar="FILE", help="write all results there as well")
     demo.set_defaults(run=_demo)
@@ -72,34 +77,42 @@ def _demo(arguments: argparse.Namespace) -> int:
         if arguments.keep.exists():
             raise BadParameter(
                 f"--keep {arguments.keep} is there already: delete it, or go on with it by: "
-                f"hubbub up --home {arguments.keep}"
+                f"hubbub up --home {arguments.keep} --catalog {arguments.keep / 'metrics.toml'}"
             )
         return _run(arguments.keep.absolute(), arguments.people, arguments.json, keep=True)
+    keep = sys.stdout.isatty() and not arguments.no_keep
     with tempfile.TemporaryDirectory(prefix="hubbub-demo-") as home:
-        return _run(Path(home), arguments.people, arguments.json, keep=False)
+        return _run(Path(home), arguments.people, arguments.json, keep=keep)
 
 
 def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:
     seconds: dict[str, float] = {}
     started = time.monotonic()
-    everyone = people(number)
-    catalog = demo_catalog()
-    say(f"{number:,} people, {len(catalog.metrics)} questions each; every device lies a little.")
-    with LocalRun(home, catalog, Ports.free()) as run:
+    everyone = answers_of(people(number))
+    catalog = demo_questions(home, number)
+    say(
+        f"{number:,} people of a census, {len(catalog.metrics)} questions each; every device draws "
+        "coins and lies.\n"
+    )
+    today = epoch_at(time.time(), "day")
+    with LocalRun(home, catalog, Ports.free(), notice=drawn_notice(today)) as run:
         seconds["start"] = _lap(started)
         sent, terms = _send(run, everyone, seconds)
         mark = time.monotonic()
-        answers = [_ask(run, metric, everyone) for metric in run.bundle.metrics.values()]
+        dates = epoch_dates([*range(today, epoch_at(time.time(), "day") + 1)], _DAY_SECONDS)
+        answers = ask_all(run.endpoints, [*run.bundle.metrics.values()], everyone, dates)
         seconds["query"] = _lap(mark)
+        show_answers(answers)
+        mark = time.monotonic()
+        _add_history(run, everyone, today)
+        seconds["history"] = _lap(mark)
         seconds["total"] = _lap(started)
-        for answered in answers:
-            _show(answered)
         balanced = balances(terms) and terms["acknowledged"] == sent.acknowledged
-        _show_summary(answers, sent, terms, seconds, balanced=balanced)
+        _show_law(sent, terms, seconds, balanced=balanced)
         if json_file:
             _write(json_file, answers, terms, seconds, balanced=balanced)
+        _show_next(run, keep=keep)
         if keep:
-            say(f"Look at it: {run.endpoints.page}   (Ctrl-C ends it; state in {home})")
             until_interrupted(run)
     return 0 if balanced else 1
 
@@ -108,10 +121,16 @@ def _send(
     run: LocalRun, everyone: Sequence[Person], seconds: dict[str, float]
 ) -> tuple[Sent, dict[str, int]]:
     """Every person's answers, through to the totals: what was sent, and where it is."""
+    both = BOTH_WAYS[0]
+    first = send_one(run, everyone[0], both.alone)
+    for line in story(first, len(everyone), both.alone, both.crowd):
+        say(line)
+    say("")
     with progress() as bars:
         mark = time.monotonic()
-        bar = bars.add_task("devices", total=len(everyone))
-        sent = send_everyone(everyone, run.bundle_path, lambda done: bars.advance(bar, done))
+        bar = bars.add_task("devices", total=len(everyone), completed=1)
+        sent = send_everyone(everyone[1:], run.bundle_path, lambda done: bars.advance(bar, done))
+        sent.add(Sent(devices=1, acknowledged=len(everyone[0])))
         seconds["devices"] = _lap(mark)
         mark = time.monotonic()
         close_epochs(run.shuffler_redis)
@@ -137,7 +156,7 @@ def _drain(run: LocalRun, bar: Any, bars: Any) -> dict[str, int]:
     while True:
         run.check()
         terms = sum_terms(report_counts(run.endpoints).values())
-        bars.update(bar, completed=sum(terms[term] for term in TERMS[3:]))
+        bars.update(bar, completed=sum(terms[term] for term in TERMS[4:]))
         if not terms["pooled"] and not terms["in_flight"] and balances(terms):
             return terms
         if time.monotonic() > deadline:
@@ -145,116 +164,79 @@ def _drain(run: LocalRun, bar: Any, bars: Any) -> dict[str, int]:
         time.sleep(_POLL_SECONDS)
 
 
-def _ask(run: LocalRun, metric: Metric, everyone: Sequence[Person]) -> _Metric:
-    try:
-        strings = candidates() if metric.values is None else []
-        request = EstimateRequest(metric=metric.name, candidates=strings)
-        found: Estimated = ask(run.endpoints, "Estimate", request)
-    except HubbubError as error:
-        return _Metric(metric, None, [], str(error))
-    truth = true_counts(everyone, metric.name)
-    rows = [
-        {
-            "value": value.value,
-            "true": truth[value.value],
-            "estimate": value.estimate,
-            "stderr": value.stderr,
-            "low": value.low,
-            "high": value.high,
-            "detected": value.detected,
-        }
-        for value in found.values
-    ]
-    return _Metric(metric, found, rows)
+def _add_history(run: LocalRun, everyone: Sequence[Person], today: int) -> None:
+    """The days before today, and what both ways see of what they were given to show."""
+    days = days_before(run.bundle, everyone, today)
+    write_history(days, run.aggregator_redis, run.shuffler_redis)
+    moved = epoch_date(today - CHANGED_DAYS_AGO, _DAY_SECONDS)
+    text = "made up: from here on fewer people have yahoo.com as their home page"
+    ask(run.endpoints, "SaveMark", Mark(name="yahoo", date=moved, text=text, metric="homepage"))
+    say(filled(f"{drawn_notice(today)} {STORY}"))
+    first, now = (epoch_date(epoch, _DAY_SECONDS) for epoch in (today - DAYS, today))
+    show_change(run.endpoints, BOTH_WAYS[0], "Bachelors", first, now)
+    say("")
 
 
-def _show(answered: _Metric) -> None:
-    metric, found = answered.metric, answered.found
-    if found is None:
-        say(f"{metric.name}: {answered.problem}\n")
-        return
-    rows = sorted(answered.rows, key=lambda row: -row["estimate"])
-    shown = rows if len(rows) <= _ROWS else [row for row in rows if row["detected"]][:_ROWS]
-    table(
-        f"{metric.name}: {found.reports:,} reports by {found.mechanism}, "
-        f"epsilon {found.epsilon:.3f} per report",
-        ("value", "true", "estimate", "95% interval", ""),
-        [
-            (
-                row["value"],
-                f"{row['true']:,}",
-                f"{row['estimate']:,.0f}",
-                f"{row['low']:,.0f} to {row['high']:,.0f}",
-                "" if row["low"] <= row["true"] <= row["high"] else "misses",
-            )
-            for row in shown
-        ],
-    )
-    more = f"; {len(rows) - len(shown):,} candidates not shown" if len(shown) < len(rows) else ""
-    say(f"{answered.covered:,} of {len(rows):,} intervals hold the truth{more}\n")
-
-
-def _show_summary(
-    answers: Sequence[_Metric],
-    sent: Sent,
-    terms: dict[str, int],
-    seconds: dict[str, float],
-    *,
-    balanced: bool,
+def _show_law(
+    sent: Sent, terms: Mapping[str, int], seconds: Mapping[str, float], *, balanced: bool
 ) -> None:
-    values = sum(len(answered.rows) for answered in answers)
-    covered = sum(answered.covered for answered in answers)
-    if values:
-        say(f"{covered:,} of {values:,} 95% intervals hold the truth, of absent ones nearly all.\n")
-    reports = sent.acknowledged
-    table(
-        "where the time went",
-        ("stage", "seconds", "reports/s"),
-        [
-            ("randomize (CPU of the devices)", *_rate(sent.randomize_seconds, reports)),
-            ("seal and send (CPU of the devices)", *_rate(sent.send_seconds, reports)),
-            ("devices to shuffler, counting meanwhile", *_rate(seconds["devices"], reports)),
-            ("the rest: mixed, opened, counted", *_rate(seconds["drain"], 0)),
-            ("estimated, strings decoded", *_rate(seconds["query"], 0)),
-            ("everything, with starting and ending", *_rate(seconds["total"], reports)),
-        ],
-    )
     for reason, number in sent.not_sent.items():
         if number:
             say(f"not sent: {number:,} ({reason})")
-    parts = " + ".join(f"{terms[term]:,} {term.replace('_', ' ')}" for term in TERMS[1:])
-    say(f"{terms['acknowledged']:,} acknowledged = {parts}")
+    say(_LAW)
+    parts = " + ".join(f"{terms[term]:,} {term.replace('_', ' ')}" for term in TERMS[2:])
+    dummies = f" + {terms['dummies']:,} dummies" if terms["dummies"] else ""
+    say(f"{terms['acknowledged']:,} acknowledged{dummies} = {parts}")
     say("The law balances." if balanced else "THE LAW DOES NOT BALANCE.")
+    say(
+        f"{seconds['total']:.0f} s in all; of the devices' processors {sent.randomize_seconds:.1f} "
+        f"s to randomize, {sent.send_seconds:.1f} s to seal and send.\n"
+    )
+
+
+def _show_next(run: LocalRun, *, keep: bool) -> None:
+    """Where to go on."""
+    if not keep:
+        say("hubbub demo --keep leaves all this running, with a web page to look at it.")
+        return
+    ask = f"{program()} {{}} --home {run.home}"
+    wide = BOTH_WAYS[1]
+    say(f"Look at it: {run.endpoints.page}   (Ctrl-C ends it; state in {run.home})")
+    say(f"  both ways: {run.endpoints.page}metric?name={wide.crowd}&beside={wide.alone}")
+    say("Or from another terminal:")
+    say(f"  {ask.format('top homepage')}")
+    say(f"  {ask.format('trend ' + BOTH_WAYS[0].crowd)}")
+    say(f"  {program()} privacy {run.home / 'metrics.toml'}")
+    say("A metric of your own, in a quarter of an hour: docs/tutorial/first-metric.md")
 
 
 def _write(
     path: Path,
-    answers: Sequence[_Metric],
-    terms: dict[str, int],
-    seconds: dict[str, float],
+    answers: Mapping[str, MetricAnswer],
+    terms: Mapping[str, int],
+    seconds: Mapping[str, float],
     *,
     balanced: bool,
 ) -> None:
     document = {
         "metrics": {
-            answered.metric.name: {
-                "reports": answered.found.reports if answered.found else 0,
-                "epsilon": answered.metric.report_loss,
-                "values": answered.rows,
+            name: {
+                "reports": answer.found.reports if answer.found else 0,
+                "epsilon": answer.metric.report_loss,
+                "central_epsilon": answer.found.shuffled.epsilon
+                if answer.found and answer.metric.central
+                else None,
+                "values": answer.rows,
             }
-            for answered in answers
+            for name, answer in answers.items()
         },
         "conservation": {**terms, "balanced": balanced},
-        "seconds": seconds,
+        "seconds": dict(seconds),
     }
     try:
         path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
         raise BadParameter(f"--json {path}: cannot be written: {error.strerror}") from error
-
-
-def _rate(seconds: float, reports: int) -> tuple[str, str]:
-    return f"{seconds:.1f}", f"{reports / seconds:,.0f}" if reports and seconds else ""
 
 
 def _lap(since: float) -> float:

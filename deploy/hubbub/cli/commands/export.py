@@ -25,7 +25,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add `export` to the command line."""
     export = commands.add_parser(
         "export",
-        help="a metric as a file: CSV, Parquet or JSON",
         description="The format follows from the file's name, unless --format says it.",
     )
     add_question(export)

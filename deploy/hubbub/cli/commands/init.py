@@ -14,7 +14,8 @@ from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.local.certificates import names_by_role, write_certificates
 from hubbub.cli.terminal.output import say
 from hubbub.errors import KeysUnusable
-from hubbub.privacy.crowd import read_planned
+from hubbub.errors.places import PROTECTS_NOBODY
+from hubbub.privacy.planned import read_planned
 
 __all__ = ["add", "initialise"]
 
@@ -26,7 +27,10 @@ _NAMES: Final = {
 }
 _REDIS: Final = {"shuffler": "redis-pool:6379", "aggregator": "redis-totals:6379"}
 _CA: Final = "/etc/hubbub/tls/ca.pem"
-_FOLDERS: Final = ("data/redis-pool", "data/redis-totals", "data/prometheus", "data/grafana")
+_FOLDERS: Final = (
+    *("data/redis-pool", "data/redis-totals"),
+    *("data/prometheus", "data/alertmanager", "data/grafana"),
+)
 _TOKEN_DAYS: Final = 365
 # Of the images; the key that signs bundles stays with whoever made it.
 _USER: Final = 10_001
@@ -42,7 +46,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add `init` to the command line."""
     parser = commands.add_parser(
         "init",
-        help="keys, certificates, passwords and settings for an installation",
         description=_DESCRIPTION,
     )
     parser.add_argument("folder", type=Path, help="where all of it goes")
@@ -60,23 +63,35 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="another name that a role is dialled by, or NAME alone for all of them (repeat); the "
         "catalog's shuffler and the names of the containers are among them",
     )
+    parser.add_argument(
+        "--dev",
+        action="store_true",
+        help="for development: numbers protect nobody; its services are told so, and no others "
+        "take its files",
+    )
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     folder: Path = arguments.folder
-    initialise(folder, read_planned(arguments.catalog), arguments.host)
+    initialise(folder, read_planned(arguments.catalog), arguments.host, development=arguments.dev)
+    if arguments.dev:
+        say(f"{PROTECTS_NOBODY} Its services are told so by HUBBUB_DEV=1 in their .env files.")
     say(f"{folder}: ready to run")
     say(f"  {folder}/app.hubbub             for the apps")
+    say(f"  {folder}/operator.hubbub        the same for the aggregator, with more")
     say(f"  {folder}/keys/operator.key      signs bundles: keep it offline, and a copy")
     say(f"  {folder}/keys/opening.keys.json opens reports: for the aggregator alone")
+    say(f"  {folder}/tls-authorities        renews certificates: keep it offline, and a copy")
     say(f"  {folder}/passwords              of Grafana, and tokens for the page and Prometheus")
     if (folder / "compose.yaml").exists():
         say(f"next: docker compose --project-directory {folder} up --build --detach")
     return 0
 
 
-def initialise(folder: Path, catalog: Catalog, hosts: list[str]) -> None:
+def initialise(
+    folder: Path, catalog: Catalog, hosts: list[str], *, development: bool = False
+) -> None:
     """Make all of it.
 
     Raises:
@@ -88,10 +103,14 @@ def initialise(folder: Path, catalog: Catalog, hosts: list[str]) -> None:
                 f"{folder / there} exists; nothing is overwritten: give another folder, or move it"
             )
     names = names_by_role(hosts)
-    names["shuffler"].append(catalog.shuffler.rpartition(":")[0].strip("[]"))
+    names["shuffler"].append(
+        catalog.shuffler.removeprefix("https://").rpartition(":")[0].strip("[]")
+    )
     tls = folder / "tls"
-    make_keys(folder / "keys")
-    write_certificates(tls, {role: [*_NAMES[role], *names[role]] for role in names})
+    make_keys(folder / "keys", development=development)
+    write_certificates(
+        tls, {role: [*_NAMES[role], *names[role]] for role in names}, folder / "tls-authorities"
+    )
     build_bundle(
         catalog,
         folder / "keys",
@@ -102,7 +121,7 @@ def initialise(folder: Path, catalog: Catalog, hosts: list[str]) -> None:
     )
     try:
         _write_access(folder)
-        _write_redis(folder)
+        _write_redis(folder, "HUBBUB_DEV=1\n" if development else "")
         for name in _FOLDERS:
             (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         user, group = os.getuid(), os.getgid()
@@ -114,8 +133,11 @@ def initialise(folder: Path, catalog: Catalog, hosts: list[str]) -> None:
         raise KeysUnusable(f"{error.filename}: cannot be written: {error.strerror}") from error
 
 
-def _write_redis(folder: Path) -> None:
-    """Settings, users with passwords of their own, and the URL that each service takes."""
+def _write_redis(folder: Path, more: str) -> None:
+    """Settings, users with passwords of their own, and the URL that each service takes.
+
+    more: what services are told beside that.
+    """
     (folder / "redis").mkdir(mode=0o700)
     source = files("hubbub.cli") / "redis"
     for name in ("redis.conf", "start.sh"):
@@ -123,11 +145,14 @@ def _write_redis(folder: Path) -> None:
     administrator = secrets.token_urlsafe(24)
     _write(folder / "passwords" / "redis.password", administrator)
     users = (source / "users.acl").read_text().replace("CHANGE-ME-OPERATOR", administrator)
+    viewer = secrets.token_urlsafe(24)
+    _write(folder / "passwords" / "redis-viewer.password", viewer)
+    users = users.replace("CHANGE-ME-VIEWER", viewer)
     for role, address in _REDIS.items():
         password = secrets.token_urlsafe(24)
         users = users.replace(f"CHANGE-ME-{role.upper()}", password)
         url = f"rediss://{role}:{password}@{address}/0?ssl_ca_certs={_CA}"
-        _write(folder / f"{role}.env", f"HUBBUB_REDIS_URL={url}\n")
+        _write(folder / f"{role}.env", f"HUBBUB_REDIS_URL={url}\n{more}")
     _write(folder / "redis" / "users.acl", users)
 
 

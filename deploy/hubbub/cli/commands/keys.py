@@ -5,6 +5,8 @@ import time
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+from cryptography import x509
+
 from hubbub.catalog import EPOCH_SECONDS
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.keys.operator import hand_over_to_new
@@ -17,7 +19,11 @@ from hubbub.cli.installation import (
     check_lifetimes,
     make_keys,
 )
-from hubbub.cli.local.certificates import names_by_role, write_certificates
+from hubbub.cli.local.certificates import (
+    names_by_role,
+    renew_certificates,
+    write_certificates,
+)
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
 
@@ -28,12 +34,24 @@ _DAY = EPOCH_SECONDS["day"]
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `keys` to the command line."""
-    keys = commands.add_parser("keys", help="make keys and certificates")
+    keys = commands.add_parser("keys")
     actions = keys.add_subparsers(required=True, metavar="ACTION")
+    _add_opening(actions)
+    _add_signing(actions)
+    add_action(actions)
+
+
+def _add_opening(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the actions that are about opening keys."""
     new = actions.add_parser("new", help="a signing key, and opening keys for the epochs to come")
     new.add_argument("folder", type=Path, help="new folder for the keys")
     new.add_argument("--days", type=int, default=DEFAULT_DAYS, help="of one key (%(default)s)")
     new.add_argument("--periods", type=int, default=DEFAULT_PERIODS, help="keys (%(default)s)")
+    new.add_argument(
+        "--dev",
+        action="store_true",
+        help="for development: what is built with them is refused by services of production",
+    )
     new.set_defaults(run=_new)
     rotate = actions.add_parser(
         "rotate", help="add keys for epochs to come; with --today delete those of epochs closed"
@@ -56,6 +74,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "epoch needs any more; without it they are kept",
     )
     rotate.set_defaults(run=_rotate)
+
+
+def _add_signing(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the actions that are about the operator's key and certificates."""
     handover = actions.add_parser(
         "handover", help="another signing key, which the old one hands over to"
     )
@@ -71,8 +93,20 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="name or address that a role is dialled by, beside localhost: shuffler, aggregator or "
         "redis; NAME alone for all of them, on one machine (repeat)",
     )
+    tls.add_argument(
+        "--authorities",
+        type=Path,
+        metavar="FOLDER",
+        help="where the keys of the authorities are kept, which renew certificates (the folder of "
+        "the certificates, with -authorities after its name); keep it offline",
+    )
+    tls.add_argument(
+        "--renew",
+        action="store_true",
+        help="new certificates in the folder, by the kept authorities, with the names that they "
+        "have and those of --host besides; what trusted them goes on doing so",
+    )
     tls.set_defaults(run=_tls)
-    add_action(actions)
 
 
 def _rotate(arguments: argparse.Namespace) -> int:
@@ -125,7 +159,7 @@ def _day(seconds: int) -> date:
 
 
 def _new(arguments: argparse.Namespace) -> int:
-    make_keys(arguments.folder, arguments.days, arguments.periods)
+    make_keys(arguments.folder, arguments.days, arguments.periods, development=arguments.dev)
     say(f"{arguments.folder}/operator.key: signs bundles; keep it offline")
     say(f"{arguments.folder}/operator.pub: its public half; apps pin it")
     say(f"{arguments.folder}/opening.keys.json: opens reports; for the aggregator alone")
@@ -134,9 +168,25 @@ def _new(arguments: argparse.Namespace) -> int:
 
 
 def _tls(arguments: argparse.Namespace) -> int:
-    write_certificates(arguments.folder, names_by_role(arguments.host))
+    folder: Path = arguments.folder
+    authorities = arguments.authorities or folder.with_name(f"{folder.name}-authorities")
+    names = names_by_role(arguments.host)
+    if arguments.renew:
+        until = renew_certificates(folder, authorities, names)
+        for role, day in until.items():
+            say(f"{folder}/{role}.pem: new, until {day}")
+        say("running services take them within seconds; Redis with: CONFIG SET tls-cert-file FILE")
+        return 0
+    write_certificates(folder, names, authorities)
     say(
-        f"{arguments.folder}: ca.pem with an authority for each role, and certificates for "
-        "shuffler, aggregator, redis and analyst"
+        f"{folder}: ca.pem with an authority for each role, until "
+        f"{_first_end(folder / 'ca.pem')}, and certificates for shuffler, aggregator, redis and "
+        f"analyst, until {_first_end(folder / 'analyst.pem')}"
     )
+    say(f"{authorities}: the authorities' keys; who has them can pose as any role: keep it offline")
     return 0
+
+
+def _first_end(path: Path) -> date:
+    held = x509.load_pem_x509_certificates(path.read_bytes())
+    return min(one.not_valid_after_utc for one in held).date()

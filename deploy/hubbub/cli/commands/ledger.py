@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.catalog.encoding import to_text
+from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, table
-from hubbub.cli.terminal.query_options import read_candidates
+from hubbub.cli.terminal.payloads import likeliest, sent
 from hubbub.client.inspection import peek
 from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
 from hubbub.client.paths import settled
@@ -22,7 +23,6 @@ from hubbub.errors import StateUnusable
 
 __all__ = ["add"]
 
-_MEANINGS: Final = 3
 # More rows than this are for a file, not for eyes; the rest is in json.
 _ROWS: Final = 50
 _ON: Final = "This device reports what the table below says, and nothing else, through hubbub."
@@ -31,7 +31,7 @@ _OFF: Final = "Reporting is switched off: nothing leaves this device through hub
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `ledger` to the command line."""
-    ledger = commands.add_parser("ledger", help="what left this device, and what it could mean")
+    ledger = commands.add_parser("ledger")
     ledger.add_argument(
         "--state-dir", type=Path, help="an app's state folder (all of this user's, if not given)"
     )
@@ -97,6 +97,14 @@ def _show(folder: str, shown: LedgerView, candidates: Sequence[str]) -> None:
         ],
         text_columns=2,
     )
+    crowds = [metric for metric in shown.metrics if metric.central_epsilon is not None]
+    if crowds:
+        _show_crowds(crowds)
+    if shown.crowds_cap is not None:
+        say(
+            f"All crowds of a year together can say {shown.crowds_in_year:.3f} of "
+            f"{shown.crowds_cap:g} nats about you to who sees whole epochs; then this device stops."
+        )
     say(f"{_odds(shown.metrics)}\n")
     table(
         f"What was made of your answers ({len(shown.payloads):,} remembered; times are UTC)",
@@ -111,6 +119,30 @@ def _show(folder: str, shown: LedgerView, candidates: Sequence[str]) -> None:
             say(f"{number:,} {reason.replace('_', ' ')}")
 
 
+def _show_crowds(metrics: Sequence[MetricView]) -> None:
+    """The other promise of metrics that are asked in a crowd, and on whom each rests."""
+    table(
+        "What is asked in a crowd says less to who sees whole epochs (in nats)",
+        ("metric", "a report", "in a crowd", "delta", "spent in all", "for life"),
+        [
+            (
+                metric.name,
+                f"{metric.epsilon:.3f}" if metric.epsilon else "declined",
+                f"{metric.central_epsilon:.3f}",
+                f"{metric.delta:g}",
+                f"{metric.central:.3f}",
+                "" if (most := metric.lifetime_central_epsilon) is None else f"{most:g}",
+            )
+            for metric in metrics
+        ],
+    )
+    say(
+        "The first promise rests on this device alone: if the shuffler and the aggregator work "
+        "together against you, a report says that. The second rests on the shuffler, which lets "
+        "reports leave together and tells nobody who sent what; it adds up, as its delta does.\n"
+    )
+
+
 def _odds(metrics: Sequence[MetricView]) -> str:
     most = max((metric.epsilon for metric in metrics), default=0.0)
     return (
@@ -121,11 +153,10 @@ def _odds(metrics: Sequence[MetricView]) -> str:
 
 def _row(payload: PayloadView, candidates: Sequence[str]) -> tuple[str, ...]:
     made = _when(payload.made)
-    sent = payload.payload.hex()
     return (
         made.strftime("%Y-%m-%d %H:%M") if made else "",
         payload.metric,
-        sent if len(sent) <= 16 else f"{sent[:14]}..",  # noqa: PLR2004 a column's width
+        sent(payload.payload.hex()),
         payload.fate.replace("_", " "),
         _meant(payload, candidates),
     )
@@ -143,9 +174,7 @@ def _meant(payload: PayloadView, candidates: Sequence[str]) -> str:
     meanings = payload.meanings(candidates)
     if not meanings:
         return "any string" if payload.stream else "no longer asked"
-    told = [f"{value} {chance:.1%}" for value, chance in meanings[:_MEANINGS]]
-    more = len(meanings) - len(told)
-    return ", ".join(told) + (f", or {more:,} others" if more else "")
+    return likeliest(meanings)
 
 
 def _json(shown: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
@@ -167,4 +196,6 @@ def _json(shown: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
             for one in shown.payloads
         ],
         "counts": dict(shown.counts),
+        "crowds_in_year": shown.crowds_in_year,
+        "crowds_cap": shown.crowds_cap,
     }

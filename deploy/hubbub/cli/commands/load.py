@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from hubbub.catalog import Bundle, read_bundle
 from hubbub.cli.local.load_devices import Load, Seen, Times, drive
-from hubbub.cli.terminal.output import progress, say, table
+from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
 from hubbub.runtime.tls import is_loopback
 
@@ -21,6 +22,7 @@ its own, or metrics made for it.
 
 examples:
   hubbub load --devices 10000 --rate 1000 --seconds 30      beside `hubbub up`
+  hubbub load --devices 10000 --http 127.0.0.1:7077 --dial
   hubbub load --bundle app.hubbub --metric theme --devices 50000 --rate 2000 --seconds 20 --dial
 """
 _MAX: Final = {"devices": 200_000, "rate": 100_000.0, "seconds": 3600.0, "processes": 64}
@@ -31,7 +33,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add `load` to the command line."""
     parser = commands.add_parser(
         "load",
-        help="many devices at once: what an installation bears, and how fast it answers",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
     )
@@ -53,6 +54,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--dial", action="store_true", help="a connection for each device, not for each process"
     )
     parser.add_argument(
+        "--http", metavar="HOST:PORT", help="over HTTP, to this door of the bundle's shuffler"
+    )
+    parser.add_argument(
         "--other-machine",
         action="store_true",
         help="the shuffler may be on another machine; it must be yours to load",
@@ -69,9 +73,10 @@ def _run(arguments: argparse.Namespace) -> int:
             raise BadParameter(f"--{name} {getattr(arguments, name):g} is outside (0, {most:,.0f}]")
     path = arguments.bundle or arguments.home / "app.hubbub"
     bundle = read_bundle(path)
-    if not arguments.other_machine and not is_loopback(bundle.shuffler):
+    shuffler = f"https://{arguments.http}" if arguments.http else bundle.shuffler
+    if not arguments.other_machine and not is_loopback(shuffler.removeprefix("https://")):
         raise BadParameter(
-            f"the bundle's shuffler, {bundle.shuffler}, is not on this machine; if it is yours to "
+            f"the shuffler, {shuffler}, is not on this machine; if it is yours to "
             "load, say so with --other-machine"
         )
     metrics = tuple(arguments.metric or bundle.metrics)
@@ -83,6 +88,7 @@ def _run(arguments: argparse.Namespace) -> int:
         wakes_a_second=arguments.rate / len(metrics),
         seconds=arguments.seconds,
         dial=arguments.dial,
+        shuffler=shuffler,
         processes=arguments.processes,
     )
     with progress() as bar:

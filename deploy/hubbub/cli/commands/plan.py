@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from hubbub.analysis import POPULATION, REPORTERS
 from hubbub.catalog import Metric
-from hubbub.cli.planning.attack import attack, chosen_metrics
+from hubbub.cli.planning.attack import CATALOG, attack, chosen_metrics
 from hubbub.cli.planning.capacity import add_capacity, capacity
 from hubbub.cli.planning.central import add_central, plan_central
 from hubbub.cli.planning.plot import plot
 from hubbub.cli.planning.simulate import simulate
-from hubbub.cli.planning.tables import row_json, show, show_simulated
+from hubbub.cli.planning.tables import found_unlisted, row_json, show, show_simulated
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
 from hubbub.errors.visible import visible
@@ -42,7 +42,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add `plan` to the command line."""
     parser = commands.add_parser(
         "plan",
-        help="which mechanism, how many reports, which epsilon; fake reports; how many machines",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
     )
@@ -50,7 +49,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "catalog",
         type=Path,
         nargs="?",
-        default=Path("metrics.toml"),
+        default=CATALOG,
         help="of --metric, --attack and --capacity (%(default)s)",
     )
     parser.add_argument(
@@ -150,6 +149,8 @@ def _run(arguments: argparse.Namespace) -> int:
             "rows": [row_json(one) for one in rows],
             "metric": None if own is None else row_json(own),
         }
+        if question.kind == "strings":
+            document["found_unlisted"] = found_unlisted(rows[0])
         if arguments.simulate is not None:
             document["simulated"] = simulate(question, simulated, arguments.seed)
         say(json.dumps(document, indent=1))
@@ -171,7 +172,8 @@ def _rows(arguments: argparse.Namespace, question: Question, metric: Metric | No
         epsilon = metric.epsilon
     if sum(figure is not None for figure in (arguments.reports, epsilon, goal)) != 2:  # noqa: PLR2004 of three
         raise BadParameter(
-            "give two of --reports, --epsilon and --error or --detect: the third is worked out"
+            "give two of --reports, --epsilon and --error or --detect: the third is worked out; "
+            "for example: hubbub plan --values 128 --epsilon 1 --reports 100000"
         )
     if arguments.whose and arguments.error is None:
         raise BadParameter(
@@ -217,7 +219,8 @@ def _question(arguments: argparse.Namespace) -> tuple[Question, Metric | None]:
     if arguments.metric or sum(kind is not None for kind in kinds) != 1:
         raise BadParameter(
             "say what is asked: one --metric of a catalog; or one of --values, --strings, --mean, "
-            "--ranges"
+            "--ranges; for example: hubbub plan --values 128 --epsilon 1 --reports 100000, or "
+            "hubbub plan metrics.toml --metric theme --reports 50000"
         )
     if arguments.values is not None:
         return Question("values", _size(arguments.values, 2), permanent_epsilon=permanent), None
@@ -238,6 +241,11 @@ def _size(number: int, least: int) -> int:
 def _question_of(metric: Metric, strings: int) -> Question:
     mechanism: Any = metric.randomizer
     permanent = metric.lifetime_loss if metric.memoized else None
+    if mechanism.FAMILY == "pairs":
+        raise BadParameter(
+            f'metric "{metric.name}" is of parts, which are not planned; rehearse it: '
+            f"hubbub simulate {metric.base_name} --values people.csv"
+        )
     if metric.values is not None:
         return Question("values", len(metric.values), permanent_epsilon=permanent)
     if mechanism.VALUES == "strings":

@@ -5,27 +5,28 @@ import json
 from dataclasses import asdict
 from math import exp, isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from hubbub.catalog import SPANS
 from hubbub.catalog.encoding import MALFORMED, read_json
+from hubbub.cli.commands.privacy_crowd import add_crowd
 from hubbub.cli.terminal.document import Document, Table
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
-from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
-from hubbub.privacy.card import Card, card, meaning
+from hubbub.privacy.card import Card, card, max_posterior, meaning
 from hubbub.privacy.composition import Event, compose
-from hubbub.privacy.crowd import read_planned
-from hubbub.privacy.histogram import Crowd, central_epsilon, largest_local
-from hubbub.privacy.many_epochs import composed_epsilon
+from hubbub.privacy.planned import read_planned
+from hubbub.privacy.verdict import verdict
 
 __all__ = ["add"]
+
+_BAR: Final = 20
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `privacy` to the command line."""
-    privacy = commands.add_parser("privacy", help="what a catalog reveals; amplify; compose")
+    privacy = commands.add_parser("privacy")
     actions = privacy.add_subparsers(required=True, metavar="ACTION")
     shown = actions.add_parser("card", help="the privacy card of a catalog (also without `card`)")
     shown.add_argument(
@@ -60,7 +61,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     crowd.add_argument("--json", action="store_true", help="as JSON")
     crowd.set_defaults(run=_amplify)
-    _add_crowd(actions)
+    add_crowd(actions)
     many = actions.add_parser("compose", help="what many reports or releases say together")
     many.add_argument(
         "--epsilon", type=float, action="append", default=[], help="of an event, nats (repeat)"
@@ -74,98 +75,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     many.add_argument("--delta", type=float, required=True, help="of all events together")
     many.add_argument("--json", action="store_true", help="as JSON")
     many.set_defaults(run=_compose)
-
-
-def _add_crowd(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    crowd = actions.add_parser(
-        "crowd",
-        help="what a whole shuffled epoch says of one person",
-        description="The central epsilon of one person in an epoch of `grr` reports that leaves "
-        "the "
-        "shuffler whole; or, with --central, the largest local epsilon that keeps such a promise.",
-    )
-    crowd.add_argument("--reports", type=int, required=True, help="in the epoch")
-    crowd.add_argument(
-        "--values", type=int, required=True, help="how many there are to choose from"
-    )
-    which = crowd.add_mutually_exclusive_group(required=True)
-    which.add_argument(
-        "--local-epsilon", type=float, metavar="E", help="of one report, nats; inf: nobody lies"
-    )
-    which.add_argument("--central", type=float, metavar="E", help="the promise to be kept, nats")
-    crowd.add_argument(
-        "--honest", type=float, default=1.0, help="share of reports counted on (%(default)s)"
-    )
-    crowd.add_argument(
-        "--dummies", type=int, default=0, help="evenly spread, added to it (%(default)s)"
-    )
-    crowd.add_argument(
-        "--max-local", type=float, default=MAX_EPSILON, help="with --central (%(default)s)"
-    )
-    crowd.add_argument(
-        "--delta", type=float, default=DELTA, help="of the central guarantee (%(default)s)"
-    )
-    crowd.add_argument(
-        "--epochs", type=int, default=1, help="that one person reports in (%(default)s)"
-    )
-    crowd.add_argument("--json", action="store_true", help="as JSON")
-    crowd.set_defaults(run=_crowd)
-
-
-def _crowd(arguments: argparse.Namespace) -> int:
-    local = arguments.local_epsilon
-    if arguments.central is not None:
-        if not 0 < arguments.central <= MAX_EPSILON:
-            raise BadParameter(f"--central {arguments.central:g} is outside (0, {MAX_EPSILON}]")
-        if not 0 < arguments.max_local <= MAX_EPSILON:
-            raise BadParameter(f"--max-local {arguments.max_local:g} is outside (0, {MAX_EPSILON}]")
-        local = largest_local(
-            arguments.reports,
-            arguments.values,
-            arguments.central,
-            arguments.delta,
-            honest=arguments.honest,
-            dummies=arguments.dummies,
-            most=arguments.max_local,
-        )
-    crowd = Crowd(arguments.reports, arguments.values, local, arguments.honest, arguments.dummies)
-    central = central_epsilon(crowd, arguments.delta)
-    together = composed_epsilon([(crowd, arguments.epochs)], arguments.delta)
-    rare, tenth = crowd.stderr(0.0), crowd.stderr(0.1)
-    if arguments.json:
-        found = {
-            "epsilon_central": central if isfinite(central) else None,
-            "delta": arguments.delta,
-            "epsilon_local": local if isfinite(local) else None,
-            "reports": crowd.reports,
-            "categories": crowd.categories,
-            "honest": crowd.honest,
-            "dummies": crowd.dummies,
-            "epochs": arguments.epochs,
-            "epsilon_all_epochs": together if isfinite(together) else None,
-            "stderr_rare": rare,
-            "stderr_tenth": tenth,
-        }
-        say(json.dumps(found, indent=1))
-        return 0
-    dummies = f" and {crowd.dummies:,} dummies" if crowd.dummies else ""
-    say(
-        f"A whole epoch of {crowd.reports:,} reports{dummies}, {crowd.honest:.0%} of them honest, "
-        f"over {crowd.categories:,} values"
-    )
-    say(
-        f"epsilon of one person, to who sees it shuffled: {central:.6g} at delta "
-        f"{arguments.delta:g}"
-    )
-    if arguments.epochs > 1:
-        say(f"of {arguments.epochs:,} such epochs together, as values may change: {together:.6g}")
-    say(f"epsilon of one report, whoever works together:  {local:.6g}")
-    say(
-        f"standard error of a rare value: {rare:,.4g} reports; of one that a tenth holds: "
-        f"{tenth:,.4g}"
-    )
-    say(f"For a person: {meaning(central)}")
-    return 0
 
 
 def _card(arguments: argparse.Namespace) -> int:
@@ -194,7 +103,7 @@ def _document(made: Card, name: str) -> Document:
             one.mechanism,
             f"{one.per_report:.3f}",
             f"{one.per_epoch:.3f} a {one.epoch}",
-            "" if one.unchanged is None else f"{one.unchanged:.3f}",
+            "no bound" if one.unchanged is None else f"{one.unchanged:.3f}",
             f"{one.lifetime_epsilon:g}",
             ", ".join(f"{tier:g}" for tier in one.tiers),
             "all" if one.sampling == 1 else f"{one.sampling:.4g}",
@@ -208,6 +117,10 @@ def _document(made: Card, name: str) -> Document:
         *("at most for life", "tiers", "sampled", "shuffled", "min batch"),
     )
     document.blocks += [
+        "Verdict: "
+        + "; ".join(f"all answers in a {span}, {made.verdicts[span]}" for span in SPANS)
+        + ".",
+        _picture(made),
         "Epsilons in nats, all upper bounds, of a person who takes part.",
         Table("What each metric can say about one person", header, rows, text_columns=2),
         (
@@ -228,10 +141,42 @@ def _document(made: Card, name: str) -> Document:
             ],
         ),
         _facts(made),
+        *(f"{one.name}, shuffled: {one.rests_on}" for one in made.metrics),
         *made.sentences,
-        *(f"{one.name}: {one.description}. {one.sentence}" for one in made.metrics),
+        *made.advice,
+        *_answers(made),
+        *(f"{one.name}: {one.description}. {one.further}" for one in made.metrics),
     ]
     return document
+
+
+def _picture(made: Card) -> Table:
+    """How sure who thought it even can be afterwards, as bars from 50% to 100%."""
+    spans = {
+        f"all answers in a {span}": min(made.together[span], made.unchanged[span]) for span in SPANS
+    }
+    answers = {f"one answer, {names}": epsilon for epsilon, names in _alike(made).items()}
+    rows = []
+    for what, epsilon in (answers | spans).items():
+        sure = max_posterior(epsilon)
+        filled = round(_BAR * (2 * sure - 1))
+        bar = "█" * filled + "░" * (_BAR - filled)
+        rows.append((what, verdict(epsilon), bar, f"{sure:.1%}"))
+    title = "How sure can somebody get who thought it even: from 50%, not at all, to 100%"
+    return Table(title, ("from", "verdict", "", "at most"), rows, text_columns=3)
+
+
+def _answers(made: Card) -> list[str]:
+    """What one answer means, once for all metrics of which it means the same."""
+    return [f"One answer to {names}: {meaning(e)}" for e, names in _alike(made).items()]
+
+
+def _alike(made: Card) -> dict[float, str]:
+    """The names of the metrics, by what one report of theirs says."""
+    names: dict[float, list[str]] = {}
+    for one in made.metrics:
+        names.setdefault(one.per_report, []).append(one.name)
+    return {epsilon: ", ".join(some) for epsilon, some in names.items()}
 
 
 def _facts(made: Card) -> Table:
@@ -270,6 +215,11 @@ def _amplify(arguments: argparse.Namespace) -> int:
         f"epsilon {found.epsilon:.6g} at delta {arguments.delta:g}"
     )
     say(f"{ASSUMPTION}.")
+    if arguments.total_variation is None:
+        say(
+            "That holds whatever the mechanism is. A metric's own figure reckons with its "
+            "mechanism and is often smaller: that is what its card and its estimates show."
+        )
     say(f"For a person: {meaning(found.epsilon)}")
     if isfinite(found.closed_form):
         say(f"The published closed form gives {found.closed_form:.6g}.")

@@ -18,7 +18,6 @@ from hubbub.cli.terminal.query_options import (
     write,
 )
 from hubbub.cli.terminal.service_client import ask
-from hubbub.errors import BadParameter
 from hubbub.wire.v1.services_pb2 import (
     CompareRequest,
     EstimateRequest,
@@ -32,24 +31,26 @@ __all__ = ["add"]
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the four questions to the command line."""
-    query = commands.add_parser("query", help="estimates of one metric, with their intervals")
+    query = commands.add_parser("query")
     add_question(query)
     query.set_defaults(run=_query)
-    top = commands.add_parser("top", help="the most frequent values, and how sure their order is")
+    top = commands.add_parser("top")
     add_question(top)
     top.add_argument("--number", "-n", type=int, default=10, help="how many (%(default)s)")
     top.set_defaults(run=_top)
     compare = commands.add_parser(
         "compare",
-        help="what differs between two ranges of epochs",
-        description="--last or --epochs say what was before; --to or --to-last what came after.",
+        description="--last or --epochs say what was before; --to or --to-last what came after. "
+        "Without them the newest epoch that is over is compared with the one before.",
     )
     add_question(compare)
     after = compare.add_mutually_exclusive_group()
-    after.add_argument("--to", default="", metavar="EPOCHS", help="as --epochs (newest)")
+    after.add_argument(
+        "--to", default="", metavar="EPOCHS", help="as --epochs (newest, where before is named)"
+    )
     after.add_argument("--to-last", default="", help="as --last")
     compare.set_defaults(run=_compare)
-    trend = commands.add_parser("trend", help="the most frequent values, epoch by epoch")
+    trend = commands.add_parser("trend")
     add_question(trend)
     trend.add_argument("--value", action="append", default=[], help="one to follow (repeat)")
     trend.add_argument("--number", "-n", type=int, default=5, help="or so many (%(default)s)")
@@ -72,11 +73,6 @@ def _top(arguments: argparse.Namespace) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    if not (arguments.last or arguments.epochs):
-        raise BadParameter(
-            "say what is compared: --epochs or --last for before, --to or --to-last for after "
-            "(newest), as in --epochs 2026-11-01 --to 2026-11-08"
-        )
     after = Range(last=arguments.to_last, epochs=arguments.to)
     request = CompareRequest(
         metric=arguments.metric, before=asked_range(arguments), after=after, **details(arguments)

@@ -20,7 +20,7 @@ _UNLIKELY = 1e-3
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `rappor` to the command line."""
-    rappor = commands.add_parser("rappor", help="decode collections of the original RAPPOR tools")
+    rappor = commands.add_parser("rappor")
     actions = rappor.add_subparsers(title="actions", required=True, metavar="ACTION")
     decode = actions.add_parser(
         "decode",

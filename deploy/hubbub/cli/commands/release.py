@@ -10,7 +10,6 @@ from typing import Any
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.query_options import add_where, document, where
 from hubbub.cli.terminal.service_client import release, releases
-from hubbub.errors import BadParameter
 from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.releases import CONFIDENCE, QUERIES
 from hubbub.wire.v1.services_pb2 import (
@@ -28,7 +27,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add `release` to the command line."""
     parser = commands.add_parser(
         "release",
-        help="numbers for outside, with central noise, paid from a yearly budget",
         description="Without a metric: what was released, by whom, and what is left.",
     )
     parser.add_argument("metric", nargs="?", help="its name in the catalog")
@@ -37,9 +35,15 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     parser.add_argument("--value", default="", help="the value to count, of: count")
     parser.add_argument(
-        "--epoch", type=int, action="append", default=[], help="closed ones (repeat); the newest"
+        "--epoch",
+        "--epochs",
+        action="append",
+        default=[],
+        help="closed ones, as 2026-11-22 or 2026-11-01..2026-11-07 (repeat); the newest",
     )
-    parser.add_argument("--purpose", default="", help="of the catalog's budget")
+    parser.add_argument(
+        "--purpose", default="", help="of the catalog's budget; a metric with a crowd needs none"
+    )
     parser.add_argument("--by", default="", help="who asks, for the record (you)")
     parser.add_argument(
         "--delta", type=float, default=1e-6, help="of the sum of what was released (%(default)s)"
@@ -55,17 +59,13 @@ def _release(arguments: argparse.Namespace) -> int:
     if arguments.metric is None:
         _show_record(releases(where(arguments)), arguments)
         return 0
-    if not arguments.purpose:
-        raise BadParameter("--purpose is missing: name the purpose that pays, of the [budget]")
-    if not all(0 <= epoch < 1 << 32 for epoch in arguments.epoch):
-        raise BadParameter("--epoch is outside [0, 2**32)")
     made = release(
         where(arguments),
         ReleaseRequest(
             metric=arguments.metric,
             query=arguments.what,
             value=arguments.value,
-            epochs=arguments.epoch,
+            dates=",".join(arguments.epoch),
             purpose=arguments.purpose,
             by=arguments.by or getpass.getuser(),
         ),
@@ -80,9 +80,8 @@ def _release(arguments: argparse.Namespace) -> int:
 def _show(made: ReleaseResponse) -> None:
     record = made.record
     cost = f"epsilon {record.epsilon:g}" + (f", delta {record.delta:g}" if record.delta else "")
-    title = f"{record.metric}: {record.query} by {record.mechanism}, {cost}, epochs " + ", ".join(
-        map(str, record.epochs)
-    )
+    how = "as it is, no noise added" if record.promised else f"by {record.mechanism}, {cost}"
+    title = f"{record.metric}: {record.query} {how}, {record.dates}"
     if record.query == "mode":
         say(title)
         say(f"the most common value: {made.values[0].value}")
@@ -102,6 +101,13 @@ def _show(made: ReleaseResponse) -> None:
                 for value in made.values
             ],
         )
+    if record.promised:
+        say(
+            f"published as it is, on {_day(record)}: nothing is charged. It keeps the promise that "
+            f"each of its epochs was collected with, central epsilon {record.promised:g} at delta "
+            f"{record.promised_delta:g}"
+        )
+        return
     again = "released before, on " if made.again else "released and paid for, on "
     say(
         f"{again}{_day(record)}; {record.purpose} has epsilon {made.epsilon_left:g} and delta "
@@ -161,14 +167,27 @@ def _show_record(found: ListReleasesResponse, arguments: argparse.Namespace) -> 
     if together is not None:
         say(
             f"All of it together says epsilon {together['best']:.4g} at most about one person, at "
-            f"delta {arguments.delta:g}; the epsilons add up to "
+            f"delta {together['delta']:g}; the epsilons paid add up to "
             f"{sum(record.epsilon for record in found.records):g}"
         )
 
 
 def _together(records: Sequence[ReleaseRecord], delta: float) -> dict[str, Any]:
-    """All that was released about one person who is in all of it."""
-    found = compose([Event(record.epsilon, delta=record.delta) for record in records], delta)
+    """All that was released about one person who is in all of it.
+
+    A crowd's epoch counts once, however often it is published: all of it is made of the same.
+    """
+    paid = [Event(record.epsilon, delta=record.delta) for record in records if not record.promised]
+    crowds = {
+        (record.metric, epoch): Event(record.promised, delta=record.promised_delta)
+        for record in records
+        if record.promised
+        for epoch in record.epochs
+    }
+    events = [*paid, *crowds.values()]
+    # Below what they fail with together nothing can be said.
+    delta = max(delta, 2 * sum(event.delta for event in events))
+    found = compose(events, delta)
     return {"delta": delta, "basic": found.basic, "best": found.best}
 
 

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.catalog import Bundle
+from hubbub.cli.rehearsals.central import central_of_plan
 from hubbub.cli.rehearsals.rehearsal import Plan, Run, rehearse
 from hubbub.cli.rehearsals.tally import Summary, Tally
 from hubbub.cli.rehearsals.truth import read_truth
-from hubbub.cli.terminal.output import progress, say, table
-from hubbub.cli.terminal.query_options import read_candidates
+from hubbub.cli.terminal.candidate_file import read_candidates
+from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
-from hubbub.privacy.crowd import read_planned
+from hubbub.privacy.planned import read_planned
 
 __all__ = ["add"]
 
@@ -35,7 +37,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add `simulate` to the command line."""
     parser = commands.add_parser(
         "simulate",
-        help="a rehearsal: what would be answered of values that you know",
         description="Draws the reports of people whose values are known, answers as every face "
         "does, and sets the answers beside the truth. All report at the metric's own epsilon. "
         "Nothing is sent and nothing is kept.",
@@ -99,11 +100,17 @@ def _simulate(arguments: argparse.Namespace) -> int:
     runs: list[Run] = []
     for run in _watched(rehearse(plan, arguments.runs, arguments.seed), arguments.runs):
         tally.add(run)
-        if not arguments.json and run.values:
+        if not arguments.json and run.answered:
             runs.clear()  # the last one that was answered is shown
         runs.append(run)
     if tally.refused == arguments.runs:
         most = max(run.reports for run in runs)
+        if metric.crowd:
+            raise BatchTooSmall(
+                f'metric "{metric.name}": no epoch of any run has a crowd of {metric.crowd:,}, so '
+                "all are withheld; draw more people (--reports), or lower crowd, which makes the "
+                "local epsilon smaller"
+            )
         raise BatchTooSmall(
             f'metric "{metric.name}": no run has more reports than {most:,}, '
             f"below its minimum batch of {metric.min_batch:,}; draw more people (--reports), more "
@@ -113,7 +120,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say(json.dumps(_document(plan, arguments, runs, found, seconds), ensure_ascii=False))
     else:
-        _show(plan, next(run for run in runs if run.values), found)
+        _show(plan, next(run for run in runs if run.answered), found)
         say(f"{arguments.runs:,} runs in {seconds:.1f} s")
     return 0
 
@@ -145,6 +152,7 @@ def _document(
         "epsilon": plan.metric.report_loss,
         "people": plan.reports or plan.truth.people,
         "epochs": plan.epochs,
+        "central": asdict(told) if (told := central_of_plan(plan)) else None,
         "confidence": plan.confidence,
         "seed": arguments.seed,
         "seconds": seconds,
@@ -156,7 +164,7 @@ def _document(
 def _show(plan: Plan, last: Run, found: Summary) -> None:
     """The last run as a table, and what all of them say."""
     metric = plan.metric
-    mean = last.values[0].detected is None
+    mean = bool(last.values) and last.values[0].detected is None
     digits = ",.5g" if mean else ",.0f"
     rows = sorted(last.values, key=lambda row: -row.estimate)
     table(
@@ -168,7 +176,7 @@ def _show(plan: Plan, last: Run, found: Summary) -> None:
         ),
         [
             (
-                row.value,
+                f"{row.value}…" if row.beginning else row.value,
                 f"{row.true:{digits}}",
                 f"{row.estimate:{digits}}",
                 f"{row.low:{digits}} to {row.high:{digits}}",
@@ -180,6 +188,7 @@ def _show(plan: Plan, last: Run, found: Summary) -> None:
     )
     if len(rows) > _ROWS:
         say(f"and {len(rows) - _ROWS:,} more: --json has them all")
+    _show_crowds(plan, found)
     if metric.sampling < 1:
         people = plan.reports or plan.truth.people
         say(f"of {people:,} people {metric.sampling:.1%} report in an epoch")
@@ -188,6 +197,10 @@ def _show(plan: Plan, last: Run, found: Summary) -> None:
             f"{found.refused:,} runs were not answered: fewer reports than the minimum batch of "
             f"{metric.min_batch:,}"
         )
+    if found.recall is not None:
+        say(f"found of the strings that are found 95 times in 100: {_percent(found.recall)}")
+    if any(row.beginning for row in last.values):
+        say("of strings that end in …, only the beginning is told apart: raise `bits`")
     if mean:
         say(f"intervals that hold the truth: {_percent(found.coverage)}")
     else:
@@ -201,6 +214,22 @@ def _show(plan: Plan, last: Run, found: Summary) -> None:
         )
     unit = "" if mean else " reports"
     say(f"error of an estimate (root of the mean square): {found.rms_error:,.4g}{unit}")
+
+
+def _show_crowds(plan: Plan, found: Summary) -> None:
+    """What the epochs say of one person, and how many did not leave."""
+    metric = plan.metric
+    if told := central_of_plan(plan):
+        say(
+            f"to who sees the epochs shuffled: epsilon {told.epoch:.4g} at delta {told.delta:g} of "
+            f"one person in one of {metric.crowd:,} reports, {metric.honest:.0%} of them honest"
+            + (f"; {told.all_epochs:.4g} in all {plan.epochs:,}" if plan.epochs > 1 else "")
+        )
+    if found.withheld:
+        say(
+            f"{found.withheld:,} epochs were withheld: fewer reports than the crowd of "
+            f"{metric.crowd:,}"
+        )
 
 
 def _percent(share: float | None) -> str:

@@ -4,26 +4,33 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from hubbub.accounting import TERMS
 from hubbub.cli.terminal.answer_tables import show_estimates, show_metrics, show_pipeline
+from hubbub.cli.terminal.arrivals import watch_arrivals
 from hubbub.cli.terminal.output import live, say
 from hubbub.cli.terminal.query_options import add_format, add_where, checked, document, where, write
 from hubbub.cli.terminal.service_client import Endpoints, ask
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
-from hubbub.wire.v1.services_pb2 import EstimateRequest, MetricsRequest, PipelineRequest
+from hubbub.wire.v1.services_pb2 import (
+    EstimateRequest,
+    MetricsRequest,
+    PipelineRequest,
+    WatchRequest,
+)
 
 __all__ = ["add"]
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the three to the command line."""
-    metrics = commands.add_parser("metrics", help="the metrics there are, and what is held of each")
+    metrics = commands.add_parser("metrics")
     add_format(metrics)
     add_where(metrics)
     metrics.set_defaults(run=_metrics)
-    status = commands.add_parser("status", help="the conservation law: where every report is")
+    status = commands.add_parser("status")
     status.add_argument(
         "--format", choices=("table", "json"), default="table", help="of the output (%(default)s)"
     )
@@ -33,11 +40,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     status.set_defaults(run=_status)
     watch = commands.add_parser(
         "watch",
-        help="the same as it changes, until Ctrl-C: the law, or a metric's estimates",
-        description="On a terminal the picture is renewed; in a pipe there is a line whenever "
+        description="In development a line for each report that is counted: what was sent, and "
+        "what it could have meant. In production the law, and how many reports are counted a "
+        "second. On a terminal the picture is renewed; in a pipe there is a line whenever "
         "something changed.",
     )
-    watch.add_argument("metric", nargs="?", help="its estimates; without, the law")
+    watch.add_argument("metric", nargs="?", help="its estimates; without, what arrives")
     _add_every(watch)
     add_where(watch)
     watch.set_defaults(run=_watch)
@@ -99,6 +107,23 @@ def _watch_law(asked: Endpoints, every_seconds: float) -> int:
     return 0
 
 
+def _watch_what_comes(asked: Endpoints, every_seconds: float) -> int:
+    """Single reports in development; of production, which remembers none, the law."""
+    try:
+        found = _watched(asked, 0)
+    except ServiceUnavailable:  # the law waits until it comes back
+        return _watch_law(asked, every_seconds)
+    if not found["notice"]:
+        return _watch_law(asked, every_seconds)
+    watch_arrivals(found, partial(_watched, asked), every_seconds)
+    return 0
+
+
+def _watched(asked: Endpoints, after: int) -> dict[str, Any]:
+    """What arrived after the report of this number."""
+    return document(ask(asked, "Watch", WatchRequest(after=after)))
+
+
 def _check_every(seconds: float) -> None:
     if not 0.1 <= seconds <= 3600:  # noqa: PLR2004 from ten a second to one an hour
         raise BadParameter(f"--every {seconds:g} is outside [0.1, 3600] seconds")
@@ -108,7 +133,7 @@ def _watch(arguments: argparse.Namespace) -> int:
     _check_every(arguments.every)
     asked = where(arguments)
     if not arguments.metric:
-        return _watch_law(asked, arguments.every)
+        return _watch_what_comes(asked, arguments.every)
 
     def look() -> tuple[object, Callable[[], None]]:
         request = EstimateRequest(metric=arguments.metric)

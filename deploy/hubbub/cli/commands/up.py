@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from collections.abc import Callable
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
@@ -9,19 +10,20 @@ from typing import Final
 from hubbub.catalog import Catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.output import say
-from hubbub.errors import BadParameter
-from hubbub.privacy.crowd import read_planned
+from hubbub.errors import BadParameter, BundleRefused, HubbubError
+from hubbub.errors.places import PROTECTS_NOBODY
+from hubbub.privacy.planned import read_planned
 
 __all__ = ["add", "demo_catalog", "until_interrupted"]
 
 _BASE_PORT: Final = 7070
-_LAST_BASE: Final = 65_529
+_LAST_BASE: Final = 65_528
 _WATCH_SECONDS: Final = 1.0
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `up` to the command line."""
-    up = commands.add_parser("up", help="run everything on this machine, until Ctrl-C")
+    up = commands.add_parser("up")
     up.add_argument(
         "--catalog",
         type=Path,
@@ -34,7 +36,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--port",
         type=int,
         default=_BASE_PORT,
-        help="for devices; the next six are for the services (%(default)s)",
+        help="for devices; the next seven are for the services (%(default)s)",
+    )
+    up.add_argument(
+        "--dev",
+        action="store_true",
+        help="for development: a report counts at once, numbers protect nobody, and the catalog is "
+        "taken anew when it changes",
     )
     up.set_defaults(run=_up)
 
@@ -52,25 +60,65 @@ def _up(arguments: argparse.Namespace) -> int:
     path = arguments.catalog or (here if here.exists() else None)
     catalog = read_planned(path) if path else demo_catalog()
     home = arguments.home.absolute()
-    with LocalRun(home, catalog, Ports.from_base(arguments.port)) as run:
+    ports = Ports.from_base(arguments.port)
+    with LocalRun(home, catalog, ports, development=arguments.dev) as run:
+        if arguments.dev:
+            say(PROTECTS_NOBODY)
         say(f"hubbub is up, with {path or 'the catalog of the demo'}; state in {arguments.home}")
         say(
             f"  devices report to   127.0.0.1:{arguments.port} with {arguments.home / 'app.hubbub'}"
         )
+        say(f"  and over HTTP to    https://{run.http_door}")
         say(f"  see what was found  {run.endpoints.page}")
         say(f"  ask for estimates   hubbub query METRIC --home {arguments.home}")
         say(f"  see every report    hubbub status --home {arguments.home}")
         say(f"  logs                {arguments.home / 'log'}")
         say("Ctrl-C ends it; the next start goes on from here.")
-        until_interrupted(run)
+        until_interrupted(run, _watching(path, run) if path and arguments.dev else None)
     return 0
 
 
-def until_interrupted(run: LocalRun) -> None:
-    """Go on until Ctrl-C. Raises ServiceUnavailable if a process ends by itself."""
+def _watching(path: Path, run: LocalRun) -> Callable[[], None]:
+    """What takes the catalog anew if it has changed since it was last asked."""
+    seen = _looked(path)
+
+    def look() -> None:
+        nonlocal seen
+        if (now := _looked(path)) == seen:
+            return
+        seen = now
+        try:
+            run.take(read_planned(path))
+        except BundleRefused as error:
+            say(f"{path}: refused, the former goes on: {error}")
+            say(f"  or forget all that was counted: end this, delete {run.home}, start it again")
+        except HubbubError as error:
+            say(f"{path}: refused, the former goes on: {error}")
+        else:
+            say(f"{path}: taken, {len(run.bundle.metrics)} metrics; apps take the new bundle")
+
+    return look
+
+
+def _looked(path: Path) -> tuple[int, int] | None:
+    """What tells a changed file; None while an editor replaces it."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def until_interrupted(run: LocalRun, look: Callable[[], None] | None = None) -> None:
+    """Go on until Ctrl-C. look: done every second.
+
+    Raises ServiceUnavailable if a process ends by itself.
+    """
     try:
         while True:
             run.check()
+            if look:
+                look()
             time.sleep(_WATCH_SECONDS)
     except KeyboardInterrupt:
         say("Ending.")

@@ -5,6 +5,7 @@ answers those in Redis. Nothing is sent, and nothing is kept.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,11 +15,13 @@ import numpy as np
 from hubbub.accounting import Window
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answers import Estimated
-from hubbub.aggregator.store.contract import WindowTotals
+from hubbub.aggregator.store.contract import DUMMIES, WindowTotals
 from hubbub.analysis import ValueAnswer
+from hubbub.analysis.strings.tree import found_from, told_as
 from hubbub.catalog import Bundle, Metric
 from hubbub.cli.rehearsals.truth import Truth
 from hubbub.errors import BadParameter
+from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.repeats import draw_epochs
 
 __all__ = ["Plan", "Row", "Run", "rehearse"]
@@ -44,12 +47,19 @@ class Plan:
     confidence: float = 0.95
     candidates: tuple[str, ...] = ()
 
+    @property
+    def finds(self) -> bool:
+        """Whether strings are found, and not looked for."""
+        return isinstance(self.metric.randomizer, PrefixTree) and not self.candidates
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """One value: what is true and what was answered, in reports; of a mean, in its own unit.
 
-    detected: None of a mean. shown: it is in the top list, or the only answer.
+    detected: None of a mean. shown: it is in the top list, or the only answer, or was found.
+    beginning: of strings that were found, whether it is only what longer ones begin with; what is
+        true is then of all of those together.
     """
 
     value: str
@@ -59,17 +69,24 @@ class Row:
     high: float
     detected: bool | None
     shown: bool
+    beginning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One rehearsal. reports: how many were made in all.
+    """One rehearsal. reports: how many were made in all, of those epochs that left the shuffler.
 
-    values: none where those were fewer than the minimum batch.
+    answered: whether those were as many as the minimum batch.
+    withheld: epochs that did not leave, having fewer reports than the metric's crowd.
+    recall: where strings are found, of those that are found 95 times in 100 how many were; None
+        where nobody holds so frequent a one.
     """
 
     reports: int
     values: tuple[Row, ...]
+    answered: bool = True
+    recall: float | None = None
+    withheld: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +102,10 @@ class _Drawn:
         return {w: held.counted for w, held in self.windows.items() if w.stream in streams}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
-        return {window: {"counted": held.counted} for window, held in self.windows.items()}
+        return {
+            window: {"counted": held.counted, DUMMIES: held.dummies}
+            for window, held in self.windows.items()
+        }
 
 
 def rehearse(plan: Plan, runs: int, seed: int | None) -> Iterator[Run]:
@@ -107,7 +127,8 @@ def rehearse(plan: Plan, runs: int, seed: int | None) -> Iterator[Run]:
 
 
 def _run(plan: Plan, chance: np.random.Generator) -> Run:
-    metric, codes = plan.metric, plan.truth.codes
+    metric, codes = plan.metric, list(plan.truth.codes)
+    mechanism: Any = metric.randomizer
     held = np.array(plan.truth.counts, dtype=np.int64)
     if plan.reports is not None:
         held = chance.multinomial(plan.reports, held / held.sum())
@@ -115,21 +136,31 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
     windows = {}
     # Who takes part is drawn anew in every epoch.
     parts = 1 if metric.sampling == 1 else plan.epochs
-    epoch = 0
+    epoch = withheld = 0
     for _ in range(parts):
         part = held if metric.sampling == 1 else chance.binomial(held, metric.sampling)
         drawn = draw_epochs(metric.randomizer, codes, part.tolist(), plan.epochs // parts, chance)
         for totals in drawn:
+            if totals.reports < (metric.crowd or 0):
+                withheld += 1
+                continue
             reported += part
             if totals.reports:
                 cells = np.array(totals.cells, dtype=np.int64)
-                windows[Window(metric.name, epoch)] = WindowTotals(cells, totals.reports, 0, 0)
+                size, dummies = len(cells), metric.dummies
+                if dummies:
+                    cells += chance.multinomial(dummies, [1 / size] * size)
+                held_now = WindowTotals(cells, totals.reports, 0, 0, dummies)
+                windows[Window(metric.name, epoch)] = held_now
             epoch += 1
     if reported.sum() < metric.min_batch:
-        return Run(int(reported.sum()), ())
+        return Run(int(reported.sum()), (), answered=False, withheld=withheld)
     found, shown = asyncio.run(_answered(plan, _Drawn(windows)))
-    rows = _beside(metric, codes, reported, found, shown)
-    return Run(int(reported.sum()), tuple(rows))
+    if plan.finds:
+        codes = [told_as(mechanism, code) for code in codes]
+    rows = tuple(_beside(metric, codes, reported, found, shown))
+    recall = _recall(mechanism, codes, reported, rows) if plan.finds else None
+    return Run(int(reported.sum()), rows, recall=recall, withheld=withheld)
 
 
 async def _answered(plan: Plan, drawn: _Drawn) -> tuple[Estimated, set[str]]:
@@ -137,11 +168,11 @@ async def _answered(plan: Plan, drawn: _Drawn) -> tuple[Estimated, set[str]]:
     metric = plan.metric
     query = QueryEngine(plan.bundle, drawn, clock=lambda: 0.0)
     strings: tuple[str, ...] = ()
-    if metric.randomizer.VALUES == "strings":
+    if metric.randomizer.VALUES == "strings" and not plan.finds:
         strings = tuple(dict.fromkeys((*plan.truth.codes, *plan.candidates)))
     asked = EstimateQuery(_EVERY, plan.confidence, strings)
     found = await query.estimate(metric.name, asked)
-    if found.kind == "mean":
+    if found.kind == "mean" or plan.finds:
         return found, {value.value for value in found.values}
     top = await query.top(metric.name, asked, _SHOWN)
     return found, {one.value.value for one in top.values}
@@ -162,8 +193,9 @@ def _beside(
         true = {"mean": total / max(sum(numbers), 1)}
     else:
         for code, number in zip(codes, numbers, strict=True):
-            name = _name(metric, code, found.values)
-            true[name] = true.get(name, 0.0) + number
+            for name in _names(metric, code, found.values):
+                true[name] = true.get(name, 0.0) + number
+    beginnings = set(found.beginnings)
     for value in found.values:
         yield Row(
             value=value.value,
@@ -173,14 +205,31 @@ def _beside(
             high=value.high,
             detected=value.detected,
             shown=value.value in shown,
+            beginning=value.value in beginnings,
         )
 
 
-def _name(metric: Metric, code: Any, values: Sequence[ValueAnswer]) -> str:
-    """What an answer calls the value that a mechanism takes."""
-    if metric.values is not None:
-        return str(metric.values[code])
-    if isinstance(code, str):
-        return code
+def _recall(
+    tree: Any, codes: Sequence[str], reported: "np.typing.NDArray[np.int64]", rows: Sequence[Row]
+) -> float | None:
+    """Of the strings that are found 95 times in 100, how many were."""
+    reports = int(reported.sum())
+    held: Counter[str] = Counter()
+    for code, number in zip(codes, reported.tolist(), strict=True):
+        held[code] += number
+    least = found_from(tree, reports) * reports
+    frequent = {name for name, number in held.items() if number > least}
+    return len(frequent & {row.value for row in rows}) / len(frequent) if frequent else None
+
+
+def _names(metric: Metric, code: Any, values: Sequence[ValueAnswer]) -> Sequence[str]:
+    """What an answer calls the value that a mechanism takes: of parts, a cell of each table."""
     mechanism: Any = metric.randomizer
-    return str(values[mechanism.range.bucket(code, mechanism.buckets)].value)
+    if mechanism.FAMILY == "pairs":
+        row = mechanism.row(code)
+        return [one.value for one, held in zip(values, row, strict=True) if held]
+    if metric.values is not None:
+        return [str(metric.values[code])]
+    if isinstance(code, str):
+        return [code]
+    return [str(values[mechanism.range.bucket(code, mechanism.buckets)].value)]

@@ -14,7 +14,9 @@ class Summary:
 
     false_flags: how many values that nobody holds are flagged in a run; false_share: of a run's
     flags, how many are false, on average. rms_error: of estimates, in reports, or a mean's unit.
+    recall: of strings that are found 95 times in 100, how many were; None where none is looked for.
     refused: runs without an answer, for having had fewer reports than the minimum batch.
+    withheld: epochs that did not leave the shuffler, having had fewer reports than the crowd.
     """
 
     coverage: float | None
@@ -23,6 +25,8 @@ class Summary:
     false_share: float
     rms_error: float
     refused: int
+    recall: float | None = None
+    withheld: int = 0
 
 
 @dataclass(slots=True)
@@ -38,12 +42,19 @@ class Tally:
     false: int = 0
     false_shares: float = 0.0
     squares: float = 0.0
+    recalled: float = 0.0
+    recalls: int = 0
+    withheld: int = 0
 
     def add(self, run: Run) -> None:
         """One more run."""
-        if not run.values:
+        self.withheld += run.withheld
+        if not run.answered:
             self.refused += 1
             return
+        if run.recall is not None:
+            self.recalled += run.recall
+            self.recalls += 1
         flags = false = 0
         for row in run.values:
             holds = row.low <= row.true <= row.high
@@ -67,4 +78,6 @@ class Tally:
             self.false_shares / max(self.runs, 1),
             sqrt(self.squares / max(self.rows, 1)),
             self.refused,
+            self.recalled / self.recalls if self.recalls else None,
+            self.withheld,
         )

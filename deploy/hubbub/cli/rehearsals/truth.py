@@ -6,6 +6,7 @@ import io
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 from hubbub.catalog import Metric
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms.parts import parts_of
 
 __all__ = ["Truth", "read_truth"]
 
@@ -50,7 +52,9 @@ def read_truth(path: Path, metric: Metric) -> Truth:
     """
     code, held = _coder(metric), Counter[Any]()
     names: dict[Any, str] = {}
-    for number, (text, count) in _lines(path):
+    parted = metric.randomizer.FAMILY == "pairs"
+    lines = _lines_of_parts(path, metric) if parted else _lines(path)
+    for number, (text, count) in lines:
         try:
             value = code(text)
         except (ValueOutOfDomain, ValueError) as error:
@@ -58,7 +62,9 @@ def read_truth(path: Path, metric: Metric) -> Truth:
                 f"--values {path}: line {number}: its value is not one of metric "
                 f'"{metric.name}"; correct it, or the catalog'
             ) from error
-        names.setdefault(value, text)
+        names.setdefault(
+            value, metric.values[value] if metric.edges and metric.values else str(text)
+        )
         held[value] += count
     people = sum(held.values())
     if not 1 <= people <= _MAX_PEOPLE:
@@ -98,6 +104,40 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, int]]]:
                 )
 
 
+def _lines_of_parts(path: Path, metric: Metric) -> Iterator[tuple[int, tuple[Any, int]]]:
+    """Line numbers, with the value of each part and count; the head says which column is which."""
+    parts = [*parts_of(metric.values or ())]
+    rows = _rows(path)
+    head = [cell.strip() for cell in next(rows, (0, ()))[1]]
+    if len({*head}) != len(head) or {*head} not in ({*parts}, {*parts, "count"}):
+        raise BadParameter(
+            f"--values {path}: line 1: write a head that names a column a part: {','.join(parts)}; "
+            "and count, if lines are of several people"
+        )
+    for number, row in rows:
+        if not row:
+            continue
+        held = dict(zip(head, row, strict=False))
+        count = "1" if "count" in parts else held.pop("count", "1").strip()
+        if len(row) != len(head) or not count.isdecimal() or len(count) > len(str(_MAX_PEOPLE)):
+            raise BadParameter(
+                f"--values {path}: line {number}: write a value a column, and in count a whole "
+                "number of people, from 0 on"
+            )
+        yield number, (_numbered(held, metric), int(count))
+
+
+def _numbered(held: dict[str, str], metric: Metric) -> dict[str, Any]:
+    """The same with the parts that are numbers as such; what is none is told later."""
+    found: dict[str, Any] = dict(held)
+    for part, own in metric.ranges.items():
+        if held[part] not in own.values:
+            with suppress(ValueError):
+                number = float(held[part])
+                found[part] = int(number) if number.is_integer() else number
+    return found
+
+
 def _rows(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
     try:
         raw = path.read_bytes()
@@ -109,18 +149,21 @@ def _rows(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
         raise BadParameter(f"--values {path}: cannot be read as CSV: {error}") from error
 
 
-def _coder(metric: Metric) -> Callable[[str], Any]:
+def _coder(metric: Metric) -> Callable[[Any], Any]:
     """From a cell of the file to the mechanism's own value."""
     mechanism: Any = metric.randomizer
-    if mechanism.VALUES != "numbers":
+    if mechanism.VALUES != "numbers" and not metric.edges:
         return metric.code
 
     def number(text: str) -> float:
-        value = float(text)
-        if not isfinite(value):
+        if text in (metric.values or ()):
+            part: float = metric.code(text)
+            return part
+        given = float(text)
+        if not isfinite(given):
             raise ValueError("not a number")
-        metric.code(value)
-        if not hasattr(mechanism, "edges"):
+        value: float = metric.code(int(given) if given.is_integer() else given)
+        if metric.edges or not hasattr(mechanism, "edges"):
             return value
         edges = mechanism.edges()
         bucket: int = mechanism.range.bucket(value, mechanism.buckets)

@@ -7,9 +7,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 __all__ = [
     "BATCH_REPORTS",
+    "BUILD_INFO",
+    "CERTIFICATE_DAYS_LEFT",
     "CLOCK_APART_SECONDS",
     "EVERYWHERE",
     "REDIS_MEMORY_RATIO",
+    "RELOADS",
     "REPORTS",
     "STAGE_SECONDS",
     "STORE_UP",
@@ -37,10 +40,10 @@ class Declared:
 REPORTS: Final = Declared(
     "hubbub_reports",
     "gauge",
-    "Terms of the conservation law, as hubbub status prints them: acknowledged = pooled + "
-    "in_flight + counted + duplicate + rejected + withheld. Processes that share a Redis each tell "
-    "all of it: take one, or the largest",
-    ("stream", "epoch", "state"),
+    "Terms of the conservation law, as hubbub status prints them: acknowledged + dummies = "
+    "pooled + in_flight + counted + duplicate + rejected + withheld. Processes that share "
+    "a Redis each tell all of it: take one, or the largest",
+    ("stream", "epoch", "date", "state"),
 )
 STORE_UP: Final = Declared("hubbub_store_up", "gauge", "Whether Redis answers: 1, or 0")
 STAGE_SECONDS: Final = Declared(
@@ -56,7 +59,8 @@ THROTTLED_CALLS: Final = Declared(
     "counter",
     "Calls and requests that were refused. For reasons of ours: no_room, stream_full, store_full, "
     "store_away, calls_at_once. Of callers, also over HTTP: peer_limit, peer_calls, too_slow, "
-    "gave_way; watch asks for health without an end; role is a certificate of the wrong role",
+    "gave_way; watch asks for health without an end; role is a certificate of the wrong role; "
+    "no_forwarded_for is a proxy that does not say for whom it asks",
     ("reason",),
 )
 REDIS_MEMORY_RATIO: Final = Declared(
@@ -69,7 +73,29 @@ CLOCK_APART_SECONDS: Final = Declared(
     "gauge",
     "How far the clocks of this machine and of Redis are apart",
 )
+BUILD_INFO: Final = Declared(
+    "hubbub_build_info",
+    "gauge",
+    "1: which version this process is, and of which Python",
+    ("version", "python"),
+)
+CERTIFICATE_DAYS_LEFT: Final = Declared(
+    "hubbub_certificate_days_left",
+    "gauge",
+    "Days until a certificate in the service's folders ends: its own (ROLE.pem), or the first of "
+    "the authorities (ca.pem); none without TLS",
+    ("file",),
+)
+RELOADS: Final = Declared(
+    "hubbub_reloads_total",
+    "counter",
+    "How often changed files were taken into use, or refused, after which the old went on",
+    ("outcome",),
+)
 EVERYWHERE: Final = (
+    RELOADS,
+    BUILD_INFO,
+    CERTIFICATE_DAYS_LEFT,
     *(REPORTS, STORE_UP, STAGE_SECONDS, BATCH_REPORTS),
     *(THROTTLED_CALLS, REDIS_MEMORY_RATIO, CLOCK_APART_SECONDS),
 )

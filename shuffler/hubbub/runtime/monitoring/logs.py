@@ -1,21 +1,31 @@
-"""Logs of a service: a line an event, as text or as JSON; counts and reasons, nobody's data."""
+"""Logs of a service: a line an event, as text or as JSON; counts and reasons, nobody's data.
+
+An event's facts are given as `extra=facts(...)`: as text they follow the message, in JSON each is a
+field of its own.
+"""
 
 import json
 import logging
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from hubbub.errors.visible import visible_lines
 
-__all__ = ["FORMATS", "write_logs"]
+__all__ = ["FORMATS", "facts", "write_logs"]
 
 FORMATS: Final = ("text", "json")
 # gRPC says so, with a traceback, of every caller that was gone when its answer was sent.
 _GONE: Final = "ExecuteBatchError"
+_FACTS: Final = "hubbub_facts"
+
+
+def facts(**told: Any) -> dict[str, dict[str, Any]]:
+    """What an event's line tells beside its message, by name; as `extra` of a logger's call."""
+    return {_FACTS: told}
 
 
 class _Json(logging.Formatter):
-    """One JSON object a line. `event` is the message before anything was filled in: group by it."""
+    """One JSON object a line. `event` is where in the program it was said: group by it."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
@@ -23,13 +33,10 @@ class _Json(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "event": str(record.msg),
+            "event": f"{record.module}.{record.funcName.strip('_')}",
             "message": record.getMessage(),
+            **getattr(record, _FACTS, {}),
         }
-        if isinstance(record.args, tuple) and record.args:
-            entry["arguments"] = [
-                a if isinstance(a, bool | int | float) else str(a) for a in record.args
-            ]
         if record.exc_info:
             entry["trace"] = self.formatException(record.exc_info)
         return json.dumps(entry)
@@ -40,7 +47,8 @@ class _Text(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        return visible_lines(super().format(record))
+        told = [f"{name} {_text(fact)}" for name, fact in getattr(record, _FACTS, {}).items()]
+        return visible_lines(": ".join(filter(None, (super().format(record), ", ".join(told)))))
 
 
 def write_logs(how: str) -> None:
@@ -50,6 +58,12 @@ def write_logs(how: str) -> None:
     handler.setFormatter(_Json() if how == "json" else text)
     handler.addFilter(_is_ours)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+def _text(fact: Any) -> str:
+    if isinstance(fact, dict):
+        return " ".join(f"{name}={value}" for name, value in fact.items())
+    return " ".join(map(str, fact)) if isinstance(fact, list) else str(fact)
 
 
 def _is_ours(record: logging.LogRecord) -> bool:

@@ -1,7 +1,9 @@
 """Metrics for Prometheus: a service's terms of the conservation law, its counters, its process."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+import platform
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -10,10 +12,18 @@ from prometheus_client.registry import Collector
 
 from hubbub.accounting.window import Window
 from hubbub.errors import HubbubError, ServiceUnavailable
-from hubbub.runtime.monitoring.declared import REPORTS, STORE_UP, Declared
+from hubbub.runtime.certificates import ends
+from hubbub.runtime.monitoring.declared import (
+    BUILD_INFO,
+    CERTIFICATE_DAYS_LEFT,
+    REPORTS,
+    STORE_UP,
+    Declared,
+)
 from hubbub.runtime.monitoring.scrape import serve_scrapes
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.tls import TlsFolder, check_plain
+from hubbub.runtime.version import VERSION
 
 __all__ = ["Law", "Metrics"]
 
@@ -22,6 +32,7 @@ Law = Mapping[Window, Mapping[str, int]]
 
 _CALLERS: Final = ("analyst",)
 _ASK_SECONDS: Final = 5.0
+_DAY_SECONDS: Final = 86_400
 # Of a stream's windows the newest; older ones are told by `hubbub status`.
 _EPOCHS: Final = 8
 
@@ -30,7 +41,8 @@ class Metrics(Collector):
     """What one service tells at `/metrics`. It is asked from a thread; the law from the loop.
 
     law: asks for the terms. counters: the counts so far, by the value of the one label.
-    gauges: the figure now. stages: how long they took.
+    gauges: the figure now. stages: how long they took. date_of: a window's epoch as people say it.
+    certificates: folders whose ends are told. renew: reads the certificates of `serve` anew.
     """
 
     def __init__(
@@ -39,8 +51,14 @@ class Metrics(Collector):
         counters: Mapping[Declared, Mapping[str, int]],
         gauges: Mapping[Declared, Callable[[], float]],
         stages: Stages,
+        *,
+        date_of: Callable[[Window], str | None] = lambda _: None,
+        certificates: Iterable[TlsFolder | None] = (),
     ) -> None:
         self._law = law
+        self._certificates = tuple(certificates)
+        self.renew: Callable[[], None] = lambda: None
+        self._date_of = date_of
         self._counters = counters
         self._gauges = gauges
         self._loop = asyncio.get_running_loop()
@@ -60,7 +78,7 @@ class Metrics(Collector):
         if tls is None:
             check_plain(address)
         try:
-            serve_scrapes(host.strip("[]"), int(port), self._registry, tls, _CALLERS)
+            self.renew = serve_scrapes(host.strip("[]"), int(port), self._registry, tls, _CALLERS)
         except (OSError, OverflowError, ValueError) as error:
             raise ServiceUnavailable(
                 f"cannot serve metrics on {address}: {error}; choose another --metrics-listen"
@@ -80,10 +98,19 @@ class Metrics(Collector):
             law = {}
             up.add_metric((), 0)
         for window in _newest(law):
+            labels = (window.stream, str(window.epoch), self._date_of(window) or "")
             for term, number in law[window].items():
-                terms.add_metric((window.stream, str(window.epoch), term), number)
+                terms.add_metric((*labels, term), number)
         yield terms
         yield up
+        build = BUILD_INFO.family()
+        build.add_metric((VERSION, platform.python_version()), 1)
+        yield build
+        left = CERTIFICATE_DAYS_LEFT.family()
+        now = time.time()
+        for name, end in ends(self._certificates).items():
+            left.add_metric((name,), (end - now) / _DAY_SECONDS)
+        yield left
         for declared, counts in self._counters.items():
             family = declared.family()
             for value, count in list(counts.items()):

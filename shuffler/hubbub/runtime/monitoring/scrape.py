@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, MetricsHandler
 
-from hubbub.runtime.tls import TlsFolder, common_name, common_names
+from hubbub.runtime.tls import TlsFolder, names_of, role_names
 
 __all__ = ["serve_scrapes"]
 
@@ -35,15 +35,17 @@ def serve_scrapes(
     registry: CollectorRegistry,
     tls: TlsFolder | None,
     callers: Collection[str],
-) -> None:
-    """Serve a registry from now on. callers: with `tls`, the roles whose certificate lets in.
+) -> Callable[[], None]:
+    """Serve a registry from now on; answers what reads the certificates anew.
+
+    callers: with `tls`, the roles whose certificate lets in.
 
     Raises:
         OSError: the address is taken.
-        KeysUnusable: the certificates cannot be read.
+        KeysUnusable: the certificates cannot be read; so does what reads them anew.
     """
     context = None if tls is None else tls.server_context(mutual=True)
-    names = frozenset(map(common_name, callers))
+    names = names_of(callers)
 
     class Handler(MetricsHandler):
         def parse_request(self) -> bool:
@@ -52,7 +54,7 @@ def serve_scrapes(
 
         def do_GET(self) -> None:  # noqa: N802 named by http.server
             if isinstance(self.connection, ssl.SSLSocket) and names.isdisjoint(
-                common_names(self.connection.getpeercert() or {})
+                role_names(self.connection.getpeercert() or {})
             ):
                 self.send_error(403, "not for the role of this certificate")
                 return
@@ -61,6 +63,11 @@ def serve_scrapes(
     Handler.registry = registry
     server = _Server(host, port, Handler, context)
     threading.Thread(target=server.serve_forever, name="hubbub-metrics", daemon=True).start()
+
+    def renew() -> None:
+        server.context = None if tls is None else tls.server_context(mutual=True)
+
+    return renew
 
 
 @dataclass(slots=True)
@@ -83,7 +90,7 @@ class _Server(ThreadingTCPServer):
         self, host: str, port: int, handler: type[MetricsHandler], context: ssl.SSLContext | None
     ) -> None:
         self.address_family = AF_INET6 if ":" in host else AF_INET
-        self._context = context
+        self.context = context
         self._handler: Callable[..., object] = handler
         self._open: dict[Any, _Open] = {}  # by the address and port of the peer
         super().__init__((host, port), handler)
@@ -103,8 +110,8 @@ class _Server(ThreadingTCPServer):
         if one is None:
             return  # it gave way already
         try:
-            if self._context:
-                one.line = self._context.wrap_socket(
+            if self.context:
+                one.line = self.context.wrap_socket(
                     request, server_side=True, do_handshake_on_connect=False
                 )
                 one.line.do_handshake()

@@ -37,7 +37,7 @@ class Calls:
     def __init__(self, *, arrive_seconds: float, of_peer: int, turned_away: Counter[str]) -> None:
         self.turned_away = turned_away
         self._arrive_seconds = arrive_seconds
-        self._of_peer = of_peer
+        self.of_peer = of_peer
         # Both in the order in which they came.
         self._arriving: dict[asyncio.Timeout, str] = {}
         self._arriving_of: dict[str, dict[asyncio.Timeout, None]] = {}
@@ -68,8 +68,8 @@ class Calls:
 
     async def count(self, context: Context, peer: str) -> None:
         """Count a call as its peer's until its answer was read; refused if those are too many."""
-        if self._of_peer:
-            if self._open_of[peer] >= self._of_peer:
+        if self.of_peer:
+            if self._open_of[peer] >= self.of_peer:
                 await self._refuse(context, "peer_calls", "too many calls of yours at once")
             self._open_of[peer] += 1
             done: Any = lambda _context: self._done(peer)  # noqa: E731 its stub asks for a class
@@ -91,7 +91,7 @@ class Calls:
 
     def _make_way(self, peer: str) -> None:
         of_peer = self._arriving_of.get(peer, {})
-        if self._of_peer and len(of_peer) >= self._of_peer:
+        if self.of_peer and len(of_peer) >= self.of_peer:
             oldest, whose = next(iter(of_peer)), peer
         elif len(self._arriving) >= _MAX_ARRIVING:
             oldest, whose = next(iter(self._arriving.items()))

@@ -43,6 +43,10 @@ class Limiter:
         self._levels: tuple[_Buckets, ...] = ({}, {}, {}, {})
         self._swept = clock()
 
+    def allow(self, rate: float, burst: int) -> None:
+        """Change the limits; who owes something goes on owing it."""
+        self._rate, self._burst = rate, burst
+
     def wait_seconds(self, caller: str) -> float:
         """How long a caller must wait before its next request; 0 if it need not."""
         if not self._rate:

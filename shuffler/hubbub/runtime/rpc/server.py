@@ -81,19 +81,42 @@ class Server:
             add(self._server)
         self._health = health.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._mutual = callers is not None
+        self._renewed: grpc.ServerCertificateConfiguration | None = None
         if tls is None:
             check_plain(address)
         try:
             if tls is None:
                 self._server.add_insecure_port(address)
             else:
-                credentials = tls.server_credentials(mutual=callers is not None)
-                self._server.add_secure_port(address, credentials)
+                self._server.add_secure_port(address, self._credentials(tls))
         except RuntimeError as error:
             raise ServiceUnavailable(
                 f"cannot listen on {address}: it is in use or not ours; "
                 "stop what listens there, or choose another address"
             ) from error
+
+    def renew(self, tls: TlsFolder) -> None:
+        """Show who connects from now on what the folder holds now. Raises KeysUnusable."""
+        self._renewed = tls.server_configuration(mutual=self._mutual)
+
+    def allow_calls(self, of_peer: int) -> None:
+        """Change how many calls of one address may be open."""
+        self._calls.of_peer = of_peer
+
+    def _credentials(self, tls: TlsFolder) -> grpc.ServerCredentials:
+        """Asked at every handshake whether there are newer ones; None goes on with the last."""
+
+        def renewed() -> grpc.ServerCertificateConfiguration | None:
+            taken, self._renewed = self._renewed, None
+            return taken
+
+        first = tls.server_configuration(mutual=self._mutual)
+        return grpc.dynamic_ssl_server_credentials(
+            first,
+            renewed,  # type: ignore[arg-type]  # None is gRPC's own word for "no newer ones"
+            require_client_authentication=self._mutual,
+        )
 
     async def start(self) -> None:
         """Listen, and say so to health checks."""

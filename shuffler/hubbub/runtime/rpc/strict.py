@@ -11,7 +11,7 @@ from hubbub.runtime.messages import read_message
 from hubbub.runtime.rpc.calls import Calls
 from hubbub.runtime.rpc.peers import caller_of
 from hubbub.runtime.rpc.refusal import come_back, refuse
-from hubbub.runtime.tls import common_name
+from hubbub.runtime.tls import names_of
 
 __all__ = ["Admit", "Spoiled", "Strict", "log_fault"]
 
@@ -47,7 +47,7 @@ class Strict(grpc.aio.ServerInterceptor):
         self._spoiled = spoiled
         self._calls = calls
         self._admit = admit
-        self._names = None if callers is None else {common_name(role).encode() for role in callers}
+        self._names = None if callers is None else {name.encode() for name in names_of(callers)}
 
     async def intercept_service(
         self,
@@ -106,7 +106,7 @@ class Strict(grpc.aio.ServerInterceptor):
 
     async def _let_in(self, context: Context) -> None:
         """Ends the call of who may not call, or not now."""
-        if self._names is not None and self._names.isdisjoint(_common_names(context)):
+        if self._names is not None and self._names.isdisjoint(_role_names(context)):
             self._calls.turned_away["role"] += 1
             await context.abort(
                 grpc.StatusCode.PERMISSION_DENIED, "not for the role of this certificate"
@@ -116,8 +116,10 @@ class Strict(grpc.aio.ServerInterceptor):
             await come_back(context, wait_seconds, "no room for you now; send again later")
 
 
-def _common_names(context: Context) -> Iterable[bytes]:
-    return context.auth_context().get("x509_common_name", ())
+def _role_names(context: Context) -> Iterable[bytes]:
+    """The common name of a caller's certificate, and its URIs."""
+    known = context.auth_context()
+    return (*known.get("x509_common_name", ()), *known.get("peer_uri", ()))
 
 
 def log_fault(log: logging.Logger, what: str, error: BaseException) -> None:

@@ -1,21 +1,43 @@
--- Moves some reports of a crowd into its cuts; answers how many are left, and when none was, makes
--- every cut a batch in flight and forgets the crowd.
--- KEYS: crowds, the crowd, batches. ARGV: the crowd's id, what the keys of batches begin with, how
--- many to move, owner.
+-- Moves some of a crowd into its cuts; answers how many are left, and when none was, makes every cut
+-- a batch in flight and forgets the crowd.
+-- KEYS: crowds, the crowd, batches, the crowd's dummies, pool, shares, law. ARGV: the crowd's id, what
+-- the keys of batches begin with, how many to move, owner, how many seconds dummies are kept.
 --
 -- A keyed hash of the report says which cut it goes to: whoever does not know the secret, and who no
 -- longer does, sees a uniform draw. A step that is cut off is repeated with the same outcome: a
 -- report is in its cut before it leaves the crowd, and a cut that was delivered is there no more.
+--
+-- Dummies go first, so they are never there without the crowd's reports, unless half of leave.lua came
+-- back after a crash (docs/decisions/0019); and nothing is cut if some are missing. A cut is told its
+-- share of all dummies by its size alone: how many it really has would make it a crowd of its own.
+-- Shares are written, then the law, then any batch: as long as the law does not know of the dummies,
+-- all cuts are whole.
 
 local kept = redis.call('HGET', KEYS[1], ARGV[1])
 if not kept then return 0 end
-local cuts, secret = string.match(kept, '^(%d+):(%x+)$')
-cuts = tonumber(cuts)
+local cuts, secret, dummies = string.match(kept, '^(%d+):(%x+):?(%d*)$')
+cuts, dummies = tonumber(cuts), tonumber(dummies) or 0
 redis.call('HDEL', KEYS[1], '')
-local function key(cut)
-  return ARGV[2] .. string.sub(redis.sha1hex(secret .. ':' .. cut), 1, 32)
+local function batch(cut) return string.sub(redis.sha1hex(secret .. ':' .. cut), 1, 32) end
+local function is_cut_up()
+  if redis.call('HEXISTS', KEYS[7], 'dummies:' .. ARGV[1]) == 1 then return true end
+  for cut = 0, cuts - 1 do
+    if redis.call('EXISTS', ARGV[2] .. batch(cut)) == 1 then return true end
+  end
+  return false
 end
-local some = redis.call('SRANDMEMBER', KEYS[2], ARGV[3])
+local held, padded = redis.call('EXISTS', KEYS[2]), redis.call('SCARD', KEYS[4])
+if padded > 0 and held == 0 or padded < dummies and not is_cut_up() then
+  redis.call('EXPIRE', KEYS[4], ARGV[5])
+  if held == 1 then
+    redis.call('SUNIONSTORE', KEYS[5], KEYS[5], KEYS[2])
+    redis.call('DEL', KEYS[2])
+  end
+  redis.call('HDEL', KEYS[1], ARGV[1])
+  return 0
+end
+local from = padded > 0 and KEYS[4] or KEYS[2]
+local some = redis.call('SRANDMEMBER', from, ARGV[3])
 if #some > 0 then
   local of_cut = {}
   for _, report in ipairs(some) do
@@ -26,16 +48,28 @@ if #some > 0 then
     table.insert(of_cut[cut], report)
   end
   for cut, reports in pairs(of_cut) do
-    redis.call('SADD', key(cut), unpack(reports))
+    redis.call('SADD', ARGV[2] .. batch(cut), unpack(reports))
   end
-  redis.call('SREM', KEYS[2], unpack(some))
-  return redis.call('SCARD', KEYS[2]) + 1
+  redis.call('SREM', from, unpack(some))
+  return redis.call('SCARD', KEYS[2]) + redis.call('SCARD', KEYS[4]) + 1
+end
+local sizes, all = {}, 0
+for cut = 0, cuts - 1 do
+  sizes[cut] = redis.call('SCARD', ARGV[2] .. batch(cut))
+  all = all + sizes[cut]
+end
+if dummies > 0 and redis.call('HEXISTS', KEYS[7], 'dummies:' .. ARGV[1]) == 0 then
+  local passed, told = 0, 0
+  for cut = 0, cuts - 1 do
+    passed = passed + sizes[cut]
+    local until_here = math.floor(dummies * passed / all)
+    if until_here > told then redis.call('HSET', KEYS[6], batch(cut), until_here - told) end
+    told = until_here
+  end
+  redis.call('HSET', KEYS[7], 'dummies:' .. ARGV[1], dummies)
 end
 for cut = 0, cuts - 1 do
-  local name = key(cut)
-  if redis.call('EXISTS', name) == 1 then
-    redis.call('HSET', KEYS[3], string.sub(name, #ARGV[2] + 1), ARGV[4])
-  end
+  if sizes[cut] > 0 then redis.call('HSET', KEYS[3], batch(cut), ARGV[4]) end
 end
 redis.call('HDEL', KEYS[1], ARGV[1])
 return 0

@@ -1,0 +1,39 @@
+"""`hubbub catalog build`: the signed bundle that apps ship, and what the services read."""
+
+import argparse
+
+from hubbub.catalog.encoding import read_text, to_text
+from hubbub.cli.installation import OPERATORS, build_bundle
+from hubbub.cli.terminal.expired import say_expired
+from hubbub.cli.terminal.output import say, several
+from hubbub.errors import BadParameter
+from hubbub.privacy.planned import read_planned
+
+__all__ = ["build"]
+
+
+def build(arguments: argparse.Namespace) -> int:
+    """Read, sign and write, as `hubbub catalog` was told."""
+    try:
+        roots = read_text(arguments.roots) if arguments.roots else None
+    except ValueError as error:
+        raise BadParameter(f"--roots {error}; give the authority's ca.pem") from error
+    catalog = read_planned(arguments.catalog)
+    say_expired(catalog)
+    operators = arguments.operator_out or arguments.out.with_name(OPERATORS)
+    bundle = build_bundle(
+        catalog,
+        arguments.keys,
+        out=arguments.out,
+        operators=operators,
+        streams=arguments.streams,
+        previous=arguments.previous or arguments.out,
+        roots=roots,
+    )
+    metrics, keys = several(len(bundle.metrics), "metric"), several(len(bundle.keys), "key")
+    say(f"{arguments.out}: {metrics}, {keys}, for the apps")
+    over = f"; handed over so often: {len(bundle.handovers)}" if bundle.handovers else ""
+    say(f"{arguments.out}: serial {bundle.serial}, signed by {to_text(bundle.operator)}{over}")
+    say(f"{operators}: the same with candidates and alerts, for the aggregator")
+    say(f"{arguments.streams}: for the shuffler")
+    return 0
