@@ -2,12 +2,15 @@
 
 import importlib
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from docs.reference.pages import DOCS, PAGES
+from docs.reference.weights import EXTRAS
+from hubbub.cli.command_table import COMMANDS
 from hubbub.cli.main import main, whole_parser
 
 ROOT = Path(__file__).parents[2]
@@ -78,3 +81,14 @@ def _functions(thing: object) -> list[Callable[..., object]]:
         return [thing] if callable(thing) else []
     found = [getattr(one, "__func__", one) for one in vars(thing).values()]
     return [one for one in found if callable(one) and hasattr(one, "__annotations__")]
+
+
+def test_every_extra_is_weighed_or_is_part_of_one_that_is() -> None:
+    there = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    weighed = {part for extra in EXTRAS for part in extra.split(",") if part}
+    assert weighed >= there.keys() - {"plots", "tracing"}
+    page = (DOCS / "reference" / "extras.md").read_text("utf-8")
+    for extra, purpose in EXTRAS.items():
+        name = f"hubbub[{extra}]" if extra else "hubbub"
+        assert f"| `{name}` | {purpose} | " in page, "run: make weights"
+    assert {part for one in COMMANDS.values() for part in one.extra.split(",") if part} <= weighed

@@ -23,9 +23,12 @@ from hubbub.shuffler.settings import parse as parse_shuffler
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "hubbub"
+INSTALLING = ROOT / "docs" / "operate" / "install.md"
+WAYS_IN = ROOT / "deploy" / "kubernetes"
 KUBERNETES = ("1.27", "1.30", "1.33")
 GO_LIBRARIES = Path("/usr/share/gocode/src/github.com/Masterminds/sprig")
 
+OPERATORS = "monitoring.coreos.com/v1"
 NEEDED: dict[str, Any] = {"image": {"repository": "registry.example.org/team"}}
 EVERYTHING: dict[str, Any] = {
     "image": {"repository": "registry.example.org/team", "pullSecrets": ["pull"]},
@@ -33,9 +36,14 @@ EVERYTHING: dict[str, Any] = {
     "shuffler": {
         "arguments": ["--peer-rate=0"],
         "autoscaling": {"unwrittenReports": 10_000},
-        "service": {"annotations": {"example.org/balancer": "tcp"}},
+        "service": {"annotations": {"example.org/balancer": "tcp"}, "httpPort": 8443},
     },
     "aggregator": {"shards": 4, "redisReplicas": 1, "autoscaling": {"waitingReports": 50_000}},
+    "monitoring": {
+        "enabled": True,
+        "labels": {"release": "prometheus"},
+        "runbooks": "https://wiki.example.org/hubbub",
+    },
     "nodeSelector": {"disk": "ssd"},
     "tolerations": [{"key": "telemetry", "operator": "Exists"}],
 }
@@ -90,6 +98,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_it_makes_is_what_kubernetes_takes(values: dict[str, Any], cache: Path) -> None:
     documents = _documents(values, cache)
     for document in documents:
+        if document["apiVersion"] == OPERATORS:
+            continue  # of the Prometheus Operator, which brings its own schemas
         for version in KUBERNETES:
             kubernetes_validate.validate(document, version, strict=True)
     named = [(document["kind"], document["metadata"]["name"]) for document in documents]
@@ -169,6 +179,15 @@ def test_policies_say_who_may_talk_to_whom(cache: Path) -> None:
     assert allowed("shuffler", "redis-pool", 6379)
     assert allowed("aggregator", "redis-totals", 6379)
     assert allowed("aggregator", "shuffler", 7073)
+    [devices] = [
+        d["spec"]["ports"]
+        for d in documents
+        if d["kind"] == "Service" and d["spec"].get("type") == "LoadBalancer"
+    ]
+    assert [(port["name"], port["port"]) for port in devices] == [
+        ("devices", 443),
+        ("devices-http", 8443),
+    ]
     for source, target, port in (
         ("shuffler", "redis-totals", 6379),
         ("aggregator", "redis-pool", 6379),
@@ -178,6 +197,64 @@ def test_policies_say_who_may_talk_to_whom(cache: Path) -> None:
         ("redis-totals", "redis-pool", 6379),
     ):
         assert not allowed(source, target, port), (source, target, port)
+
+
+def test_a_prometheus_operator_is_told_what_to_scrape_and_when_to_call(
+    cache: Path, tmp_path: Path
+) -> None:
+    documents = _documents(EVERYTHING, cache)
+    services = [document for document in documents if document["kind"] == "Service"]
+    monitors = [document for document in documents if document["kind"] == "ServiceMonitor"]
+    jobs = set()
+    for monitor in monitors:
+        assert monitor["metadata"]["labels"]["release"] == "prometheus"
+        [endpoint] = monitor["spec"]["endpoints"]
+        wanted = monitor["spec"]["selector"]
+        [found] = [
+            service["metadata"]["name"]
+            for service in services
+            if _selects(wanted, service["metadata"]["labels"])
+            and endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
+        ]
+        # A name that install.md has in the certificate.
+        assert endpoint["tlsConfig"]["serverName"] == found
+        assert found.removeprefix("prod-") in INSTALLING.read_text()
+        jobs |= {rule["replacement"] for rule in endpoint["relabelings"]}
+    assert jobs == {"hubbub-shuffler", "hubbub-aggregator"}
+    [rule] = [document for document in documents if document["kind"] == "PrometheusRule"]
+    alerts = yaml.safe_load((ROOT / "deploy" / "prometheus" / "alerts.yml").read_text())
+    assert [
+        (alert["alert"], alert["expr"])
+        for group in rule["spec"]["groups"]
+        for alert in group["rules"]
+    ] == [(alert["alert"], alert["expr"]) for group in alerts["groups"] for alert in group["rules"]]
+    for alert in rule["spec"]["groups"][0]["rules"]:
+        runbook = alert["annotations"]["runbook_url"]
+        assert runbook.startswith("https://wiki.example.org/hubbub/"), runbook
+    if shutil.which("promtool"):
+        (tmp_path / "rules.yml").write_text(yaml.safe_dump(rule["spec"]))
+        subprocess.run(["promtool", "check", "rules", str(tmp_path / "rules.yml")], check=True)
+    assert not [d for d in _documents(NEEDED, cache) if d["apiVersion"] == OPERATORS]
+
+
+def test_the_ways_in_lead_to_services_that_the_chart_makes(cache: Path) -> None:
+    made = {
+        (service["metadata"]["name"].removeprefix("prod-"), key)
+        for service in _documents(NEEDED, cache)
+        if service["kind"] == "Service"
+        for port in service["spec"]["ports"]
+        for key in (port["name"], port["port"])
+    }
+    [ingress] = yaml.safe_load_all((WAYS_IN / "ingress.yaml").read_text())
+    for version in KUBERNETES:
+        kubernetes_validate.validate(ingress, version, strict=True)
+    [rule] = ingress["spec"]["rules"]
+    [path] = rule["http"]["paths"]
+    service = path["backend"]["service"]
+    assert (service["name"], service["port"]["name"]) in made
+    _, route = yaml.safe_load_all((WAYS_IN / "gateway.yaml").read_text())
+    [[behind]] = [rule["backendRefs"] for rule in route["spec"]["rules"]]
+    assert (behind["name"], behind["port"]) in made
 
 
 def _selects(selector: dict[str, Any] | None, labels: dict[str, str]) -> bool:

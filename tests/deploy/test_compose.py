@@ -30,6 +30,7 @@ from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import Endpoints, report_counts
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import KeysUnusable
+from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG
 from tests.support.servers import answering, has_tls
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -119,7 +120,30 @@ def test_every_service_is_hardened_and_reaches_what_it_must(document: dict[str, 
     }
     # To the outside only what devices need; the rest to this machine.
     outside = [p for s in services.values() for p in s.get("ports", []) if p[:4] != "127."]
-    assert outside == ["7070:7070"]
+    assert outside == ["7070:7070", "7077:7077"]
+
+
+def test_alerts_reach_somebody(document: dict[str, Any], tmp_path: Path) -> None:
+    prometheus = yaml.safe_load((COMPOSE / "prometheus.yml").read_text())
+    [manager] = prometheus["alerting"]["alertmanagers"]
+    assert manager["static_configs"] == [{"targets": ["alertmanager:9093"]}]
+    services = document["services"]
+    assert set(services["alertmanager"]["networks"]) & set(services["prometheus"]["networks"])
+    settings = yaml.safe_load((COMPOSE / "alertmanager.yml").read_text())
+    receivers = {receiver["name"] for receiver in settings["receivers"]}
+    routes = [settings["route"], *settings["route"]["routes"]]
+    assert {route["receiver"] for route in routes} == receivers
+    if shutil.which("promtool"):
+        rules = tmp_path / "prometheus.yml"
+        text = (COMPOSE / "prometheus.yml").read_text()
+        alerts = str(ROOT / "deploy" / "prometheus" / "alerts.yml")
+        rules.write_text(text.replace("/etc/prometheus/alerts.yml", alerts))
+        done = subprocess.run(
+            ["promtool", "check", "config", "--syntax-only", str(rules)], check=False
+        )
+        assert done.returncode == 0
+    if amtool := shutil.which("amtool"):
+        subprocess.run([amtool, "check-config", str(COMPOSE / "alertmanager.yml")], check=True)
 
 
 class Machine:
@@ -275,6 +299,19 @@ def _until_probed(machine: Machine, name: str, inner: int) -> None:
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
     eventually(probed)
+
+
+def test_services_of_a_development_installation_are_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    folder = tmp_path / "made"
+    assert main(["init", str(folder), "--dev", "--catalog", str(tmp_path / "metrics.toml")]) == 0
+    assert capsys.readouterr().out.startswith("DEVELOPMENT: the numbers of this installation")
+    for role in ("shuffler", "aggregator"):
+        assert (folder / f"{role}.env").read_text().endswith("\nHUBBUB_DEV=1\n")
+    assert read_stream_table(folder / "streams.json").development
+    assert read_bundle(folder / "app.hubbub").development
 
 
 def test_init_overwrites_nothing(tmp_path: Path) -> None:

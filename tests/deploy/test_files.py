@@ -118,6 +118,10 @@ QUIET = [
     _series("hubbub_clock_apart_seconds", "0.2x60", job="hubbub-aggregator"),
     _series("hubbub_unreadable_totals", "0x60", job="hubbub-aggregator"),
     _series("hubbub_opening_key_days_left", "200x60"),
+    _series("hubbub_certificate_days_left", "200x60", job="hubbub-shuffler", file="ca.pem"),
+    _series("hubbub_reloads_total", "0+1x60", job="hubbub-shuffler", outcome="taken"),
+    _series("hubbub_reloads_total", "1x60", job="hubbub-shuffler", outcome="refused"),
+    _series("hubbub_alert", "0x60", metric="theme", when="change", date="2026-11-22"),
     *(
         _series("hubbub_reports", values, stream="theme", epoch="7", state=term, instance=instance)
         # Two shufflers tell the same, and while reports come in the terms never agree.
@@ -159,6 +163,12 @@ SICK: dict[str, list[dict[str, str]]] = {
         _series("hubbub_unreadable_totals", "1x60", job="hubbub-aggregator")
     ],
     "HubbubKeysRunOut": [_series("hubbub_opening_key_days_left", "20x60")],
+    "HubbubCertificatesRunOut": [
+        _series("hubbub_certificate_days_left", "29x60", job="hubbub-redis", file="redis.pem")
+    ],
+    "HubbubReloadRefused": [
+        _series("hubbub_reloads_total", "1+1x60", job="hubbub-aggregator", outcome="refused")
+    ],
     "HubbubManyRejected": [
         _series(
             "hubbub_reports",
@@ -172,6 +182,9 @@ SICK: dict[str, list[dict[str, str]]] = {
     "HubbubSlowCommits": [
         _series("hubbub_stage_seconds_bucket", "0+90x60", stage="commit", le="5"),
         _series("hubbub_stage_seconds_bucket", "0+90x60", stage="commit", le="+Inf"),
+    ],
+    "HubbubAnswerAlert": [
+        _series("hubbub_alert", "1x60", metric="theme", when="change", date="2026-11-22")
     ],
     "HubbubLawBroken": [
         _series("hubbub_reports", "1000x60", stream="page", epoch="7", state="acknowledged"),
@@ -217,3 +230,16 @@ def test_the_files_of_an_installation_speak_of_things_that_exist() -> None:
     for rule in _alerts():
         for document in re.findall(r"docs/[\w./-]+\.md", json.dumps(rule)):
             assert (ROOT / document).exists(), document
+        base, _, runbook = rule["annotations"]["runbook_url"].rpartition("/")
+        assert base == "{{ $externalLabels.runbooks }}"
+        assert (ROOT / "docs" / "operate" / runbook).is_file(), rule["alert"]
+    settings = yaml.safe_load((DEPLOY / "compose" / "prometheus.yml").read_text())
+    assert settings["global"]["external_labels"].keys() == {"runbooks"}
+
+
+def test_every_panel_says_what_it_means() -> None:
+    for name in ("hubbub", "operations"):
+        board = json.loads((DEPLOY / "grafana" / f"{name}.json").read_text())
+        for panel in board["panels"]:
+            if panel["type"] != "row":
+                assert len(panel.get("description", "").split()) > 8, panel["title"]

@@ -45,6 +45,9 @@ class Pools:
     async def claim(self, _window: Window, _batch: bytes, _owner: bytes | None) -> list[bytes]:
         return [] if self.delivered_after else list(SEALED)
 
+    async def share(self, _window: Window, _batch: bytes) -> int:
+        return 0
+
     async def delivered(self, _window: Window, _batch: bytes) -> None:
         self.delivered_after.append(self.asked)
 

@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError, Message
 from hubbub.aggregator.publishing.tables import to_csv
 from hubbub.answers import Question, whole_rows
 from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
+from hubbub.cli.terminal.cross_table import show_cross
 from hubbub.cli.terminal.output import table
 from hubbub.cli.terminal.query_options import checked, document
 from hubbub.errors import HubbubError
@@ -72,6 +73,7 @@ def _notebook(data: bytes) -> None:
         lambda to: to.top("theme"),
         lambda to: to.compare("theme", "1", "2"),
         lambda to: to.trend("theme", ["dark"]),
+        lambda to: to.cross("theme", "a", "b"),
     )
     for question in questions:
         opener = cast("Any", Opener(status, data))
@@ -132,6 +134,13 @@ def _messages() -> list[bytes]:
             epochs=[epoch],
             series=[wire.Series(value="dark", points=[wire.Point(epoch=20_000, share=0.5)])],
         ),
+        wire.Crossed(
+            metric="theme",
+            rows="a",
+            columns="b",
+            association=wire.Association(rare_rows=["x", "y"]),
+            values=[wire.Cell(row="x", column="z")] * 2,
+        ),
         wire.MetricsResponse(metrics=[wire.MetricLine(name="theme", epochs=[epoch])]),
     ]
     return [bytes([place]) + one.SerializeToString() for place, one in enumerate(told)]
@@ -147,6 +156,7 @@ _SHOWN: Sequence[tuple[type[Message], Question, Callable[[dict[str, Any]], None]
     (wire.TopList, "top", show_top),
     (wire.Compared, "compare", show_changes),
     (wire.Trended, "trend", show_trend),
+    (wire.Crossed, "cross", show_cross),
     (wire.MetricsResponse, "metrics", _show_metrics),
 )
 

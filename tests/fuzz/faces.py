@@ -213,6 +213,7 @@ _REQUESTS: list[dict[str, Any]] = [
             *({"epochs": str(EPOCH), "to_epochs": str(EPOCH)}, None),
         ),
         ("GET", ["v1", "metrics", "theme", "trend"], {"epochs": "all", "value": "dark"}, None),
+        ("GET", ["v1", "metrics", "theme", "cross"], {"rows": "a", "columns": "b"}, None),
         ("GET", ["v1", "metrics", "theme", "export"], {"format": "csv", "epochs": "all"}, None),
         ("POST", ["v1", "metrics", "homepage", "estimates"], {"epochs": "all"}, _STRINGS),
         ("POST", ["v1", "metrics", "homepage", "top"], {"epochs": "all", "number": 1}, _STRINGS),

@@ -73,9 +73,18 @@ CATALOG = HEAD + "".join(
             ),
         ),
         ("hostile", "grr", 3.0, f"values = {json.dumps(HOSTILE)}"),
-        ("launches", "wave", 2.0, 'domain = "number"\nlow = 0\nhigh = 24\nbuckets = 12'),
-        ("seconds", "mean.piecewise", 1.0, 'domain = "number"\nlow = 0\nhigh = 600'),
+        (
+            "launches",
+            "wave",
+            2.0,
+            'domain = "number"\nlow = 0\nhigh = 24\nbuckets = 12\nunit = "h"',
+        ),
+        ("seconds", "mean.piecewise", 1.0, 'domain = "number"\nlow = 0\nhigh = 600\nunit = "s"'),
         ("homepage", "cms", 3.0, 'domain = "string"\nhashes = 16\nwidth = 64'),
+        (
+            *("profile", "pairs", 4.0),
+            'parts = { theme = ["light", "dark"], country = ["de", "fr", "it"], new = ["y", "n"] }',
+        ),
         ("unheard", "rr", 1.0, 'values = ["no", "yes"]'),
     )
 )
@@ -108,6 +117,9 @@ def truth_of(metric: Metric, day: int) -> dict[Any, int]:
             return dict(enumerate([9000 - moved, 7000 + moved, 3000, 1000]))
         case "hostile":
             return dict(enumerate([8000, 5000, 3000, 2000, 1300, 500, 200]))
+        case "profile":  # theme and country go together; who is new is of no matter to either
+            held = [3000, 1500, 500, 1000, 2000, 2000]
+            return {2 * place + new: n for place, n in enumerate(held) for new in (0, 1)}
         case "launches":
             return {1.0: 12_000, 7.0: 6000, 20.0: 2000}
         case "seconds":

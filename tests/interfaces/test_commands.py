@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
+from hubbub.accounting import epoch_date
 from hubbub.cli.main import main
 from hubbub.cli.terminal.bars import bars
 from tests.interfaces.house import DAYS, House
+from tests.support.bundles import DAY
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system.chaos.line import Line
 
@@ -66,6 +68,52 @@ def test_a_terminal_shows_bars_that_fit(home: House, columns: int) -> None:
         assert "…" not in said, said
 
 
+@pytest.mark.parametrize("columns", [60, 80])
+def test_a_narrow_terminal_shows_every_figure_whole(
+    home: House,
+    columns: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    catalog = str(home.signed.path.parent / "metrics.toml")
+    asked = [
+        ["status"],
+        ["metrics"],
+        ["query", "theme"],
+        ["trend", "theme", "-n", "2"],
+        ["compare", "theme"],
+        ["catalog", "check", catalog],
+        ["privacy", catalog],
+    ]
+    for words in asked:
+        where = [] if catalog in words else ["--query", home.query]
+        assert main([*words, *where]) in {0, 1}
+        wide = capsys.readouterr().out
+        with monkeypatch.context() as narrow:
+            narrow.setenv("COLUMNS", str(columns))
+            narrow.setattr("sys.stdout.isatty", lambda: True)
+            assert main([*words, *where]) in {0, 1}
+        said = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+        assert "…" not in said
+        tables = [line for line in said.splitlines() if re.search(r"\S {2,}\S|[│├─]", line)]
+        assert tables
+        assert all(len(line) <= columns for line in tables), said
+        known = set(re.findall(r"[\d,.%]+", wide))
+        assert set(re.findall(r"[\d,.%]+", "\n".join(tables))) <= known, "none is cut"
+        assert "…" not in wide
+
+
+def test_one_scale_for_all_that_a_trend_draws(
+    home: House, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    words = ["trend", "theme", "--value", "dark", "--value", "contrast", "--epoch", "yesterday"]
+    assert main([*words, "--query", home.query]) == 0
+    dark, contrast = (line for line in capsys.readouterr().out.splitlines() if "┼" in line)
+    assert dark.count("█") > 5 * contrast.count("█")
+
+
 def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--query", home.query]
     assert main(["query", "theme", *where]) == 0
@@ -74,18 +122,26 @@ def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]
     assert "not final: reports of these epochs are still taken" in said
     assert main(["query", "launches", "--epochs", "closed", *where]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"^mean [\d.]+, [\d.]+ to [\d.]+$", said, re.MULTILINE)
+    assert re.search(r"^mean [\d.]+ h, [\d.]+ to [\d.]+$", said, re.MULTILINE)
     assert "not final" not in said
     assert main(["top", "theme", "-n", "2", *where]) == 0
     assert "these are the most frequent with a confidence of 100.0%" in capsys.readouterr().out
-    before, after = f"{home.today - DAYS + 1}", f"{home.today}"
+    before, after = epoch_date(home.today - DAYS + 1, DAY), "today"
     assert main(["compare", "theme", "--epochs", before, "--to", after, *where]) == 0
     assert re.search(r"dark .*\+\d+\.\d+%.*yes", capsys.readouterr().out)
+    assert main(["compare", "theme", *where]) == 0
+    [old, new] = (epoch_date(home.today - ago, DAY) for ago in (4, 3))
+    assert f"22,000 reports of {old}, then 22,000 of {new}" in capsys.readouterr().out
+    assert main(["compare", "theme", "--to", "yesterday", *where]) == 0
+    [old, new] = (epoch_date(home.today - ago, DAY) for ago in (2, 1))
+    assert f"22,000 reports of {old}, then 22,000 of {new}" in capsys.readouterr().out
+    assert main(["compare", "unheard", *where]) == 2
+    assert "a comparison takes two epochs that are over" in capsys.readouterr().err
     assert main(["trend", "seconds", *where]) == 0
     assert "mean" in capsys.readouterr().out
     assert main(["metrics", *where]) == 0
     said = capsys.readouterr().out
-    assert "6 metrics" in said
+    assert "7 metrics" in said
     assert re.search(r"unheard .* never", said)
     assert main(["query", "hostile", *where]) == 0
     said = capsys.readouterr().out
@@ -99,7 +155,7 @@ def test_where_the_shuffler_tells_nothing_the_law_is_said_to_be_unknown(
     where = ["--query", home.query]
     assert main(["status", *where]) == 1
     said = capsys.readouterr().out
-    assert re.search(r"all +\? +\? +\? +[\d,]+ +0 +0 +\? +\?", said)
+    assert re.search(r"all +\? +\? +\? +\? +[\d,]+ +0 +0 +\? +\?", said)
     assert "start the aggregator with --shuffler-status" in said
     assert main(["status", *where, "--format", "json"]) == 1
     told = json.loads(capsys.readouterr().out)

@@ -14,9 +14,12 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from hubbub.accounting import epoch_date
 from hubbub.aggregator.metrics import ESTIMATES
+from hubbub.aggregator.publishing.alerts import AlarmPublisher
 from hubbub.aggregator.publishing.publisher import (
     DeliveryLog,
     EpochPublisher,
@@ -27,10 +30,13 @@ from hubbub.aggregator.publishing.publisher import (
 )
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.aggregator.web.gauges import exposition
 from hubbub.errors import BadParameter
 from hubbub.runtime import connect_redis
 from tests.interfaces.house import DAYS, House
 from tests.support import web
+from tests.support.alarmed import engine_of, signed_in
+from tests.support.bundles import DAY
 
 CLOSED = DAYS - 3
 ROOT = Path(__file__).parents[2]
@@ -72,25 +78,58 @@ def test_every_closed_epoch_is_dropped_once_and_whole(home: House, tmp_path: Pat
         server = await connect_redis(home.redis_url)
         query = QueryEngine(home.signed.bundle, RedisStore(server))
         publisher = EpochPublisher(query, [Folder(tmp_path / "dropped")])
-        assert await publisher.publish_closed() == 5 * CLOSED
+        # Written before files were called by dates.
+        old = tmp_path / "dropped" / "hostile" / f"{home.today - DAYS + 1}.json"
+        old.parent.mkdir()
+        old.write_text("{}")
+        assert await publisher.publish_closed() == 6 * CLOSED - 1
         assert await publisher.publish_closed() == 0
         await server.close()
 
     asyncio.run(body())
     dropped = tmp_path / "dropped"
     names = {path.relative_to(dropped).as_posix() for path in dropped.rglob("*.*")}
-    oldest = home.today - DAYS + 1
+    oldest = epoch_date(home.today - DAYS + 1, DAY)
     assert f"theme/{oldest}.json" in names
-    assert f"theme/{home.today}.json" not in names, "it still takes reports"
+    assert f"theme/{epoch_date(home.today, DAY)}.json" not in names, "it still takes reports"
     assert f"homepage/{oldest}.csv" not in names, "nobody listed strings"
     assert not any(name.endswith(".part") for name in names)
     told = json.loads((dropped / "theme" / f"{oldest}.json").read_text())
     url = f"{home.page}/v1/metrics/theme/estimates"
     asked = web.get(url, params={"epochs": oldest, "order": "listed"}).json()
     assert {name: told[name] for name in asked} == asked
-    assert (told["id"], told["final"]) == (f"theme:{oldest}", True)
+    assert (told["id"], told["final"]) == (f"theme:{home.today - DAYS + 1}", True)
     rows = list(csv.DictReader(io.StringIO((dropped / "theme" / f"{oldest}.csv").read_text())))
     assert [float(row["low"]) for row in rows] == [value["low"] for value in asked["values"]]
+
+
+def test_a_webhook_hears_of_an_alarm_once_and_prometheus_as_long_as_it_is_newest(
+    tmp_path: Path,
+) -> None:
+    signed, told = signed_in(tmp_path), MemoryDeliveryLog()
+    moved = {"shape": [0.1, 0.9]}
+
+    async def body(url: str) -> str:
+        query = await engine_of(signed, 3, np.random.default_rng(6), moved)
+        publisher = AlarmPublisher(query, Webhook(url, b"secret", told))
+        Hook.refusals = 1
+        assert await publisher.publish_alarms() == 0, "it was refused, and waits"
+        assert await publisher.publish_alarms() == 1
+        assert await publisher.publish_alarms() == 0
+        return (await exposition(query, {})).decode()
+
+    with _hook() as url:
+        gauges = asyncio.run(body(url))
+        [(headers, text)] = Hook.heard
+    told_of = json.loads(text)
+    assert (told_of["id"], told_of["kind"]) == ("alert:shape:20002", "alert")
+    assert (told_of["metric"], told_of["date"], told_of["values"]) == ("shape", "2024-10-06", ["x"])
+    assert headers["X-Hubbub-Id"] == told_of["id"]
+    signature = hmac.new(b"secret", text, hashlib.sha256).hexdigest()
+    assert headers["X-Hubbub-Signature"] == f"sha256={signature}"
+    of_day = 'date="2024-10-06",metric="{}",when="{}"'
+    assert f"hubbub_alert{{{of_day.format('shape', 'share of x above .3')}}} 1.0" in gauges
+    assert f"hubbub_alert{{{of_day.format('colour', 'change')}}} 0.0" in gauges
 
 
 @pytest.mark.parametrize("kept", ["memory", "redis"])
@@ -104,7 +143,7 @@ def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, kept: str)
         query = QueryEngine(home.signed.bundle, RedisStore(server))
         publisher = EpochPublisher(query, [Webhook(url, b"secret", told)])
         Hook.refusals = 2
-        assert await publisher.publish_closed() == 5 * CLOSED - 2
+        assert await publisher.publish_closed() == 6 * CLOSED - 2
         if kept == "redis":
             others = EpochPublisher(
                 query, [Webhook(url, b"secret", RedisDeliveryLog(server, lambda: clock[0]))]
@@ -120,7 +159,7 @@ def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, kept: str)
     with _hook() as url:
         asyncio.run(body(url))
     ids = [headers["X-Hubbub-Id"] for headers, _ in Hook.heard]
-    assert len(ids) == len(set(ids)) == 5 * CLOSED
+    assert len(ids) == len(set(ids)) == 6 * CLOSED
     for headers, sent in Hook.heard:
         signed = hmac.new(b"secret", sent, hashlib.sha256).hexdigest()
         assert headers["X-Hubbub-Signature"] == f"sha256={signed}"

@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import re
+import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from hubbub.errors import BadParameter, HubbubError, KeysUnusable, ServiceUnavai
 from hubbub.wire.v1.services_pb2 import EstimateRequest
 from tests.interfaces.house import DAYS, STRINGS, House, house
 from tests.support import web
+from tests.support.pasted import in_notebook, in_shell
 from tests.support.waiting import HANG_SECONDS, eventually
 
 
@@ -28,7 +31,7 @@ def _get(home: House, path: str, **parameters: Any) -> httpx2.Response:
 
 def test_metrics_tell_what_is_held_and_what_a_report_reveals(home: House) -> None:
     page = _get(home, "/v1/metrics", number=2)
-    assert page.json()["total"] == 6
+    assert page.json()["total"] == 7
     assert len(page.json()["metrics"]) == 2
     assert page.headers["link"] == '</v1/metrics?first=2&number=2>; rel="next"'
     rest = _get(home, "/v1/metrics", first=2, number=100)
@@ -45,6 +48,25 @@ def test_metrics_tell_what_is_held_and_what_a_report_reveals(home: House) -> Non
     assert 0.999 < detail["per_report"] <= 1
     assert "the odds about them change by a factor of 2.72" in detail["sentence"]
     assert detail["shuffled"]["epsilon"] < 0.2
+
+
+def test_values_are_found_and_ordered_as_asked(home: House) -> None:
+    url = f"{home.page}/v1/metrics/theme/estimates"
+    values = web.get(url).json()["values"]
+    found = web.get(url, params={"find": "T", "order": "-value", "number": 2}).json()
+    assert [one["value"] for one in found["values"]] == ["system", "light"]
+    assert found["total"] == 3
+    assert found["values"] == [
+        one for v in ("system", "light") for one in values if one["value"] == v
+    ]
+    low = web.get(url, params={"order": "low"}).json()["values"]
+    assert [one["low"] for one in low] == sorted(one["low"] for one in values)
+    differing = web.get(f"{home.page}/v1/metrics/theme/compare", params={"order": "-difference"})
+    differences = [one["difference"] for one in differing.json()["values"]]
+    assert differences == sorted(differences, reverse=True)
+    refused = web.get(f"{home.page}/v1/metrics/theme/estimates", params={"order": "p_value"})
+    assert (refused.status_code, "have no p_value" in refused.text) == (400, True)
+    assert web.get(url, params={"order": "colour"}).status_code == 422
 
 
 def test_values_come_in_pages_by_rank_or_as_listed(home: House) -> None:
@@ -72,6 +94,19 @@ def test_confidence_moves_intervals_and_nothing_else(home: House) -> None:
     assert ratio == pytest.approx(2.575829 / 0.674490, rel=1e-5)
 
 
+def test_the_document_is_shown_without_a_script(home: House) -> None:
+    shown = _get(home, "/docs")
+    assert shown.headers["content-type"].startswith("text/html")
+    assert "<script" not in shown.text
+    assert not re.findall(r'(?:src|href)="(?:https?:)?//', shown.text)
+    document = _get(home, "/openapi.json").json()
+    for path, methods in document["paths"].items():
+        for method in methods:
+            assert f"<code>{method.upper()} {path}</code>" in shown.text
+    for shape in document["components"]["schemas"]:
+        assert f'<h3 id="{shape}">' in shown.text
+
+
 @pytest.mark.parametrize(
     ("path", "parameters", "status", "title", "said"),
     [
@@ -86,14 +121,21 @@ def test_confidence_moves_intervals_and_nothing_else(home: House) -> None:
             "BadParameter",
             "not both",
         ),
-        ("/v1/metrics/theme/estimates", {"last": "7y"}, 422, "Malformed", "last"),
+        ("/v1/metrics/theme/estimates", {"last": "7y"}, 400, "BadParameter", "write 7, 12h"),
         ("/v1/metrics/theme/estimates", {"confidence": "1"}, 422, "Malformed", "confidence"),
         ("/v1/metrics/theme/estimates", {"number": "1000000"}, 422, "Malformed", "number"),
         ("/v1/metrics/theme/trend", {"value": "plaid"}, 400, "BadParameter", "has no value"),
         ("/v1/metrics/theme/trend", {"value": "mean"}, 400, "BadParameter", "has no value"),
         ("/v1/metrics/seconds/trend", {"value": "fast"}, 400, "BadParameter", "asks for numbers"),
-        ("/v1/metrics/theme/compare", {}, 400, "BadParameter", "would not be independent"),
-        ("/v1/metrics/homepage/estimates", {}, 400, "BadParameter", "candidates"),
+        ("/v1/metrics/unheard/compare", {}, 409, "TooFewEpochs", "and there is none; wait"),
+        (
+            "/v1/metrics/theme/compare",
+            {"epochs": "all"},
+            400,
+            "BadParameter",
+            "would not be independent",
+        ),
+        ("/v1/metrics/homepage/estimates", {}, 400, "NothingToLookFor", "candidates"),
         ("/v1/metrics/seconds/top", {}, 400, "BadParameter", "mean"),
         ("/v1/nothing", {}, 404, "NotServed", "Not Found"),
     ],
@@ -187,7 +229,7 @@ def test_prometheus_reads_estimates_with_their_bounds(home: House) -> None:
 def test_the_law_is_told_as_far_as_it_is_known(home: House) -> None:
     found = _get(home, "/v1/status").json()
     assert (found["complete"], found["balanced"]) == (False, None)
-    assert found["total"]["counted"] == DAYS * (4 * 20_000 + 22_000)
+    assert found["total"]["counted"] == DAYS * (5 * 20_000 + 22_000)
     for line in (found["total"], *found["windows"]):
         assert (line["acknowledged"], line["withheld"], line["balanced"]) == (None, None, None)
 
@@ -306,7 +348,21 @@ def test_away_from_this_machine_there_is_tls_and_tokens(tmp_path: Path) -> None:
         trusted = hubbub.notebook.connect(
             address, token=secret, authority=tmp_path / "tls" / "ca.pem"
         )
-        assert len(trusted.metrics()) == 6
+        assert len(trusted.metrics()) == 7
+        shown = trusted.estimates("theme").document
+        trust = ssl.create_default_context(cafile=tmp_path / "tls" / "ca.pem")
+        told = web.get(
+            f"{address}/v1/metrics/theme/commands",
+            headers={"authorization": f"Bearer {secret}"},
+            verify=trust,
+        ).json()
+        given = {"HUBBUB_TOKEN": secret, "HUBBUB_CA": str(tmp_path / "tls" / "ca.pem")}
+        pasted = json.loads(in_shell(told["shell"], tmp_path, **given))
+        by_rank = sorted(shown["values"], key=lambda one: one["rank"])
+        assert pasted["values"] == by_rank
+        assert in_notebook(told["notebook"], **given)["values"] == shown["values"]
+        with pytest.raises(AssertionError, match="put your token there first"):
+            in_shell(told["shell"], tmp_path)
         with pytest.raises(ServiceUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
             hubbub.notebook.connect(address, token=secret).metrics()
     with pytest.raises(ServiceUnavailable, match="in the clear"):

@@ -20,10 +20,11 @@ from fastapi.responses import PlainTextResponse
 
 from hubbub.aggregator.web.access import add_token
 from hubbub.aggregator.web.guard import Guard
-from hubbub.aggregator.web.lines import Line, Lines
+from hubbub.aggregator.web.lines import Line
 from hubbub.aggregator.web.problems import handle_problems
 from hubbub.cli.local.ports import free_port
 from hubbub.runtime import Limiter
+from hubbub.runtime.http.lines import Lines
 from tests.interfaces.house import house
 from tests.support import web
 from tests.support.clocks import pass_time, run_moved
@@ -70,7 +71,8 @@ class Watched(Line):
 async def _served(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterator[Face]:
     """An application behind our guard and lines, with other limits."""
     for name, value in limits.items():
-        monkeypatch.setattr(f"hubbub.aggregator.web.lines.{name}", value)
+        where = "runtime.http" if name.startswith("_MAX") else "aggregator.web"
+        monkeypatch.setattr(f"hubbub.{where}.lines.{name}", value)
     face, app = Face(), FastAPI()
     handle_problems(app)
 
@@ -272,7 +274,7 @@ async def _unread(port: int) -> asyncio.StreamWriter:
 
 def test_lines_of_one_network_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has one address of IPv6 has 2**64."""
-    monkeypatch.setattr("hubbub.aggregator.web.lines._MAX_OF_ADDRESS", 3)
+    monkeypatch.setattr("hubbub.runtime.http.lines._MAX_OF_ADDRESS", 3)
 
     class Ended(asyncio.Transport):
         def __init__(self, client: tuple[str, int]) -> None:

@@ -10,7 +10,16 @@ import matplotlib as mpl
 import pytest
 
 import hubbub.notebook
-from hubbub.errors import HubbubError, MissingDependency, ServiceUnavailable
+from hubbub.errors import (
+    BadParameter,
+    BatchTooSmall,
+    MissingDependency,
+    ServiceUnavailable,
+    TooFewEpochs,
+    UnknownList,
+    UnknownMetric,
+)
+from hubbub.errors.visible import visible
 from tests.interfaces.house import DAYS, STRINGS, THEMES, House
 
 mpl.use("Agg")
@@ -34,9 +43,10 @@ def test_frames_have_a_row_per_value_and_every_digit(
         assert arrow.to_pylist()[place]["low"] == row["low"]
     assert repr(answer) == f"<theme: {answer.document['reports']:,} reports: 4 rows>"
     assert repr(connection).startswith("<connection to http://127.0.0.1:")
+    assert list(answer.df["low"]) == [row["low"] for row in answer]
     trend = connection.trend("theme", ["dark"])
     assert len(trend) == len(trend.to_pandas()) == DAYS
-    assert len(connection.metrics().to_polars()) == 6
+    assert len(connection.metrics().to_polars()) == 7
 
 
 def test_a_notebook_shows_a_table_with_what_not_to_miss(
@@ -68,14 +78,25 @@ def test_pictures_have_every_interval(connection: hubbub.notebook.Connection) ->
         [bars] = [one for one in axes.containers if hasattr(one, "errorbar") and one.errorbar]
         whiskers = bars.errorbar.lines[2][0].get_segments()
         drawn = [(segment[0][0], segment[1][0]) for segment in whiskers]
-        for (low, high), row in zip(drawn, answer, strict=True):
+        largest = sorted(answer, key=lambda row: -row["estimate"])
+        for (low, high), row in zip(drawn, largest, strict=True):
             assert (low, high) == pytest.approx((row["low"], row["high"]))
+        labels = ["".join(text.get_text().split("\n")) for text in axes.get_yticklabels()]
+        assert labels == [
+            visible(row["value"][:200] + "..." * (len(row["value"]) > 200)) for row in largest
+        ]
         mpl.pyplot.close(axes.figure)  # type: ignore[attr-defined]
     axes = connection.trend("theme").plot()
     assert len(axes.lines) == 4
     assert len(axes.collections) == 4, "a band each"
     axes.figure.canvas.draw()
     mpl.pyplot.close(axes.figure)  # type: ignore[attr-defined]
+    one = connection.trend("theme", ["dark"], epochs="yesterday").plot()
+    [tick] = one.get_xticklabels()
+    assert tick.get_text() == connection.estimates("theme", epochs="yesterday").document["dates"]
+    assert one.get_xlim()[1] - one.get_xlim()[0] < 1, "around the one day there is, not years"
+    one.figure.canvas.draw()
+    mpl.pyplot.close(one.figure)  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match="no estimates to plot"):
         connection.status().plot()
     with pytest.raises(TypeError, match="no estimates to plot"):
@@ -85,12 +106,24 @@ def test_pictures_have_every_interval(connection: hubbub.notebook.Connection) ->
 def test_what_is_missing_or_wrong_is_said(
     connection: hubbub.notebook.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(HubbubError, match='metric "colour" is not in the bundle'):
+    with pytest.raises(UnknownMetric, match='metric "colour" is not in the bundle'):
         connection.estimates("colour")
-    with pytest.raises(HubbubError, match="below its minimum batch"):
+    with pytest.raises(BatchTooSmall, match="below its minimum batch"):
         connection.estimates("unheard")
-    with pytest.raises(HubbubError, match="candidates"):
+    with pytest.raises(BadParameter, match="candidates"):
         connection.estimates("homepage")
+    with pytest.raises(UnknownList, match="saved are: none"):
+        connection.estimates("homepage", lists=["mine"])
+    with pytest.raises(TooFewEpochs, match="and there is none; wait"):
+        connection.compare("unheard")
+    for last, epochs, said in (
+        ("bad", "", "write 7, 12h"),
+        ("", "bad", "write newest"),
+        ("", "x" * 500, "at most 400 characters"),
+    ):
+        with pytest.raises(BadParameter, match=said) as refused:
+            connection.estimates("theme", last=last, epochs=epochs)
+        assert "[0-9]" not in str(refused.value), "words, and no regular expression"
     with pytest.raises(ServiceUnavailable, match="does not answer as hubbub does"):
         hubbub.notebook.connect("http://127.0.0.1:1").metrics()
     answer = connection.estimates("theme")

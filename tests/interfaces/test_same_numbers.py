@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from typing import Any
 
 import pytest
@@ -51,6 +52,57 @@ def _command(
     home.signed.path.with_name("strings.txt").write_text("\n".join(STRINGS))
     assert main([*words, *more, *where]) == 0
     return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("metric", ["theme", "seconds", "hostile"])
+def test_a_guarantee_is_one_figure_in_every_face(
+    home: House, metric: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalog = str(home.signed.path.with_name("metrics.toml"))
+    assert main(["privacy", catalog, "--format", "json"]) == 0
+    cards = json.loads(capsys.readouterr().out)["metrics"]
+    [card] = [one for one in cards if one["name"] == metric]
+    detail = web.get(f"{home.page}/v1/metrics/{metric}").json()["shuffled"]
+    promised = _ask(home, metric, "estimates", {}, [])["promised"]
+    by_grpc = document(ask(home.endpoints, "Estimate", wire.EstimateRequest(metric=metric)))
+    assert card["shuffled"]["epsilon_central"] == detail["epsilon"]
+    assert detail == promised == by_grpc["promised"]
+    assert card["rests_on"] == promised["rests_on"]
+    said = f"epsilon {promised['epsilon']:.3f} at delta 1e-08. {promised['rests_on']}"
+    assert said in _command(home, capsys, ["query", metric], [])
+    assert main(["privacy", catalog]) == 0
+    shown = capsys.readouterr().out
+    assert f"{metric}, shuffled: {promised['rests_on']}" in shown
+    assert re.search(rf"{metric} .* {promised['epsilon']:.3f} ", shown)
+
+
+def test_means_carry_unit_range_and_what_they_do_not_tell(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = _ask(home, "seconds", "estimates", {}, [])
+    assert (found["unit"], found["lowest"], found["highest"]) == ("s", 0, 600)
+    said = _command(home, capsys, ["query", "seconds"], [])
+    assert "95% interval (s)" in said
+    assert "Of numbers from 0 to 600 s: devices report no others." in said
+    assert "How they are spread is not known" in said
+    assert "mean (s)" in _command(home, capsys, ["trend", "seconds"], [])
+    assert "difference (s)" in _command(home, capsys, ["compare", "seconds"], [])
+    ranges = _command(home, capsys, ["query", "launches", "--epochs", "closed"], [])
+    assert "value (h)" in ranges
+    assert "95% interval (h)" not in ranges, "which is of reports"
+    assert re.search(r"^mean [\d.]+ h, ", ranges, re.MULTILINE)
+    assert "each number counts as the middle of its range" in ranges
+    [line] = [
+        one
+        for one in web.get(f"{home.page}/v1/metrics").json()["metrics"]
+        if one["name"] == "seconds"
+    ]
+    assert (line["unit"], line["lowest"], line["highest"]) == ("s", 0, 600)
+    info = 'hubbub_metric_info{kind="mean",metric="seconds",unit="s"} 1.0'
+    assert info in web.get(f"{home.page}/metrics").text
+    notebook = hubbub.notebook.connect(home.page).estimates("seconds")._repr_html_()
+    assert "<th>estimate (s)</th>" in notebook
+    assert "How they are spread is not known" in notebook
 
 
 def test_facts_are_the_same_from_every_face(home: House) -> None:
@@ -145,6 +197,65 @@ def test_a_comparison_is_the_same_from_every_face_and_finds_what_moved(
         change = found[name]
         assert abs(change["difference"] - moved) < 6 * change["stderr"]
         assert change["changed"] is (name != "contrast")
+
+
+def test_a_cross_table_is_the_same_from_every_face_and_finds_what_goes_together(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = {"rows": "country", "columns": "theme"}
+    by_http = _ask(home, "profile", "cross", {"epochs": "all", **parts}, [])
+    named: Any = parts
+    request = wire.CrossRequest(metric="profile", range=wire.Range(epochs="all"), **named)
+    assert document(ask(home.endpoints, "Cross", request)) == by_http
+    notebook = hubbub.notebook.connect(home.page).cross("profile", "country", "theme", epochs="all")
+    assert notebook.document == by_http
+    words = ["cross", "profile", "country", "theme", "--epochs", "all"]
+    assert json.loads(_command(home, capsys, [*words, "--format", "json"], [])) == by_http
+    rows = list(
+        csv.DictReader(io.StringIO(_command(home, capsys, [*words, "--format", "csv"], [])))
+    )
+    assert [float(row["within_low"]) for row in rows] == [
+        c["within_low"] for c in by_http["values"]
+    ]
+    cells = {(cell["row"], cell["column"]): cell for cell in by_http["values"]}
+    listed = _ask(home, "profile", "estimates", {"epochs": "all", "order": "listed"}, [])["values"]
+    same = {value["value"]: value for value in listed}
+    for cell in cells.values():
+        assert same[cell["value"]].items() >= {n: cell[n] for n in ("estimate", "low")}.items()
+    for (country, theme), true in {
+        ("de", "light"): 6 / 8,
+        ("fr", "light"): 3 / 7,
+        ("it", "dark"): 4 / 5,
+    }.items():
+        cell = cells[country, theme]
+        assert cell["departs"]
+        # Five times as wide as 95%: outside with a chance below 1e-6.
+        assert abs(cell["within"] - true) < 2.5 * (cell["within_high"] - cell["within_low"])
+    told = by_http["association"]
+    assert told["p_value"] < 1e-6
+    assert 0 < told["low"] < told["cramers_v"] < told["high"] < 1
+    assert "country and theme go together (p < 1e-12)" in _command(home, capsys, words, [])
+    alone = ["cross", "profile", "new", "theme", "--epochs", "all", "--confidence", "0.999999"]
+    assert "no sign that new and theme go together" in _command(home, capsys, alone, [])
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("theme", "a", "b"), "has no parts to cross"),
+        (("profile", "theme", "version"), 'version" is none of its parts: write two of theme'),
+        (("profile", "theme", "theme"), "both parts are theme"),
+    ],
+)
+def test_what_cannot_be_crossed_is_refused_with_what_to_write(
+    home: House, capsys: pytest.CaptureFixture[str], asked: tuple[str, str, str], said: str
+) -> None:
+    metric, rows, columns = asked
+    path = f"{home.page}/v1/metrics/{metric}/cross"
+    answer = web.get(path, params={"rows": rows, "columns": columns})
+    assert (answer.status_code, said in answer.json()["detail"]) == (400, True)
+    assert main(["cross", metric, rows, columns, "--query", home.query]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_estimates_are_near_the_truth(home: House) -> None:

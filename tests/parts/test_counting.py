@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.accounting import Window
+from hubbub.aggregator.ingest import window_room
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
@@ -25,6 +26,8 @@ from tests.support.servers import redis_server
 from tests.support.stores import totals
 
 HOUR = 3600.0
+# Bytes that a tag costs where there are some hundred, and their sets are hardly filled.
+OF_FEW = 100
 
 
 @pytest.fixture(scope="module")
@@ -255,7 +258,7 @@ def test_a_resend_late_in_a_window_is_known_as_long_as_it_takes_any(
                 counting.intake._clocks = _stopped(closes - 1)
                 await counting.apply(window, sealed)
                 assert await counting.report_counts(window) == {"counted": 20, "duplicate": 20}
-                assert await counting.server.client.ttl(window.key("aggregator:seen")) == -1
+                assert await counting.server.client.ttl(window.key("aggregator:tags")) == -1
 
     asyncio.run(body())
 
@@ -270,7 +273,7 @@ def test_tags_that_are_gone_end_the_counting_of_their_window_alone(
             window, other = counting.window("crashed"), counting.window("theme")
             sealed = counting.sealed(window, 20)
             await counting.apply(window, sealed)
-            await counting.server.client.delete(window.key("aggregator:seen"))
+            await counting.server.client.delete(window.key("aggregator:tags"))
             await counting.apply(window, sealed)
             await counting.apply(other, counting.sealed(other, 20))
             assert await counting.report_counts(window) == {"counted": 20, "rejected:forgotten": 20}
@@ -305,9 +308,10 @@ def test_a_batch_of_an_epoch_that_is_over_waits_until_that_is_sure(
 
 @pytest.mark.parametrize("by", ["memory", "number"])
 def test_a_window_that_is_flooded_stops_no_other(
-    made: Made, opener: Opener, tmp_path: Path, by: str
+    made: Made, opener: Opener, tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batches of fake reports until it is full; honest ones of another metric beside them."""
+    monkeypatch.setattr(window_room, "TAG_COST", OF_FEW)
 
     async def body(port: int) -> None:
         async with _counting(made, f"redis://127.0.0.1:{port}/0", opener) as counting:
@@ -342,15 +346,16 @@ def test_a_window_that_is_flooded_stops_no_other(
 
 
 def test_streams_that_are_flooded_one_after_the_other_leave_room(
-    made: Made, opener: Opener, tmp_path: Path
+    made: Made, opener: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three metrics filled to the brim in all the epochs that are open; a fourth is counted."""
+    monkeypatch.setattr(window_room, "TAG_COST", OF_FEW)
 
     async def body(port: int) -> None:
         async with _counting(made, f"redis://127.0.0.1:{port}/0", opener) as counting:
             client = counting.server.client
             used = int((await client.info("memory"))["used_memory"])
-            await client.config_set("maxmemory", used + 1_500_000)
+            await client.config_set("maxmemory", used + 900_000)
             counting.start(Room(counting.store, monotonic=_hurried()))
             for stream in ("crashed", "crashed/0.5", "theme"):
                 for back in (0, 1):

@@ -288,7 +288,8 @@ class Kept:
     def __init__(self) -> None:
         self.taken: list[str] = []
 
-    async def wants(self, metric: str, epoch: int) -> bool:
+    async def wants(self, metric: str, epoch: int, date: str) -> bool:
+        del date
         return f"{metric}:{epoch}" not in self.taken
 
     async def take(self, closed: Any) -> None:

@@ -23,7 +23,7 @@ import httpx2
 import numpy as np
 import pytest
 
-from hubbub.accounting import Window
+from hubbub.accounting import Window, epoch_date, epoch_dates
 from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.releases.entry import Entry, Unreadable, read_entry
 from hubbub.aggregator.releases.release_log import (
@@ -40,7 +40,7 @@ from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BatchTooSmall, BudgetExhausted, UnknownMetric
 from hubbub.mechanisms import SystemBits
 from hubbub.privacy.releases import Released
-from hubbub.runtime import connect_redis
+from hubbub.runtime import VERSION, connect_redis
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.moment import far_from_midnight
@@ -318,13 +318,17 @@ def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None
             await store.add(Window("education_1", epoch), commit)
         with pytest.raises(BatchTooSmall, match="50 reports in the epochs asked"):
             await releases.release(ask)
-        with pytest.raises(BadParameter, match=f"epoch {today} has no final totals"):
+        with pytest.raises(BadParameter, match=f"{epoch_date(today, DAY)} has no final totals"):
             await releases.release(replace(ask, epochs=(today,)))
         with pytest.raises(BadParameter, match="has no final totals"):
-            await releases.release(replace(ask, epochs=(today - 35,)))
+            await releases.release(replace(ask, dates=epoch_date(today - 35, DAY)))
         made = await releases.release(replace(ask, epochs=(today - 30, today - 40)))
         assert made.entry.epochs == (today - 40, today - 30)
         assert not made.again
+        dates = epoch_dates((today - 40, today - 30), DAY)
+        assert releases.dated(made.entry)["dates"] == dates
+        by_date = await releases.release(replace(ask, dates=dates))
+        assert (by_date.entry, by_date.again) == (made.entry, True)
         # Of two days one person may have two reports.
         one = await releases.release(replace(ask, epochs=(today - 40,)))
         assert (made.entry.answer[0].noise or 0) > 1.9 * (one.entry.answer[0].noise or 0)
@@ -400,7 +404,7 @@ def running(
             def healthy() -> bool:
                 assert process.poll() is None
                 told = web.get(f"http://{listen[3]}/health").json()
-                return bool(told == {"status": "serving"})
+                return bool(told == {"status": "serving", "version": VERSION})
 
             eventually(healthy, although=(httpx2.TransportError,))
             yield listen[1], listen[3]
@@ -474,7 +478,7 @@ def test_the_record_tells_what_was_spent_by_whom_and_what_is_left(
     assert "What each purpose may spend this year" in capsys.readouterr().out
     where = ["--query", running[0]]
     assert main(["release", "education_1", *where]) == 2
-    assert "--purpose is missing" in capsys.readouterr().err
+    assert "purpose is missing: name the one that pays" in capsys.readouterr().err
     assert main(["release", "education_1", "mode", "--purpose", "tiny one", *where]) in {0, 2}
     capsys.readouterr()
     assert main(["release", "education_2", "mean", "--purpose", "report", *where]) == 2

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 import ssl
+import stat
 import subprocess
 import sys
 import threading
@@ -15,6 +16,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import grpc
+import grpc.aio
 import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -27,6 +30,7 @@ from hubbub.cli.installation import build_bundle
 from hubbub.cli.local.certificates import names_by_role, write_certificates
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
+from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import Endpoints, report_counts
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
@@ -52,6 +56,7 @@ from hubbub.wire.v1.services_pb2_grpc import (
     IngestServicer,
     OperatorServicer,
     QueryServicer,
+    QueryStub,
     ShufflerServicer,
     add_IngestServicer_to_server,
     add_OperatorServicer_to_server,
@@ -154,6 +159,54 @@ def test_servers_have_their_own_names_and_an_analyst_is_a_client_alone(tmp_path:
         assert found == wanted, role
         issuers.add(made.issuer)
     assert len(issuers) == 4, "an authority for each"
+
+
+def test_certificates_are_renewed_by_the_kept_authorities(tmp_path: Path) -> None:
+    tls, kept = tmp_path / "tls", tmp_path / "tls-authorities"
+    assert main(["keys", "tls", str(tls), "--host", "shuffler=reports.example.org"]) == 0
+    assert stat.S_IMODE((kept / "shuffler.key").stat().st_mode) == 0o600
+    before = {path.name: path.read_bytes() for path in tls.iterdir()}
+    assert main(["keys", "tls", str(tls), "--renew", "--host", "shuffler=more.example.org"]) == 0
+    after = {path.name: path.read_bytes() for path in tls.iterdir()}
+    assert {name for name in before if before[name] == after[name]} == {"ca.pem"}
+    made = x509.load_pem_x509_certificate(after["shuffler.pem"])
+    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == [
+        *("localhost", "reports.example.org", "more.example.org")
+    ]
+    for role in ROLES:
+        TlsFolder(tls, role).server_context(mutual=True)
+        [authority] = x509.load_pem_x509_certificates(
+            authorities_of(role, after["ca.pem"].decode()).encode()
+        )
+        x509.load_pem_x509_certificate(after[f"{role}.pem"]).verify_directly_issued_by(authority)
+    (kept / "redis.key").unlink()
+    again = {path.name: path.read_bytes() for path in tls.iterdir()}
+    assert main(["keys", "tls", str(tls), "--renew"]) == 2
+    assert again == {path.name: path.read_bytes() for path in tls.iterdir()}
+
+
+def test_a_company_authority_tells_roles_by_a_uri(tmp_path: Path) -> None:
+    """As cert-manager makes them: common names of its own, and the role among the other names."""
+    write_old_certificates(tmp_path / "tls", "Example house", by_uri=True)
+    tls = tmp_path / "tls"
+
+    async def answer_to(role: str) -> object:
+        address = f"127.0.0.1:{free_port()}"
+        add = partial(add_QueryServicer_to_server, Impostor())  # type: ignore[abstract]
+        mine = TlsFolder(tls, "aggregator")
+        server = Server(address, [add], tls=mine, callers=("analyst",))
+        await server.start()
+        try:
+            async with channel(address, "aggregator", tls=TlsFolder(tls, role)) as line:
+                return await QueryStub(line).Pipeline(PipelineRequest(), timeout=HANG_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            return error.code()
+        finally:
+            await server.stop(0.1)
+
+    assert asyncio.run(answer_to("analyst")) == wire.PipelineStatus(complete=True)
+    assert asyncio.run(answer_to("redis")) is grpc.StatusCode.PERMISSION_DENIED
 
 
 @pytest.mark.parametrize("host", ["analyst=a.example", "nobody=a.example", "redis=", "", "a\nb"])

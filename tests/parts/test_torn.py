@@ -17,7 +17,7 @@ from hubbub.accounting import Window
 from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.runtime import RedisServer, connect_redis
-from hubbub.shuffler.mixing_policy import Take
+from hubbub.shuffler.mixing_policy import Crowd, Take
 from hubbub.shuffler.pool import Pool
 from tests.support.servers import redis_server
 from tests.support.stores import totals
@@ -89,9 +89,9 @@ def _commit(batch_id: bytes, tags: list[bytes]) -> Commit:
 @pytest.mark.parametrize(
     ("former", "commands"),
     [
-        *(("few", n) for n in (1, 2)),
-        *(("many", n) for n in (1, 2, 3)),
-        *(("of version 0.1", n) for n in (1, 2, 3, 4, 5)),
+        *(("few", n) for n in range(1, 6)),
+        *(("many", n) for n in range(1, 7)),
+        *(("of version 0.1", n) for n in range(1, 9)),
     ],
 )
 def test_a_torn_commit_is_made_whole_when_the_batch_comes_again(
@@ -147,6 +147,36 @@ def test_a_torn_commit_is_made_whole_when_the_batch_comes_again(
 
 
 @pytest.mark.parametrize("commands", [1, 2, 3, 4])
+def test_chunks_of_cells_that_come_back_are_overwritten(folder: Path, commands: int) -> None:
+    """The torn batch changed the one chunk; what is counted in between changes the other alone."""
+    torn, other = (secrets.token_bytes(16) for _ in range(2))
+    tags = [secrets.token_bytes(16) for _ in range(3)]
+
+    def commit(batch_id: bytes, tag: bytes, cell: int) -> Commit:
+        cells = np.zeros(1024, dtype=np.int64)
+        cells[cell] = 1
+        return Commit(batch_id, [tag], cells, 0, {}, 4 * 10**9)
+
+    async def count(server: RedisServer, *commits: Commit) -> None:
+        store = RedisStore(server)
+        await store.shards(WINDOW)
+        for one in commits:
+            assert (await store.add(WINDOW, one))[0] is Outcome.APPLIED
+
+    async def after(server: RedisServer) -> None:
+        found = await totals(RedisStore(server), WINDOW)
+        assert (sum(found.cells), found.reports) == (2, 2), "nothing of the torn batch"
+        await count(server, commit(torn, tags[1], 5))
+        found = await totals(RedisStore(server), WINDOW)
+        assert (found.cells[5], found.cells[600], found.cells[1000], found.reports) == (1, 1, 1, 3)
+
+    _run(folder, lambda server: count(server, commit(secrets.token_bytes(16), tags[0], 1000)))
+    _tear(folder, _run(folder, lambda server: count(server, commit(torn, tags[1], 5))), commands)
+    _run(folder, lambda server: count(server, commit(other, tags[2], 600)))
+    _run(folder, after)
+
+
+@pytest.mark.parametrize("commands", [1, 2, 3, 4])
 def test_a_torn_take_loses_no_report(folder: Path, commands: int) -> None:
     reports = [secrets.token_bytes(49) for _ in range(30)]
 
@@ -171,6 +201,55 @@ def test_a_torn_take_loses_no_report(folder: Path, commands: int) -> None:
         if taken:
             held += await pool.claim(WINDOW, taken, None)
         assert set(held) == set(reports), "none is in neither; the aggregator knows the second"
+
+    _run(folder, whole)
+    _tear(folder, _run(folder, cut), commands)
+    _run(folder, between)
+    _run(folder, after)
+
+
+@pytest.mark.parametrize("commands", [2, 4])
+def test_a_torn_leave_takes_no_dummy_from_the_crowd_that_left_instead(
+    folder: Path, commands: int
+) -> None:
+    """What comes back of the first is of another crowd, whose reports and dummies it lacks."""
+    reports = [secrets.token_bytes(49) for _ in range(60)]
+    first, second = ([secrets.token_bytes(49) for _ in range(20)] for _ in range(2))
+    torn, other, crowd = secrets.token_bytes(16), secrets.token_bytes(16), Crowd(60, 10, 20)
+
+    async def whole(server: RedisServer) -> None:
+        pool = Pool(server)
+        await pool.add({WINDOW: reports})
+        assert await pool.crowds.stage(WINDOW, torn, first) == await pool.crowds.stage(
+            WINDOW, other, second
+        )
+
+    async def cut(server: RedisServer) -> None:
+        pool = Pool(server)
+        assert await pool.crowds.leave(WINDOW, crowd, await pool.level(WINDOW), torn) == 60
+
+    async def between(server: RedisServer) -> None:
+        pool = Pool(server)
+        assert not await pool.crowds.ids(WINDOW), "nothing of it yet"
+        assert await pool.crowds.leave(WINDOW, crowd, await pool.level(WINDOW), other) == 60
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("hubbub.shuffler.crowds._CUT_AT_ONCE", 15)
+            assert await pool.crowds.cut(WINDOW, other), "some dummies are cut, not all"
+
+    async def after(server: RedisServer) -> None:
+        pool = Pool(server)
+        for _ in range(9):
+            for one in await pool.crowds.ids(WINDOW):
+                await pool.crowds.cut(WINDOW, one)
+        held = [
+            report
+            for batch_id, owner in (await pool.batches(WINDOW)).items()
+            for report in await pool.claim(WINDOW, batch_id, owner)
+        ]
+        # Where all but the end of the first leave is there, it comes back before the second.
+        assert sorted(held) == sorted(reports + (first if commands == 4 else second))
+        law = (await pool.report_counts())[WINDOW]
+        assert (law["pooled"], law["in_flight"], law["dummies"]) == (0, 80, 20)
 
     _run(folder, whole)
     _tear(folder, _run(folder, cut), commands)

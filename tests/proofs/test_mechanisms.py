@@ -72,6 +72,11 @@ def test_totals_of_another_shape_are_refused(mechanism: AnyMechanism) -> None:
 
 
 @every_small_mechanism
+def test_of_no_reports_nothing_varies(mechanism: AnyMechanism) -> None:
+    assert mechanism.variance(0.0, 0) == 0.0
+
+
+@every_small_mechanism
 def test_a_value_outside_the_domain_is_refused_and_never_shown(mechanism: AnyMechanism) -> None:
     for value in ("no-such-value-77", 7777, -7777, None, 0.5, "x" * 5000, "\ud800", b"bytes"):
         if (mechanism.VALUES, value) in {("strings", "no-such-value-77"), ("numbers", 0.5)}:

@@ -2,9 +2,15 @@
 
 import pytest
 
-from hubbub.errors import BadParameter, BadPayload
-from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset, build
+from hubbub.errors import BadParameter, BadPayload, ShapeMismatch
+from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset, Totals, build
+from hubbub.mechanisms.geometry import Incidence
+from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.parts import cell_names, listed_parts, parts_of
 from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.registry import built_from, described_parameters
+from hubbub.mechanisms.spelling import spell
+from hubbub.mechanisms.tree import PrefixTree
 
 
 def test_rr_is_for_two_values() -> None:
@@ -54,10 +60,88 @@ def test_a_loss_without_measure_is_a_number_all_the_same() -> None:
     assert 16 * 64 * 0.69 < bold.permanent_loss() < 16 * 65 * 0.7  # type: ignore[attr-defined]
 
 
+def test_a_geometry_has_a_line_at_least() -> None:
+    for prime, dimensions in ((1, 2), (3, 1)):
+        with pytest.raises(BadParameter, match=f"no geometry over {prime} with {dimensions}"):
+            Incidence(prime, dimensions)
+
+
 def test_a_channel_that_says_nothing_is_refused() -> None:
     quarter = build("rr", epsilon=1.0).channel.q  # type: ignore[attr-defined]
     with pytest.raises(BadParameter, match="say nothing"):
         Pure(quarter, quarter)
+
+
+@pytest.mark.parametrize(
+    ("bits", "cells", "said"),
+    [(9, 1 << 17, "raise bits to"), (128, 1 << 20, "cells, above")],
+)
+def test_a_tree_has_room_for_its_cells_and_not_too_many(bits: int, cells: int, said: str) -> None:
+    with pytest.raises(BadParameter, match=said):
+        build("tree", epsilon=1.0, bits=bits, cells=cells, hashes=8)
+
+
+def test_a_tree_reads_what_it_told_and_knows_where_it_ends() -> None:
+    tree = build("tree", epsilon=1.0, bits=64, cells=64, hashes=2)
+    assert isinstance(tree, PrefixTree)
+    told = spell("dark", tree.size)
+    found = tree.read(told)
+    assert found is not None
+    assert found.text == "dark"
+    assert found.used is not None
+    ends = tree.ends_at(told)
+    assert tree.ends[ends] >= found.used > (tree.ends[ends - 1] if ends else 0)
+    long = spell("a string that does not fit", tree.size)
+    assert tree.ends_at(long) == len(tree.ends) - 1
+
+
+def test_of_large_tables_each_value_is_probed_though_not_each_cell() -> None:
+    mechanism = PairedParts(epsilon=1.0, sizes=(60, 40, 7))
+    assert len(mechanism.probes()) == 60
+    held = [mechanism.places_of(probe) for probe in mechanism.probes()]
+    assert [{*places} for places in zip(*held, strict=True)] == [
+        {*range(size)} for size in (60, 40, 7)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [((300, 300), "a table of 90,000 cells"), ((250,) * 8, "leave parts out")],
+)
+def test_tables_have_bounds(sizes: tuple[int, ...], said: str) -> None:
+    with pytest.raises(BadParameter, match=said):
+        build("pairs", epsilon=1.0, sizes=sizes)
+
+
+def test_cells_are_named_by_both_parts() -> None:
+    listed = listed_parts({"theme": ["light", "dark"], "new": ["true", "false"]})
+    assert parts_of(listed) == {"theme": ("light", "dark"), "new": ("true", "false")}
+    assert cell_names(listed) == (
+        *("theme=light, new=true", "theme=light, new=false"),
+        *("theme=dark, new=true", "theme=dark, new=false"),
+    )
+
+
+def test_parameters_say_what_they_are() -> None:
+    known = described_parameters("tree")
+    assert {"bits", "cells", "hashes"} <= set(known)
+
+
+def test_a_value_that_is_of_no_part_is_refused() -> None:
+    with pytest.raises(BadParameter, match="values of parts are PART=VALUE"):
+        parts_of(["theme=dark", "light"])
+
+
+def test_mechanisms_are_found_by_what_they_are_built_from() -> None:
+    assert set(built_from("bloom", "bits", "hashes", "cohorts", "f", "p", "q")) == {"rappor"}
+    assert "grr" in built_from("listed", "epsilon", "categories")
+    assert not built_from("listed", "epsilon", "categories", "colour")
+
+
+def test_dummies_hold_one_value_each() -> None:
+    layout = BitVector(3)
+    with pytest.raises(ShapeMismatch, match="dummies hold one value each"):
+        Totals([1, 1, 1], 3, dummies=1).check(layout)
 
 
 def test_more_than_four_hashes_come_from_a_second_digest() -> None:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product
 from math import exp, inf, log, nextafter
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
+from scipy.signal import fftconvolve
 from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
@@ -136,6 +138,53 @@ def test_the_bound_is_just_above_what_an_attack_reaches(crowd: Crowd) -> None:
     assert told <= 1.01 * reached
 
 
+@dataclass(frozen=True)
+class _Adversary:
+    """Counts two values while the others all hold a third: in closed form for any mean.
+
+    Of s reports on both, every split of the others' is Bin(s, 1/2), so delta is one sum over s.
+    """
+
+    crowd: Crowd
+
+    def delta(self, central: float) -> float:
+        d, others, dummies = self.crowd.categories, self.crowd.others, self.crowd.dummies
+        t, q = exp(central), 1 / (exp(self.crowd.epsilon_local) + d - 1)
+        p = 1 - (d - 1) * q
+        lies, more = _around(others, 2 * q), _around(dummies, 2 / d)
+        both = fftconvolve(binom.pmf(lies, others, 2 * q), binom.pmf(more, dummies, 2 / d))
+        s = lies[0] + more[0] + np.arange(len(both) + 1)
+        own = np.append(0, both) * 2 / np.maximum(s, 1)  # the person's own report is one of the two
+        third = (1 - p - q) * np.append(both, 0)
+        s, own, third = s[own > 0], own[own > 0], third[own > 0]
+        edge = np.floor(((t * p - q) * s + (t - 1) * third / own) / ((p - q) * (1 + t))) + 1
+        beyond = binom.sf(edge - 1, s, 0.5)
+        on_first = s / 2 * binom.sf(edge - 2, s - 1, 0.5)
+        for_v = own * ((p - q) * on_first + q * s * beyond) + third * beyond
+        for_w = own * (p * s * beyond - (p - q) * on_first) + third * beyond
+        return float(np.maximum(for_v - t * for_w, 0)[edge <= s].sum())
+
+
+def _around(trials: int, chance: float) -> Floats:
+    wide = 12 * (trials * chance * (1 - chance)) ** 0.5 + 50
+    low, high = max(0, trials * chance - wide), min(trials, trials * chance + wide)
+    return np.arange(int(low), int(high) + 1.0)
+
+
+@pytest.mark.parametrize("d", [3, 16, 5000])
+def test_a_wide_range_of_crowds_is_accounted_for_within_three_percent(d: int) -> None:
+    """Never below an adversary; near it where a value has 25 lies on average, which hide most."""
+    near = 0
+    for n, local in product((2, 1000, 10**6), (0.1, 2.5, 5.0, 8.0)):
+        crowd = Crowd(n, d, local, honest=0.7)
+        told, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
+        assert adversary.delta(told) <= DELTA * (1 + 1e-6)
+        if crowd.others * crowd.lie >= 25:
+            near += 1
+            assert adversary.delta(told / 1.03) > DELTA
+    assert near >= 4
+
+
 def _logs(chances: Floats) -> dict[int, float]:
     return {place: log(one) for place, one in enumerate(chances.ravel().tolist()) if one > 1e-300}
 
@@ -171,6 +220,25 @@ def test_more_people_fewer_lies_and_dummies_do_what_they_should() -> None:
     assert central_epsilon(Crowd(1, 16, 5.0), DELTA) == 5.0
     assert central_epsilon(Crowd(100, 16, inf), DELTA) == inf
     assert delta_of(Crowd(1, 16, 5.0), 0.0) == pytest.approx((exp(5) - 1) / (exp(5) + 15), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("strangers", "is_kept"), [(0, True), (100, True), (300, False), (999, False)]
+)
+def test_a_flooded_crowd_keeps_its_promise_up_to_the_share_that_is_counted_on(
+    strangers: int, is_kept: bool
+) -> None:
+    """Who makes reports of a crowd takes them away again: the others are all that hides anybody."""
+    told = central_epsilon(Crowd(1000, 16, 3.5, honest=0.9), DELTA)
+    left = Crowd(1000 - strangers, 16, 3.5)
+    reached = max(
+        float(np.maximum(held - exp(told) * other, 0).sum()) for held, other in _attack(left)
+    )
+    assert (reached <= DELTA) is is_kept
+    honest = (1000 - strangers) / 1000
+    assert central_epsilon(Crowd(1000, 16, 3.5, honest), DELTA) == central_epsilon(left, DELTA)
+    if strangers == 999:
+        assert central_epsilon(left, DELTA) == 3.5, "the local epsilon remains"
 
 
 def test_every_split_of_two_values_is_covered() -> None:

@@ -1,6 +1,7 @@
 """What several epochs say together: never below the truth, near it, and what the card tells."""
 
-from math import exp, log
+from fractions import Fraction
+from math import comb, exp, log
 
 import numpy as np
 import pytest
@@ -49,6 +50,47 @@ def test_two_epochs_are_never_below_every_pair_of_outcomes() -> None:
     told = composed_epsilon([(Crowd(n, d, local), 2)], delta)
     assert delta_at(told) <= delta
     assert delta_at(0.9 * told) > delta, "and hardly above it"
+
+
+def _count_of_two(crowd: Crowd, held: int) -> tuple[list[Fraction], list[Fraction]]:
+    """The law of one value's count, whoever holds it, if `held` of the others do; exactly."""
+    q = Fraction(crowd.lie)
+
+    def law(people: int, chance: Fraction) -> list[Fraction]:
+        return [
+            comb(people, k) * chance**k * (1 - chance) ** (people - k) for k in range(people + 1)
+        ]
+
+    others = [Fraction(0)] * crowd.reports
+    for i, one in enumerate(law(held, 1 - q)):
+        for k, other in enumerate(law(crowd.reports - 1 - held, q)):
+            others[i + k] += one * other
+    up, stay = [Fraction(0), *others], [*others, Fraction(0)]
+    holds = [(1 - q) * a + q * b for a, b in zip(up, stay, strict=True)]
+    does_not = [q * a + (1 - q) * b for a, b in zip(up, stay, strict=True)]
+    return holds, does_not
+
+
+def test_two_epochs_of_two_values_are_told_nearly_exactly() -> None:
+    """Every outcome, in fractions, whatever the others hold in each epoch, in either order."""
+    crowd, delta = Crowd(8, 2, 1.5), 1e-3
+    laws = [_count_of_two(crowd, held) for held in range(crowd.reports)]
+    pairs = [(first, second[::turn]) for first in laws for second in laws for turn in (1, -1)]
+
+    def delta_at(epsilon: float) -> float:
+        grown, most = Fraction(exp(epsilon)), Fraction(0)
+        for (v, w), (x, y) in pairs:
+            over = [
+                max(a * b - grown * c * d, Fraction(0))
+                for a, c in zip(v, w, strict=True)
+                for b, d in zip(x, y, strict=True)
+            ]
+            most = max(most, sum(over, Fraction(0)))
+        return float(most)
+
+    told = composed_epsilon([(crowd, 2)], delta)
+    assert delta_at(told) <= delta
+    assert delta_at(0.97 * told) > delta, "and hardly above it"
 
 
 def test_epochs_add_up_and_different_crowds_go_together() -> None:

@@ -84,8 +84,12 @@ def _question(mechanism: AnyMechanism) -> tuple[list[Any], Floats]:
     return values, shares / shares.sum()
 
 
+# What these find, or ask of whom, is drawn: `plan` says so and points to what knows them.
+UNPLANNED = {"tree", "pairs"}
+
+
 def test_the_settings_are_of_every_mechanism() -> None:
-    assert {name for name, _ in [*_settings(), *MEANS]} == set(REGISTRY)
+    assert {name for name, _ in [*_settings(), *MEANS]} == set(REGISTRY) - UNPLANNED
 
 
 @pytest.mark.parametrize(("name", "given"), _settings(), ids=str)

@@ -10,6 +10,7 @@ that is right, and none at all once it has passed, since the seed is fixed.
 
 import random
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +22,14 @@ from hubbub.mechanisms import REGISTRY, AnyMechanism, Probability, Totals, build
 from hubbub.mechanisms import bits as bits_module
 
 REPORTS, CATEGORIES = 100_000, 1000
-PARAMETERS = {
+PARAMETERS: dict[str, dict[str, Any]] = {
     "rr": {"epsilon": 1.0},
     "rappor": {"bits": 64, "hashes": 2, "cohorts": 16, "f": 0.5, "p": 0.25, "q": 0.75},
     "rappor.basic": {"categories": CATEGORIES, "f": 0.5, "p": 0.25, "q": 0.75},
     "cms": {"epsilon": 1.0, "hashes": 16, "width": 64},
     "hcms": {"epsilon": 1.0, "hashes": 16, "width": 64},
+    "tree": {"epsilon": 1.0, "bits": 8, "cells": 64, "hashes": 2},
+    "pairs": {"epsilon": 1.0, "sizes": (10, 10, 10)},
     "mean.one_bit": {"epsilon": 1.0, "low": 0, "high": CATEGORIES},
     "mean.piecewise": {"epsilon": 1.0, "low": 0, "high": CATEGORIES},
     "buckets": {"epsilon": 1.0, "low": 0, "high": CATEGORIES, "buckets": CATEGORIES, "sampled": 8},

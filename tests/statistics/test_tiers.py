@@ -64,7 +64,7 @@ def test_the_largest_epsilon_that_is_allowed_is_chosen(signed: Signed) -> None:
         (0.4, None),
         (0.0, None),
     ):
-        assert crashed.stream_within(most) == stream
+        assert crashed.stream_within(most, most) == stream
 
 
 def _drawn(

@@ -41,5 +41,5 @@ def make_signed(folder: Path, catalog_text: str, *, start: int) -> Signed:
         caps=catalog.caps,
     )
     path = folder / "app.hubbub"
-    path.write_bytes(sign_bundle(bundle, read_operator_key(keys)))
+    path.write_bytes(sign_bundle(bundle, read_operator_key(keys), whole=True))
     return Signed(path, keys, read_bundle(path))

@@ -1,6 +1,7 @@
 """Mixers of one real Redis, by a clock that a test moves, before an aggregator that keeps all."""
 
 import asyncio
+import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from hubbub.accounting import Window
 from hubbub.cli.local.ports import free_port
 from hubbub.runtime import Clocks, Server, Stages, channel, connect_redis
 from hubbub.runtime.process import end_tasks
@@ -22,7 +24,7 @@ from hubbub.wire.v1.services_pb2_grpc import IngestServicer, add_IngestServicer_
 from tests.support.clocks import FakeClock
 from tests.support.waiting import HANG_SECONDS
 
-__all__ = ["Mixing", "Sink", "a_sink", "mixers"]
+__all__ = ["Mixing", "Sink", "a_sink", "law_of", "mixers", "sealed_reports", "until_empty"]
 
 
 class Sink(IngestServicer):
@@ -33,6 +35,7 @@ class Sink(IngestServicer):
         self.refused = 0
         self.delivered: Counter[bytes] = Counter()
         self.sealed: Counter[bytes] = Counter()
+        self.sizes: dict[bytes, tuple[int, int]] = {}
         self.before: Callable[[], Awaitable[None]] | None = None
 
     async def Apply(self, request: Batch, context: Any) -> BatchOutcome:
@@ -42,6 +45,7 @@ class Sink(IngestServicer):
         if self.before:
             await self.before()
         self.delivered[request.batch_id] += 1
+        self.sizes[request.batch_id] = (len(request.sealed), request.dummies)
         self.sealed.update(request.sealed)
         return BatchOutcome()
 
@@ -87,13 +91,39 @@ class Mixing:
                 await self.turn(1.0)
 
 
+def sealed_reports(number: int) -> list[bytes]:
+    """As many as long as those of `theme`."""
+    return [secrets.token_bytes(49) for _ in range(number)]
+
+
+async def law_of(pool: Pool, window: Window) -> dict[str, int]:
+    """The terms of a window."""
+    return (await pool.report_counts())[window]
+
+
+async def until_empty(mixing: Mixing, window: Window) -> None:
+    """Until nothing of a window is pooled or in flight."""
+
+    async def empty() -> bool:
+        law = await law_of(mixing.pools[0], window)
+        return law["pooled"] + law["in_flight"] == 0
+
+    await mixing.until(empty)
+
+
 @asynccontextmanager
 async def mixers(
-    redis_url: str, table: StreamTable, address: str, number: int, clocks: Clocks | None = None
+    redis_url: str,
+    table: StreamTable,
+    address: str,
+    number: int,
+    clocks: Clocks | None = None,
+    *,
+    shards: int = 1,
 ) -> AsyncIterator[Mixing]:
     server = await connect_redis(redis_url)
     await server.client.flushdb()
-    pools, clock = [Pool(server) for _ in range(number)], FakeClock()
+    pools, clock = [Pool(server, shards) for _ in range(number)], FakeClock()
     channels = [channel(address, "aggregator", tls=None) for _ in pools]
     made = [
         Mixer(

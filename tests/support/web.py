@@ -7,8 +7,10 @@ import httpx2
 
 from tests.support.waiting import HANG_SECONDS
 
-__all__ = ["get", "options", "post"]
+__all__ = ["delete", "get", "options", "post", "put"]
 
+delete: Final = partial(httpx2.delete, timeout=HANG_SECONDS)
 get: Final = partial(httpx2.get, timeout=HANG_SECONDS)
 options: Final = partial(httpx2.options, timeout=HANG_SECONDS)
 post: Final = partial(httpx2.post, timeout=HANG_SECONDS)
+put: Final = partial(httpx2.put, timeout=HANG_SECONDS)

@@ -10,3 +10,4 @@ def test_nothing_is_lost_and_nothing_counted_twice_whatever_fails() -> None:
     assert found["wrong"] == [], found
     assert int(found["kills"]) >= SECONDS, found  # type: ignore[call-overload]
     assert int(found["sent"]) > 500, found  # type: ignore[call-overload]
+    assert int(found["counted_in_crowds"]) > 200, found  # type: ignore[call-overload]

@@ -24,15 +24,16 @@ from tests.support.moment import far_from_midnight
 from tests.support.waiting import HANG_SECONDS, eventually
 
 DEVICES = 1200
+PEOPLE = 2500
 
 
 def test_the_demo_counts_everything_once_and_its_intervals_hold(tmp_path: Path) -> None:
-    """10,038 intervals at 95%: sigma of the share is .22% at most, and most are of candidates that
+    """10,502 intervals at 95%: sigma of the share is .22% at most, and most are of candidates that
     nobody holds, whose intervals begin at 0 but where they stand out."""
     far_from_midnight()
     out = tmp_path / "out.json"
     done = subprocess.run(
-        [sys.executable, "-m", "hubbub.cli", "demo", "--people", "6000", "--json", str(out)],
+        [sys.executable, "-m", "hubbub.cli", "demo", "--people", str(PEOPLE), "--json", str(out)],
         capture_output=True,
         text=True,
         check=False,
@@ -40,26 +41,49 @@ def test_the_demo_counts_everything_once_and_its_intervals_hold(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     assert done.stderr == "", "progress is for a terminal"
     assert "The law balances." in done.stdout
+    for said in (
+        *("what coins made of it, in hex", "Nobody can tell", "nobody reported then"),
+        *("asked of the same 2,500 people in both ways", "a past to", "--keep leaves"),
+    ):
+        assert said in done.stdout
     document = json.loads(out.read_text())
     law_terms = document["conservation"]
-    assert law_terms["acknowledged"] == law_terms["counted"] == 5 * 6000
+    assert law_terms["acknowledged"] == law_terms["counted"] == 8 * PEOPLE
     assert law_terms["balanced"] is True
     assert all(law_terms[term] == 0 for term in ("pooled", "in_flight", "duplicate", "rejected"))
     assert set(document["metrics"]) == {
         "income_over_50k", "education", "occupation", "age_group", "homepage",
+        "education_crowd", "education_by_work", "education_by_work_crowd",
     }  # fmt: skip
     covered = total = 0
     for metric in document["metrics"].values():
-        assert metric["reports"] == 6000
-        assert 0 < metric["epsilon"] <= 2
-        assert sum(value["true"] for value in metric["values"]) == 6000
+        assert metric["reports"] == PEOPLE
+        assert 0 < (metric["central_epsilon"] or metric["epsilon"]) <= 2
+        assert sum(value["true"] for value in metric["values"]) == PEOPLE
         for value in metric["values"]:
             assert {"value", "true", "estimate", "stderr", "low", "high"} <= value.keys()
             covered += value["low"] <= value["true"] <= value["high"]
             total += 1
-    assert total == 10_038
+    assert total == 10_502
     assert covered / total >= 0.95
     assert document["seconds"]["total"] > 0
+    for alone, crowd in (
+        ("education", "education_crowd"),
+        ("education_by_work", "education_by_work_crowd"),
+    ):
+        errors = [
+            sum(value["stderr"] for value in document["metrics"][name]["values"])
+            for name in (alone, crowd)
+        ]
+        assert errors[1] < errors[0] / 6
+
+
+class WithoutKeptEstimates(LocalRun):
+    """Finished estimates have every listed value's name, whoever holds it."""
+
+    def _service(self, role: str, *arguments: str, redis_url: str) -> None:
+        none_kept = ("--kept-epochs", "0") if role == "aggregator" else ()
+        super()._service(role, *arguments, *none_kept, redis_url=redis_url)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +92,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[byte
     home = tmp_path_factory.mktemp("whole") / "home"
     os.environ["PYTHONPROFILEIMPORTTIME"] = "1"  # every import of a service goes to its log
     try:
-        with LocalRun(home, demo_catalog(), Ports.free()) as run:
+        with WithoutKeptEstimates(home, demo_catalog(), Ports.free()) as run:
             transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
             payloads = []
             for person in people(DEVICES):
@@ -161,7 +185,9 @@ def test_logs_and_metrics_hold_no_value_payload_secret_or_peer(
         secrets += re.findall(r"^requirepass (\S+)$", conf.read_text(), re.MULTILINE)
     assert len(secrets) > 2
     for path in told:
-        text = path.read_bytes()
+        # A start says where the service listens: its own addresses, and nobody's else.
+        text, starts = re.subn(rb" hubbub\.runtime started: .*", b"", path.read_bytes())
+        assert starts == (path.suffix == ".log")
         for secret in (
             *_said_values(),
             *payloads,

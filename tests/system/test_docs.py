@@ -1,10 +1,14 @@
 """What the documents say is so: their code runs, their files and tests exist."""
 
+import argparse
 import ast
 import os
 import re
+import resource
+import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from math import exp, sqrt
 from pathlib import Path
@@ -15,7 +19,9 @@ import pytest
 from hubbub.catalog import read_catalog
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.main import main, whole_parser
 from hubbub.cli.terminal.service_client import report_counts
+from hubbub.privacy.planned import read_planned
 from tests.support.moment import far_from_midnight
 
 ROOT = Path(__file__).parents[2]
@@ -69,11 +75,64 @@ def test_the_example_reports_and_is_acknowledged(run: LocalRun, tmp_path: Path) 
     assert after == before + 2
 
 
+DEVICE = """
+import sys
+from hubbub.client import Client
+
+client = Client.from_bundle(sys.argv[1], state_dir=sys.argv[2], transport=sys.argv[3])
+client.report("education", "Bachelors")
+client.flush(60)
+"""
+RESIDENT = "\nwith open('/proc/self/statm') as told: print(told.read())"
+
+
+def _resident_bytes(process: int) -> int:
+    """What a process holds, with the processes that it started."""
+    others = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    told = [Path(f"/proc/{one}/statm").read_text() for one in (process, *others)]
+    return sum(map(_held, told))
+
+
+def _held(statm: str) -> int:
+    return int(statm.split()[1]) * resource.getpagesize()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_idle_memory_is_within_what_the_capacity_page_allows(run: LocalRun, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "operate" / "size.md").read_text()
+    rows = re.findall(r"^\| ([^|]+) \| [\d.]+ MB \| (\d+) MB \|$", page, re.MULTILINE)
+    most = {what: int(megabytes) * 1e6 for what, megabytes in rows}
+    idle = {child.name: _resident_bytes(child.process.pid) for child in run._children}
+    bare = _held(_python(tmp_path, "-c", RESIDENT))
+    for transport in ("gRPC", "HTTP"):
+        where = (str(run.bundle_path), str(tmp_path / transport), transport.lower())
+        idle[f"client over {transport}"] = _held(_python(tmp_path, "-c", DEVICE + RESIDENT, *where))
+        idle[f"client over {transport}"] -= bare
+    assert most.keys() == {"shuffler", "aggregator", "client over gRPC", "client over HTTP"}
+    for what, allowed in most.items():
+        assert idle[what] <= allowed, idle
+
+
 def test_the_readmes_catalog_is_one(tmp_path: Path) -> None:
     found = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert found
     (tmp_path / "metrics.toml").write_text(found[1])
     assert set(read_catalog(tmp_path / "metrics.toml").metrics) == {"theme"}
+
+
+def test_every_catalog_in_a_document_is_one(tmp_path: Path) -> None:
+    path, read = tmp_path / "metrics.toml", 0
+    for document in DOCUMENTS:
+        for block in re.findall(r"```toml.*?\n(.*?)```", document.read_text(), re.DOTALL):
+            tomllib.loads(block)
+            if "[metrics." in block and "description = " in block:
+                address = (
+                    "" if "shuffler = " in block else 'shuffler = "shuffler.example.org:443"\n'
+                )
+                path.write_text(address + block)
+                assert read_planned(path).metrics, document
+                read += 1
+    assert read >= 4
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -117,13 +176,89 @@ def test_no_promise_is_without_its_test(page: str, heading: str, shown: str) -> 
     assert promised == _table("promises.md", shown)
 
 
-def test_every_command_that_the_readme_types_is_one() -> None:
+def test_every_command_that_the_readme_types_is_one(capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "README.md").read_text()
     typed = r"^ {4}(?:\S+=\S+ )?hubbub (\w+(?: (?:new|rotate|tls|check|build))?)"
     commands = set(re.findall(typed, text, re.MULTILINE))
     assert commands >= {"up", "status", "query", "keys new", "keys tls", "catalog build"}
-    for command in commands:
-        assert "usage: hubbub" in _python(ROOT, "-m", "hubbub.cli", *command.split(), "--help")
+    services = commands & {"shuffler", "aggregator"}  # programs of their own, in the place of ours
+    for command in services:
+        assert "usage: hubbub" in _python(ROOT, "-m", "hubbub.cli", command, "--help")
+    for command in commands - services:
+        with pytest.raises(SystemExit, match=r"\A0\Z"):
+            main([*command.split(), "--help"])
+        assert "usage: hubbub" in capsys.readouterr().out
+
+
+def _typed() -> Iterator[tuple[str, list[str]]]:
+    """Every command that a document types, as a shell would split it: where, and its words."""
+    for path in DOCUMENTS:
+        text = path.read_text().replace("\\\n", " ")
+        blocks = [*re.findall(r"^ {4}(\S.*)$", text, re.MULTILINE)]
+        for block in re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            blocks += block.splitlines()
+        for line in blocks:
+            words = line.partition(" > ")[0]
+            if re.match(r"(?:[A-Z_]+=\S+ )*hubbub [a-z]", words) and "[OPTIONS]" not in words:
+                typed = shlex.split(words, comments=True)
+                yield str(path.relative_to(ROOT)), typed[typed.index("hubbub") + 1 :]
+
+
+TYPED = [
+    pytest.param(words, id=f"{where}: {' '.join(words)}")
+    for where, words in _typed()
+    if words[0] not in {"shuffler", "aggregator"} and "reference/command-line" not in where
+]
+
+
+@pytest.fixture(scope="module")
+def parser() -> argparse.ArgumentParser:
+    return whole_parser()
+
+
+@pytest.mark.parametrize("words", TYPED)
+def test_every_command_that_a_document_types_is_understood(
+    words: list[str], parser: argparse.ArgumentParser
+) -> None:
+    if words[0] == "privacy" and words[1].endswith(".toml"):
+        words = [words[0], "card", *words[1:]]  # as `hubbub` reads it
+    parser.parse_args(words)
+
+
+def test_what_the_readme_types_in_production_works_as_it_is_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One after the other, in a folder with the README's catalog alone."""
+    found = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert found
+    (tmp_path / "metrics.toml").write_text(found[1])
+    (tmp_path / "deploy").mkdir()
+    monkeypatch.chdir(tmp_path)
+    first = {"init", "keys", "catalog", "plan", "privacy"}
+    run = [words for where, words in _typed() if where == "README.md" and words[0] in first]
+    assert len(run) >= 10
+    for words in sorted(run, key=lambda words: words[0] == "catalog" and words[1] == "check"):
+        assert main(words) == 0, (words, capsys.readouterr())
+    for name in ("app.hubbub", "operator.hubbub", "streams.json", "deploy/compose/app.hubbub"):
+        assert (tmp_path / name).exists(), name
+
+
+def test_what_the_readme_asks_is_answered_or_waits_for_its_crowd(
+    run: LocalRun,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Every such line, of an installation that few have reported to."""
+    (tmp_path / ".hubbub").symlink_to(run.home)
+    (tmp_path / "domains.txt").write_text("a.example\n")
+    monkeypatch.chdir(tmp_path)
+    asks = {"query", "top", "trend", "export", "status", "metrics"}
+    lines = [words for where, words in _typed() if where == "README.md" and words[0] in asks]
+    assert len(lines) >= 5
+    for words in lines:
+        if main(words):
+            assert re.search(r"below its minimum batch|no epoch", capsys.readouterr().err), words
 
 
 COMPUTED = re.compile(r"(-?[\d,]*\.?\d+(?:e-?\d+)?)(%?)<!--= (.*?) -->", re.DOTALL)
@@ -206,9 +341,11 @@ def test_the_answer_that_is_read_word_by_word_has_every_column_and_each_is_read(
     assert shown.splitlines()[2].split() == " ".join(titles).split()
     for title in titles:
         assert f"\n**{title}** " in page, title
-    for said in re.findall(r"^(of those who reported|shuffled|not final):", shown, re.MULTILINE):
+    for said in re.findall(r"^(of those who reported|shuffled|not final)[,:]", shown, re.MULTILINE):
         assert f"\n**{said}**" in page, said
-    [(epsilon, delta, crowd)] = re.findall(r"epsilon (\S+) at delta (\S+), among (\S+) in", shown)
+    [(epsilon, delta, crowd)] = re.findall(
+        r"epsilon (\S+) at delta (\S+)\. Of one report among (\S+) of", shown
+    )
     mechanism = build("unary.oue", epsilon=1.0, categories=16)
     reports, variation = int(crowd.replace(",", "")), mechanism.total_variation()
     found = amplified(mechanism.privacy_loss(), reports, float(delta), variation)

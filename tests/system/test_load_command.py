@@ -1,7 +1,9 @@
 """`hubbub load` against everything on this machine, and what it refuses."""
 
 import json
+import ssl
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,13 @@ def test_what_devices_saw_acknowledged_is_what_the_law_holds(
         asked += ["--metric", "theme", "--seconds", "1", "--processes", "1", "--dial"]
         assert main(asked) == 0
         assert "200 of 200 reports acknowledged" in capsys.readouterr().out
+        # And over HTTP, where the bundle is too: on the event loop and with the doors of a service.
+        assert main([*asked, "--http", run.http_door]) == 0
+        assert "200 of 200 reports acknowledged" in capsys.readouterr().out
+        eventually(lambda: sum_terms(report_counts(run.endpoints).values())["acknowledged"] == 1000)
+        trust = ssl.create_default_context(cadata=run.bundle.roots)
+        with urllib.request.urlopen(f"https://{run.http_door}/v1/bundle", context=trust) as served:
+            assert served.read() == run.bundle_path.read_bytes()
         run.stop()  # nobody is there: it says so, and ends
         assert main(["load", "--bundle", str(run.bundle_path), "--devices", "50", "--rate", "20",
                      "--seconds", "1", "--processes", "1"]) == 1  # fmt: skip

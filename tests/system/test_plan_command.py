@@ -140,3 +140,15 @@ def test_a_plan_that_cannot_be_is_named(
 ) -> None:
     assert main(["plan", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_strings_that_nobody_lists_are_planned_beside_candidates(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = ["plan", "--strings", "1000", "--epsilon", "4", "--reports"]
+    assert main([*asked, "1000000"]) == 0
+    assert "tree finds one that 0.338% of 1,000,000 reports" in capsys.readouterr().out
+    assert main([*asked, "1000000", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["found_unlisted"] == pytest.approx(0.00338, rel=0.01)
+    assert main([*asked, "8"]) == 0
+    assert "tree finds" not in capsys.readouterr().out

@@ -11,6 +11,7 @@ from hubbub.cli.main import main
 from hubbub.errors import BadParameter
 from hubbub.privacy.amplification import amplified
 from hubbub.privacy.card import max_belief_change, max_posterior, meaning
+from hubbub.privacy.verdict import verdict
 from tests.conftest import CATALOG
 
 MORE = """
@@ -99,6 +100,30 @@ def test_the_card_is_a_table_markdown_or_a_page(
     assert not opened
 
 
+def test_the_card_gives_a_verdict_a_picture_and_advice_once(
+    catalog: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = _card(catalog, capsys)
+    assert made["verdicts"]["year"] == "hides nothing"
+    verdicts = {metric["name"]: metric["verdict"] for metric in made["metrics"]}
+    assert (verdicts["theme"], verdicts["crashed"]) == ("strong", "fair")
+    [advised] = made["advice"]
+    largest = max(made["metrics"], key=lambda one: one["lifetime_epsilon"])
+    assert f"Most of a year is {largest['name']}" in advised
+    assert main(["privacy", catalog]) == 0
+    out = capsys.readouterr().out
+    assert "Verdict: all answers in a day," in out
+    meanings = [x.partition(": ")[2] for x in out.splitlines() if x.startswith("One answer to ")]
+    assert len(set(meanings)) == len(meanings) > 1
+    assert "One answer:" not in out
+    assert "100.0%" in out
+
+
+def test_a_word_is_said_up_to_the_certainty_that_it_stands_for() -> None:
+    said = [verdict(epsilon) for epsilon in (0.1, 1.09, 1.1, 2.2, 4.6, 7.7)]
+    assert said == ["strong", "strong", "fair", "weak", "poor", "hides nothing"]
+
+
 def test_the_sentences_are_bayes_rule() -> None:
     """The largest move of a belief, looked for over all beliefs."""
     from math import exp
@@ -127,6 +152,20 @@ def test_a_crowd_is_worked_out_for_given_numbers(capsys: pytest.CaptureFixture[s
     assert "epsilon 0.01243" in capsys.readouterr().out
     assert main([*asked[:5], "0"]) == 2
     assert "reports 0 is outside" in capsys.readouterr().err
+
+
+def test_a_crowd_that_adds_nothing_says_how_large_one_would(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = ["privacy", "crowd", "--values", "16", "--central", "0.5", "--reports"]
+    assert main([*asked, "5"]) == 0
+    said = capsys.readouterr().out
+    assert "so small a crowd adds next to nothing" in said
+    needed = said.rpartition("; ")[2].partition(" reports would")[0].replace(",", "")
+    assert main([*asked, needed, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["epsilon_local"] >= 0.99
+    assert main([*asked, "5", "--max-local", "0.5"]) == 0
+    assert capsys.readouterr().out.endswith("by itself\n")
 
 
 def test_events_are_composed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,7 +95,9 @@ def _tapped(home: Path, made: Made) -> Iterator[tuple[LocalRun, Tap]]:
             tap = Tap(IngestStub(channel))
             server = grpc.server(ThreadPoolExecutor(4), options=OPTIONS)
             add_IngestServicer_to_server(tap, server)
-            mine = TlsFolder(tls, "aggregator").server_credentials(mutual=True)
+            folder = TlsFolder(tls, "aggregator")
+            pair = (folder.pair[1].read_bytes(), folder.pair[0].read_bytes())
+            mine = grpc.ssl_server_credentials([pair], folder.authorities, require_client_auth=True)
             server.add_secure_port(f"127.0.0.1:{run.tap_port}", mine)
             server.start()
             yield run, tap

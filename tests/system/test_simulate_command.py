@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from hubbub.cli.main import main
+
 Z = 4.9
 
 ENTRY = """
@@ -44,9 +46,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _simulate(folder: Path, metric: str, truth: str | bytes, *more: str) -> Any:
+def _written(folder: Path, truth: str | bytes) -> Path:
     file = folder / ("truth.csv.gz" if isinstance(truth, bytes) else "truth.csv")
     file.write_bytes(truth if isinstance(truth, bytes) else truth.encode())
+    return file
+
+
+def _simulate(folder: Path, metric: str, truth: str | bytes, *more: str) -> Any:
+    file = _written(folder, truth)
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     done = subprocess.run(
         [sys.executable, "-m", "hubbub.cli", "simulate", metric, "--values", file.name, *more],
@@ -117,6 +124,72 @@ def test_a_run_tells_what_is_true_of_those_who_reported(folder: Path) -> None:
     assert document["people"] == 800
 
 
+CROWDED = """
+[metrics.zoom]
+description = "a metric"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "auto"
+values = ["a", "b", "c", "d"]
+central_epsilon = 1.0
+crowd = 5000
+sampling = 0.5
+limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
+"""
+
+
+def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half of 10,000 report: about every other epoch has a crowd of 5,000."""
+    (tmp_path / "metrics.toml").write_text(CATALOG + CROWDED)
+    monkeypatch.chdir(tmp_path)
+    _written(tmp_path, "a,6000\nb,3990\nc,10\n")
+    asked = ["simulate", "zoom", "--values", "truth.csv", "--epochs", "5", "--seed", "3"]
+    assert main([*asked, "--runs", "40", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    central, withheld = document["central"], document["summary"]["withheld"]
+    assert 0.99 <= central["epoch"] <= 1 < central["all_epochs"] < 5
+    assert (central["crowd"], central["honest"]) == (5000, 0.9)
+    assert abs(withheld - 100) < Z * sqrt(200) / 2 + 4
+    held, rows = _covered(document)
+    assert held / rows >= 0.95 - Z * sqrt(0.95 * 0.05 / 40)
+    for run in document["runs"]:
+        assert run["reports"] >= 5000 * (5 - run["withheld"])
+        assert sum(row["true"] for row in run["values"]) == run["reports"]
+    assert main([*asked, "--runs", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "to who sees the epochs shuffled: epsilon 0.99" in said
+    assert "epochs were withheld: fewer reports than the crowd of 5,000" in said
+    assert main([*asked, "--reports", "4000", "--runs", "2"]) == 2
+    assert "no epoch of any run has a crowd of 5,000" in capsys.readouterr().err
+
+
+def test_a_rehearsal_with_dummies_is_told_as_exactly_as_one_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    padded = CROWDED.replace("sampling = 0.5", "dummies = 4000")
+    (tmp_path / "metrics.toml").write_text(CATALOG + padded)
+    monkeypatch.chdir(tmp_path)
+    _written(tmp_path, "a,6000\nb,3990\nc,10\n")
+    asked = ["simulate", "zoom", "--values", "truth.csv", "--epochs", "2", "--seed", "3"]
+    assert main([*asked, "--runs", "40", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert 0.2 <= document["central"]["epoch"] <= 1
+    assert {run["reports"] for run in document["runs"]} == {20_000}
+    held, rows = _covered(document)
+    assert held / rows >= 0.95 - Z * sqrt(0.95 * 0.05 / 40)
+    for value in range(4):
+        off = [
+            run["values"][value]["estimate"] - run["values"][value]["true"]
+            for run in document["runs"]
+        ]
+        spread = sqrt(sum(one**2 for one in off) / len(off))
+        assert spread > 0.6 * sqrt(8000 * 3 / 16), "which the dummies' own chance is"
+        assert abs(sum(off) / len(off)) < Z * spread / sqrt(len(off))
+
+
 def test_a_seed_repeats_a_rehearsal_and_none_does_not(folder: Path) -> None:
     once, again, other = (
         _document(folder, "theme", "a,500\nb,300\n", "--runs", "2", *seed)["runs"]
@@ -179,13 +252,23 @@ def test_a_mean_has_neither_marks_nor_a_top_list(folder: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(
-    folder: Path, metric: str, truth: str | bytes, more: list[str], said: str
+    folder: Path,
+    metric: str,
+    truth: str | bytes,
+    more: list[str],
+    said: str,
+    *,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    done = _simulate(folder, metric, truth, *more)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert "secret" not in done.stderr
+    monkeypatch.chdir(folder)
+    file = _written(folder, truth)
+    assert main(["simulate", metric, "--values", file.name, *more]) == 2
+    done = capsys.readouterr()
+    assert done.out == ""
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1
+    assert "secret" not in done.err
 
 
 def test_a_file_that_is_not_there_is_named(folder: Path) -> None:

@@ -203,7 +203,7 @@ def _check_totals(run: LocalRun, arrived: Sequence[int], limited: int) -> None:
     close_epochs(run.shuffler_redis)
     terms = _drained(run)
     with redis.Redis.from_url(run.aggregator_redis) as client:
-        packed = [client.hget(key, "cells") for key in client.keys("aggregator:totals:*serial*")]
+        packed = [client.hget(key, "cells:0") for key in client.keys("aggregator:totals:*serial*")]
     cells = sum(np.frombuffer(totals or b"", dtype="<i8") for totals in packed)
     bits = np.arange(app.SERIAL_BITS, dtype=np.uint64)
     ones = np.array(arrived, dtype=np.uint64)[:, None] >> bits & np.uint64(1)

@@ -28,12 +28,11 @@ def _shape(text: str) -> set[str]:
 
 def _run(line: str, folder: Path) -> str:
     """What a line of the page prints, on either stream."""
-    program, *arguments = line.split()
-    command = [str(Path(sys.executable).with_name(program)), *arguments]
+    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
-        command,
+        ["/bin/sh", "-c", line],
         cwd=folder,
-        env={**os.environ, "COLUMNS": "140"},
+        env={**os.environ, "COLUMNS": "140", "PATH": programs},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -43,12 +42,12 @@ def _run(line: str, folder: Path) -> str:
 
 
 @contextmanager
-def _up(folder: Path, port: int) -> Iterator[Path]:
-    """`hubbub up`, and what it says."""
+def _up(folder: Path, port: int, command: str) -> Iterator[Path]:
+    """`hubbub up`, as the page starts it, and what it says."""
     said = folder / "up.log"
     with said.open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "hubbub.cli", "up", "--port", str(port)],
+            [sys.executable, "-m", "hubbub.cli", *command.split()[1:], "--port", str(port)],
             cwd=folder,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -66,14 +65,17 @@ def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
     far_from_midnight()
     text = PAGE.read_text()
     [base] = re.findall(r'^shuffler = "127\.0\.0\.1:(\d+)"', text, re.MULTILINE)
-    port = free_port(*range(1, 7))
-    for distance in range(7):
+    port = free_port(*range(1, 8))
+    for distance in range(8):
         text = text.replace(f":{int(base) + distance}", f":{port + distance}")
     steps: Steps = BLOCK.findall(text)
     assert len([kind for kind, _, _ in steps if kind == "sh"]) >= 8
-    before, after = _split(steps)
+    before, developed, between, after = _split(steps)
     _follow(before, tmp_path, "")
-    with _up(tmp_path, port) as log:
+    with _up(tmp_path, port, "hubbub up --dev") as log:
+        _follow(developed, tmp_path, log.read_text(), development=True)
+    _follow(between, tmp_path, "")
+    with _up(tmp_path, port, "hubbub up") as log:
         _follow(after, tmp_path, log.read_text())
         document = json.loads(_run("hubbub query theme --format json", tmp_path))
     for row in document["values"]:
@@ -82,16 +84,27 @@ def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
         assert abs(row["estimate"] - counted) < 7 * (row["stderr"] + 10), row["value"]
 
 
-def _split(steps: Steps) -> tuple[Steps, Steps]:
-    """What comes before everything is started, and what after."""
-    [at] = [place for place, step in enumerate(steps) if step[2] == "hubbub up\n"]
-    return steps[:at], steps[at + 1 :]
+def _split(steps: Steps) -> list[Steps]:
+    """Before everything is started, while it runs for development, between, and in production."""
+    bodies = [body for _, _, body in steps]
+    started, ended, again = (
+        bodies.index(body)
+        for body in ("hubbub up --dev\n", "rm -r .hubbub my-device*\n", "hubbub up\n")
+    )
+    return [
+        steps[:started],
+        steps[started + 1 : ended],
+        steps[ended:again],
+        steps[again + 1 :],
+    ]
 
 
-def _follow(steps: Steps, folder: Path, said: str) -> None:
+def _follow(steps: Steps, folder: Path, said: str, *, development: bool = False) -> None:
     """Take the steps; what the page shows must come out of the commands before it."""
     for kind, title, body in steps:
         if kind == "sh" and not title:
+            if development and body == "hubbub query theme\n":
+                eventually(lambda: json.loads(_status(folder))["counted"] == 1)
             said = "".join(_run(line, folder) for line in body.splitlines())
             if body == "python crowd.py\n":
                 eventually(lambda: _settled(folder))
@@ -103,5 +116,9 @@ def _follow(steps: Steps, folder: Path, said: str) -> None:
 
 def _settled(folder: Path) -> bool:
     """Whether all that may leave the pool is counted."""
-    [window] = json.loads(_run("hubbub status --format json", folder))["windows"]
+    [window] = json.loads(_status(folder))["windows"]
     return bool(window["counted"] > 1800 and window["in_flight"] == 0)
+
+
+def _status(folder: Path) -> str:
+    return _run("hubbub status --format json", folder)

@@ -8,13 +8,33 @@ from pathlib import Path
 import pytest
 
 from hubbub.cli.main import main
-from hubbub.cli.planning.capacity_model import MEASURED, Machine, Need, Traffic, needs
+from hubbub.cli.planning.capacity_model import (
+    MEASURED,
+    Door,
+    Machine,
+    Need,
+    Traffic,
+    largest_crowd,
+    needs,
+)
 from tests.conftest import CATALOG
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 MACHINE = Machine(4, 16)
+METRIC = """
+shuffler = "127.0.0.1:1"
+
+[metrics.theme]
+description = "What theme"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+values = ["light", "dark", "system"]
+{crowd}
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500 }}
+"""
 DAILY = Traffic(1e8, 86_400, 50, 128)
 
 
@@ -33,22 +53,77 @@ def test_ten_times_the_reports_take_ten_times_as_much() -> None:
     )
     # By hand: 1e9 a day, 3 times the average, 46.5 + 2.5 us each, 60% used.
     assert large["aggregator"].cores == pytest.approx(3e9 / 86_400 * 49e-6 / 0.6)
-    assert large["Redis of the totals"].gigabytes == pytest.approx(4 * 91 / 0.6, rel=0.01)
+    assert large["Redis of the totals"].gigabytes == pytest.approx(
+        (3 + 1 / 24) * 12 / 0.6, rel=0.01
+    )
     assert large["Redis of the totals"].why == "memory"
+
+
+def test_a_visit_costs_its_connection_once() -> None:
+    doors: tuple[Door, ...] = ("grpc", "http")
+    asked = {"peak": 3, "outage_seconds": 3600.0}
+    by = {
+        (door, each): needs([DAILY], MACHINE, MEASURED, door=door, per_visit=each, **asked)[0].cores
+        for door in doors
+        for each in (1, 10)
+    }
+    # By hand: 1e8 a day, 3 times the average, 60% used; nine further reports of 8.3 us.
+    assert by["grpc", 1] == pytest.approx(3e8 / 86_400 * 1102e-6 / 0.6)
+    assert by["http", 1] == pytest.approx(3e8 / 86_400 * 789e-6 / 0.6)
+    assert by["http", 10] == pytest.approx(3e8 / 86_400 * (78.9e-6 + 0.9 * 8.3e-6) / 0.6)
+    assert by["grpc", 10] < by["grpc", 1] / 9
 
 
 def test_shorter_epochs_hold_fewer_tags_and_longer_outages_more_reports() -> None:
     hourly = _parts(replace(DAILY, epoch_seconds=3600))
     daily = _parts(DAILY)
     ratio = daily["Redis of the totals"].gigabytes / hourly["Redis of the totals"].gigabytes
-    assert ratio == pytest.approx(24, rel=0.01)
+    assert ratio == pytest.approx((3 * 24 + 1) / 4, rel=0.01)
     longer = _parts(DAILY, outage=7200)
     pool = "Redis of the pool"
     assert longer[pool].gigabytes == pytest.approx(2 * daily[pool].gigabytes)
 
 
+def test_epochs_that_leave_whole_wait_in_the_pool() -> None:
+    whole = replace(DAILY, whole=True)
+    mixed, waits = _parts(DAILY)["Redis of the pool"], _parts(whole)["Redis of the pool"]
+    # By hand: two epochs, 120 bytes each, of 60% of the memory; and 13 us more to cut each.
+    assert waits.gigabytes - mixed.gigabytes == pytest.approx(2 * 1e8 * 120 / 1e9 / 0.6)
+    assert waits.cores - mixed.cores == pytest.approx(3e8 / 86_400 * 13e-6 / 0.6)
+    assert waits.why == "memory"
+    assert largest_crowd([DAILY], MACHINE, MEASURED, 1) is None
+    found = largest_crowd([DAILY, replace(whole, a_day=1e6), whole], MACHINE, MEASURED, 2)
+    assert found is not None
+    assert (found.reports, found.machine_fits) == (1e8, False)
+    assert found.count_seconds == pytest.approx(1e8 * 49e-6 / (2 * 4 * 0.6))
+    spread = largest_crowd([whole], MACHINE, MEASURED, 2, nodes=4)
+    assert spread is not None
+    assert spread.gigabytes == pytest.approx(found.gigabytes / 4)
+    assert spread.cut_seconds == pytest.approx(found.cut_seconds / 4)
+    assert spread.machine_fits
+    hourly = largest_crowd([replace(whole, epoch_seconds=3600)], MACHINE, MEASURED, 2)
+    assert hourly is not None
+    assert hourly.machine_fits
+
+
+def test_the_command_says_what_the_largest_crowd_asks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crowd = 'mechanism = "auto"\ncentral_epsilon = 1.0\ncrowd = 30000'
+    (tmp_path / "metrics.toml").write_text(METRIC.format(crowd=crowd))
+    asked = ["plan", str(tmp_path / "metrics.toml"), "--capacity", "--devices", "1e9"]
+    assert main(asked) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "the largest epoch that leaves whole has 1,000,000,000 reports" in out
+    assert "one Redis must hold it, and 16 GB, used to 60%, are too few" in out
+    assert main([*asked, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)["largest_crowd"]
+    assert found["reports"] == pytest.approx(1e9)
+
+
 def test_a_slower_machine_needs_more_of_everything() -> None:
     slow = MEASURED.on(2 * MEASURED.open_us)
+    assert slow.door_us("http", 1) == pytest.approx(2 * MEASURED.http_us)
     assert slow.shuffler_us == pytest.approx(2 * MEASURED.shuffler_us)
     assert slow.tag_bytes == MEASURED.tag_bytes
 
@@ -67,6 +142,8 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
     out = capsys.readouterr().out
     assert "1,000,000 reports a day" in out
     assert "(measured now)" in out
+    assert "in all 8 machines" in " ".join(out.split())
+    assert "one of them could bear all of it" in out
     assert "bottleneck: " in out
 
 
@@ -77,6 +154,8 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
         (["--peak", "nan"], "--peak nan is outside [1, 24]"),
         (["--machine-gb", "0"], "--machine-gb 0 is outside"),
         (["--per-day", "-1"], "--per-day -1 is outside"),
+        (["--cluster-nodes", "0"], "--cluster-nodes 0 is outside"),
+        (["--per-visit", "0.5"], "--per-visit 0.5 is outside"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from hubbub.catalog import Bundle, Caps, Limits, Metric, epoch_at, read_bundle, sign_bundle
+from hubbub.catalog import SPANS, Bundle, Caps, Limits, Metric, epoch_at, read_bundle, sign_bundle
 from hubbub.catalog.keys.opening import new_periods
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
 from hubbub.client.ledger import Account, merge
@@ -47,6 +48,11 @@ class Device:
         said = [client.report(name, "dark") for name in names]
         client.flush(HANG_SECONDS)
         return said
+
+    def forget(self) -> None:
+        """The person has everything forgotten, and then lets it report again."""
+        self.state.consent(on=False, forget=True, now=self.now)
+        self.state.consent(on=True, forget=False, now=self.now)
 
     def pass_days(self, days: int) -> None:
         self.now += days * DAY
@@ -161,3 +167,55 @@ def test_days_are_kept_in_bounds_and_nothing_is_forgotten(signed: Signed) -> Non
     )
     other = Account.load(account.data())
     assert merge(account, other).days == account.days
+
+
+def test_forgetting_gives_no_second_lifetime(
+    bundle_of: Callable[..., Bundle], device: Device
+) -> None:
+    bundle = bundle_of(Caps(), "theme")
+    most = int(5.0 / bundle.metric("theme").report_loss)
+    for _ in range(most):
+        assert device.report(bundle, "theme") == [Outcome.QUEUED]
+        device.forget()
+        assert device.report(bundle, "theme") == [Outcome.ALREADY_REPORTED], "today is over"
+        device.pass_days(1)
+    assert device.report(bundle, "theme") == [Outcome.OVER_BUDGET]
+    device.pass_days(1000)
+    assert device.report(bundle, "theme") == [Outcome.OVER_BUDGET]
+
+
+def test_forgetting_gives_no_second_year(bundle_of: Callable[..., Bundle], device: Device) -> None:
+    loss = bundle_of(Caps(), "theme").metric("theme").report_loss
+    bundle = bundle_of(Caps(epsilon_per_year=2 * loss), "theme", "font")
+    assert device.report(bundle, "theme", "font") == [Outcome.QUEUED] * 2
+    device.pass_days(300)
+    device.forget()
+    device.pass_days(30)
+    assert device.report(bundle, "theme") == [Outcome.OVER_BUDGET], "it is the same year"
+    device.pass_days(366)
+    assert device.report(bundle, "theme") == [Outcome.QUEUED]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sums_of_days_never_count_less_than_the_days_and_never_much_longer(seed: int) -> None:
+    drawn = Random(seed)
+    today = 20_000
+    days = {today - drawn.randrange(-6, 800): drawn.random() for _ in range(60)}
+    account = Account(sum(days.values()), days=days, central=1.0)
+    sums = account.sums(today * DAY + drawn.random() * DAY)
+    assert (sums.spent, sums.central) == (account.spent, 1.0)
+    assert (sums.epochs, sums.losses, sums.responses) == ({}, {}, {})
+    assert len(sums.days) <= 4
+    assert sum(sums.days.values()) == pytest.approx(account.spent)
+    for later in range(today, today + 800, 7):
+        for span in SPANS.values():
+            kept = sum(loss for day, loss in sums.days.items() if day > later - span)
+            exact = sum(loss for day, loss in days.items() if day > later - span)
+            longer = sum(loss for day, loss in days.items() if day > later - 2 * 366)
+            assert exact - 1e-9 <= kept <= longer + 1e-9
+
+
+def test_sums_of_a_clock_at_its_beginning_are_of_days_that_can_be_kept() -> None:
+    account = Account(3.0, days={0: 1.0, 20_000: 2.0})
+    for now in (0.0, 40.0 * DAY, 1e5 * DAY):
+        assert Account.load(account.sums(now).data()).spent == 3.0

@@ -1,6 +1,7 @@
 """metrics.toml: what is refused, and that every refusal says where and what to do."""
 
 import gzip
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,8 +99,6 @@ def test_a_wrong_field_is_named_with_file_line_metric_and_remedy(  # noqa: PLR09
     pattern = (
         rf'metrics\.toml:(\d+): metric "{metric.replace("|", "[|]")}", field "{field}": .*{remedy}'
     )
-    import re
-
     found = re.search(pattern, problem)
     assert found, problem
     line = text.splitlines()[int(found[1]) - 1]
@@ -109,6 +108,38 @@ def test_a_wrong_field_is_named_with_file_line_metric_and_remedy(  # noqa: PLR09
 def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
     text = CATALOG.replace("min_batch = 20", "min_batch = 1")
     assert _problems(tmp_path, text).count("min_batch") == 4
+
+
+@pytest.mark.parametrize("mechanism", ["", 'mechanism = "olh"\n', "mechanism = [1]\n"])
+def test_a_wrong_mechanism_hides_nothing_behind_it(tmp_path: Path, mechanism: str) -> None:
+    text = (
+        CATALOG.replace('mechanism = "unary.oue"\n', mechanism)
+        .replace('"light", "dark"', '"dark", "dark"')
+        .replace("epsilon = 1.0", "epsilon = 99\nhashes = 0\nvalue = 1", 1)
+        .replace("expires = 2099-06-30", 'expires = "soon"', 1)
+    )
+    problems = _problems(tmp_path, text).splitlines()
+    fields = [found[1] for line in problems if (found := re.search('field "(\\w+)"', line))]
+    assert sorted(fields) == ["epsilon", "expires", "hashes", "mechanism", "value", "values"]
+    assert all('metric "theme"' in line for line in problems)
+
+
+def test_a_mechanism_that_cannot_be_built_is_told_beside_all_else(tmp_path: Path) -> None:
+    text = CATALOG.replace("q = 0.8", "q = 0.99").replace("min_batch = 20", "min_batch = 1")
+    problems = _problems(tmp_path, text)
+    assert problems.count("min_batch") == 4
+    assert "raise epsilon or lie more" in problems
+    assert len(problems.splitlines()) == 5
+
+
+def test_a_name_that_is_none_hides_nothing_behind_it(tmp_path: Path) -> None:
+    text = CATALOG.replace("[metrics.theme]", "[metrics.Theme]").replace(
+        "min_batch = 20", "min_batch = 1", 1
+    )
+    problems = _problems(tmp_path, text).splitlines()
+    assert len(problems) == 2
+    assert "rename the metric" in problems[0]
+    assert "min_batch" in problems[1]
 
 
 @pytest.mark.parametrize(
@@ -125,8 +156,6 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_document_is_refused(tmp_path: Path, text: str, problem: str) -> None:
-    import re
-
     assert re.search(problem, _problems(tmp_path, text))
 
 

@@ -17,6 +17,7 @@ from hubbub.client import (
     TryAgain,
     transport_to,
 )
+from hubbub.client.permitted import permitted
 from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.transport.grpc_connection import GrpcConnection
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
@@ -76,6 +77,30 @@ def test_a_programmers_mistake_is_raised_without_the_value(
         client.report("theme", "plaid-77")
     assert "plaid" not in str(caught.value)
     assert client.waiting == 0
+
+
+def test_a_developer_is_told_what_is_permitted(client_of: Callable[..., Client]) -> None:
+    client = client_of(FakeShuffler())
+    for value, ending in (
+        ("Dark", '"system"; did you mean "dark"?'),
+        ("plaid-77", '"system"'),
+        (7, '"system"'),
+    ):
+        with pytest.raises(ValueOutOfDomain) as caught:
+            client.report("theme", value)
+        told = str(caught.value)
+        assert told.startswith('metric "theme": the value is not one of its 3 values: "light", ')
+        assert told.endswith(ending)
+        assert str(value) not in told.replace("3 values", "")
+    with pytest.raises(ValueOutOfDomain, match='metric "homepage": value is not a string'):
+        client.report("homepage", 7)
+
+
+def test_a_long_list_of_values_is_cut_and_still_searched() -> None:
+    values = [f"item-{number:03}" for number in range(1000)]
+    told = permitted(values, "ITEM-907")
+    assert told.endswith('"item-011" and 988 more; did you mean "item-907"?')
+    assert "item-012" not in told
 
 
 def test_limits_are_kept_before_any_coin_is_drawn(
@@ -270,7 +295,7 @@ def test_the_background_thread_sends_once_what_was_held_for_its_time(
         def uniform(self, _low: float, high: float) -> float:
             return high
 
-    monkeypatch.setattr("hubbub.client.delivery.background._random", Latest())
+    monkeypatch.setattr("hubbub.client.delivery.waits._random", Latest())
     shuffler = FakeShuffler()
     client = Client(signed.bundle, MemoryState(), shuffler, hold_seconds=100.0, clock=clock)
     client.report("theme", "dark")

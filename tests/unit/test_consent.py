@@ -112,6 +112,9 @@ def test_forgetting_deletes_secret_ledger_and_payloads_from_the_disk(
     client.flush(HANG_SECONDS)
     secret = client._state.device_state().secret
     (tag,) = client._state.device_state().accounts["homepage"].responses
+    spent = {metric.name: metric.spent for metric in client.ledger().metrics}
+    assert spent["theme"] > 0
+    assert spent["homepage"] > 0
     client.disable(forget=True)
     everything = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert secret not in everything
@@ -119,7 +122,7 @@ def test_forgetting_deletes_secret_ledger_and_payloads_from_the_disk(
     view = client.ledger()
     assert not view.on
     assert view.payloads == ()
-    assert all(metric.spent == 0 for metric in view.metrics)
+    assert {metric.name: metric.spent for metric in view.metrics} == spent, "sums stay"
     client.enable()
     assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED, "today is over"
     assert client._state.device_state().secret != secret
@@ -192,3 +195,15 @@ def test_the_ledger_tells_what_left_and_what_it_could_have_meant(client_of: Make
     assert 0.999 < budget.spent <= 1
     assert budget.epsilon <= 1
     assert epoch_at(view.payloads[0].made, "day") == view.payloads[0].epoch
+
+
+@pytest.mark.parametrize("kept", [FolderState, MemoryState])
+def test_the_ledger_shows_a_report_at_once(
+    client_of: Make, tmp_path: Path, kept: type[FolderState | MemoryState]
+) -> None:
+    client = client_of(state=MemoryState() if kept is MemoryState else FolderState(tmp_path / "s"))
+    assert client.report("theme", "dark") is Outcome.QUEUED
+    view = client.ledger()
+    assert [(one.metric, one.fate) for one in view.payloads] == [("theme", "waiting")]
+    [spent] = [metric.spent for metric in view.metrics if metric.name == "theme"]
+    assert spent > 0

@@ -21,10 +21,10 @@ from hubbub.catalog import (
     Release,
     facts,
     kinds,
+    metric_table,
     read_catalog,
     schema,
     signing,
-    source,
 )
 from hubbub.catalog.choice import AUTO, own_fields
 from hubbub.catalog.fields import CatalogField, entry, fields_of
@@ -74,7 +74,7 @@ class WithTeam(Metric):
 
 @pytest.fixture
 def _with_team(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (source, signing, schema, docs.reference.catalog):
+    for module in (metric_table, signing, schema, docs.reference.catalog):
         monkeypatch.setattr(module, "Metric", WithTeam)
 
 

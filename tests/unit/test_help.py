@@ -2,10 +2,12 @@
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from hubbub.cli.main import whole_parser
+from hubbub.cli.main import main, whole_parser
+from hubbub.cli.terminal import progress
 
 
 def _options(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, argparse.Action]]:
@@ -27,3 +29,48 @@ def _options(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, 
 def test_every_option_says_in_words_what_it_is(path: str, action: argparse.Action) -> None:
     said = (action.help or "").partition("(")[0].strip()
     assert said, f"{path}: {'/'.join(action.option_strings) or action.dest} has no help"
+
+
+def test_no_command_shows_help_and_a_slip_what_was_meant(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 0
+    assert "usage: hubbub" in capsys.readouterr().out
+    assert main(["statu"]) == 2
+    assert 'no command "statu": did you mean "status"?' in capsys.readouterr().err
+    assert main(["\x1b[31mzzz"]) == 2
+    err = capsys.readouterr().err
+    assert "hubbub --help lists them" in err
+    assert "\x1b" not in err
+
+
+def test_help_names_every_command_once_by_its_purpose() -> None:
+    parser = whole_parser()
+    [known] = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    lines = parser.format_help().partition("by purpose:")[2].strip().splitlines()
+    named = [name for line in lines for name in line.strip()[13:].split(", ")]
+    assert sorted(named) == sorted(known.choices)
+
+
+def test_capacity_needs_no_catalog_and_says_what_it_supposes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["plan", "--capacity"]) == 0
+    assert "one report of a device a day" in capsys.readouterr().out
+    assert main(["plan", "--attack"]) == 2
+    assert "there is no metrics.toml here: name a catalog" in capsys.readouterr().err
+    assert main(["plan"]) == 2
+    assert "for example: hubbub plan --values 128" in capsys.readouterr().err
+
+
+def test_in_a_pipe_progress_is_a_line_a_minute(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moments = iter(range(0, 10_000, 25))
+    monkeypatch.setattr("hubbub.cli.terminal.progress.time.monotonic", lambda: float(next(moments)))
+    assert list(progress.tracked(range(6), 6, "proofs")) == list(range(6))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["proofs: 3 of 6 done, 1 min", "proofs: 6 of 6 done, 2 min"]

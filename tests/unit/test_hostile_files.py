@@ -17,7 +17,7 @@ from hubbub.catalog.encoding import read_json
 from hubbub.catalog.keys import points
 from hubbub.cli.main import main
 from hubbub.cli.rappor_files import read_collection
-from hubbub.cli.terminal.query_options import read_candidates
+from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, KeysUnusable
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed

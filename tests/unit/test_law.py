@@ -22,6 +22,8 @@ class Told:
     def __init__(self, terms: Terms | None) -> None:
         self._terms = terms
 
+    reserve: float | None = None
+
     async def terms(self, *, fresh: bool = False) -> Terms | None:
         assert fresh, "the law is of now"
         return self._terms

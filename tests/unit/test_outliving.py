@@ -329,7 +329,10 @@ def test_forgetting_leaves_no_copy_that_remembers(device: Device) -> None:
     client.disable(forget=True)
     everything = b"".join(p.read_bytes() for p in device.folder.parent.rglob("*") if p.is_file())
     assert secret not in everything
-    assert b"homepage" not in device.witness.read_bytes()
+    assert client._state.device_state().accounts["homepage"].responses == {}
+    assert all(
+        not told["epochs"] for told in json.loads(device.witness.read_bytes())["accounts"].values()
+    )
     _overwrite(device)
     again = device.start()
     assert again.report("theme", "dark") is Outcome.DISABLED
@@ -471,6 +474,24 @@ def test_a_state_of_version_0_1_goes_on_with_its_own_consent(device: Device, *, 
     client.close(0)
     _overwrite(device)
     assert device.start().report("theme", "dark") is outcome, "the new witness knows"
+
+
+def test_what_a_state_of_version_0_1_had_spent_outlives_forgetting(device: Device) -> None:
+    client = device.start()
+    client.report("theme", "dark")
+    client.report("homepage", "a.example")
+    client.flush(HANG_SECONDS)
+    spent = {metric.name: metric.spent for metric in client.ledger().metrics}
+    client.close(0)
+    _as_of_0_1(device)
+    client = device.start()
+    client.disable(forget=True)
+    assert {metric.name: metric.spent for metric in client.ledger().metrics} == spent
+    assert client.ledger().payloads == ()
+    client.close(0)
+    _overwrite(device)
+    again = {metric.name: metric.spent for metric in device.start().ledger().metrics}
+    assert again == spent, "the witness has the sums"
 
 
 def test_a_lost_state_of_version_0_1_is_off_and_its_budget_is_spent(device: Device) -> None:

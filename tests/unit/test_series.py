@@ -9,7 +9,14 @@ import hubbub.runtime
 import hubbub.shuffler.metrics
 from hubbub.aggregator.metrics import ESTIMATES
 from hubbub.runtime import EVERYWHERE, Declared
-from hubbub.runtime.monitoring.declared import BATCH_REPORTS, REPORTS, STAGE_SECONDS, STORE_UP
+from hubbub.runtime.monitoring.declared import (
+    BATCH_REPORTS,
+    BUILD_INFO,
+    CERTIFICATE_DAYS_LEFT,
+    REPORTS,
+    STAGE_SECONDS,
+    STORE_UP,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,6 +40,7 @@ def _series(path: str, own: ModuleType) -> set[Declared]:
 
 def test_every_series_of_a_service_says_what_it_means_and_no_other_is_told() -> None:
     by_itself = {REPORTS, STORE_UP, STAGE_SECONDS, BATCH_REPORTS}
+    by_itself |= {BUILD_INFO, CERTIFICATE_DAYS_LEFT}
     for path, own in (
         ("shuffler/hubbub/shuffler/__main__.py", hubbub.shuffler.metrics),
         ("aggregator/hubbub/aggregator/__main__.py", hubbub.aggregator.metrics),

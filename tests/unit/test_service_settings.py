@@ -1,5 +1,6 @@
 """How the services are told things, and what they take for themselves."""
 
+import re
 import subprocess
 import sys
 
@@ -43,3 +44,41 @@ def test_a_proxy_that_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch, 
     with pytest.raises(BadParameter, match=r"--http-proxy .* is no address"):
         aggregator([*some, "--http-proxy", proxy])
     assert aggregator([*some, "--http-proxy", "10.0.0.0/24"]).http_proxies == ("10.0.0.0/24",)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (["--http-shared"], "--http-shared is for the HTTP door; open it with --http HOST:PORT"),
+        (["--http-bundle", "a"], "--http-bundle is for the HTTP door"),
+        (["--http", "1"], "--http '1' is no address; write HOST:PORT"),
+        (["--http", "a:1", "--http-proxy", "x"], "--http-proxy 'x' is no address"),
+    ],
+)
+def test_a_door_of_http_that_is_told_wrongly_is_refused(
+    monkeypatch: pytest.MonkeyPatch, told: list[str], said: str
+) -> None:
+    monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
+    some = ["--streams", "x", "--insecure"]
+    with pytest.raises(BadParameter, match=re.escape(said)):
+        shuffler([*some, *told])
+    assert shuffler([*some, "--http", "127.0.0.1:1"]).http.listen == "127.0.0.1:1"
+    assert not shuffler(some).http.listen
+
+
+def test_services_of_development_are_told_so_and_keep_nothing_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
+    some = ["--streams", "x", "--insecure"]
+    found = shuffler(some)
+    assert (found.common.development, found.reserve) == (False, 1)
+    by_option = shuffler([*some, "--dev"])
+    assert (by_option.common.development, by_option.reserve) == (True, 0)
+    assert shuffler([*some, "--dev", "--reserve", "2"]).reserve == 2
+    monkeypatch.setenv("HUBBUB_DEV", "1")
+    assert shuffler(some) == by_option
+    assert aggregator(["--bundle", "x", "--keys", "y", "--insecure"]).common.development
+    monkeypatch.setenv("HUBBUB_DEV", "yes")
+    with pytest.raises(BadParameter, match="HUBBUB_DEV is neither 1 nor 0"):
+        shuffler(some)

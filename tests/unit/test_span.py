@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from hubbub.accounting import epoch_date, epoch_dates
 from hubbub.aggregator.query.epoch_range import select_epochs
 from hubbub.errors import BadParameter
 
@@ -40,10 +41,37 @@ def _days(last: str = "", epochs: str = "") -> list[int]:
         ("", "2026-11-15..2026-11-20", [7, 6, 2]),
         ("", " 2026-11-15 .. 2026-11-20 , 2026-11-22", [7, 6, 2, 0]),
         ("", "5", []),
+        ("", "today", [0]),
+        ("", "2026-11-20..yesterday", [2, 1]),
     ],
 )
 def test_epochs_are_named_in_words(last: str, epochs: str, ago: list[int]) -> None:
     assert _days(last, epochs) == ago
+
+
+@pytest.mark.parametrize(
+    ("length", "seconds", "said"),
+    [
+        ("day", 86_400, "2026-10-13, 2026-11-15..2026-11-16, 2026-11-20..2026-11-22"),
+        ("hour", 3600, "2026-11-22T03:00, 2026-11-22T10:00..2026-11-22T11:00"),
+        ("week", 604_800, "2026-10-15, 2026-11-05..2026-11-19"),
+    ],
+)
+def test_dates_are_told_as_they_are_asked_for(length: str, seconds: int, said: str) -> None:
+    held = select_epochs("", said, held=range(600_000), length=length, now=NOW)
+    assert epoch_dates(held, seconds) == said
+    for epoch in held:
+        asked = epoch_date(epoch, seconds)
+        assert select_epochs("", asked, held=held, length=length, now=NOW) == [epoch]
+    assert epoch_date(2**32 - 1, seconds), "later than calendars have"
+
+
+def test_of_a_range_that_must_be_there_the_first_epoch_stands_for_it() -> None:
+    def exact(epochs: str) -> list[int]:
+        return select_epochs("", epochs, held=DAYS, length="day", now=NOW, exact=True)
+
+    assert exact("2026-11-15..2026-11-16,2026-11-20") == [TODAY - 7, TODAY - 6, TODAY - 2]
+    assert exact("2026-11-18..2026-11-19") == [TODAY - 4], "which holds none, and is refused by it"
 
 
 def test_a_day_of_an_hourly_metric_is_all_its_hours() -> None:
@@ -71,7 +99,7 @@ def test_nothing_held_is_nothing_meant() -> None:
         ("7y", "", "write 7, 12h, 7d or 4w"),
         ("-1", "", "write 7, 12h, 7d or 4w"),
         ("1" * 9, "", "write 7, 12h, 7d or 4w"),
-        ("", "yesterday", "2026-11-01..2026-11-07"),
+        ("", "tomorrow", "2026-11-01..2026-11-07"),
         ("", "9..1", "end before they begin"),
         ("", "1..", "write newest, closed, all"),
         ("", "x" * 5000, "xxx..."),

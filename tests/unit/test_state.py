@@ -17,6 +17,7 @@ import pytest
 
 from hubbub.catalog import epoch_at
 from hubbub.client import Bounds, FolderState, MemoryState, State
+from hubbub.client.ledger import Account
 from hubbub.client.state.consent import Consent
 from hubbub.client.state.contract import SENT, Dropped, OutboxEntry, PendingPayload
 from hubbub.client.state.journal import Journal, orphans
@@ -199,10 +200,12 @@ def test_forgetting_leaves_no_secret_no_ledger_and_no_second_report_today(
     state = make()
     secret = state.device_state().secret
     _enter(state, entry_of("theme", TODAY))
+    before = state.device_state()
     state.consent(on=False, forget=True, now=NOW)
     after = state.device_state()
     assert after.secret != secret
-    assert after.accounts == {}
+    spent = before.accounts["theme"].spent
+    assert after.accounts == {"theme": Account(spent, days={TODAY: spent}, central=spent)}
     assert state.payload_records() == []
     assert after.account(signed.bundle.metric("theme")).reported(TODAY) is None
     assert after.account(signed.bundle.metric("theme")).reported(TODAY + 1) == 0
@@ -211,7 +214,7 @@ def test_forgetting_leaves_no_secret_no_ledger_and_no_second_report_today(
 def test_the_preference_and_the_secret_stay(make: Make) -> None:
     state = make()
     assert state.device_state().preference == math.inf
-    state.prefer(0.5)
+    state.prefer(0.5, 0.5)
     again = make()
     assert again.device_state().preference == 0.5
     assert again.device_state().secret == state.device_state().secret

@@ -102,6 +102,18 @@ def test_a_catalog_that_is_wrong_fails_the_test(tmp_path: Path) -> None:
         make_bundle(tmp_path / "metrics.toml")
 
 
+def test_files_are_named_as_docs_name_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A str does, as `make_bundle("metrics.toml")` in docs/client.md has it."""
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    monkeypatch.chdir(tmp_path)
+    made = make_bundle("metrics.toml")
+    (tmp_path / "app.hubbub").write_bytes(made.signed)
+    with memory_client("app.hubbub") as client:
+        client.report("theme", "dark")
+        assert client.flush()
+    assert repr(made.signed) not in repr(made), "a failing test prints it"
+
+
 def test_a_fake_shuffler_asks_for_time() -> None:
     with pytest.raises(Exception, match="deadline_exceeded"):
         FakeShuffler().submit([], 0)

@@ -15,6 +15,7 @@ from hubbub.client.testing import FakeServer, FakeShuffler
 from hubbub.client.testing.fake_shuffler import Answer
 from hubbub.client.transport import messages
 from hubbub.client.transport.dialled import DialledTransport
+from tests.support.http_shuffler import http_shuffler
 from tests.support.waiting import HANG_SECONDS, eventually
 
 BRIEFLY = 0.05  # too short only if an answer were to come
@@ -50,7 +51,15 @@ def _grpc() -> Iterator[Way]:
         transport.close()
 
 
-@pytest.fixture(params=[_fake, _grpc], ids=["fake", "grpc"])
+def _http() -> Iterator[Way]:
+    with http_shuffler() as server:
+        transport = transport_to(server.address, roots=None)
+        answers: list[Answer] = server.answers  # type: ignore[assignment]  # takes more besides
+        yield Way(transport, lambda: server.received, lambda: server.calls, answers)
+        transport.close()
+
+
+@pytest.fixture(params=[_fake, _grpc, _http], ids=["fake", "grpc", "http"])
 def way(request: pytest.FixtureRequest) -> Iterator[Way]:
     yield from request.param()
 

@@ -493,7 +493,7 @@ def _left_by_0_1(folder: Path, app: App, key: Ed25519PrivateKey) -> None:
     app.ship(key)
     state = FolderState(folder)
     state.remember(public(key), app.path.read_bytes())
-    state.prefer(0.25)
+    state.prefer(0.25, 0.25)
     state.close()
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from hubbub.aggregator.query.answers import (
     Compared,
+    Crossed,
     Estimated,
     Point,
     Series,
@@ -22,7 +23,7 @@ from hubbub.aggregator.query.answers import (
     TopList,
     Trended,
 )
-from hubbub.analysis import Change, Mean, TopValue, Twins, ValueAnswer
+from hubbub.analysis import Association, Cell, Change, Mean, TopValue, Twins, ValueAnswer
 from hubbub.privacy.releases import Released
 from tests.statistics.calibration import SETTINGS
 from tests.statistics.calibration.statement import Counted, Setting, Statement, measure, mistake
@@ -35,7 +36,23 @@ PROVEN = {
     "Shuffled.epsilon": "test_no_shuffle_of_real_reports_says_more_than_is_proven",
     "Shuffled.delta": "test_no_shuffle_of_real_reports_says_more_than_is_proven",
     "Twins.values": "test_strings_that_set_the_same_bits_are_named_together",
+    "Estimated.beginnings": "test_long_strings_are_found_by_their_beginning_and_said_so",
     "Released.noise": "test_the_noise_has_the_scale_that_theory_asks_for",
+    **dict.fromkeys(
+        (f"Cell.{name}" for name in ("estimate", "stderr", "low", "high", "share")),
+        "test_a_cross_table_is_the_same_from_every_face_and_finds_what_goes_together",
+    ),
+    **dict.fromkeys(
+        (
+            *("Cell.within", "Cell.within_low", "Cell.within_high"),
+            *("Association.cramers_v", "Association.low", "Association.high"),
+        ),
+        "test_census_tables_are_as_near_as_they_were_measured_and_intervals_hold",
+    ),
+    **dict.fromkeys(
+        ("Cell.score", "Cell.departs", "Association.p_value"),
+        "test_parts_that_are_independent_are_called_so_as_often_as_is_said",
+    ),
 }
 # Statements about what was asked or counted, and not about what is unsure.
 COUNTED = {
@@ -43,10 +60,13 @@ COUNTED = {
     *("waiting", "withheld", "mechanism", "epsilon", "shuffled", "kind", "confidence", "total"),
     *("values", "value", "whose", "before_epochs", "after_epochs", "before_reports", "epoch"),
     *("after_reports", "assumption", "series", "points", "min_batch", "twins"),
+    *("date", "dates", "before_dates", "after_dates", "lists", "promised", "rests_on"),
+    *("unit", "lowest", "highest", "notes", "rows", "columns", "row", "column"),
+    *("association", "notice", "rare_rows", "rare_columns"),
 }
 ANSWERS: list[Any] = [
     *(Estimated, ValueAnswer, Mean, Twins, Shuffled, TopList, TopValue, Compared, Change, Trended),
-    *(Series, Point, Released),
+    *(Series, Point, Released, Crossed, Cell, Association),
 ]
 
 

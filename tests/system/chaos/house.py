@@ -1,5 +1,6 @@
 """Everything that runs: Redis servers, aggregators, shufflers, devices, and the lines between."""
 
+import json
 import os
 import signal
 import sys
@@ -27,6 +28,8 @@ from tests.system.chaos.line import Line
 SHUFFLERS = 2
 DEVICES = 4
 COPIES = 4  # of every metric, since a device reports one a thousand times at most
+# How the names end of copies that leave in crowds: whenever one has gathered, or at the end.
+ROLLING, WHOLE = "2", "3"
 METRIC = """
 [metrics.{name}]
 description = "What the chaos reports"
@@ -199,6 +202,7 @@ class House:
     def _shuffler(self, number: int, redis_url: str, ingests: list[str]) -> str:
         listen, status = f"127.0.0.1:{free_port()}", self._status[number]
         arguments = ["--streams", str(self.home / "streams.json"), "--peer-rate", "0"]
+        arguments += ["--max-batch", "20", "--shards", "3"]  # so that a crowd has cuts and shards
         arguments += ["--listen", listen, "--operator-listen", status]
         for ingest in ingests:
             arguments += ["--aggregator", ingest]
@@ -240,6 +244,17 @@ class House:
             roots=(self.home / "tls" / "ca.pem").read_text(),
         )
         self.bundle = read_bundle(self.home / "app.hubbub")
+        self._make_whole(self.home / "streams.json")
+
+    def _make_whole(self, streams: Path) -> None:
+        """Some streams leave in crowds, which the shuffler alone is told: it knows no values."""
+        document = json.loads(streams.read_text())
+        for name, stream in document["streams"].items():
+            if name.endswith(ROLLING):
+                stream |= {"mix": "rolling", "min_batch": 15}
+            elif name.endswith(WHOLE):
+                stream |= {"mix": "epoch"}
+        streams.write_text(json.dumps(document))
 
     def _keep(self) -> None:
         """Start what ended, as a supervisor would, and look how large everything is."""

@@ -1,0 +1,61 @@
+"""Take it with you: what is printed for shell and notebook gives the same numbers as it stands."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.totals import EpochRange
+from hubbub.aggregator.web.taken_along import Reached, commands
+from tests.interfaces.house import STRINGS, House
+from tests.support import web
+from tests.support.pasted import in_notebook, in_shell
+
+
+@pytest.mark.parametrize(
+    ("metric", "parameters", "strings"),
+    [
+        ("theme", {}, []),
+        ("theme", {"tier": "0.5", "last": "7d", "confidence": "0.9"}, []),
+        ("homepage", {"epochs": "yesterday"}, [*STRINGS, 'it\'s "$HOME" & `more`']),
+    ],
+)
+def test_without_tokens_it_runs_as_printed(
+    home: House, tmp_path: Path, metric: str, parameters: dict[str, str], strings: list[str]
+) -> None:
+    def asked(question: str) -> Any:
+        url, body = f"{home.page}/v1/metrics/{metric}/{question}", {"candidates": strings}
+        found = web.post(url, params=parameters, json=body) if strings else None
+        return (found or web.get(url, params=parameters)).json()
+
+    told, shown = asked("commands"), asked("estimates")
+    by_name = {one["value"]: one for one in shown["values"]}
+    by_curl = json.loads(in_shell(told["shell"], tmp_path))
+    assert {one["value"]: one for one in by_curl["values"]} == by_name
+    by_notebook = in_notebook(told["notebook"])
+    assert {one["value"]: one for one in by_notebook["values"]} == by_name
+    assert by_curl["dates"] == by_notebook["dates"] == shown["dates"]
+
+
+def test_newest_is_the_epoch_that_was_shown_and_names_are_no_code() -> None:
+    asked = EstimateQuery(EpochRange(epochs="newest"), candidates=("a'; rm -rf /; '",))
+    made = commands("theme", asked, "2026-11-22", Reached("https://h", tokens=True))
+    assert "epochs='2026-11-22'" in made.notebook
+    assert "epochs=2026-11-22" in made.shell
+    assert 'environ["HUBBUB_TOKEN"]' in made.notebook
+    assert "put your token there first" in made.shell
+    reached = Reached("http://h", tokens=False, command="/x/hubbub {} --home /y")
+    line = commands("theme", asked, "2026-11-22", reached).shell.splitlines()[-1]
+    assert line == ("/x/hubbub query theme --epochs=2026-11-22 --candidates=strings.txt --home /y")
+    many = EstimateQuery(candidates=tuple(map(str, range(201))))
+    assert "save them as a list" in commands("page", many, "", reached).shell
+
+
+def test_an_origin_that_is_none_is_refused(home: House) -> None:
+    url = f"{home.page}/v1/metrics/theme/commands"
+    told = web.get(url, params={"origin": "https://stats.example.org"}).json()
+    assert "connect('https://stats.example.org')" in told["notebook"]
+    for wrong in ("javascript:alert(1)", "https://a/';rm", "https://a b"):
+        assert web.get(url, params={"origin": wrong}).status_code == 422

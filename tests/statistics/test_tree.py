@@ -1,0 +1,166 @@
+"""Strings that are found by a prefix tree: which, how many, and how sure; against known truths.
+
+Seeds are fixed, so that what has passed once passes for ever; bounds leave a chance below 1e-6.
+"""
+
+from collections import Counter
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from hubbub.aggregator.ingest.fold import fold
+from hubbub.analysis import Answer, answer, answer_tiers
+from hubbub.analysis.strings.tree import Places, discover, found_from, told_as
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import KeyedBits, Totals
+from hubbub.mechanisms.tree import PrefixTree
+from hubbub.privacy.draws import draw
+
+SMALL = PrefixTree(3.0, bits=24, cells=256, hashes=2)
+LETTERS = "aeinorst"
+
+
+def _strings(many: int, seed: int, letters: str = LETTERS, longest: int = 8) -> list[str]:
+    chance = np.random.default_rng(seed)
+    made = (
+        "".join(chance.choice(list(letters), size=chance.integers(1, longest + 1)))
+        for _ in range(10 * many)
+    )
+    return list(dict.fromkeys(made))[:many]
+
+
+def _held(many: int, reports: int, seed: int) -> list[int]:
+    """Zipf's law."""
+    shares = 1 / np.arange(1.0, many + 1)
+    drawn = np.random.default_rng(seed).multinomial(reports, shares / shares.sum())
+    return [int(number) for number in drawn]
+
+
+def _truth(tree: PrefixTree, strings: list[str], held: list[int]) -> Counter[str]:
+    true: Counter[str] = Counter()
+    for string, number in zip(strings, held, strict=True):
+        true[told_as(tree, string)] += number
+    return true
+
+
+@pytest.fixture(scope="module")
+def collections() -> list[tuple[Answer, Counter[str], float]]:
+    """Answers, their truths, and from how many reports a string is found 95 times in 100."""
+    found = []
+    for seed, (epsilon, letters) in enumerate(
+        [(4.0, LETTERS), (4.0, "аеионтср"), (4.0, "xQ7#-_. "), (2.0, LETTERS), (1.0, LETTERS)]
+    ):
+        tree = PrefixTree(epsilon)
+        strings, reports = _strings(300, seed, letters), 300_000
+        held = _held(len(strings), reports, seed)
+        totals = draw(tree, strings, held, np.random.default_rng(seed))
+        least = found_from(tree, reports) * reports
+        found.append((answer(tree, totals, None), _truth(tree, strings, held), least))
+    return found
+
+
+def test_frequent_strings_are_found_and_no_others(
+    collections: list[tuple[Answer, Counter[str], float]],
+) -> None:
+    frequent = hit = 0
+    for answered, true, least in collections:
+        names = {value.value for value in answered.values}
+        assert names <= true.keys(), "a string was found that nobody holds"
+        wanted = {name for name, number in true.items() if number > least}
+        frequent, hit = frequent + len(wanted), hit + len(wanted & names)
+    assert frequent > 30
+    assert hit >= 0.95 * frequent
+
+
+def test_intervals_of_what_was_found_hold_the_truth(
+    collections: list[tuple[Answer, Counter[str], float]],
+) -> None:
+    scores, held = [], []
+    for answered, true, _ in collections:
+        for value in answered.values:
+            scores.append((value.estimate - true[value.value]) / value.stderr)
+            held.append(value.low <= true[value.value] <= value.high)
+        assert answered.others is not None
+        missed = answered.reports - sum(true[value.value] for value in answered.values)
+        assert abs(answered.others.estimate - missed) < 5.5 * answered.others.stderr
+    # Binomial, 95% each: 6 standard errors below.
+    assert sum(held) >= len(held) * 0.95 - 6 * sqrt(len(held) * 0.05 * 0.95)
+    assert np.abs(scores).max() < 5.5
+
+
+def test_long_strings_are_found_by_their_beginning_and_said_so() -> None:
+    tree = PrefixTree(4.0)
+    strings = ["https://example.org/" + "a" * 180, "https://example.org/" + "b" * 180, "short"]
+    totals = draw(tree, strings, [20_000, 20_000, 10_000], np.random.default_rng(7))
+    found = answer(tree, totals, None)
+    [beginning] = found.beginnings
+    assert strings[0].startswith(beginning)
+    by_name = {value.value: value for value in found.values}
+    assert by_name.keys() == {beginning, "short"}
+    assert abs(by_name[beginning].estimate - 40_000) < 5.5 * by_name[beginning].stderr
+
+
+def test_fewer_bits_than_a_level_tells_are_refused() -> None:
+    PrefixTree(1.0, bits=12, cells=4096)
+    with pytest.raises(BadParameter, match="raise bits to 12, or lower cells to 2048"):
+        PrefixTree(1.0, bits=11, cells=4096)
+
+
+def test_nothing_is_found_where_everybody_holds_another_string() -> None:
+    tree = PrefixTree(4.0)
+    strings = [f"{number:x}" for number in range(4000)]
+    totals = draw(tree, strings, [25] * len(strings), np.random.default_rng(2))
+    found = answer(tree, totals, None)
+    assert found.values == ()
+    assert found.others is not None
+    assert found.others.estimate == found.reports
+
+
+def test_people_at_several_epsilons_are_one_answer() -> None:
+    strings, held = ["yes", "no", "perhaps"], [20_000, 10_000, 5_000]
+    tiers = []
+    for seed, epsilon in enumerate((2.0, 4.0)):
+        tree = PrefixTree(epsilon)
+        tiers.append((tree, draw(tree, strings, held, np.random.default_rng(seed))))
+    found = {value.value: value for value in answer_tiers(tiers, None).values}
+    assert found.keys() >= {"yes", "no"}
+    for name, number in zip(strings, held, strict=True):
+        if name in found:
+            assert abs(found[name].estimate - 2 * number) < 5.5 * found[name].stderr
+
+
+def test_strings_that_are_named_are_counted_by_every_job_that_tells_them() -> None:
+    strings = _strings(40, 3)
+    held = _held(40, 200_000, 3)
+    totals = draw(SMALL, strings, held, np.random.default_rng(3))
+    found = answer(SMALL, totals, None, strings)
+    true = _truth(SMALL, strings, held)
+    scores = [(v.estimate - true[told_as(SMALL, v.value)]) / v.stderr for v in found.values]
+    # What shares a place adds a little beyond the coins: 1 in 256 of the others' reports.
+    assert np.abs(scores).max() < 8
+
+
+def test_drawn_totals_have_the_randomizers_law() -> None:
+    """24,000 reports drawn, and made by the shipping randomizer; then compared."""
+    tree = PrefixTree(2.0, bits=8, cells=16, hashes=1)
+    strings, many = ["", "a", "example.org"], 8000
+    drawn = draw(tree, strings, [many] * 3, np.random.default_rng(4)).cells
+    coins = KeyedBits(b"the law of drawn totals, tried!!")
+    made = b"".join(tree.randomize(string, coins) for string in strings for _ in range(many))
+    rows = np.frombuffer(made, dtype=np.uint8).reshape(3 * many, tree.layout.payload_bytes)
+    one, other = np.array(drawn), fold(tree.layout, rows)
+    assert one.sum() == other.sum() == 3 * many
+    seen = one + other > 0
+    chi2 = float((((one - other) ** 2)[seen] / (one + other)[seen]).sum())
+    cells = int(seen.sum())
+    assert chi2 < cells + 6 * sqrt(2 * cells)
+
+
+def test_reports_fold_into_what_was_found() -> None:
+    """The whole path without a network: payloads of the shipping randomizer, and their answer."""
+    coins = KeyedBits(b"payloads of a small tree, folded")
+    payloads = b"".join(SMALL.randomize("often"[: 1 + i % 2], coins) for i in range(6000))
+    rows = np.frombuffer(payloads, dtype=np.uint8).reshape(6000, SMALL.layout.payload_bytes)
+    places = Places([(SMALL, Totals(fold(SMALL.layout, rows).tolist(), 6000))])
+    assert {one.text for one in discover(places)} == {"o", "of"}

@@ -1,0 +1,68 @@
+"""Nothing waits in silence: how many reports there are until the first batch, and until when."""
+
+import pytest
+
+from hubbub.accounting import Window
+from hubbub.aggregator.query.first_batch import until_first_batch
+from hubbub.catalog import Metric, epoch_at
+from hubbub.privacy.planned import read_planned
+
+CATALOG = """
+shuffler = "127.0.0.1:1"
+[metrics.theme]
+description = "Colour theme"
+owner = "tests@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "grr"
+epsilon = 2.0
+values = ["light", "dark"]
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+[metrics.crowded]
+description = "Colour theme"
+owner = "tests@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "grr"
+central_epsilon = 1.0
+crowd = 5000
+values = ["light", "dark"]
+limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
+"""
+
+
+@pytest.fixture(scope="module")
+def metrics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Metric]:
+    path = tmp_path_factory.mktemp("waiting") / "metrics.toml"
+    path.write_text(CATALOG)
+    return dict(read_planned(path).metrics)
+
+
+def test_it_says_how_many_of_how_many_and_until_when(metrics: dict[str, Metric]) -> None:
+    day = epoch_at(1_700_000_000, "day")  # 2023-11-14
+    pooled = {Window("theme", day): {"acknowledged": 161, "pooled": 161}}
+    assert until_first_batch(metrics["theme"], pooled, 1.0) == (
+        "161 of 200 reports wait at the shuffler until the first batch, of which 100 stay behind, "
+        "or until 2023-11-16 00:00 UTC at the latest; fewer than 100 by then are withheld"
+    )
+    assert until_first_batch(metrics["theme"], pooled, 0.0).startswith("161 of 100 reports")
+    crowd = {Window("crowded", day): {"acknowledged": 4000, "pooled": 4000}}
+    assert until_first_batch(metrics["crowded"], crowd, 1.0) == (
+        "4,000 of the 5,000 reports of a crowd wait at the shuffler; they leave together at "
+        "2023-11-16 00:00 UTC, or not at all"
+    )
+
+
+def test_it_says_nothing_where_a_batch_has_left_or_nothing_waits(
+    metrics: dict[str, Metric],
+) -> None:
+    window = Window("theme", 19_000)
+    for terms in (
+        None,
+        {},
+        {window: {"acknowledged": 0, "pooled": 0}},
+        {window: {"acknowledged": 300, "pooled": 100, "in_flight": 0}},
+        {Window("other", 19_000): {"acknowledged": 5, "pooled": 5}},
+    ):
+        assert until_first_batch(metrics["theme"], terms, 1.0) == ""
