@@ -1,5 +1,6 @@
 """The page of every field of metrics.toml: `python -m docs.reference.catalog` writes it anew."""
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -10,10 +11,11 @@ from hubbub.catalog.fields import CatalogField, fields_of
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps, Release
+from hubbub.catalog.schema import catalog_schema
 from hubbub.catalog.source import Catalog
 from hubbub.mechanisms import REGISTRY
 
-__all__ = ["PAGE", "page"]
+__all__ = ["PAGE", "page", "schema"]
 
 PAGE: Final = Path(__file__).with_name("catalog.md")
 _HEAD: Final = ("field", "type and range", "default", "meaning", "example")
@@ -23,8 +25,9 @@ _INTRODUCTION: Final = """\
 Made by `python -m docs.reference.catalog` from what the code says of its fields; change it there.
 
 `hubbub catalog check metrics.toml` tells every problem of a file at once, with line, field and
-remedy. For completion and checks while you type, write the JSON Schema beside the file and name it
-in the first line, as [taplo](https://taplo.tamasfe.dev) and Even Better TOML read it:
+remedy. `hubbub catalog new NAME` writes a metric into it, with a comment above each field; a new
+file gets its JSON Schema beside it, named in the first line as [taplo](https://taplo.tamasfe.dev)
+and Even Better TOML read it, which complete and check while you type. For a file of your own:
 
     hubbub catalog schema > metrics.schema.json
 
@@ -36,6 +39,11 @@ Epsilons are in nats. In `[a, b)` the end `a` belongs to the range and `b` does 
 """
 
 
+def schema() -> str:
+    """The JSON Schema of metrics.toml, as the package ships it."""
+    return json.dumps(catalog_schema(), indent=1) + "\n"
+
+
 def page() -> str:
     """The whole page, as Markdown."""
     return "\n".join(
@@ -43,7 +51,7 @@ def page() -> str:
             _INTRODUCTION,
             *_section("Top of the file", _written(Catalog)),
             *_section("A metric: `[metrics.NAME]`", _written(Metric)),
-            "One of `values`, `values_file` and `domain` is needed, as the mechanism has it.",
+            "One of `values`, `values_file`, `domain` and `kind` is needed, as the mechanism has it.",
             f"Beside {_named(PROMISE)}, {_named(FOLLOWING)} may be left out.\n",
             *_section("`limits` of a metric", _written(Limits)),
             *_section("`release` of a metric", _written(Release)),

@@ -38,8 +38,16 @@ _DEPLOY = """## Files of deploy/
 
 | variable | meaning |
 |---|---|
+| `HUBBUB_SHUFFLER_REDIS_URL`, `HUBBUB_AGGREGATOR_REDIS_URL` | of `hubbub backup` and `hubbub restore --redis`: both Redis, with the user `operator` |
 | `HUBBUB_ARGUMENTS` | of the systemd units: settings of the command line, beside those of the unit |
 | `HUBBUB_USER` | of the compose file, in `.env`: the user that containers run as |
+
+## Commands that a page prints
+
+| variable | meaning |
+|---|---|
+| `HUBBUB_TOKEN` | the analyst's token, where the service asks for one |
+| `HUBBUB_CA` | the file of the authority that signed the service's certificate, if no system knows it |
 """
 
 
