@@ -36,7 +36,9 @@ SECONDS = 20.0
 
 
 class Pools:
-    """Holds one batch, until it is delivered."""
+    """Holds one batch, until it is delivered; and no crowds."""
+
+    crowds = None
 
     def __init__(self) -> None:
         self.delivered_after: list[int] = []

@@ -23,16 +23,11 @@ ROOT = Path(__file__).parents[2]
 
 def _series(path: str, own: ModuleType) -> set[Declared]:
     """A service's counters and gauges, as its process gives them to Metrics."""
-    [call] = [
-        node
-        for node in ast.walk(ast.parse((ROOT / path).read_text()))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Metrics"
-    ]
-    given = {one.arg: one.value for one in call.keywords}
     names = {
         key.id
-        for kind in ("counters", "gauges")
-        for key in getattr(given[kind], "keys", [])
+        for node in ast.walk(ast.parse((ROOT / path).read_text()))
+        if isinstance(node, ast.Dict)
+        for key in node.keys
         if isinstance(key, ast.Name)
     }
     return {getattr(own, name, None) or getattr(hubbub.runtime, name) for name in names}

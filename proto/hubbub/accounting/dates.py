@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["epoch_date", "epoch_dates"]
+__all__ = ["epoch_date", "epoch_dates", "minute"]
 
 _DAY_SECONDS: Final = 86_400
 _LATEST: Final = 253_402_300_799
@@ -15,6 +15,11 @@ def epoch_date(epoch: int, seconds: int) -> str:
     """When an epoch of so many seconds begins, in UTC: 2026-11-22, of hours 2026-11-22T14:00."""
     begins = datetime.fromtimestamp(min(epoch * seconds, _LATEST), UTC)
     return f"{begins:%Y-%m-%d}" if seconds % _DAY_SECONDS == 0 else f"{begins:%Y-%m-%dT%H:%M}"
+
+
+def minute(seconds: float) -> str:
+    """A moment, in seconds since 1970, to the minute before it: 2026-11-22 14:00 UTC."""
+    return f"{datetime.fromtimestamp(min(seconds, _LATEST), UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def epoch_dates(epochs: Sequence[int], seconds: int) -> str:

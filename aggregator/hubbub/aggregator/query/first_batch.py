@@ -1,8 +1,6 @@
 """Why there is no answer yet: how many reports wait for the first batch of an epoch, until when."""
 
-from datetime import UTC, datetime
-
-from hubbub.accounting import Window
+from hubbub.accounting import Window, minute
 from hubbub.aggregator.query.report_counts import Terms
 from hubbub.catalog import Metric, epoch_start
 from hubbub.catalog.epochs import grace_seconds
@@ -29,7 +27,7 @@ def until_first_batch(metric: Metric, terms: Terms | None, reserve: float | None
 
 def _said(metric: Metric, window: Window, pooled: int, reserve: float | None) -> str:
     ends = epoch_start(window.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
-    latest = f"{datetime.fromtimestamp(ends, UTC):%Y-%m-%d %H:%M} UTC"
+    latest = minute(ends)
     if metric.mix == "epoch":
         return (
             f"{pooled:,} of the {metric.crowd:,} reports of a crowd wait at the shuffler; they "

@@ -4,10 +4,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
-from hubbub.accounting import Window, epoch_date, epoch_dates
+from hubbub.accounting import Window, epoch_date, epoch_dates, minute
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.query.epoch_range import select_epochs
 from hubbub.aggregator.store.contract import TotalsReader, WindowTotals
@@ -157,10 +156,10 @@ class TotalsByEpoch:
         metric = every.metric
         found = f"and there is {newer.dates} alone" if newer.epochs else "and there is none"
         coming = [epoch for epoch in every.epochs if not self.is_closed(metric, epoch)]
-        closes = datetime.fromtimestamp(closing_time(coming[0], metric.epoch), UTC) if coming else 0
-        soon = (
-            f" ({every.date(coming[0])} is over at {closes:%Y-%m-%d %H:%M} UTC)" if closes else ""
-        )
+        soon = ""
+        if coming:
+            closes = minute(closing_time(coming[0], metric.epoch))
+            soon = f" ({every.date(coming[0])} is over at {closes})"
         return (
             f'metric "{metric.name}": a comparison takes two epochs that are over and hold '
             f"{metric.fewest} reports or more, {found}; wait for the next{soon}, or name two "
@@ -189,11 +188,10 @@ class TotalsByEpoch:
         wanted = sorted({*epochs, *named}) or over[-1:]
         for epoch in wanted:
             if epoch not in over:
-                closes = datetime.fromtimestamp(closing_time(epoch, metric.epoch), UTC)
+                closes = minute(closing_time(epoch, metric.epoch))
                 raise BadParameter(
                     f'metric "{metric.name}": {every.date(epoch)} has no final totals; an epoch '
-                    "with reports has them once it takes no more, this one at "
-                    f"{closes:%Y-%m-%d %H:%M} UTC"
+                    f"with reports has them once it takes no more, this one at {closes}"
                 )
         return every.only(wanted)
 

@@ -147,6 +147,8 @@ def _say_trust(found: Answer) -> None:
 def _say_shuffled(found: Answer) -> None:
     """The card's figure; and that of this answer's own batches, where they were larger."""
     promised, shuffled = found["promised"], found["shuffled"]
+    if not promised:
+        return
     say(
         f"shuffled, as on the privacy card: epsilon {promised['epsilon']:.3f} at delta "
         f"{promised['delta']:g}. {promised['rests_on']}"
