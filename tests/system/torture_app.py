@@ -134,7 +134,9 @@ def main() -> None:
     sys.stdin.readline()
     if not int(kills):
         last = open_client(bundle, folder, shuffler)
-        # It waits until the others have ended what is on its way: here for as long as that takes.
+        # It waits for its turn, and until the others have ended what is on its way: here for as
+        # long as that takes.
+        sdk._NO_TRIES = 180  # type: ignore[misc]
         sdk._STOP_SECONDS = 900.0  # type: ignore[misc]
         last.disable()
         told(pipe, AFTER, 0)

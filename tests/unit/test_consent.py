@@ -1,6 +1,7 @@
 """The person's will: off stops at once and for good, forgetting forgets, less epsilon is less."""
 
 import contextlib
+import fcntl
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -10,8 +11,10 @@ import pytest
 
 from hubbub.catalog import epoch_at
 from hubbub.client import Client, FolderState, MemoryState, Outcome, SealedReport, State
+from hubbub.client import client as sdk
+from hubbub.client.state import witness
 from hubbub.client.testing import FakeClock, FakeShuffler
-from hubbub.errors import BadParameter, StateUnusable
+from hubbub.errors import BadParameter, StateBusy, StateUnusable
 from tests.support.bundles import DAY, Signed
 from tests.support.waiting import HANG_SECONDS
 
@@ -80,6 +83,33 @@ def test_what_another_process_drew_while_off_is_never_sent(client_of: Make) -> N
     assert other.report("homepage", "a.example") is Outcome.QUEUED
     assert other.flush(HANG_SECONDS)
     assert len(shuffler.reports()) == 1
+
+
+def test_off_waits_for_its_turn_where_others_write_all_the_time(
+    client_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = client_of()
+    client.report("theme", "dark")
+    state, tries = client._state, 0
+    consent = state.consent
+
+    def counted(*, on: bool, forget: bool, now: float) -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 3:
+            fcntl.flock(busy, fcntl.LOCK_UN)
+        consent(on=on, forget=forget, now=now)
+
+    monkeypatch.setattr(witness, "_BUSY_SECONDS", 0.01)
+    monkeypatch.setattr(state, "consent", counted)
+    with (tmp_path / "state.lock").open() as busy:
+        fcntl.flock(busy, fcntl.LOCK_EX)
+        monkeypatch.setattr(sdk, "_NO_TRIES", 2)
+        with pytest.raises(StateBusy, match="try again"):
+            client.disable()
+        assert client.report("crashed", "yes") is Outcome.DISABLED, "this process has stopped"
+        client.disable()
+    assert client_of().report("theme", "dark") is Outcome.DISABLED, "it is written down"
 
 
 def test_off_ends_a_submission_that_hangs(client_of: Make) -> None:

@@ -32,6 +32,7 @@ from hubbub.client.transport.contract import Transport
 from hubbub.errors import (
     BundleRefused,
     HubbubError,
+    StateBusy,
     StateUnusable,
     UnknownMetric,
     ValueOutOfDomain,
@@ -45,6 +46,7 @@ __all__ = ["Client"]
 
 _EXIT_SECONDS: Final = 2.0
 _STOP_SECONDS: Final = 2.0
+_NO_TRIES: Final = 4  # of 5 s each, where other processes write all the time
 
 
 class Client:
@@ -196,7 +198,7 @@ class Client:
         if last:
             with contextlib.suppress(StateUnusable):
                 self._state.enter([], [], last)
-        self._kept().consent(on=False, forget=forget, now=self._clock.now())
+        self._say_no(forget=forget)
         self._reporter.refresh()
         self._sender.await_others(_STOP_SECONDS)
 
@@ -308,6 +310,16 @@ class Client:
             clock=self._clock,
             diagnostics=self._diagnostics,
         )
+
+    def _say_no(self, *, forget: bool) -> None:
+        """Write a person's no down, which is worth waiting for."""
+        for left in reversed(range(_NO_TRIES)):
+            try:
+                return self._kept().consent(on=False, forget=forget, now=self._clock.now())
+            except StateBusy:
+                if not left:
+                    raise
+        return None
 
     def _kept(self) -> State:
         """The device's state, which a disabled run opens only to keep what the person says."""

@@ -44,6 +44,7 @@ __all__ = [
     "ProofFailed",
     "ServiceUnavailable",
     "ShapeMismatch",
+    "StateBusy",
     "StateUnusable",
     "StoreFull",
     "StoreUnavailable",
@@ -106,6 +107,10 @@ class KeysUnusable(HubbubError):
 
 class StateUnusable(HubbubError):
     """A state folder cannot be read or written."""
+
+
+class StateBusy(StateUnusable):
+    """Other processes of the app are writing to its state folder all the time."""
 
 
 class BackupUnusable(HubbubError):

@@ -18,7 +18,7 @@ from typing import Final
 from hubbub.client.ledger import FOREIGN
 from hubbub.client.paths import elsewhere, is_own, settled
 from hubbub.client.state.known import Known
-from hubbub.errors import StateUnusable
+from hubbub.errors import StateBusy, StateUnusable
 
 if sys.platform != "win32":
     import fcntl
@@ -105,6 +105,7 @@ class Witness:
         always: False does nothing where no process ever was alone here.
 
         Raises:
+            StateBusy: others were writing all the time.
             StateUnusable: that cannot be.
         """
         path = self._path.with_suffix(".lock")
@@ -154,6 +155,10 @@ class Witness:
     def _errors(self) -> Iterator[None]:
         try:
             yield
+        except BlockingIOError as error:
+            raise StateBusy(
+                f"{self._path}: other processes were writing for {_BUSY_SECONDS:.0f} s; try again"
+            ) from error
         except OSError as error:
             raise StateUnusable(
                 f"{self._path}: {error.strerror}; free space there, or give a new state_dir"
