@@ -26,6 +26,7 @@ MECHANISMS: dict[str, tuple[dict[str, Any], int | float | str]] = {
     "projective": ({"epsilon": 1.0, "categories": 128}, 5),
     "cms": ({"epsilon": 1.0, "hashes": 64, "width": 128}, "example.org"),
     "hcms": ({"epsilon": 1.0, "hashes": 64, "width": 128}, "example.org"),
+    "local_hash": ({"epsilon": 1.0, "hashes": 64, "width": 128}, "example.org"),
     "rappor": (_RAPPOR, "example.org"),
     "mean.one_bit": ({"epsilon": 1.0, "low": 0, "high": 128}, 5.5),
     "mean.piecewise": ({"epsilon": 1.0, "low": 0, "high": 128}, 5.5),

@@ -120,6 +120,7 @@ def _parameters(name: str, size: int, epsilon: float) -> dict[str, Any]:
         "rappor.basic": {"categories": size, **lie},
         "cms": {"epsilon": epsilon, "hashes": 8, "width": size},
         "hcms": {"epsilon": epsilon, "hashes": 8, "width": size},
+        "local_hash": {"epsilon": epsilon, "hashes": 8, "width": size},
         "mean.one_bit": {"epsilon": epsilon, "low": 0, "high": size},
         "mean.piecewise": {"epsilon": epsilon, "low": 0, "high": size},
         "buckets": {

@@ -1,12 +1,20 @@
 """Mechanisms that a crowd accounts for as `grr`: every report is a mixture of its reports."""
 
+from fractions import Fraction
 from functools import partial
 from math import exp
 from typing import Any
 
 import pytest
 
-from hubbub.mechanisms import REGISTRY, AnyMechanism, OneHot, build, lies_evenly
+from hubbub.mechanisms import (
+    REGISTRY,
+    AnyMechanism,
+    OneHot,
+    build,
+    cells_and_groups,
+    lies_evenly,
+)
 from hubbub.privacy.proofs.replay import distribution
 
 FINE: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -21,14 +29,22 @@ EVERY = [build(name, **given) for name, given in FINE] + [
 
 @pytest.mark.parametrize("mechanism", [one for one in EVERY if lies_evenly(one)], ids=repr)
 def test_every_value_names_every_cell_as_often_as_a_lie_of_grr(mechanism: AnyMechanism) -> None:
-    """With q at least, of d cells: the rest, whatever it is, mixes truths of `grr`."""
+    """With q at least, of d cells: the rest, whatever it is, mixes truths of `grr`.
+
+    Of groups of d cells: within each, and each is as likely whatever the value.
+    """
     layout = mechanism.layout
     assert isinstance(layout, OneHot)
-    lie = 1 / (exp(mechanism.privacy_loss()) + layout.size - 1)
+    cells, groups = cells_and_groups(mechanism)
+    assert cells * groups == layout.size
+    lie = 1 / (exp(mechanism.privacy_loss()) + cells - 1)
     for value in mechanism.probes():
         chances = distribution(partial(mechanism.randomize, value))
         assert len(chances) == layout.size
-        assert min(chances.values()) >= lie * (1 - 1e-12)
+        assert min(chances.values()) >= lie / groups * (1 - 1e-12)
+        named = {next(iter(layout.cells(payload))): own for payload, own in chances.items()}
+        for first in range(0, layout.size, cells):
+            assert sum(named[first + cell] for cell in range(cells)) == Fraction(1, groups)
 
 
 def test_windows_of_several_cells_and_sets_of_bits_are_not_even() -> None:

@@ -23,7 +23,7 @@ def test_rappor_needs_room_for_its_hashes() -> None:
         build("rappor", bits=2, hashes=3, cohorts=1, f=0.5, p=0.25, q=0.75)
 
 
-@pytest.mark.parametrize("name", ["cms", "hcms"])
+@pytest.mark.parametrize("name", ["cms", "hcms", "local_hash"])
 def test_a_sketch_needs_more_than_one_bucket_and_has_bounds(name: str) -> None:
     wrong = {(4, 1): r"width 1 is outside \[2, 65536\]", (1 << 16, 1 << 7): "width 128 or hashes"}
     for (hashes, width), says in wrong.items():

@@ -9,6 +9,7 @@ from numpy.random import default_rng
 
 from hubbub.catalog import Metric
 from hubbub.mechanisms import KeyedBits, build
+from hubbub.mechanisms.hashing import encoded, position
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.histogram import Crowd, central_epsilon
 from hubbub.privacy.planned import read_planned
@@ -31,20 +32,28 @@ crowd = 3000
 limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
 """
 LISTED = 'mechanism = "auto"\nvalues = ["light", "dark", "system", "contrast"]'
+STRING = 'mechanism = "auto"\ndomain = "string"'
 NUMBER = 'mechanism = "wave"\nbuckets = 5\ndomain = "number"\nlow = 0\nhigh = 10'
 CROWDS = [
     Crowd(500, 2, 3.0),
     Crowd(1000, 3, 3.5),
     Crowd(10_000, 16, 6.0, 0.9),
     Crowd(2000, 64, 7.0, 0.5, 1500),
+    Crowd(9000, 32, 4.5, 0.9, groups=3),
 ]
-"""Two values and more; some who do not lie as they should; dummies."""
+"""Two values and more; some who do not lie as they should; dummies; hash functions."""
 
 
 def _drawn(crowd: Crowd, epochs: int = EPOCHS) -> Neighbours:
+    chance = default_rng(20_261_123)
+    if crowd.groups > 1:
+        hashed = {"hashes": crowd.groups, "width": crowd.categories}
+        hashing = build("local_hash", epsilon=crowd.epsilon_local, **hashed)
+        strings = ("a", "b", "c")
+        assert len({position(encoded(one), 0, crowd.categories) for one in strings}) == 3
+        return draw_neighbours(hashing, crowd, strings, epochs, chance)
     grr = build("grr", epsilon=crowd.epsilon_local, categories=crowd.categories)
-    values = (0, crowd.categories - 1, 1)
-    return draw_neighbours(grr, crowd, values, epochs, default_rng(20_261_123))
+    return draw_neighbours(grr, crowd, (0, crowd.categories - 1, 1), epochs, chance)
 
 
 def _attacked(drawn: Neighbours, claim: float, delta: float = DELTA) -> Attacked:
@@ -66,6 +75,7 @@ def test_an_attack_comes_near_what_is_claimed_and_never_above(crowd: Crowd) -> N
         (CROWDS[1], Crowd(1000, 3, 3.5, dummies=80)),  # dummies that never came
         (CROWDS[2], Crowd(10_000, 16, 6.0 - log(2), 0.9)),  # lies that are rarer
         (CROWDS[3], Crowd(2000, 64, 7.0, 1.0, 3000)),  # everybody honest, dummies twice
+        (CROWDS[4], Crowd(9000, 32, 4.5, 0.9)),  # all functions hide together
     ],
 )
 def test_an_account_that_counts_on_more_noise_is_caught(crowd: Crowd, believed: Crowd) -> None:
@@ -81,7 +91,7 @@ def _checks(path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Met
     return metric, [check for check in checks if check]
 
 
-@pytest.mark.parametrize("kind", [LISTED, NUMBER])
+@pytest.mark.parametrize("kind", [LISTED, NUMBER, STRING])
 def test_the_audit_attacks_the_promise_of_a_catalog(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

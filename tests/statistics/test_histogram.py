@@ -1,7 +1,7 @@
 """The exact accountant of a shuffled histogram: never below the truth, and hardly above it."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product
@@ -67,10 +67,53 @@ def test_delta_is_never_below_what_all_outcomes_give(
             assert told <= 1.35 * float(exact), "a small crowd shows how many lied"
 
 
+def _shown_hashed(values: Sequence[tuple[int, ...]], d: int, lie: Fraction) -> Chances:
+    """Every histogram of these people's reports, of whom each shows one of its buckets or lies."""
+    groups = len(values[0])
+    chances: Chances = {(0,) * (groups * d): Fraction(1)}
+    for buckets in values:
+        report = [
+            (1 - (d - 1) * lie if x == bucket else lie) / groups
+            for bucket in buckets
+            for x in range(d)
+        ]
+        grown: Chances = defaultdict(Fraction)
+        for counts, chance in chances.items():
+            for x, own in enumerate(report):
+                grown[(*counts[:x], counts[x] + 1, *counts[x + 1 :])] += chance * own
+        chances = grown
+    return chances
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "groups"), [(1, 3, 2), (2, 3, 2), (3, 3, 2), (2, 4, 2), (2, 3, 3)]
+)
+@pytest.mark.parametrize("local", [0.5, 1.5, 3.0])
+def test_delta_of_hashed_strings_is_never_below_what_all_outcomes_give(
+    n: int, d: int, groups: int, local: float
+) -> None:
+    """A string is its buckets by every function; those of others and every pair, in fractions."""
+    lie, nothing = Fraction(1 / (exp(local) + d - 1)), Fraction(0)
+    ratios = [Fraction(nextafter(exp(share * local), inf)) for share in (0.1, 0.4, 0.8)]
+    told = [delta_of(Crowd(n, d, local, groups=groups), share * local) for share in (0.1, 0.4, 0.8)]
+    strings = list(product(range(d), repeat=groups))
+    for others in combinations_with_replacement(strings, n - 1):
+        # Which bucket is which by each function is a name: one of the pair may be all zeros.
+        one = _shown_hashed([strings[0], *others], d, lie)
+        for own in strings[1:]:
+            two = _shown_hashed([own, *others], d, lie)
+            for most, ratio in zip(told, ratios, strict=True):
+                over = [p - ratio * two[counts] for counts, p in one.items()]
+                assert sum((more for more in over if more > 0), nothing) <= most
+                back = [p - ratio * one[counts] for counts, p in two.items()]
+                assert sum((more for more in back if more > 0), nothing) <= most
+
+
 def _attack(crowd: Crowd) -> Iterator[tuple[Floats, Floats]]:
     """Two histograms that an adversary tells apart: the others all hold a value that is neither.
 
-    Of two values, all hold the same. What others noise is all there is, and nothing is rounded.
+    Of two values, all hold the same. What others noise is all there is, and nothing is rounded. Of
+    several groups the person's own is looked at, which is known.
     """
     d, m, dummies = crowd.categories, crowd.others, crowd.dummies
     q = 0.0 if crowd.epsilon_local == inf else 1 / (exp(crowd.epsilon_local) + d - 1)
@@ -84,12 +127,12 @@ def _attack(crowd: Crowd) -> Iterator[tuple[Floats, Floats]]:
         yield held, not_held
         yield not_held, held
         return
-    mean = m * q + dummies / d
+    mean = m * q / crowd.groups + dummies / d
     x, y = np.meshgrid(*[np.arange(int(mean + 10 * mean**0.5 + 40))] * 2, indexing="ij")
 
     def joint(x: Any, y: Any) -> Floats:
         """Of lies and dummies on the two values; exact if there are only one kind."""
-        trials, chance = (m, q) if q else (dummies, 1 / d)
+        trials, chance = (m, q / crowd.groups) if q else (dummies, 1 / d)
         both = binom.pmf(x + y, trials, 2 * chance) * binom.pmf(x, x + y, 0.5)
         return np.where((x >= 0) & (y >= 0), both, 0.0)
 
@@ -116,6 +159,9 @@ SETTINGS = [
     Crowd(100_000, 65_536, 9.57),
     Crowd(1000, 65_536, 8.0),
     Crowd(1000, 16, inf, dummies=16 * 61),
+    Crowd(10_000, 16, 3.5, groups=4),
+    Crowd(100_000, 1024, 6.5, groups=4),
+    Crowd(1_000_000, 65_536, 10.0, groups=2),
 ]
 
 
@@ -151,8 +197,9 @@ class _Adversary:
         d, others, dummies = self.crowd.categories, self.crowd.others, self.crowd.dummies
         t, q = exp(central), 1 / (exp(self.crowd.epsilon_local) + d - 1)
         p = 1 - (d - 1) * q
-        lies, more = _around(others, 2 * q), _around(dummies, 2 / d)
-        both = fftconvolve(binom.pmf(lies, others, 2 * q), binom.pmf(more, dummies, 2 / d))
+        lie = 2 * q / self.crowd.groups  # of one of the others, on one of the two
+        lies, more = _around(others, lie), _around(dummies, 2 / d)
+        both = fftconvolve(binom.pmf(lies, others, lie), binom.pmf(more, dummies, 2 / d))
         s = lies[0] + more[0] + np.arange(len(both) + 1)
         own = np.append(0, both) * 2 / np.maximum(s, 1)  # the person's own report is one of the two
         third = (1 - p - q) * np.append(both, 0)
@@ -171,15 +218,15 @@ def _around(trials: int, chance: float) -> Floats:
     return np.arange(int(low), int(high) + 1.0)
 
 
-@pytest.mark.parametrize("d", [3, 16, 5000])
-def test_a_wide_range_of_crowds_is_accounted_for_within_three_percent(d: int) -> None:
+@pytest.mark.parametrize(("d", "groups"), [(3, 1), (16, 1), (5000, 1), (16, 4)])
+def test_a_wide_range_of_crowds_is_accounted_for_within_three_percent(d: int, groups: int) -> None:
     """Never below an adversary; near it where a value has 25 lies on average, which hide most."""
     near = 0
     for n, local in product((2, 1000, 10**6), (0.1, 2.5, 5.0, 8.0)):
-        crowd = Crowd(n, d, local, honest=0.7)
+        crowd = Crowd(n, d, local, honest=0.7, groups=groups)
         told, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
         assert adversary.delta(told) <= DELTA * (1 + 1e-6)
-        if crowd.others * crowd.lie >= 25:
+        if crowd.others * crowd.lie / groups >= 25:
             near += 1
             assert adversary.delta(told / 1.03) > DELTA
     assert near >= 4
@@ -216,6 +263,9 @@ def test_more_people_fewer_lies_and_dummies_do_what_they_should() -> None:
     assert central_epsilon(Crowd(10_000, 16, 5.5), DELTA) > base
     assert central_epsilon(Crowd(10_000, 16, 5.0, honest=0.5), DELTA) > base
     assert central_epsilon(Crowd(10_000, 16, 5.0, dummies=500), DELTA) < base
+    assert central_epsilon(Crowd(10_000, 16, 5.0, groups=2), DELTA) > base
+    shared = central_epsilon(Crowd(40_000, 16, 5.0, groups=4), DELTA)
+    assert shared == pytest.approx(base, rel=0.01), "a quarter of four times as many"
     assert central_epsilon(Crowd(10_000, 16, 5.0), 1e-6) < base
     assert central_epsilon(Crowd(1, 16, 5.0), DELTA) == 5.0
     assert central_epsilon(Crowd(100, 16, inf), DELTA) == inf
@@ -266,6 +316,9 @@ def test_every_split_of_two_values_is_covered() -> None:
         ((10, 16, 99.0), "local epsilon 99.0"),
         ((10, 16, 5.0, 0.0), "honest 0.0"),
         ((10, 16, 5.0, 1.0, -1), "dummies -1"),
+        ((10, 16, 5.0, 1.0, 0, 0), "groups 0"),
+        ((10, 2, 5.0, 1.0, 0, 2), "three categories or more"),
+        ((10, 16, 5.0, 1.0, 9, 2), "no dummies"),
     ],
 )
 def test_numbers_out_of_range_are_refused(given: tuple[float, ...], said: str) -> None:

@@ -18,6 +18,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Rappor, Totals, build
 from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.hcms import HadamardSketch
+from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.wave import SquareWave
 from hubbub.privacy.draws import draw, one_hot_chances
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
@@ -43,7 +44,7 @@ def _settings() -> list[tuple[str, dict[str, Any]]]:
             ("buckets", {**ends, "buckets": d, "sampled": 3}),
         ]
         sketch = {"epsilon": epsilon, "hashes": d, "width": 16}
-        found += [("cms", sketch), ("hcms", sketch)]
+        found += [(name, sketch) for name in ("cms", "hcms", "local_hash")]
         bloom = {
             "bits": 16,
             "hashes": 1 + d % 8 // 4,
@@ -68,7 +69,7 @@ def _estimates(mechanism: AnyMechanism, totals: Totals, strings: list[str]) -> F
     match mechanism:
         case Rappor():
             return decode(mechanism, totals, strings).estimates
-        case CountMeanSketch() | HadamardSketch():
+        case CountMeanSketch() | HadamardSketch() | LocalHashing():
             return count(mechanism, totals, strings)[0]
         case SquareWave():
             return unbiased(mechanism, totals)[0]
@@ -108,7 +109,7 @@ def test_predicted_errors_are_within_two_percent_of_what_happens(
     errors = own.expected(mechanism, values or strings, true, counts.sum()).stderrs
     predicted = float((errors**2).mean())
     while run % 300 or run == 0 or 5 * np.std(squares) / run**0.5 > 0.04 * predicted:
-        if isinstance(mechanism, CountMeanSketch | HadamardSketch):
+        if isinstance(mechanism, CountMeanSketch | HadamardSketch | LocalHashing):
             strings = [f"{run} {place}" for place in range(len(true))]  # collisions of their own
         totals = draw(mechanism, values or strings, counts.tolist(), chance)
         found = _estimates(mechanism, totals, strings) / counts.sum()

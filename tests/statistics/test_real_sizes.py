@@ -28,6 +28,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "rappor.basic": {"categories": CATEGORIES, "f": 0.5, "p": 0.25, "q": 0.75},
     "cms": {"epsilon": 1.0, "hashes": 16, "width": 64},
     "hcms": {"epsilon": 1.0, "hashes": 16, "width": 64},
+    "local_hash": {"epsilon": 1.0, "hashes": 16, "width": 64},
     "tree": {"epsilon": 1.0, "bits": 8, "cells": 64, "hashes": 2},
     "pairs": {"epsilon": 1.0, "sizes": (10, 10, 10)},
     "mean.one_bit": {"epsilon": 1.0, "low": 0, "high": CATEGORIES},

@@ -51,8 +51,9 @@ OTHERS = {
     "sure": 'mechanism = "auto"\nvalues = ["true", "false"]',
     "size": f'mechanism = "auto"\n{NUMBER}',
     "spread": f'mechanism = "wave"\n{NUMBER}\nbuckets = 5',
+    "word": 'mechanism = "auto"\ndomain = "string"',
 }
-"""Other kinds of values: yes or no, a mean, the parts of a range."""
+"""Other kinds of values: yes or no, a mean, the parts of a range, strings that nobody listed."""
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +76,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
                 "sure": n % 4 == 0,
                 "size": n % 7,
                 "spread": n % 7,
+                "word": f"once {n}" if n % 4 else "often",
             }
             for n in range(PEOPLE)
         ]
         sent = send_everyone(everyone, running.bundle_path, lambda _: None)
-        assert sent.acknowledged == 6 * PEOPLE
-        assert sum_terms(report_counts(running.endpoints).values())["pooled"] == 6 * PEOPLE
+        assert sent.acknowledged == 7 * PEOPLE
+        assert sum_terms(report_counts(running.endpoints).values())["pooled"] == 7 * PEOPLE
         close_epochs(running.shuffler_redis)
 
         def all_have_left() -> bool:
@@ -124,7 +126,7 @@ def test_dummies_leave_with_the_crowd_and_are_nobodys_in_every_answer(
 
 
 def test_yes_or_no_a_mean_and_a_range_are_answered_in_a_crowd(run: LocalRun) -> None:
-    sure, size, spread = (estimate(run.endpoints, name) for name in OTHERS)
+    sure, size, spread = (estimate(run.endpoints, name) for name in ("sure", "size", "spread"))
     for found in (sure, size, spread):
         assert 0.5 < found.shuffled.epsilon <= 1.0
         assert found.shuffled.reports == PEOPLE
@@ -138,6 +140,19 @@ def test_yes_or_no_a_mean_and_a_range_are_answered_in_a_crowd(run: LocalRun) -> 
     parts = build("wave", epsilon=spread.epsilon, low=0, high=10, buckets=5)
     for value, held in zip(spread.values, true, strict=True):
         assert abs(value.estimate - held) <= 5.2 * sqrt(parts.variance(held, PEOPLE))
+
+
+def test_strings_are_answered_in_a_crowd(run: LocalRun) -> None:
+    found = estimate(run.endpoints, "word", candidates=["often", "once 5", "never"])
+    assert 0.5 < found.shuffled.epsilon <= 1.0
+    assert found.shuffled.reports == PEOPLE
+    assert found.epsilon > 1.9, "of one report alone"
+    alone = sqrt(build("unary.oue", epsilon=1.0, categories=3).variance(0, PEOPLE))
+    for value in found.values:
+        true = {"often": 175, "once 5": 1, "never": 0}[value.value]
+        assert abs(value.estimate - true) <= 5.2 * value.stderr
+        assert value.stderr < 0.9 * alone, "as private by itself"
+    assert found.values[0].detected
 
 
 def test_what_a_crowd_tells_is_published_as_it_is_and_charged_nothing(

@@ -114,7 +114,7 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
         (
             'values = ["light", "dark", "system", "contrast"]',
             'domain = "number"\nlow = 0\nhigh = 9\ndummies = 400',
-            r"dummies: go with listed values alone",
+            r'field "dummies": go with listed values alone',
         ),
         ("reports_per_epoch = 1", "reports_per_epoch = 2", r"reports_per_epoch must be 1"),
         ("limits", "max_local_epsilon = 40\nlimits", r"max_local_epsilon"),
@@ -250,8 +250,8 @@ def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
     assert curator["stderr_rare"] == pytest.approx(2 * 2**0.5)
     assert main(asked) == 0
     assert "crowd = 30000" in capsys.readouterr().out
-    assert main(["plan", "--strings", "9", "--reports", "30000", "--central", "1"]) == 2
-    assert "--central is of listed values or numbers" in capsys.readouterr().err
+    assert main([*asked[:3], *asked[5:]]) == 2
+    assert "--central is of so many reports: give --reports" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("asked", [["--mean", "0", "100"], ["--ranges", "16", "0", "100"]])

@@ -40,16 +40,21 @@ def _read(folder: Path, more: str) -> Metric:
 class _Roughly:
     """A quick accountant: 61 lies a value keep epsilon 1, other epsilons in proportion."""
 
-    def local_epsilon(self, promise: CentralPromise, categories: int) -> float:
+    def local_epsilon(self, promise: CentralPromise, categories: int, groups: int = 1) -> float:
+        del groups
         lies = 61 / promise.epsilon**2
         odds = promise.crowd * promise.honest / lies - categories + 1
         return max(min(log(max(odds, 1.01)), promise.max_local_epsilon), promise.epsilon)
 
-    def gaussian(self, promise: CentralPromise, categories: int, epsilon: float) -> float:
+    def gaussian(
+        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+    ) -> float:
         raise NotImplementedError
 
-    def crowd_needed(self, promise: CentralPromise, categories: int, epsilon: float) -> int | None:
-        del promise, categories
+    def crowd_needed(
+        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+    ) -> int | None:
+        del promise, categories, groups
         return round(epsilon * 1000)
 
 

@@ -35,6 +35,7 @@ BUILT: dict[str, dict[str, Any]] = {
     "wave": {"epsilon": 1.0, "low": 0, "high": 50, "buckets": VALUES},
     "cms": {"epsilon": 2.0, "hashes": 8, "width": 64},
     "hcms": {"epsilon": 2.0, "hashes": 8, "width": 64},
+    "local_hash": {"epsilon": 2.0, "hashes": 8, "width": 64},
     "tree": {"epsilon": 2.0, "bits": 72, "cells": 4096},
     "pairs": {"epsilon": 1.0, "sizes": (VALUES // 5, 5)},
     "rappor": {"bits": 64, "hashes": 2, "cohorts": 8, "f": 0.25, "p": 0.35, "q": 0.65},

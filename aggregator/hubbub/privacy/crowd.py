@@ -6,7 +6,7 @@ from math import floor, inf, sqrt
 from scipy.stats import binom
 
 from hubbub.catalog import CentralPromise, Metric
-from hubbub.mechanisms import AnyMechanism, Memoized
+from hubbub.mechanisms import AnyMechanism, Memoized, cells_and_groups
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
 from hubbub.privacy.gaussian_crowd import gaussian_mu
 from hubbub.privacy.histogram import Crowd, central_epsilon, keeps, largest_local
@@ -40,7 +40,7 @@ def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) ->
 class ExactAccountant:
     """Keeps central promises by the exact account of a whole shuffled epoch."""
 
-    def local_epsilon(self, promise: CentralPromise, categories: int) -> float:
+    def local_epsilon(self, promise: CentralPromise, categories: int, groups: int = 1) -> float:
         """The largest that keeps the promise, within .002 below it, in three digits.
 
         So the same catalog gives the same epsilon, whoever builds it with which numpy.
@@ -52,20 +52,24 @@ class ExactAccountant:
             promise.delta,
             honest=promise.honest,
             dummies=promise.dummies,
+            groups=groups,
             most=promise.max_local_epsilon,
         )
         return max(floor(found * 1000) / 1000, min(found, promise.epsilon))
 
-    def gaussian(self, promise: CentralPromise, categories: int, epsilon: float) -> float:
+    def gaussian(
+        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+    ) -> float:
         """The smallest, within two percent above it."""
-        crowd = Crowd(promise.crowd, categories, epsilon, promise.honest, promise.dummies)
-        return gaussian_mu(crowd)
+        return gaussian_mu(_of_promise(promise, promise.crowd, categories, epsilon, groups))
 
-    def crowd_needed(self, promise: CentralPromise, categories: int, epsilon: float) -> int | None:
+    def crowd_needed(
+        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+    ) -> int | None:
         """The smallest crowd, to three digits and above, up to a thousand million."""
 
         def would(reports: int) -> bool:
-            crowd = Crowd(reports, categories, epsilon, promise.honest, promise.dummies)
+            crowd = _of_promise(promise, reports, categories, epsilon, groups)
             return keeps(crowd, promise.epsilon, promise.delta)
 
         low, high = promise.crowd, 10**9
@@ -75,6 +79,12 @@ class ExactAccountant:
             middle = round(sqrt(low * high))
             low, high = (low, middle) if would(middle) else (middle, high)
         return high
+
+
+def _of_promise(
+    promise: CentralPromise, reports: int, categories: int, epsilon: float, groups: int
+) -> Crowd:
+    return Crowd(reports, categories, epsilon, promise.honest, promise.dummies, groups)
 
 
 def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Amplified | None:
@@ -139,8 +149,8 @@ def smallest_crowd(metric: Metric) -> Crowd | None:
 
 
 def _crowd(metric: Metric, reports: int, dummies: int) -> Crowd:
-    size, loss = metric.randomizer.layout.size, metric.report_loss
-    return Crowd(reports, size, loss, metric.honest, dummies)
+    cells, groups = cells_and_groups(metric.randomizer)
+    return Crowd(reports, cells, metric.report_loss, metric.honest, dummies, groups)
 
 
 def _along(dummies: int) -> str:

@@ -29,6 +29,7 @@ from hubbub.mechanisms import (
 )
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.hcms import HadamardSketch
+from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.long_grr import LongitudinalGrr
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.rr import RandomizedResponse
@@ -78,6 +79,8 @@ def _one_hot(
 ) -> Counts:
     if isinstance(mechanism, HadamardSketch):
         return _signs(mechanism, values, held, chance)
+    if isinstance(mechanism, LocalHashing):
+        return _hashed(mechanism, values, held, chance)
     if isinstance(mechanism, PrefixTree):
         return draw_tree(mechanism, values, held, chance)
     if isinstance(mechanism, PairedParts):
@@ -118,6 +121,19 @@ def named(own: Counts, other: float, chance: np.random.Generator) -> Counts:
     any_at_all = np.full(len(own), 1 / len(own))
     cells: Counts = sure + chance.multinomial(own.sum() - sure.sum(), any_at_all)
     return cells
+
+
+def _hashed(
+    mechanism: LocalHashing, values: Sequence[str], held: Counts, chance: np.random.Generator
+) -> Counts:
+    """A function each, all alike; of every function, its buckets as they are held, and lies."""
+    functions, width = mechanism.hashes, mechanism.width
+    _check(mechanism, len(values) * functions // _QUICK)
+    sent = chance.multinomial(held, np.full(functions, 1 / functions))
+    own = np.zeros((functions, width), dtype=np.int64)
+    np.add.at(own, (np.arange(functions), sketch_buckets(mechanism, values)), sent)
+    other = float(mechanism.channel.q)
+    return np.concatenate([named(buckets, other, chance) for buckets in own])
 
 
 def _signs(

@@ -19,6 +19,10 @@ noise is Bin(b, q) - Bin(a, q) for a + b others. All splits are gone through, in
 counts as if only those noised whom every split in it has. It is worst, where that was tried, if all
 hold the same.
 
+Where reports show one of several groups that they are in, drawn evenly whatever the value is (the
+hash function of `local_hash`), only those of the person's own group hide it: each of the others is
+in it, and noise, with chance d q / groups, and all else is as it was.
+
 All rounding is up. With one epsilon alone (not knowing that it is `grr`) the bound of
 hubbub.privacy.amplification holds, up to 9 times looser where values are many, and at two values
 twice.
@@ -81,10 +85,13 @@ _FINE: Final = 2e-5
 class Crowd:
     """One epoch of `grr` that leaves the shuffler whole.
 
+    Or of hashed strings, whose reports show by which of so many functions they were hashed.
+
     reports: all that it has, without the dummies. categories: how many values there are.
     epsilon_local: of one report alone, in nats; infinite if nobody lies. honest: the share of the
     reports that lie as they should; all others are taken for known. dummies: reports that hold a
-    value drawn evenly, added by somebody who is trusted for it; their number is public.
+    value drawn evenly, added by somebody who is trusted for it; their number is public. groups: of
+    how many a report shows which it is in; then `categories` are those of one group.
 
     Raises:
         BadParameter: a number out of range.
@@ -95,6 +102,7 @@ class Crowd:
     epsilon_local: float
     honest: float = 1.0
     dummies: int = 0
+    groups: int = 1
 
     def __post_init__(self) -> None:
         if not (isinstance(self.reports, int) and 1 <= self.reports <= MAX_REPORTS):
@@ -110,6 +118,13 @@ class Crowd:
             raise BadParameter(f"honest {self.honest} is outside (0, 1]")
         if not (isinstance(self.dummies, int) and 0 <= self.dummies <= MAX_REPORTS):
             raise BadParameter(f"dummies {self.dummies} is outside [0, {MAX_REPORTS}]")
+        if not (isinstance(self.groups, int) and 1 <= self.groups <= MAX_CATEGORIES):
+            raise BadParameter(f"groups {self.groups} is outside [1, {MAX_CATEGORIES}]")
+        if self.groups > 1 and (self.categories == 2 or self.dummies):  # noqa: PLR2004 two values
+            raise BadParameter(
+                "several groups, as of hash functions, are accounted for with three categories or "
+                "more and no dummies"
+            )
 
     @property
     def others(self) -> int:
@@ -124,6 +139,11 @@ class Crowd:
         return 1 / (exp(self.epsilon_local) + self.categories - 1) * (1 - 2**-48)
 
     @property
+    def hiding(self) -> float:
+        """The chance that one of the others is noise, and in the person's group."""
+        return min(self.categories * self.lie, 1.0) / self.groups
+
+    @property
     def keep(self) -> float:
         """The chance of naming the true one."""
         return 1 - (self.categories - 1) * self.lie
@@ -132,7 +152,7 @@ class Crowd:
         """The standard error of the estimate of a value that this share of people holds, reports.
 
         The estimate is (count - n q - m/d) / (p - q), of n reports and m dummies; n and m are
-        known.
+        known. Of a string, in several groups too: of its buckets, before what collisions add.
         """
         p, q, n = self.keep, self.lie, self.reports
         lies = n * q * (1 - q) + n * share * (p * (1 - p) - q * (1 - q))
@@ -207,6 +227,7 @@ def largest_local(
     *,
     honest: float = 1.0,
     dummies: int = 0,
+    groups: int = 1,
     most: float = MAX_EPSILON,
 ) -> float:
     """The largest local epsilon whose crowd says `central` at most, within .001 below it.
@@ -218,12 +239,14 @@ def largest_local(
     """
     _check(delta)
 
+    def crowd_of(epsilon: float) -> Crowd:
+        return Crowd(reports, categories, epsilon, honest, dummies, groups)
+
     def hides(epsilon: float) -> bool:
-        return keeps(Crowd(reports, categories, epsilon, honest, dummies), central, delta)
+        return keeps(crowd_of(epsilon), central, delta)
 
     def over(epsilon: float) -> float:
-        crowd = Crowd(reports, categories, epsilon, honest, dummies)
-        return log(_seen(crowd, delta).delta(central) / delta)
+        return log(_seen(crowd_of(epsilon), delta).delta(central) / delta)
 
     low, high = min(central, most), most
     if hides(high):
@@ -259,8 +282,7 @@ class _Counts:
     @classmethod
     def of(cls, crowd: Crowd, delta: float) -> "_Counts":
         cut = delta * _TAILS
-        chance = min(crowd.categories * crowd.lie, 1.0)
-        noise = likely(crowd.others, chance, cut)
+        noise, chance = likely(crowd.others, crowd.hiding, cut), crowd.hiding
         wide = max(-(-len(noise) // _BLOCKS), int((noise[0] + crowd.dummies) * _BLOCK))
         starts = np.arange(0, len(noise), wide)
         weights = np.add.reduceat(binom.pmf(noise, crowd.others, chance), starts)

@@ -76,7 +76,7 @@ def _losses(
     if crowd.categories == 2:  # noqa: PLR2004 two values
         return _losses_of_two(crowd, grid, left_out)
     d, q, truth = crowd.categories, crowd.lie, 1 - crowd.categories * crowd.lie
-    chance, cut = min(d * q, 1.0), left_out / 4
+    chance, cut = crowd.hiding, left_out / 4
     noise = likely(crowd.others, chance, cut)
     fine = max(1, int(noise[0] * _WIDTH))
     starts = np.arange(0, len(noise), fine)

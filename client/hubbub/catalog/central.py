@@ -1,26 +1,28 @@
 """A central promise: what a whole shuffled epoch may say about one person, and what it rests on."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from hubbub.catalog.central_promise import Accountant, CentralPromise
+from hubbub.catalog.central_promise import Accountant, CentralPromise, Planned
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowd_numbers import planned_number
+from hubbub.catalog.crowd_strings import CROWD_STRINGS, planned_strings
 from hubbub.catalog.fields import fields_of
 from hubbub.catalog.reading import Complain
 
 __all__ = [
     "CENTRAL_FIELDS",
-    "CROWD_MECHANISM",
-    "CROWD_NUMBERS",
     "central_conflicts",
+    "crowd_mechanisms",
     "crowd_table",
 ]
 
-CROWD_MECHANISM: Final = "grr"
-"""Whose whole epochs are accounted for exactly."""
-CROWD_NUMBERS: Final = ("wave", "mean.one_bit", "mean.piecewise")
-"""Which are the same over the parts of a range, where these are few enough."""
+_LISTED: Final = "grr"
+# Which are the same over the parts of a range, where these are few enough.
+_NUMBERS: Final = ("wave", "mean.one_bit", "mean.piecewise")
+
+_OF_LISTED: Final = "go with listed values alone; leave them out"
 
 CENTRAL_FIELDS: Final = (
     *("central_epsilon", "crowd", "delta", "honest", "max_local_epsilon", "rolling", "dummies"),
@@ -47,8 +49,9 @@ def central_conflicts(metric: Any) -> dict[str, str]:
     lifetime = metric.limits.lifetime_central_epsilon
     if lifetime is not None and lifetime < metric.central_epsilon:
         found["limits"] = "lifetime_central_epsilon must not be below central_epsilon; raise it"
-    if metric.mechanism not in (CROWD_MECHANISM, *CROWD_NUMBERS):
-        known = ", ".join((CROWD_MECHANISM, *CROWD_NUMBERS))
+    every = (_LISTED, CROWD_STRINGS, *_NUMBERS)
+    if metric.mechanism not in every:
+        known = ", ".join(every)
         found["mechanism"] = f'must be "{AUTO}" or one of {known} with a crowd'
     found |= _misfits(metric)
     if metric.epsilon > metric.max_local_epsilon:
@@ -64,7 +67,7 @@ def _misfits(metric: Any) -> dict[str, str]:
     """What does not go with any crowd."""
     found = {}
     if metric.dummies and metric.values is None:
-        found["dummies"] = "go with listed values alone; leave them out"
+        found["dummies"] = _OF_LISTED
     if metric.min_batch != metric.crowd:
         found["min_batch"] = "is the crowd; leave it out"
     if metric.limits.reports_per_epoch != 1:
@@ -74,6 +77,17 @@ def _misfits(metric: Any) -> dict[str, str]:
     if metric.tiers:
         found["tiers"] = "each would need a crowd of its own; leave them out"
     return found
+
+
+def crowd_mechanisms(domain: object) -> tuple[str, ...]:
+    """Whose whole epochs are accounted for, by what `domain` says; None of listed values."""
+    match domain:
+        case "number":
+            return _NUMBERS
+        case "string":
+            return (CROWD_STRINGS,)
+        case _:
+            return (_LISTED,)
 
 
 def crowd_table(
@@ -86,13 +100,16 @@ def crowd_table(
     """A metric's table with what follows from its central promise: mechanism, epsilon, min_batch.
 
     A local epsilon that was written stays, if it keeps the promise. categories: of listed values;
-    None of numbers.
+    None of numbers and strings.
 
     Raises:
-        BadParameter: the numbers of a range are none.
+        BadParameter: the numbers of a range, or of hash functions, are none.
     """
     found = {**table, "min_batch": promise.crowd, "epsilon": promise.epsilon}
     found.pop("reports", None)
+    if promise.dummies and categories is None:
+        wrong("dummies", _OF_LISTED)
+        promise = replace(promise, dummies=0)
     if table.get("min_batch", promise.crowd) != promise.crowd:
         wrong("min_batch", f"is the crowd, {promise.crowd:,}, or nothing; leave it out")
     if accountant is None:
@@ -101,17 +118,21 @@ def crowd_table(
             "is worked out with numpy and scipy, which are not installed here: "
             "pip install 'hubbub[plan]'",
         )
-        return {**found, "mechanism": CROWD_MECHANISM}
-    if categories is None:
-        planned = planned_number(table, promise, accountant)
-        found |= {"mechanism": planned.mechanism, **planned.parameters}
-        categories = planned.categories
+        return {**found, "mechanism": crowd_mechanisms(table.get("domain"))[0]}
+    if categories is not None:
+        planned = Planned(_LISTED, {}, categories)
+    elif table["domain"] == "string":
+        planned = planned_strings(table, promise, accountant)
     else:
-        found["mechanism"] = CROWD_MECHANISM
-    largest = accountant.local_epsilon(promise, categories)
+        planned = planned_number(table, promise, accountant)
+    for name in planned.parameters.keys() & table.keys():
+        wrong(name, f'is chosen by {AUTO}; leave it out, or write "{planned.mechanism}" for {AUTO}')
+    found |= {"mechanism": planned.mechanism, **planned.parameters}
+    spread = planned.categories, planned.groups
+    largest = accountant.local_epsilon(promise, *spread)
     given = table.get("epsilon", largest)
     if isinstance(given, int | float) and given > largest:
-        needed = accountant.crowd_needed(promise, categories, given)
+        needed = accountant.crowd_needed(promise, planned.categories, given, planned.groups)
         would = "" if needed is None else f", or gather a crowd of {needed:,}"
         wrong(
             "epsilon",

@@ -15,6 +15,7 @@ from hubbub.catalog.exposure import crowds_within
 from hubbub.catalog.gaussian import LEFT_OUT, epsilon_of_mu, mu_within
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import SPANS, Caps
+from hubbub.mechanisms import cells_and_groups
 
 __all__ = ["central_cost", "over_central_cap", "room_of", "spent_of", "with_gaussians"]
 
@@ -28,11 +29,11 @@ def with_gaussians(
     """The caps with the mu of every metric that leaves in crowds, if they have a central one."""
     if caps.central_epsilon_per_year is None or accountant is None:
         return caps, dict(metrics)
-    found = {
-        name: accountant.gaussian(promise, metric.randomizer.layout.size, metric.report_loss)
-        for name, metric in metrics.items()
-        if (promise := metric.central) is not None
-    }
+    found = {}
+    for name, metric in metrics.items():
+        if (promise := metric.central) is not None:
+            cells, groups = cells_and_groups(metric.randomizer)
+            found[name] = accountant.gaussian(promise, cells, metric.report_loss, groups)
     caps = replace(caps, central_mu=found)
     return caps, {name: replace(metric, caps=caps) for name, metric in metrics.items()}
 

@@ -1,9 +1,10 @@
 """A central promise in figures, and who works out what keeps it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Accountant", "CentralPromise"]
+__all__ = ["Accountant", "CentralPromise", "Planned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +24,38 @@ class CentralPromise:
     dummies: int = 0
 
 
-class Accountant(Protocol):
-    """Works out what keeps a central promise. It needs numpy, so it is not among the client's."""
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A mechanism in a crowd, what was chosen for it, and the cells that its lies are spread over.
 
-    def local_epsilon(self, promise: CentralPromise, categories: int) -> float:
+    groups: among how many groups of so many cells (`cells_and_groups` of hubbub.mechanisms).
+    """
+
+    mechanism: str
+    parameters: Mapping[str, float]
+    categories: int
+    groups: int = 1
+
+
+class Accountant(Protocol):
+    """Works out what keeps a central promise. It needs numpy, so it is not among the client's.
+
+    categories: over how many values, ranges or buckets a lie is spread. groups: of how many a
+    report shows which it is in, as the hash functions of strings.
+    """
+
+    def local_epsilon(self, promise: CentralPromise, categories: int, groups: int = 1) -> float:
         """The largest local epsilon that keeps the promise, in nats."""
         ...
 
-    def gaussian(self, promise: CentralPromise, categories: int, epsilon: float) -> float:
+    def gaussian(
+        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+    ) -> float:
         """The mu of a crowd whose reports say this local epsilon, as gaussian.py has it."""
         ...
 
-    def crowd_needed(self, promise: CentralPromise, categories: int, epsilon: float) -> int | None:
+    def crowd_needed(
+        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+    ) -> int | None:
         """The smallest crowd that keeps the promise at this local epsilon; None if none does."""
         ...

@@ -2,16 +2,15 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import ceil, inf
 from typing import Any, Final
 
-from hubbub.catalog.central_promise import Accountant, CentralPromise
+from hubbub.catalog.central_promise import Accountant, CentralPromise, Planned
 from hubbub.catalog.choice import AUTO
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build, lies_evenly
 
-__all__ = ["PlannedNumber", "planned_number"]
+__all__ = ["planned_number"]
 
 # Steps of a mean: more round a number less, and give lies more to name. 1 is `mean.one_bit`.
 _STEPS: Final = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128)
@@ -19,18 +18,9 @@ _GRAIN: Final = 0.01
 _PARTS: Final = {"wave": "buckets", "mean.piecewise": "steps"}
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedNumber:
-    """A mechanism over numbers, what was chosen for it, and how many cells its reports name."""
-
-    mechanism: str
-    parameters: Mapping[str, float]
-    categories: int
-
-
 def planned_number(
     table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
-) -> PlannedNumber:
+) -> Planned:
     """What a crowd asks a number by: as written, or for `auto` the mean with the least error.
 
     Raises:
@@ -47,12 +37,10 @@ def planned_number(
     epsilon = table.get("epsilon", accountant.local_epsilon(promise, cells))
     if not lies_evenly(build(name, epsilon=epsilon, **given)):
         raise BadParameter(_too_fine(name, given, cells, promise, accountant))
-    return PlannedNumber(name, {}, cells)
+    return Planned(name, {}, cells)
 
 
-def _mean(
-    ends: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
-) -> PlannedNumber:
+def _mean(ends: Mapping[str, Any], promise: CentralPromise, accountant: Accountant) -> Planned:
     """The steps whose worst error is least; where it rises again, more would raise it further."""
     best, least = None, inf
     for steps in _STEPS:
@@ -67,7 +55,7 @@ def _mean(
         worst = max(mechanism.variance(place * promise.crowd, promise.crowd) for place in places)
         if worst >= least:
             break
-        best, least = PlannedNumber(name, own, steps + 1), worst
+        best, least = Planned(name, own, steps + 1), worst
     assert best is not None  # noqa: S101 one bit always is even
     return best
 

@@ -1,8 +1,10 @@
 """A metric's domain as its table gives it: listed values, a file of them, strings or numbers."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hubbub.catalog.central import PROMISE
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.encoding import read_text
 from hubbub.catalog.fields import CatalogField
@@ -18,10 +20,7 @@ def read_values(
 ) -> tuple[str, ...] | None:
     """The listed values; None for a domain, or once something was complained about."""
     given = [name for name in (field.name, *field.entry.others) if name in table]
-    if mechanism == AUTO:
-        kind: str = "numbers" if "domain" in given else "categories"
-    else:
-        kind = REGISTRY[mechanism].VALUES
+    kind = _kind_of_auto(table) if mechanism == AUTO else str(REGISTRY[mechanism].VALUES)
     if misfit := _problem_with_ways(mechanism, kind, given, table):
         wrong(*misfit)
     if misfit or kind in DOMAINS:
@@ -45,6 +44,14 @@ def read_values(
         return None
     read: tuple[str, ...] = field.entry.kind.read(listed)
     return read
+
+
+def _kind_of_auto(table: Mapping[str, Any]) -> str:
+    """Of strings it chooses in a crowd alone: by themselves it is not known how often they come."""
+    if "domain" not in table:
+        return "categories"
+    crowded = any(name in table for name in PROMISE)
+    return "strings" if crowded and table["domain"] == DOMAINS["strings"] else "numbers"
 
 
 def _problem_with_ways(

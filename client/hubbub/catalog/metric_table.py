@@ -7,9 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from hubbub.catalog.central import (
     CENTRAL_FIELDS,
-    CROWD_MECHANISM,
-    CROWD_NUMBERS,
     PROMISE,
+    crowd_mechanisms,
     crowd_table,
 )
 from hubbub.catalog.central_promise import Accountant, CentralPromise
@@ -152,13 +151,19 @@ def _with_crowd(
     """The table, with what follows from its central promise, if it makes one."""
     if not _makes_promise(table):
         return table
-    if promise := _central(table, fields, wrong):
+    mechanism = table["mechanism"]
+    unknown = dict(_UNKNOWN)
+    if mechanism != AUTO:
+        del unknown["reports"]
+    promise = _central(table, fields, wrong)
+    own = () if mechanism == AUTO else own_fields(mechanism)
+    if promise and not any(_problem_with_own(mechanism, one, table) for one in own):
         try:
             categories = None if "domain" in table else len(listed or "ab")
             return crowd_table(table, promise, categories, accountant, wrong)
         except BadParameter as error:
             wrong("crowd", str(error))
-    return {**_UNKNOWN, **table}
+    return {**unknown, **table}
 
 
 def _makes_promise(table: Mapping[str, Any]) -> bool:
@@ -175,13 +180,13 @@ def _central(
         if given[name] is None:
             wrong(name, f"must be {fields[name].entry.kind.words()} beside {other}; add it")
             return None
-    numbers = table.get("domain") == "number"
-    known = (AUTO, *CROWD_NUMBERS) if numbers else (AUTO, CROWD_MECHANISM)
-    if table.get("mechanism") not in known or table.get("domain") == "string" or "parts" in table:
+    known = crowd_mechanisms(table.get("domain"))
+    if table.get("mechanism") not in (AUTO, *known) or "parts" in table:
+        listed, strings, numbers = map(crowd_mechanisms, (None, "string", "number"))
         wrong(
             "crowd",
-            f'is of listed values, with mechanism "{CROWD_MECHANISM}" or "{AUTO}", or of numbers, '
-            f"with {', '.join(CROWD_NUMBERS)} or {AUTO}",
+            f'is of listed values, with mechanism "{listed[0]}" or "{AUTO}"; of strings, with '
+            f'"{strings[0]}" or "{AUTO}"; or of numbers, with {", ".join(numbers)} or "{AUTO}"',
         )
         return None
     written = {**given, **({"epsilon": table["epsilon"]} if "epsilon" in table else {})}

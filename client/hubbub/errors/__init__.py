@@ -13,6 +13,7 @@ HubbubError
 ├── BundleRefused         a bundle is malformed, wrongly signed, or changes what may not change
 ├── KeysUnusable          a key file is missing, malformed, or readable by others
 ├── StateUnusable         a device's or a service's state folder cannot be read or written
+│   └── StateBusy         other processes write to it all the time
 ├── BackupUnusable        a backup is damaged, or would go where something is
 ├── StoreUnavailable      Redis cannot be reached, or is not fit to keep what it must
 │   ├── StoreFull         Redis takes no more until something was taken out

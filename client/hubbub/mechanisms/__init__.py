@@ -7,7 +7,7 @@ Everything between handles opaque bytes or integer sums. Standard library and mm
 """
 
 from hubbub.mechanisms.bits import BitSource, KeyedBits, SystemBits
-from hubbub.mechanisms.even import lies_evenly
+from hubbub.mechanisms.even import cells_and_groups, lies_evenly
 from hubbub.mechanisms.layout import (
     BitVector,
     CohortBits,
@@ -53,6 +53,7 @@ __all__ = [
     "Totals",
     "build",
     "built_from",
+    "cells_and_groups",
     "described_parameters",
     "is_number",
     "lies_evenly",

@@ -10,6 +10,7 @@ from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.hadamard import HadamardResponse
 from hubbub.mechanisms.hcms import HadamardSketch
+from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.long_grr import LongitudinalGrr
 from hubbub.mechanisms.long_unary import LongitudinalUnary
 from hubbub.mechanisms.mean_one_bit import OneBitMean
@@ -40,6 +41,7 @@ REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
         ProjectiveResponse,
         CountMeanSketch,
         HadamardSketch,
+        LocalHashing,
         Rappor,
         BasicRappor,
         OneBitMean,

@@ -23,6 +23,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "projective": {"epsilon": 1.0, "categories": 30},
     "cms": {"epsilon": 1.0, "hashes": 3, "width": 12},
     "hcms": {"epsilon": 1.0, "hashes": 3, "width": 16},
+    "local_hash": {"epsilon": 1.0, "hashes": 3, "width": 12},
     "mean.one_bit": {"epsilon": 1.0, "low": -5, "high": 20},
     "mean.piecewise": {"epsilon": 1.0, "low": -5, "high": 20, "steps": 40},
     "buckets": {"epsilon": 1.0, "low": -5, "high": 20, "buckets": 10, "sampled": 4},

@@ -15,6 +15,7 @@ from hubbub.analysis.strings.hashed import sketch_buckets
 from hubbub.analysis.strings.sketch import Sketch, count
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.cms import CountMeanSketch
+from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.walsh import negative
 
@@ -51,13 +52,18 @@ class Sketches(Strings):
         )
 
     def sums(self, mechanism: Sketch, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """Of a Hadamard sketch each index; of the other one, how many bits of a function are 1."""
+        """Of `cms` how many bits of a function are 1; of the others each index."""
         if isinstance(mechanism, CountMeanSketch):
             yield from in_cohorts(mechanism.layout, cells, mechanism.channel, 1)
             return
-        each = mechanism.hashes * mechanism.width
-        low, high = mechanism.keep.complement.exact / each, mechanism.keep.exact / each
-        yield from between("index", cells, np.full_like(cells, totals.reports), Pure(high, low))
+        if isinstance(mechanism, LocalHashing):
+            low, high = mechanism.channel.q, mechanism.channel.p
+            each = mechanism.hashes
+        else:
+            low, high = mechanism.keep.complement.exact, mechanism.keep.exact
+            each = mechanism.hashes * mechanism.width
+        chances = Pure(high / each, low / each)
+        yield from between("index", cells, np.full_like(cells, totals.reports), chances)
 
     def weights(self, mechanism: Sketch, targets: Sequence[str]) -> tuple[Floats, float]:
         """By its bucket of every function."""
@@ -71,6 +77,11 @@ class Sketches(Strings):
                 if isinstance(mechanism, CountMeanSketch):
                     weights[mechanism.layout.cell(function, bucket)] += spread / gap
                     weights[mechanism.layout.cell(function, -1)] -= spread * q / gap
+                    continue
+                if isinstance(mechanism, LocalHashing):
+                    first = function * width
+                    weights[first : first + width] -= spread * q / gap
+                    weights[first + bucket] += spread / gap
                     continue
                 for entry in range(width):
                     minus = negative(bucket, entry)

@@ -8,9 +8,8 @@ import numpy.typing as npt
 
 from hubbub.analysis.strings.design import Places, once
 from hubbub.mechanisms import Rappor
-from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.hashing import WORDS, digest, encoded
-from hubbub.mechanisms.hcms import HadamardSketch
+from hubbub.mechanisms.sketch import SketchMechanism
 
 __all__ = ["bloom_places", "sketch_buckets"]
 
@@ -32,9 +31,7 @@ def bloom_places(mechanism: Rappor, candidates: Sequence[str]) -> Places:
     return np.concatenate(parts)
 
 
-def sketch_buckets(
-    mechanism: CountMeanSketch | HadamardSketch, candidates: Sequence[str]
-) -> npt.NDArray[np.int64]:
+def sketch_buckets(mechanism: SketchMechanism, candidates: Sequence[str]) -> npt.NDArray[np.int64]:
     """Per candidate and function its bucket; shape (candidates, hashes)."""
     parts = [
         words[:, :, 0].astype(np.int64) % mechanism.width

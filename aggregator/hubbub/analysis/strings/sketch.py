@@ -1,4 +1,4 @@
-"""Strings counted by a sketch (`cms`, `hcms`): a candidate's buckets, less the collisions there.
+"""Strings counted by a sketch (`cms`, `hcms`, `local_hash`): their buckets, less collisions.
 
 A candidate's count is the sum of its bucket over all hash functions; strings that share the bucket
 add the same share to it on average, which is taken off. What is left of the collisions is no bias
@@ -22,10 +22,11 @@ from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.hcms import HadamardSketch
+from hubbub.mechanisms.local_hash import LocalHashing
 
 __all__ = ["Sketch", "buckets", "count"]
 
-Sketch = CountMeanSketch | HadamardSketch
+Sketch = CountMeanSketch | HadamardSketch | LocalHashing
 
 
 def buckets(mechanism: Sketch, totals: Totals) -> tuple[Floats, Floats]:
@@ -37,6 +38,8 @@ def buckets(mechanism: Sketch, totals: Totals) -> tuple[Floats, Floats]:
     cells = np.array(totals.cells, dtype=np.int64).reshape(mechanism.hashes, -1)
     if isinstance(mechanism, CountMeanSketch):
         reports, supports = cells[:, 0], cells[:, 1:]
+    elif isinstance(mechanism, LocalHashing):
+        reports, supports = cells.sum(axis=1), cells
     else:
         reports = cells.sum(axis=1)
         signed = cells[:, ::2] - cells[:, 1::2]

@@ -15,6 +15,7 @@ All attacks together raise a false alarm with a chance below ALARM.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 from typing import Any, Final
 
 import numpy as np
@@ -202,19 +203,34 @@ def _whole_epochs(metric: Metric, source: BitSource, alarm: float) -> Iterator[S
     crowd, promise = smallest_crowd(metric), metric.central
     assert crowd is not None  # noqa: S101 there is a promise
     assert promise is not None  # noqa: S101 as above
-    one, other = _apart(metric)
-    third = other if crowd.categories == 2 else _between(metric)  # noqa: PLR2004 two values
     chance = np.random.default_rng(source.below(1 << 63))
-    drawn = draw_neighbours(metric.randomizer, crowd, (one, other, third), _EPOCHS, chance)
+    drawn = draw_neighbours(metric.randomizer, crowd, _neighbours(metric), _EPOCHS, chance)
     for delta, claim in ((promise.delta, promise.epsilon), (_NEAR, central_epsilon(crowd, _NEAR))):
         found = attack_epochs(drawn, delta=delta, claim=claim, alarm=alarm / 2)
         yield _shown(metric, f"a whole epoch, delta {delta:g}", found, claim)
 
 
-def _between(metric: Metric) -> Any:
-    """A value that is neither of the two that are told apart."""
+def _neighbours(metric: Metric) -> tuple[Any, Any, Any]:
+    """Two values that are told apart, and everybody else's: neither of them, where there are three.
+
+    Of strings: which the first hash function tells apart.
+    """
     mechanism: Any = metric.randomizer
-    return (mechanism.low + mechanism.high) / 2 if mechanism.VALUES == "numbers" else 1
+    if mechanism.VALUES == "strings":
+        found: dict[int, str] = {}
+        for number in count():
+            string = f"string {number}"
+            found.setdefault(mechanism.positions(string)[0], string)
+            if len(found) == 3:  # noqa: PLR2004 a crowd has as many buckets at least
+                break
+        one, other, third = found.values()
+        return one, other, third
+    one, other = _apart(metric)
+    if mechanism.layout.size == 2:  # noqa: PLR2004 two values
+        return one, other, other
+    if mechanism.VALUES == "numbers":
+        return one, other, (mechanism.low + mechanism.high) / 2
+    return one, other, 1
 
 
 def _walked(metric: Metric) -> Check:

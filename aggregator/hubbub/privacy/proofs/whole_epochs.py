@@ -2,9 +2,10 @@
 
 Two epochs differ in one person, who holds v in one and w in the other. Everybody else holds a third
 value (of two values: w), which is worst where that was enumerated; who is not counted on to be
-honest is known, and taken away. The attacker looks at how many more reports name v than w. On half
-of the epochs a threshold is chosen, and on the other half Clopper-Pearson bounds on how often it is
-passed give a lower bound on epsilon at delta:
+honest is known, and taken away. So is, of strings, by which hash function the person's was hashed.
+The attacker looks at how many more reports name v than w. On half of the epochs a threshold is
+chosen, and on the other half Clopper-Pearson bounds on how often it is passed give a lower bound on
+epsilon at delta:
 
     ln( (lowest P[passed | v] - delta) / highest P[passed | w] )
 
@@ -56,8 +57,8 @@ def draw_neighbours(
     """
     one, other = (int(np.argmax(one_hot_chances(mechanism, value))) for value in values[:2])
 
-    def on_both(value: Any) -> list[float]:
-        chances = one_hot_chances(mechanism, value)
+    def on_both(value: Any, likelier: int = 1) -> list[float]:
+        chances = likelier * one_hot_chances(mechanism, value)
         named = [float(chances[one]), float(chances[other])]
         return [*named, max(0.0, 1 - sum(named))]
 
@@ -68,7 +69,7 @@ def draw_neighbours(
         for reports, chances in (
             (crowd.others, on_both(values[2])),
             (crowd.dummies, even),
-            (1, on_both(value)),
+            (1, on_both(value, crowd.groups)),
         ):
             if reports:
                 counts = chance.multinomial(reports, chances, epochs)

@@ -54,13 +54,17 @@ class TestBundle:
 class _Alone:
     """Keeps every central promise without a crowd, by local epsilons that are no larger."""
 
-    def local_epsilon(self, promise: CentralPromise, _categories: int) -> float:
+    def local_epsilon(self, promise: CentralPromise, _categories: int, _groups: int = 1) -> float:
         return min(promise.epsilon, promise.max_local_epsilon)
 
-    def gaussian(self, _promise: CentralPromise, _categories: int, epsilon: float) -> float:
+    def gaussian(
+        self, _promise: CentralPromise, _categories: int, epsilon: float, _groups: int = 1
+    ) -> float:
         return mu_of_pure(epsilon)
 
-    def crowd_needed(self, _promise: CentralPromise, _categories: int, _epsilon: float) -> None:
+    def crowd_needed(
+        self, _promise: CentralPromise, _categories: int, _epsilon: float, _groups: int = 1
+    ) -> None:
         """None would do."""
 
 

@@ -31,6 +31,7 @@ _LIMITS: Final = {
     "max_local": (1e-9, MAX_EPSILON),
     "honest": (1e-6, 1),
     "dummies": (0, MAX_REPORTS),
+    "hashes": (1, MAX_CATEGORIES),
 }
 
 
@@ -45,7 +46,13 @@ def add_crowd(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     )
     crowd.add_argument("--reports", type=int, required=True, help="in the epoch")
     crowd.add_argument(
-        "--values", type=int, required=True, help="how many there are to choose from"
+        "--values", type=int, required=True, help="how many there are to choose from; or buckets"
+    )
+    crowd.add_argument(
+        "--hashes",
+        type=int,
+        default=1,
+        help="hash functions, of strings in so many buckets each (%(default)s)",
     )
     which = crowd.add_mutually_exclusive_group(required=True)
     which.add_argument(
@@ -82,9 +89,13 @@ def _crowd(arguments: argparse.Namespace) -> int:
             arguments.delta,
             honest=arguments.honest,
             dummies=arguments.dummies,
+            groups=arguments.hashes,
             most=arguments.max_local,
         )
-    crowd = Crowd(arguments.reports, arguments.values, local, arguments.honest, arguments.dummies)
+    crowd = Crowd(
+        *(arguments.reports, arguments.values, local),
+        *(arguments.honest, arguments.dummies, arguments.hashes),
+    )
     central = central_epsilon(crowd, arguments.delta)
     together = composed_epsilon([(crowd, arguments.epochs)], arguments.delta)
     if arguments.json:
@@ -94,6 +105,7 @@ def _crowd(arguments: argparse.Namespace) -> int:
             "epsilon_local": local if isfinite(local) else None,
             "reports": crowd.reports,
             "categories": crowd.categories,
+            "hashes": crowd.groups,
             "honest": crowd.honest,
             "dummies": crowd.dummies,
             "epochs": arguments.epochs,
@@ -113,7 +125,8 @@ def _tell(arguments: argparse.Namespace, crowd: Crowd, central: float, together:
     dummies = f" and {crowd.dummies:,} dummies" if crowd.dummies else ""
     say(
         f"A whole epoch of {crowd.reports:,} reports{dummies}, {crowd.honest:.0%} of them honest, "
-        f"over {crowd.categories:,} values"
+        f"over {crowd.categories:,} "
+        + (f"buckets of {crowd.groups:,} hash functions" if crowd.groups > 1 else "values")
     )
     say(
         f"epsilon of one person, to who sees it shuffled: {central:.6g} at delta "
@@ -124,7 +137,7 @@ def _tell(arguments: argparse.Namespace, crowd: Crowd, central: float, together:
     say(f"epsilon of one report, whoever works together:  {local:.6g}")
     say(
         f"standard error of a rare value: {crowd.stderr(0.0):,.4g} reports; of one that a tenth "
-        f"holds: {crowd.stderr(0.1):,.4g}"
+        f"holds: {crowd.stderr(0.1):,.4g}" + (", and collisions" if crowd.groups > 1 else "")
     )
     say(
         f"For a person, to who sees it shuffled (but for a chance of {arguments.delta:g} that it "
@@ -153,4 +166,4 @@ def _needed(arguments: argparse.Namespace) -> int | None:
     )
     if local <= 1.1 * central:
         return None
-    return ExactAccountant().crowd_needed(promise, arguments.values, local)
+    return ExactAccountant().crowd_needed(promise, arguments.values, local, arguments.hashes)

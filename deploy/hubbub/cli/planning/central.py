@@ -7,12 +7,19 @@ from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import Any, Final
 
+import numpy as np
+
+from hubbub.analysis.families import family_for
+from hubbub.catalog import CentralPromise
+from hubbub.catalog.choice import AUTO
+from hubbub.catalog.crowd_strings import planned_strings, string_errors
 from hubbub.cli.planning.central_numbers import plan_central_numbers
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA
+from hubbub.privacy.crowd import ExactAccountant
 from hubbub.privacy.histogram import Crowd, central_epsilon, largest_local
 from hubbub.privacy.planner import plan
 from hubbub.privacy.question import Question
@@ -37,7 +44,7 @@ class _Way:
 def add_central(parser: argparse.ArgumentParser) -> None:
     """Add the options of a central promise."""
     crowd = parser.add_argument_group(
-        "a central promise, with --reports and --values, --mean or --ranges"
+        "a central promise, with --reports and --values, --strings, --mean or --ranges"
     )
     crowd.add_argument(
         "--central", type=float, metavar="E", help="what a whole epoch may say of one person, nats"
@@ -58,20 +65,41 @@ def plan_central(arguments: argparse.Namespace, question: Question) -> int:
     """Show what keeps the promise, what lower floors cost, and what there is beside it.
 
     Raises:
-        BadParameter: the question is of strings, or a number is out of range.
+        BadParameter: a number is missing or out of range, or dummies are asked for where none go.
     """
     reports, central = arguments.reports, arguments.central
-    if question.kind == "strings" or reports is None:
-        raise BadParameter(
-            "--central is of listed values or numbers in so many reports: give --reports, and "
-            "--values, --mean or --ranges"
-        )
+    if reports is None:
+        raise BadParameter("--central is of so many reports: give --reports")
     for name, given in (("--central", central), ("--max-local", arguments.max_local)):
         if not 0 < given <= MAX_EPSILON:
             raise BadParameter(f"{name} {given:g} is outside (0, {MAX_EPSILON}]")
-    if question.kind != "values":
+    if arguments.dummies and question.kind != "values":
+        raise BadParameter("--dummies go with listed values alone: leave them out")
+    if question.kind in ("mean", "ranges"):
         floors = [one for one in _FLOORS if central < one < arguments.max_local]
         return plan_central_numbers(arguments, question, [*floors, arguments.max_local])
+    ways = (_of_strings if question.kind == "strings" else _of_values)(arguments, question)
+    laplace = 2 * sqrt(2) / central  # one person moves one report from one count to another
+    ways.append(_Way("trusted curator, Laplace", None, central, laplace, laplace))
+    if arguments.format == "json":
+        document: dict[str, Any] = {
+            "reports": reports,
+            question.kind: question.size,
+            "central": central,
+            "delta": arguments.delta,
+            "honest": arguments.honest,
+            "dummies": arguments.dummies,
+            "rows": [asdict(way) for way in ways],
+        }
+        say(json.dumps(document, indent=1))
+    else:
+        _show(arguments, question, ways)
+    return 0
+
+
+def _of_values(arguments: argparse.Namespace, question: Question) -> list[_Way]:
+    """A crowd at each floor, and reports that are as private by themselves."""
+    reports, central = arguments.reports, arguments.central
     most = largest_local(
         reports,
         question.size,
@@ -85,23 +113,40 @@ def plan_central(arguments: argparse.Namespace, question: Question) -> int:
     [best, *_] = plan(question, central, reports)
     alone = build(best.mechanism, **best.parameters)
     errors = [sqrt(alone.variance(share * reports, reports)) for share in (0.0, 0.1)]
-    ways.append(_Way(f"alone, {best.mechanism}", central, central, *errors))
-    laplace = 2 * sqrt(2) / central  # one person moves one report from one count to another
-    ways.append(_Way("trusted curator, Laplace", None, central, laplace, laplace))
-    if arguments.format == "json":
-        document: dict[str, Any] = {
-            "reports": reports,
-            "values": question.size,
-            "central": central,
-            "delta": arguments.delta,
-            "honest": arguments.honest,
-            "dummies": arguments.dummies,
-            "rows": [asdict(way) for way in ways],
-        }
-        say(json.dumps(document, indent=1))
-    else:
-        _show(arguments, question, ways)
-    return 0
+    return [*ways, _Way(f"alone, {best.mechanism}", central, central, *errors)]
+
+
+def _of_strings(arguments: argparse.Namespace, question: Question) -> list[_Way]:
+    """The same of strings, hashed to as many buckets as serve best at each floor."""
+    central, ways = arguments.central, list[_Way]()
+    for floor in (*_below(central, arguments.max_local), arguments.max_local):
+        way = _hashed_crowd(arguments, floor)
+        if not ways or way.epsilon_local != ways[-1].epsilon_local:
+            ways.append(way)
+    [best, *_] = plan(question, central, arguments.reports)
+    alone, reports = build(best.mechanism, **best.parameters), arguments.reports
+    shares = np.array([0.1, *[0.9 / question.size] * question.size])
+    strings = [*question.values(), "one more"]
+    expected = family_for(alone).expected(alone, strings, shares, reports)
+    errors = [reports * float(one[0]) for one in (expected.absent, expected.stderrs)]
+    return [*ways, _Way(f"alone, {best.mechanism}", central, central, *errors)]
+
+
+def _hashed_crowd(arguments: argparse.Namespace, floor: float) -> _Way:
+    reports, accountant = arguments.reports, ExactAccountant()
+    promise = CentralPromise(
+        *(arguments.central, reports, arguments.delta, arguments.honest, floor)
+    )
+    planned = planned_strings({"mechanism": AUTO}, promise, accountant)
+    width, hashes = planned.categories, planned.groups
+    local = accountant.local_epsilon(promise, width, hashes)
+    crowd = Crowd(reports, width, local, arguments.honest, groups=hashes)
+    return _Way(
+        f"crowd, {hashes} x {width:,} buckets",
+        local,
+        central_epsilon(crowd, arguments.delta),
+        *string_errors(width, hashes, local, reports),
+    )
 
 
 def _below(central: float, most: float) -> list[float]:
@@ -118,7 +163,8 @@ def _crowd(arguments: argparse.Namespace, question: Question, local: float) -> _
 def _show(arguments: argparse.Namespace, question: Question, ways: Sequence[_Way]) -> None:
     table(
         f"central epsilon {arguments.central:g} at delta {arguments.delta:g}: "
-        f"{arguments.reports:,} reports of {question.size:,} values",
+        f"{arguments.reports:,} reports of "
+        + ("strings" if question.kind == "strings" else f"{question.size:,} values"),
         ("way", "local epsilon", "central epsilon", "error of a rare value", "of one in ten"),
         [
             (
@@ -135,11 +181,14 @@ def _show(arguments: argparse.Namespace, question: Question, ways: Sequence[_Way
         f"errors are standard errors in reports; a crowd leaves whole or not at all, "
         f"{arguments.honest:.0%} of it honest; the local epsilon holds whoever works together"
     )
-    best = max(way.epsilon_local or 0 for way in ways if way.way == "crowd")
-    dummies = f", dummies = {arguments.dummies}" if arguments.dummies else ""
+    best = max(way.epsilon_local or 0 for way in ways if way.way.startswith("crowd"))
+    more = f", dummies = {arguments.dummies}" if arguments.dummies else ""
+    if question.kind == "strings":
+        say("of strings held as by Zipf's law, a thousand of them: collisions are in the errors")
+        more = ', domain = "string", mechanism = "auto"'
     say(
         f"in metrics.toml: central_epsilon = {arguments.central:g}, crowd = {arguments.reports}"
-        f"{dummies}"
+        f"{more}"
     )
     if arguments.dummies:
         say(_worth(arguments, question, ways))

@@ -43,10 +43,8 @@ def plan_central_numbers(
     floors: local epsilons to look at, ascending; the last is the most that a report may say.
 
     Raises:
-        BadParameter: there are dummies, or so many parts that no crowd of this size can be asked.
+        BadParameter: so many parts that no crowd of this size can be asked.
     """
-    if arguments.dummies:
-        raise BadParameter("--dummies go with listed values alone: leave them out")
     reports, central = arguments.reports, arguments.central
     ways: list[_Way] = []
     for floor in floors:

@@ -1,0 +1,67 @@
+"""Strings in a crowd: hashed to buckets, as many as have the least error.
+
+More buckets have fewer collisions, and give lies more to name, which costs what is frequent. The
+worst of two errors is made small: of a string that nobody holds, where strings are held as by
+Zipf's law, a thousand of them; and of one that a tenth hold.
+"""
+
+from collections.abc import Mapping
+from math import sqrt
+from typing import Any, Final
+
+from hubbub.catalog.central_promise import Accountant, CentralPromise, Planned
+from hubbub.catalog.choice import AUTO
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import build
+
+__all__ = ["CROWD_STRINGS", "planned_strings", "string_errors"]
+
+CROWD_STRINGS: Final = "local_hash"
+"""The mechanism over strings whose whole epochs are accounted for."""
+
+# Of functions: whom a string collides with in one of four, it is at most a quarter wrong by.
+_HASHES: Final = 4
+_WIDTHS: Final = tuple(1 << power for power in range(4, 17))
+# Two values are accounted for otherwise than hashed ones.
+_MIN_WIDTH: Final = 3
+_FREQUENT: Final = 0.1
+# The shares of a thousand strings, squared and summed, by Zipf's law.
+_SQUARES: Final = sum(n**-2 for n in range(1, 1001)) / sum(1 / n for n in range(1, 1001)) ** 2
+
+
+def planned_strings(
+    table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
+) -> Planned:
+    """What a crowd asks strings by: as written, or for `auto` as many buckets as serve best.
+
+    Raises:
+        BadParameter: hashes or width are no numbers that can be hashed to.
+    """
+    if table["mechanism"] != AUTO:
+        hashes: Any = table.get("hashes")
+        width: Any = table.get("width")
+        build(CROWD_STRINGS, epsilon=promise.max_local_epsilon, hashes=hashes, width=width)
+        if width < _MIN_WIDTH:
+            raise BadParameter(f"width {width} is outside [{_MIN_WIDTH}, 65536] in a crowd")
+        return Planned(CROWD_STRINGS, {}, width, hashes)
+
+    def worst(width: int) -> float:
+        epsilon = accountant.local_epsilon(promise, width, _HASHES)
+        return max(string_errors(width, _HASHES, epsilon, promise.crowd))
+
+    width = min(_WIDTHS, key=worst)
+    return Planned(CROWD_STRINGS, {"hashes": _HASHES, "width": width}, width, _HASHES)
+
+
+def string_errors(width: int, hashes: int, epsilon: float, reports: int) -> tuple[float, float]:
+    """Standard errors, in reports: of a string that nobody holds, and of one that a tenth hold."""
+    mechanism = build(CROWD_STRINGS, epsilon=epsilon, hashes=hashes, width=width)
+    stretch = width / (width - 1)
+
+    def error(share: float) -> float:
+        inside = share + (1 - share) / width
+        coins = mechanism.variance(inside * reports, reports)
+        collisions = max(_SQUARES - share**2, 0) * reports**2 / (hashes * width)
+        return stretch * sqrt(coins + collisions)
+
+    return error(0.0), error(_FREQUENT)

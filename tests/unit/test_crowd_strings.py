@@ -1,0 +1,169 @@
+"""Strings in a crowd: what is planned for them, what it promises, and what is refused."""
+
+import json
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hubbub.analysis.strings.sketch import count
+from hubbub.catalog import CentralPromise, Metric, read_bundle, read_operator_key, sign_bundle
+from hubbub.catalog.crowd_strings import planned_strings, string_errors
+from hubbub.cli.main import main
+from hubbub.errors import CatalogInvalid
+from hubbub.mechanisms import build
+from hubbub.mechanisms.local_hash import LocalHashing
+from hubbub.privacy.crowd import ExactAccountant, central_of
+from hubbub.privacy.draws import draw
+from hubbub.privacy.planned import read_planned
+from tests.support.bundles import DAY, make_signed
+
+TEXT = """
+shuffler = "127.0.0.1:1"
+[metrics.homepage]
+description = "The page that the browser starts with"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+domain = "string"
+central_epsilon = 1.0
+crowd = 30000
+limits = { reports_per_epoch = 1, lifetime_epsilon = 500 }
+"""
+AUTO = 'mechanism = "auto"\n'
+HASHED = 'mechanism = "local_hash"\nhashes = 2\n'
+
+
+def _read(folder: Path, more: str) -> Metric:
+    path = folder / "metrics.toml"
+    path.write_text(TEXT + more)
+    return read_planned(path).metrics["homepage"]
+
+
+@pytest.mark.parametrize("crowd", [100, 2000, 100_000])
+def test_auto_takes_the_buckets_with_the_least_worst_error(crowd: int) -> None:
+    promise, accountant = CentralPromise(1.0, crowd, 1e-8, 0.9, 16.0), ExactAccountant()
+    found = planned_strings({"mechanism": "auto", "domain": "string"}, promise, accountant)
+
+    def worst(width: int) -> float:
+        epsilon = accountant.local_epsilon(promise, width, found.groups)
+        return max(string_errors(width, found.groups, epsilon, crowd))
+
+    assert found.groups == found.parameters["hashes"] == 4
+    assert found.parameters["width"] == found.categories
+    least = min(worst(1 << power) for power in range(4, 17))
+    assert worst(found.categories) == least
+    by_itself = build("unary.oue", epsilon=1.0, categories=2).variance(0, crowd)
+    assert least < 1.2 * sqrt(by_itself)
+    if crowd == 100_000:
+        assert least < sqrt(by_itself) / 3, "three times nearer than each report alone"
+
+
+def test_what_is_planned_is_what_answers_will_tell() -> None:
+    """Twenty crowds of a thousand strings by Zipf's law, each by hash functions of its own."""
+    chance, people = np.random.default_rng(27), 100_000
+    mechanism = build("local_hash", epsilon=7.0, hashes=4, width=2048)
+    assert isinstance(mechanism, LocalHashing)
+    shares = 1 / np.arange(1.0, 1001)
+    counts = np.rint(people * shares / shares.sum()).astype(np.int64).tolist()
+    rare, tenth = [], []
+    for run in range(20):
+        strings = [f"{run} {place}" for place in range(1001)]
+        totals = draw(mechanism, strings[:1000], counts, chance)
+        _, stderrs, absent, _ = count(mechanism, totals, strings)
+        rare.append(absent[1000] ** 2)
+        tenth.append(stderrs[0] ** 2)  # it is held by an eighth
+    told = string_errors(2048, 4, 7.0, people)
+    assert sqrt(np.mean(rare)) == pytest.approx(told[0], rel=0.05)
+    assert sqrt(np.mean(tenth)) == pytest.approx(told[1], rel=0.15)
+
+
+def test_strings_keep_the_promise_in_a_bundle_too(tmp_path: Path) -> None:
+    metric = _read(tmp_path, AUTO)
+    assert (metric.mechanism, metric.parameters["hashes"]) == ("local_hash", 4)
+    assert (metric.mix, metric.min_batch) == ("epoch", 30_000)
+    told = central_of(metric, 30_000)
+    assert told is not None
+    assert 0.99 <= told.epsilon <= 1.0
+    more = central_of(metric, 60_000)
+    assert more is not None
+    assert more.epsilon < 0.8
+    plain = TEXT.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
+    signed = make_signed(tmp_path, plain + HASHED + "width = 64\n", start=20_000 * DAY)
+    metrics, history = {metric.name: metric}, {metric.name: metric.digest()}
+    bundle = replace(signed.bundle, metrics=metrics, history=history)
+    path = tmp_path / "crowd.hubbub"
+    path.write_bytes(sign_bundle(bundle, read_operator_key(signed.keys)))
+    assert read_bundle(path).metrics == metrics
+
+
+def test_more_hash_functions_lie_more_for_the_same_promise(tmp_path: Path) -> None:
+    two = _read(tmp_path, HASHED + "width = 64\n")
+    eight = _read(tmp_path, HASHED.replace("2", "8") + "width = 64\n")
+    assert eight.epsilon < two.epsilon - 1
+    for metric in (two, eight):
+        told = central_of(metric, 30_000)
+        assert told is not None
+        assert 0.99 <= told.epsilon <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('mechanism = "cms"\nhashes = 4\nwidth = 64\n', r'of strings, with "local_hash" or "auto"'),
+        ('mechanism = "grr"\n', r'of strings, with "local_hash" or "auto"'),
+        (AUTO + "dummies = 100\n", r'field "dummies": go with listed values alone'),
+        (AUTO + "hashes = 2\n", r'"hashes": is chosen by auto; .* or write "local_hash"'),
+        (HASHED, r'field "width": local_hash needs this number; add it'),
+        (HASHED + "width = 2\n", r"width 2 is outside \[3, 65536\] in a crowd"),
+        (HASHED + "width = 64\nepsilon = 9.0\n", r"write 5\.\d+ at most, leave it out, or gather"),
+        (HASHED + 'width = "many"\n', r'field "width"'),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_with_its_remedy(
+    tmp_path: Path, more: str, said: str
+) -> None:
+    with pytest.raises(CatalogInvalid, match=said) as told:
+        _read(tmp_path, more)
+    assert '"reports"' not in str(told.value), "which nobody wrote"
+
+
+def test_a_plan_shows_the_same_trade(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["plan", "--strings", "500", "--reports", "30000", "--central", "1"]
+    assert main([*command, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    crowds = [row for row in found["rows"] if row["way"].startswith("crowd")]
+    worst = [max(row["stderr_rare"], row["stderr_tenth"]) for row in crowds]
+    assert worst == sorted(worst, reverse=True)
+    assert all(row["epsilon_central"] <= 1 for row in crowds)
+    [alone] = [row for row in found["rows"] if row["way"].startswith("alone")]
+    assert alone["stderr_rare"] > 3 * crowds[-1]["stderr_rare"]
+    # What the catalog would take is what the plan says.
+    metric = _read(tmp_path, AUTO)
+    assert metric.epsilon == crowds[-1]["epsilon_local"]
+    assert f"4 x {metric.parameters['width']:,} buckets" in crowds[-1]["way"]
+    assert main(command) == 0
+    assert 'crowd = 30000, domain = "string", mechanism = "auto"' in capsys.readouterr().out
+    assert main([*command, "--dummies", "9"]) == 2
+    assert "--dummies go with listed values alone" in capsys.readouterr().err
+
+
+def test_what_a_crowd_of_hashed_strings_says_is_worked_out_for_given_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metric = _read(tmp_path, AUTO)
+    asked = ["privacy", "crowd", "--reports", "30000", "--honest", "0.9", "--hashes", "4"]
+    asked += ["--values", str(metric.parameters["width"])]
+    asked += ["--local-epsilon", str(metric.epsilon)]
+    assert main([*asked, "--json"]) == 0
+    told = central_of(metric, 30_000)
+    assert told is not None
+    found = json.loads(capsys.readouterr().out)
+    assert found["hashes"] == 4
+    assert found["epsilon_central"] == pytest.approx(told.epsilon, rel=1e-6)
+    assert main(asked) == 0
+    said = capsys.readouterr().out
+    assert "buckets of 4 hash functions" in said
+    assert "and collisions" in said
