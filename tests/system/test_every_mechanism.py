@@ -3,13 +3,14 @@
 import json
 import math
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hubbub.accounting import balances, sum_terms
-from hubbub.catalog import read_catalog
+from hubbub.catalog import epoch_at, epoch_start, read_catalog
 from hubbub.cli.local.census import Person
 from hubbub.cli.local.devices import send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports
@@ -18,7 +19,7 @@ from hubbub.cli.terminal.service_client import report_counts
 from hubbub.mechanisms import REGISTRY
 from tests.support import web
 from tests.support.asking import estimate
-from tests.support.moment import far_from_midnight
+from tests.support.moment import far_from_midnight, now
 from tests.support.waiting import eventually
 
 PEOPLE = 300
@@ -39,6 +40,7 @@ OWN = {
 }
 # What follows a tree needs more reports, or more of each.
 EPSILON = {"tree": 12.0}
+EPOCHS = {"grr": "month", "unary.oue": "28d", "wave": "week"}
 DOMAINS = {
     "categories": 'values = ["red", "green", "blue"]',
     "strings": 'domain = "string"',
@@ -59,7 +61,7 @@ def metric_of(name: str) -> str:
 description = "Asked by {name}"
 owner = "tests@example.org"
 expires = 2099-12-31
-epoch = "day"
+epoch = "{EPOCHS.get(name, "day")}"
 mechanism = "{name}"
 epsilon = {EPSILON.get(name, 3.0)}
 {domain}
@@ -113,7 +115,10 @@ def test_a_metric_is_answered_from_end_to_end(run: LocalRun, name: str) -> None:
     strings = ["often.example", "seldom.example", "never.example"]
     candidates = strings if _kind(name) == "strings" else []
     found = estimate(run.endpoints, name.replace(".", "_"), candidates=candidates)
+    length = EPOCHS.get(name, "day")
     assert found.reports >= PEOPLE * 0.9
+    begins = epoch_start(epoch_at(now(), length), length)
+    assert found.since == f"{datetime.fromtimestamp(begins, UTC):%Y-%m-%dT%H:%M:%SZ}"
     assert found.epsilon <= EPSILON.get(name, 3.0)
     if name != "auto":
         assert found.mechanism == name

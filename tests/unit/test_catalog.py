@@ -35,7 +35,7 @@ WRONG = [
     ("expires = 2099-06-30", "expires = 2099-06-30T00:00:00", "theme", "expires", "write YYYY"),
     ("expires = 2099-06-30", 'expires = "soon"', "theme", "expires", "write YYYY-MM-DD"),
     ('owner = "desktop@example.org"', 'owner = " "', "theme", "owner", "who answers for it"),
-    ('epoch = "day"', 'epoch = "month"', "theme", "epoch", "one of hour, day, week"),
+    ('epoch = "day"', 'epoch = "year"', "theme", "epoch", "one of hour, day, week, 28d, month"),
     ("min_batch = 20", "min_batch = 9", "theme", "min_batch", r"in \[10, 1000000\]"),
     ("min_batch = 20", "min_batch = 20.5", "theme", "min_batch", "whole number"),
     ('values = ["light", "dark", "system"]', "", "theme", "values", "needs its values"),

@@ -17,6 +17,7 @@ from hubbub.catalog import (
 )
 from hubbub.catalog.keys.rotation import forget_keys, rotate_keys, still_needed
 from hubbub.cli.main import main
+from hubbub.epochs import MONTH_SECONDS
 from hubbub.errors import KeysUnusable
 
 DAY, WEEK = 86_400, 604_800
@@ -38,11 +39,13 @@ def _opens(folder: Path, key: OpeningKeyPublic) -> bool:
 
 def test_new_keys_follow_the_last_and_old_epochs_still_open(folder: Path) -> None:
     before = read_public_keys(folder)
-    added, deleted = rotate_keys(folder, now=NOW, period_seconds=28 * DAY, periods=3, sure=True)
+    added, deleted = rotate_keys(
+        folder, now=NOW, period_seconds=28 * DAY, periods=3, sure=True, longest="week"
+    )
     after = read_public_keys(folder)
     assert [key.id for key in added] == [6, 7, 8]
     assert added[0].start == before[-1].end
-    assert deleted == [key for key in before if not still_needed(key, NOW)]
+    assert deleted == [key for key in before if not still_needed(key, NOW, "week")]
     assert len(deleted) == 3
     assert after == (*before[3:], *added)
     assert all(_opens(folder, key) for key in after)
@@ -54,8 +57,11 @@ def test_new_keys_follow_the_last_and_old_epochs_still_open(folder: Path) -> Non
 
 def test_a_key_is_needed_until_its_last_week_closes() -> None:
     key = OpeningKeyPublic(1, 0, 10 * WEEK, bytes(31) + b"\x09")
-    assert still_needed(key, 12 * WEEK - 1)
-    assert not still_needed(key, 12 * WEEK)
+    assert still_needed(key, 12 * WEEK - 1, "week")
+    assert not still_needed(key, 12 * WEEK, "week")
+    april = 90 * DAY  # of 1970, after the March that the key ends in
+    assert still_needed(key, april + 2 * MONTH_SECONDS - 1, "month")
+    assert not still_needed(key, april + 2 * MONTH_SECONDS, "month")
 
 
 def test_a_key_that_leaked_is_replaced_from_a_day_on(folder: Path) -> None:
@@ -120,5 +126,5 @@ def test_one_clock_alone_deletes_no_key(
     assert "is not what this machine's clock says" in capsys.readouterr().err
     monkeypatch.setattr(time, "time", lambda: NOW)
     today = time.strftime("%Y-%m-%d", time.gmtime(NOW))
-    assert main(["keys", "rotate", str(folder), "--today", today]) == 0
+    assert main(["keys", "rotate", str(folder), "--today", today, "--longest", "day"]) == 0
     assert capsys.readouterr().out.count("deleted key") == 3

@@ -1,6 +1,6 @@
 """Which epochs are meant, in words."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 from hypothesis import example, given
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hubbub.accounting import epoch_date, epoch_dates
 from hubbub.aggregator.query.epoch_range import select_epochs
+from hubbub.epochs import MONTH_SECONDS
 from hubbub.errors import BadParameter
 
 NOW = datetime(2026, 11, 22, 14, 30, tzinfo=UTC).timestamp()
@@ -55,6 +56,8 @@ def test_epochs_are_named_in_words(last: str, epochs: str, ago: list[int]) -> No
         ("day", 86_400, "2026-10-13, 2026-11-15..2026-11-16, 2026-11-20..2026-11-22"),
         ("hour", 3600, "2026-11-22T03:00, 2026-11-22T10:00..2026-11-22T11:00"),
         ("week", 604_800, "2026-10-15, 2026-11-05..2026-11-19"),
+        ("28d", 2_419_200, "2026-09-24..2026-11-19"),
+        ("month", MONTH_SECONDS, "2025-12..2026-02, 2026-11"),
     ],
 )
 def test_dates_are_told_as_they_are_asked_for(length: str, seconds: int, said: str) -> None:
@@ -64,6 +67,19 @@ def test_dates_are_told_as_they_are_asked_for(length: str, seconds: int, said: s
         asked = epoch_date(epoch, seconds)
         assert select_epochs("", asked, held=held, length=length, now=NOW) == [epoch]
     assert epoch_date(2**32 - 1, seconds), "later than calendars have"
+
+
+def test_a_month_of_a_daily_metric_is_all_its_days() -> None:
+    first = date(2026, 2, 1).toordinal() - date(1970, 1, 1).toordinal()
+    days = range(first - 3, first + 33)
+    for epochs, held in (
+        ("2026-02", range(first, first + 28)),
+        ("2026-01..2026-02", range(first - 3, first + 28)),
+        ("2026-02-27..2026-03", range(first + 26, first + 33)),
+    ):
+        assert select_epochs("", epochs, held=days, length="day", now=NOW) == [*held]
+    months = [12 * 56, 12 * 56 + 1]
+    assert select_epochs("", "2026-02-14", held=months, length="month", now=NOW) == months[1:]
 
 
 def test_of_a_range_that_must_be_there_the_first_epoch_stands_for_it() -> None:

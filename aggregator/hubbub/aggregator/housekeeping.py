@@ -15,6 +15,7 @@ from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.passed import begun, moved_past
 from hubbub.aggregator.store.contract import TotalsStore
 from hubbub.catalog import Bundle, OpeningKeyPublic
+from hubbub.catalog.epochs import longest_epoch
 from hubbub.catalog.keys.rotation import forget_keys, still_needed
 from hubbub.errors import KeysUnusable, StoreUnavailable
 from hubbub.runtime import BELIEVED_SECONDS, Clocks
@@ -91,14 +92,16 @@ class Housekeeping:
         if self._forgot is not None and elapsed - self._forgot < BELIEVED_SECONDS:
             return
         now = self._clocks.earliest()
-        over = [key for key in self._bundle.keys if key.id in held and not still_needed(key, now)]
+        longest = longest_epoch(metric.epoch for metric in self._bundle.metrics.values())
+        keys = [key for key in self._bundle.keys if key.id in held]
+        over = [key for key in keys if not still_needed(key, now, longest)]
         if not over:
             return
         starts = await begun(self._bundle, self._store)
         for key in sorted(over, key=lambda key: key.end):
             if elapsed - self._served.get(key.id, -_DAY) < _DAY:
                 self._keep(key, "it opened reports within a day")
-            elif not moved_past(starts, key.end):
+            elif not moved_past(starts, key.end, longest):
                 self._keep(key, "no reports were counted that show how time went on since")
             else:
                 self._forget(key)

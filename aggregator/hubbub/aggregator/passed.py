@@ -5,14 +5,11 @@ reports of an epoch were counted shows that it has begun.
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from hubbub.aggregator.store.contract import TotalsStore
-from hubbub.catalog import EPOCH_SECONDS, Bundle, closing_time, epoch_start
+from hubbub.catalog import EPOCH_SECONDS, Bundle, closing_time, epoch_at, epoch_start
 
 __all__ = ["begun", "moved_past"]
-
-_LONGEST: Final = max(EPOCH_SECONDS, key=lambda length: EPOCH_SECONDS[length])
 
 
 async def begun(bundle: Bundle, store: TotalsStore) -> list[int]:
@@ -21,12 +18,13 @@ async def begun(bundle: Bundle, store: TotalsStore) -> list[int]:
     return sorted({epoch_start(w.epoch, bundle.metric(w.stream).epoch) for w in counted})
 
 
-def moved_past(starts: Sequence[int], end: int) -> bool:
+def moved_past(starts: Sequence[int], end: int, longest: str) -> bool:
     """Whether epochs that began before `end` take no more, by a collection that went on from there.
 
     Of the epochs that began afterwards the last did so when those before `end` were closed, and
     they stretch over two of the longest: a clock that was ahead for a while leaves a gap instead.
+    longest: the length of the longest epochs that there are.
     """
     after = [start for start in starts if start >= end]
-    closed = closing_time((end - 1) // EPOCH_SECONDS[_LONGEST], _LONGEST)
-    return bool(after) and after[-1] >= max(closed, after[0] + 2 * EPOCH_SECONDS[_LONGEST])
+    closed = closing_time(epoch_at(end - 1, longest), longest)
+    return bool(after) and after[-1] >= max(closed, after[0] + 2 * EPOCH_SECONDS[longest])

@@ -1,26 +1,44 @@
-"""Epochs: time cut into hours, days or weeks of UTC, numbered from 1970-01-01."""
+"""Epochs by the names of their lengths: an hour, a day, a week, four weeks, a calendar month."""
 
+from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["EPOCH_SECONDS", "closing_time", "epoch_at", "epoch_start", "grace_seconds"]
+from hubbub.epochs import MONTH_SECONDS, begins, holding
 
-EPOCH_SECONDS: Final = {"hour": 3600, "day": 86_400, "week": 604_800}
+__all__ = [
+    "EPOCH_SECONDS",
+    "closing_time",
+    "epoch_at",
+    "epoch_start",
+    "grace_seconds",
+    "longest_epoch",
+]
+
+EPOCH_SECONDS: Final = {
+    "hour": 3600,
+    "day": 86_400,
+    "week": 604_800,
+    "28d": 2_419_200,
+    "month": MONTH_SECONDS,
+}
+"""By what a catalog calls them, ascending; weeks, as four of them, begin on a Thursday."""
 
 
 def epoch_at(seconds: float, length: str) -> int:
     """The epoch that holds this moment, in seconds since 1970-01-01 UTC."""
-    return int(seconds // EPOCH_SECONDS[length])
+    return holding(seconds, EPOCH_SECONDS[length])
 
 
 def epoch_start(epoch: int, length: str) -> int:
     """The epoch's first second since 1970-01-01 UTC."""
-    return epoch * EPOCH_SECONDS[length]
+    return begins(epoch, EPOCH_SECONDS[length])
 
 
 def grace_seconds(length: str) -> int:
-    """How long after an epoch's end its reports are still taken: as long as the epoch itself.
+    """How long after an epoch's end its reports are still taken: as long as an epoch.
 
-    Devices are offline for a while; a report later than this is refused as expired.
+    Of months as long as the mean one. Devices are offline for a while; a report later than this is
+    refused as expired.
     """
     return EPOCH_SECONDS[length]
 
@@ -32,3 +50,8 @@ def closing_time(epoch: int, length: str) -> int:
     out an outage. So the aggregator takes them for one more grace.
     """
     return epoch_start(epoch + 1, length) + 2 * grace_seconds(length)
+
+
+def longest_epoch(lengths: Iterable[str]) -> str:
+    """The longest of these, and no less than a week: keys of epochs wait for it."""
+    return max(("week", *lengths), key=EPOCH_SECONDS.__getitem__)

@@ -5,12 +5,18 @@ in any part of it. Nothing is said past a metric's lifetime limit, which the dev
 """
 
 from collections.abc import Iterable
+from functools import cache
 from math import floor
+from typing import Final
 
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import SPANS, Caps
+from hubbub.epochs import MONTH_SECONDS, begins, holding
 
 __all__ = ["crowds_within", "epochs_within", "exposure", "over_caps", "unchanged_exposure"]
+
+
+_DAY: Final = 86_400
 
 
 def epochs_within(epoch: str, days: int) -> int:
@@ -20,8 +26,23 @@ def epochs_within(epoch: str, days: int) -> int:
             return 24 * days
         case "day":
             return days
+        case "28d":
+            return (days + 26) // 28 + 1
+        case "month":
+            return _months_within(days)
         case _:
             return (days + 5) // 7 + 1
+
+
+@cache
+def _months_within(days: int) -> int:
+    """The most months that begin or go on in so many days, over the calendar's 400 years."""
+    ends = [begins(month + 1, MONTH_SECONDS) // _DAY - 1 for month in range(4800)]
+    # Worst are days that begin on a month's last.
+    return max(
+        holding((end + days - 1) * _DAY, MONTH_SECONDS) - month + 1
+        for month, end in enumerate(ends)
+    )
 
 
 def exposure(metric: Metric, days: int) -> float:

@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric
 from hubbub.catalog.central_cap import central_cost, room_of
 from hubbub.client.outcome import Outcome
+from hubbub.epochs import begins
 
 __all__ = [
     "FOREIGN",
@@ -277,7 +278,7 @@ def _larger(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, f
 
 def _last_day(epoch: int, seconds: int) -> int:
     """The day, counted from 1970, in which an epoch of this length ends."""
-    return ((epoch + 1) * seconds - 1) // _DAY_SECONDS
+    return (begins(epoch + 1, seconds) - 1) // _DAY_SECONDS
 
 
 def _dated(spent: float, floor: int, losses: Mapping[int, float]) -> dict[int, float]:

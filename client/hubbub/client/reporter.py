@@ -16,6 +16,7 @@ from hubbub.client.outcome import Outcome
 from hubbub.client.state.contract import PendingPayload, State
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
+from hubbub.epochs import holding
 from hubbub.errors import StateUnusable
 from hubbub.mechanisms import BitSource, Probability
 
@@ -177,7 +178,7 @@ class Reporter:
         metric, now = question.metric, self._clock()
         if metric is None:
             return Outcome.DECLINED if self.is_on else Outcome.DISABLED
-        epoch = int(now // question.epoch_seconds)
+        epoch = holding(now, question.epoch_seconds)
         obstacle = self._obstacle(question, metric, now, epoch)
         if obstacle is None and not question.is_sampled(metric, epoch):
             obstacle = Outcome.NOT_SAMPLED

@@ -9,6 +9,8 @@ from hubbub.catalog import (
     EPOCH_SECONDS,
     Bundle,
     Catalog,
+    epoch_at,
+    epoch_start,
     read_bundle,
     read_operator_key,
     read_public_keys,
@@ -54,6 +56,8 @@ def make_keys(
 ) -> None:
     """New keys in a folder: `periods` opening keys of `days` days, from two weeks ago on.
 
+    The first is of every epoch that runs now, whatever its length.
+
     development: what is built with them is for a development installation alone.
 
     Raises:
@@ -61,11 +65,12 @@ def make_keys(
         KeysUnusable: the folder holds keys already, or cannot be written.
     """
     check_lifetimes(days, periods)
-    today = int(time.time()) // _DAY
-    start = (today - _BACK_DAYS) * _DAY
+    now = int(time.time())
+    start = (now // _DAY - _BACK_DAYS) * _DAY
     write_new_keys(
         folder,
         start=start,
+        since=min(epoch_start(epoch_at(now, length), length) for length in EPOCH_SECONDS),
         period_seconds=days * _DAY,
         periods=periods,
         first_id=DEVELOPMENT_IDS if development else 1,

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from hubbub.epochs import MONTH_SECONDS, begins
+
 __all__ = ["epoch_date", "epoch_dates", "minute"]
 
 _DAY_SECONDS: Final = 86_400
@@ -12,9 +14,11 @@ _LATEST: Final = 253_402_300_799
 
 
 def epoch_date(epoch: int, seconds: int) -> str:
-    """When an epoch of so many seconds begins, in UTC: 2026-11-22, of hours 2026-11-22T14:00."""
-    begins = datetime.fromtimestamp(min(epoch * seconds, _LATEST), UTC)
-    return f"{begins:%Y-%m-%d}" if seconds % _DAY_SECONDS == 0 else f"{begins:%Y-%m-%dT%H:%M}"
+    """When an epoch of such a span begins, in UTC: 2026-11-22, 2026-11-22T14:00, or 2026-11."""
+    first = datetime.fromtimestamp(min(begins(epoch, seconds), _LATEST), UTC)
+    if seconds == MONTH_SECONDS:
+        return f"{first:%Y-%m}"
+    return f"{first:%Y-%m-%d}" if seconds % _DAY_SECONDS == 0 else f"{first:%Y-%m-%dT%H:%M}"
 
 
 def minute(seconds: float) -> str:

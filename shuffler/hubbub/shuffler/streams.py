@@ -13,6 +13,7 @@ from typing import Any, Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
 from hubbub.accounting import Window, epoch_date
+from hubbub.epochs import begins
 from hubbub.errors import BadParameter
 from hubbub.errors.places import wrong_place
 from hubbub.sealing import SEAL_BYTES, seal
@@ -138,7 +139,7 @@ class StreamTable:
             return Reason.REASON_WRONG_LENGTH
         if report.key_id != self.key_id(Window(report.stream, report.epoch)):
             return Reason.REASON_WRONG_KEY  # PRIVACY: a key id of one's own would mark its sender
-        if report.epoch * stream.epoch_seconds > (latest or earliest) + _AHEAD_SECONDS:
+        if begins(report.epoch, stream.epoch_seconds) > (latest or earliest) + _AHEAD_SECONDS:
             return Reason.REASON_NOT_YET
         if self.is_over(Window(report.stream, report.epoch), earliest):
             return Reason.REASON_EXPIRED
@@ -149,7 +150,7 @@ class StreamTable:
         stream = self.streams.get(window.stream)
         if stream is None:
             return True
-        return now >= (window.epoch + 1) * stream.epoch_seconds + stream.grace_seconds
+        return now >= begins(window.epoch + 1, stream.epoch_seconds) + stream.grace_seconds
 
     def date_of(self, window: Window) -> str | None:
         """A window's epoch as people say it; None of a stream that is not known."""
@@ -167,7 +168,7 @@ class StreamTable:
         return None if period is None else period.key
 
     def _period(self, window: Window) -> _KeyPeriod | None:
-        start = window.epoch * self.streams[window.stream].epoch_seconds
+        start = begins(window.epoch, self.streams[window.stream].epoch_seconds)
         return next((key for key in self.keys if key.start <= start < key.end), None)
 
 

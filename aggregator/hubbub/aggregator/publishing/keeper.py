@@ -24,7 +24,13 @@ _ALL_SECONDS: Final = 3600.0
 # What takes long is made anew less often: a tenth of one processor at most.
 _SHARE: Final = 10
 # The usual ranges, by how long an epoch is.
-_RANGES: Final = {"hour": ("24h", "7d"), "day": ("7d", "30d"), "week": ("4w", "12w")}
+_RANGES: Final = {
+    "hour": ("24h", "7d"),
+    "day": ("7d", "30d"),
+    "week": ("4w", "12w"),
+    "28d": ("12w", "52w"),
+    "month": ("90d", "365d"),
+}
 
 
 class EstimateKeeper:

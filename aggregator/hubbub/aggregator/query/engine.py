@@ -54,7 +54,7 @@ from hubbub.aggregator.query.trends import series
 from hubbub.aggregator.query.watching import arrived
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import Top, changes, top
-from hubbub.catalog import EPOCH_SECONDS, Bundle, epoch_start
+from hubbub.catalog import Bundle, epoch_start
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.places import notice
 from hubbub.runtime import VERSION, Clocks, Stages
@@ -210,14 +210,14 @@ class QueryEngine:
         """The whole answer, but for what the shuffler alone knows."""
         estimate = await self._work(selection, query)
         metric, found = selection.metric, estimate.answer
-        first, last = (epoch_start(selection.epochs[i], metric.epoch) for i in (0, -1))
+        first, last = selection.epochs[0], selection.epochs[-1]
         return Estimated(
             metric=metric.name,
             description=metric.description,
             epochs=list(selection.epochs),
             dates=selection.dates,
-            since=iso_time(first),
-            until=iso_time(last + EPOCH_SECONDS[metric.epoch]),
+            since=iso_time(epoch_start(first, metric.epoch)),
+            until=iso_time(epoch_start(last + 1, metric.epoch)),
             final=self._is_final(selection),
             updated=iso_time(estimate.updated) if estimate.updated else None,
             reports=found.reports,

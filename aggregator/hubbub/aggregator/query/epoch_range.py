@@ -7,9 +7,9 @@ epochs:
   newest       the newest that holds a report; what is meant where nothing is said
   closed       the newest that holds a report and takes no more
   all          every one that holds a report
-  A            one, by its day (2026-11-22, today, yesterday), its moment (2026-11-22T14:00) or its
-               number
-  A..B         from A through B, a day being all of its epochs
+  A            one, by its day (2026-11-22, today, yesterday), its month (2026-11), its moment
+               (2026-11-22T14:00) or its number
+  A..B         from A through B, a day or a month being all of its epochs
   A,B,C..D     several
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from hubbub.catalog import closing_time, epoch_at
+from hubbub.catalog import closing_time, epoch_at, epoch_start
 from hubbub.errors import BadParameter
 
 __all__ = ["select_epochs"]
@@ -27,6 +27,7 @@ _HOURS: Final = {"h": 1, "d": 24, "w": 168}
 _LAST: Final = re.compile(r"([0-9]{1,6})([hdw]?)")
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MONTH: Final = re.compile(r"[0-9]{4}-[0-9]{2}")
 _DAYS_AGO: Final = {"today": 0, "yesterday": 1}
 _DAY_SECONDS: Final = 86_400
 
@@ -42,7 +43,7 @@ def select_epochs(
 ) -> list[int]:
     """Those of the epochs that hold reports which are meant, ascending.
 
-    held: ascending. length: of an epoch, "hour", "day" or "week". now: seconds since 1970.
+    held: ascending. length: of an epoch, as a catalog says it. now: seconds since 1970.
     exact: a part that names no epoch with reports stands for its first.
 
     Raises:
@@ -102,16 +103,21 @@ def _ends(text: str, length: str, now: float) -> tuple[int, int]:
         text = f"{day:%Y-%m-%d}"
     if _NUMBER.fullmatch(text):
         return int(text), int(text)
+    is_month = _MONTH.fullmatch(text) is not None
     try:
-        begin = datetime.fromisoformat(text)
+        begin = datetime.fromisoformat(f"{text}-01" if is_month else text)
         begin = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
         first = begin.timestamp()
     except (ValueError, OverflowError):
         raise BadParameter(
             f'epochs "{_shown(text)}": write newest, closed, all, today, yesterday, 2026-11-22, '
-            "2026-11-22T14:00, a number, or a range such as 2026-11-01..2026-11-07"
+            "2026-11, 2026-11-22T14:00, a number, or a range such as 2026-11-01..2026-11-07"
         ) from None
-    last = first + (_DAY_SECONDS - 1 if _DAY.fullmatch(text) else 0)
+    last = first
+    if is_month:
+        last = epoch_start(epoch_at(first, "month") + 1, "month") - 1
+    elif _DAY.fullmatch(text):
+        last = first + _DAY_SECONDS - 1
     return epoch_at(max(first, 0), length), epoch_at(max(last, 0), length)
 
 

@@ -96,9 +96,17 @@ def is_development(keys: Sequence[OpeningKeyPublic]) -> bool:
 
 
 def write_new_keys(
-    folder: Path, *, start: int, period_seconds: int, periods: int, first_id: int = 1
+    folder: Path,
+    *,
+    start: int,
+    period_seconds: int,
+    periods: int,
+    since: int | None = None,
+    first_id: int = 1,
 ) -> None:
     """Make an operator's signing key and `periods` opening keys, one after the other from `start`.
+
+    since: the first is of epochs from then on already.
 
     Raises:
         KeysUnusable: the folder holds keys already, or cannot be written.
@@ -109,7 +117,7 @@ def write_new_keys(
             f"{folder / taken[0]} exists; keys are never overwritten: choose another"
         )
     operator = Ed25519PrivateKey.generate()
-    private, public = new_periods(first_id, start, period_seconds, periods)
+    private, public = new_periods(first_id, start, period_seconds, periods, since)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_operator_key(folder, operator)
@@ -120,16 +128,22 @@ def write_new_keys(
 
 
 def new_periods(
-    first_id: int, start: int, period_seconds: int, periods: int
+    first_id: int, start: int, period_seconds: int, periods: int, since: int | None = None
 ) -> tuple[list[OpeningKey], list[OpeningKeyPublic]]:
-    """Fresh opening keys for periods one after the other, with ids that go up."""
+    """Fresh opening keys for periods one after the other, with ids that go up.
+
+    since: when the first begins already, if that is before its start.
+    """
     private, public = [], []
     for number in range(periods):
         key = X25519PrivateKey.generate()
         begins = start + number * period_seconds
+        ends = begins + period_seconds
+        if not number and since is not None:
+            begins = min(begins, since)
         raw = key.public_key().public_bytes_raw()
         private.append(OpeningKey(first_id + number, key.private_bytes_raw()))
-        public.append(OpeningKeyPublic(first_id + number, begins, begins + period_seconds, raw))
+        public.append(OpeningKeyPublic(first_id + number, begins, ends, raw))
     return private, public
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time
+from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at
 from hubbub.catalog.keys.opening import (
     OPENING,
     OpeningKey,
@@ -25,13 +25,10 @@ from hubbub.errors import BadParameter, KeysUnusable
 
 __all__ = ["forget_keys", "rotate_keys", "still_needed"]
 
-_LONGEST = max(EPOCH_SECONDS, key=lambda length: EPOCH_SECONDS[length])
 
-
-def still_needed(key: OpeningKeyPublic, now: float) -> bool:
-    """Whether an epoch of the key may still be counted, whatever its length."""
-    last = (key.end - 1) // EPOCH_SECONDS[_LONGEST]
-    return now < closing_time(last, _LONGEST)
+def still_needed(key: OpeningKeyPublic, now: float, longest: str) -> bool:
+    """Whether an epoch of the key may still be counted, of this length at most."""
+    return now < closing_time(epoch_at(key.end - 1, longest), longest)
 
 
 def rotate_keys(
@@ -42,11 +39,13 @@ def rotate_keys(
     periods: int,
     anew_from: int | None = None,
     sure: bool = False,
+    longest: str = "month",
 ) -> tuple[list[OpeningKeyPublic], list[OpeningKeyPublic]]:
     """Add `periods` keys after the last one, delete those that no epoch needs: added, deleted.
 
     anew_from: replace all keys of epochs that start then or later, in seconds since 1970, since
         one of them leaked; what was sealed to them will not be opened.
+    longest: of all epochs that the keys are of; the folder knows no metric.
     sure: `now` is more than what one clock says; without it no key is deleted for being old.
 
     Raises:
@@ -55,7 +54,7 @@ def rotate_keys(
     """
     with _alone(folder):
         private, public = read_opening_keys(folder / OPENING), read_public_keys(folder)
-        needed = [key for key in public if not sure or still_needed(key, now)]
+        needed = [key for key in public if not sure or still_needed(key, now, longest)]
         deleted = [key for key in public if key not in needed]
         next_id = max((key.id for key in public), default=0) + 1
         if anew_from is not None:

@@ -73,6 +73,12 @@ def _add_opening(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
         help="what day it is (UTC), by another clock than this machine's: deletes the keys that no "
         "epoch needs any more; without it they are kept",
     )
+    rotate.add_argument(
+        "--longest",
+        choices=EPOCH_SECONDS,
+        default="month",
+        help="epoch of any metric: keys are deleted so much sooner if it is shorter (%(default)s)",
+    )
     rotate.set_defaults(run=_rotate)
 
 
@@ -132,6 +138,7 @@ def _rotate(arguments: argparse.Namespace) -> int:
         periods=arguments.periods,
         anew_from=anew,
         sure=arguments.today is not None,
+        longest=arguments.longest,
     )
     for word, keys in (("added", added), ("deleted", deleted)):
         for key in keys:

@@ -616,7 +616,7 @@ class MetricLine(_message.Message):
     epsilon: _builtins.float
     """Nats per report, as proven of the mechanism (rounded up)."""
     epoch_length: _builtins.str
-    """"hour", "day" or "week"."""
+    """"hour", "day", "week", "28d" or "month"."""
     min_batch: _builtins.int
     total_values: _builtins.int
     """How many values are listed."""
