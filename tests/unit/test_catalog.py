@@ -55,7 +55,7 @@ WRONG = [
     ('values = ["light", "dark", "system"]', "values_file = 7", "theme", "values_file", "the path"),
     ('domain = "string"', 'values = ["a", "b"]', "homepage", "domain", "over strings"),
     ("bits = 16\n", "", "homepage", "bits", "rappor needs this number"),
-    ("bits = 16", 'bits = "many"', "homepage", "bits", "rappor needs this number"),
+    ("bits = 16", 'bits = "many"', "homepage", "bits", "a number, without quotes"),
     ("cohorts = 2", "cohorts = 0", "homepage", "cohorts", r"a whole number in \[1, 65536\]"),
     ("q = 0.8", "q = 0.99", "homepage", "mechanism", "raise epsilon or lie more"),
     ("q = 0.8", "q = 0.1", "homepage", "mechanism", "break 0 <= p < q"),

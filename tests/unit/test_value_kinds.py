@@ -134,6 +134,11 @@ def test_a_value_of_another_kind_is_refused_and_unsaid(
         ('kind = "count"\nedges = { from = 0, to = 9, parts = 3 }', "edges", "from above 0"),
         ('kind = "count"\nedges = [0, 0.5, 2]', "mechanism", "must be whole numbers"),
         ('kind = "size"\nedges = [0, 1, 2]', "mechanism", "unit of a size must be one of B"),
+        (
+            'kind = "size"\nunit = "MB"\nlow = 0\nhigh = "9 MB"',
+            "high",
+            "measured in is said by unit",
+        ),
         ('kind = "duration"\nunit = "y"\nlow = 0\nhigh = 1', "mechanism", "must be one of us"),
         ('kind = "boolean"\noutside = "clamp"', "mechanism", "outside is of numbers"),
         ('kind = "count"', "mechanism", "auto takes low and high with a number"),

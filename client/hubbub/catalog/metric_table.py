@@ -218,6 +218,10 @@ def _problem_with_own(mechanism: str, field: CatalogField, table: Mapping[str, A
     """What is wrong with a number of the mechanism's own."""
     if field.name not in table and not field.required:
         return ""
-    if not is_number(table.get(field.name)):
+    if field.name not in table:
         return f"{mechanism} needs this number; add it"
+    if not is_number(table[field.name]):
+        measured = table.get("kind") in {"duration", "size"}
+        said = "; what it is measured in is said by unit" if measured else ""
+        return f"must be a number, without quotes{said}"
     return field.problem(table[field.name])
