@@ -1,0 +1,159 @@
+"""Makes the known answers of the wire anew: `python -m tests.proofs.vectors.wire.make`.
+
+A change in what was known is a wire break. Sealing draws a new ephemeral key at every run, so
+sealing.json differs each time; what it proves is that the report in it opens.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from hubbub.catalog import (
+    EPOCH_SECONDS,
+    Bundle,
+    OpeningKeyPublic,
+    epoch_at,
+    epoch_start,
+    read_catalog,
+    seal,
+    seal_info,
+    sign_bundle,
+)
+from hubbub.client.transport.contract import SealedReport
+from hubbub.client.transport.messages import request_of, results_of
+from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
+
+HERE = Path(__file__).parent
+PROVENANCE = "tests/proofs/vectors/wire/make.py, hubbub 0.2.0"
+# Known to everybody: what they sign and open is worth nothing.
+SIGNING = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
+STRANGER = Ed25519PrivateKey.from_private_bytes(bytes([2]) * 32)
+OPENING = X25519PrivateKey.from_private_bytes(bytes([3]) * 32)
+DAY = 86_400
+START = 20_000 * DAY
+CATALOG = """
+shuffler = "localhost:7000"
+
+[metrics.theme]
+description = "The theme in use"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+values = ["light", "dark", "日本"]
+mechanism = "grr"
+epsilon = 1.0
+"""
+MOMENTS = (0, 3599.999, 3600, 86_399, 86_400, 604_799.5, 604_800, 1_700_000_000, 4_294_967_296)
+
+
+def bundle() -> dict[str, Any]:
+    """A signed bundle, what a device reads in it, and files that a device must refuse."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "metrics.toml"
+        source.write_text(CATALOG, encoding="utf-8")
+        catalog = read_catalog(source)
+    key = OpeningKeyPublic(1, START, START + 28 * DAY, OPENING.public_key().public_bytes_raw())
+    plain = Bundle(
+        metrics=catalog.metrics,
+        keys=(key,),
+        shuffler=catalog.shuffler,
+        roots=None,
+        history={name: metric.digest() for name, metric in catalog.metrics.items()},
+    )
+    signed = sign_bundle(plain, SIGNING).decode()
+    head, body = signed.splitlines()
+    return {
+        "provenance": PROVENANCE,
+        "operator": SIGNING.public_key().public_bytes_raw().hex(),
+        "signed": signed,
+        "shuffler": plain.shuffler,
+        "keys": [{"id": key.id, "start": key.start, "end": key.end, "public": key.public.hex()}],
+        "values": {name: list(metric.values or ()) for name, metric in plain.metrics.items()},
+        "refused": {
+            "another operator's": sign_bundle(plain, STRANGER).decode(),
+            "body altered": signed.replace("localhost", "elsewhere"),
+            "a space more": f"{head}\n{body} \n",
+            "a line more": f"{head}\n{body}\n{body}\n",
+            "head alone": f"{head}\n",
+            "empty": "",
+        },
+    }
+
+
+def epochs() -> dict[str, Any]:
+    """Moments in seconds since 1970-01-01 UTC, and the epoch that holds each."""
+    return {
+        "provenance": PROVENANCE,
+        "epochs": [
+            {
+                "seconds": moment,
+                "length": length,
+                "epoch": epoch_at(moment, length),
+                "start": epoch_start(epoch_at(moment, length), length),
+            }
+            for length in EPOCH_SECONDS
+            for moment in MOMENTS
+        ],
+    }
+
+
+def sealing() -> dict[str, Any]:
+    """A sealed report, the key that opens it, and what it is bound to."""
+    payload, info = bytes.fromhex("5a00"), seal_info("theme", 20_000)
+    return {
+        "provenance": PROVENANCE,
+        "private": OPENING.private_bytes_raw().hex(),
+        "public": OPENING.public_key().public_bytes_raw().hex(),
+        "stream": "theme",
+        "epoch": 20_000,
+        "info": info.hex(),
+        "payload": payload.hex(),
+        "sealed": seal(payload, OPENING.public_key(), info).hex(),
+    }
+
+
+def submission() -> dict[str, Any]:
+    """Reports as the bytes of a SubmitRequest, and SubmitResponses as one result a report."""
+    reports = [SealedReport("theme", 20_000, 1, bytes(range(50))), SealedReport("日本", 0, 0, b"")]
+    answers: list[list[tuple[int, int]]] = [
+        [],
+        *([(0, int(number))] for number in Reason.values()),
+        [(1, int(Reason.REASON_EXPIRED)), (2, int(Reason.REASON_EXPIRED))],
+        [(1, 77), (0, 100_000)],
+    ]
+    responses = [
+        SubmitResponse(refused=[Refusal(index=i, reason=Reason.ValueType(r)) for i, r in answer])
+        for answer in answers
+    ]
+    return {
+        "provenance": PROVENANCE,
+        "reports": [
+            {
+                "stream": report.stream,
+                "epoch": report.epoch,
+                "key_id": report.key_id,
+                "sealed": report.sealed.hex(),
+            }
+            for report in reports
+        ],
+        "request": request_of(reports).SerializeToString(deterministic=True).hex(),
+        "answers": [
+            {
+                "response": response.SerializeToString(deterministic=True).hex(),
+                "results": results_of(response, len(reports)),
+            }
+            for response in responses
+        ],
+    }
+
+
+if __name__ == "__main__":
+    for make in (bundle, epochs, sealing, submission):
+        text = json.dumps(make(), indent=1, ensure_ascii=False) + "\n"
+        (HERE / f"{make.__name__}.json").write_text(text, encoding="utf-8")
