@@ -16,7 +16,7 @@ from hubbub.client.state import witness
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, StateBusy, StateUnusable
 from tests.support.bundles import DAY, Signed
-from tests.support.waiting import HANG_SECONDS
+from tests.support.waiting import HANG_SECONDS, eventually
 
 Make = Callable[..., Client]
 
@@ -110,6 +110,32 @@ def test_off_waits_for_its_turn_where_others_write_all_the_time(
         assert client.report("crashed", "yes") is Outcome.DISABLED, "this process has stopped"
         client.disable()
     assert client_of().report("theme", "dark") is Outcome.DISABLED, "it is written down"
+
+
+def test_who_has_just_written_comes_after_who_waits(tmp_path: Path) -> None:
+    order = list[str]()
+
+    def waits() -> None:
+        with witness.Witness(tmp_path / "state.witness").alone():
+            order.append("who waited")
+
+    def is_waiting() -> bool:
+        turn = tmp_path / "state.turn"
+        with contextlib.suppress(FileNotFoundError), turn.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
+    writer, waiting = witness.Witness(tmp_path / "state.witness"), threading.Thread(target=waits)
+    with writer.alone():
+        waiting.start()
+        eventually(is_waiting)
+    with writer.alone():
+        order.append("who had just written")
+    waiting.join()
+    assert order == ["who waited", "who had just written"]
 
 
 def test_off_ends_a_submission_that_hangs(client_of: Make) -> None:

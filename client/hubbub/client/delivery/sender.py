@@ -23,6 +23,7 @@ from hubbub.client.state.contract import (
     State,
 )
 from hubbub.client.transport.contract import GivenUp, SealedReport, Transport, TryAgain
+from hubbub.errors import StateBusy
 
 __all__ = ["Sender"]
 
@@ -114,10 +115,14 @@ class Sender:
     def await_others(self, wait_seconds: float) -> None:
         """Let another process of the app end a submission of what has been purged since."""
         deadline = self._clock.monotonic() + wait_seconds
-        while (
-            self._state.purged_in_flight(self._clock.now()) and self._clock.monotonic() < deadline
-        ):
+        while self._may_be_in_flight() and self._clock.monotonic() < deadline:
             self._clock.sleep(_LOOK_SECONDS)
+
+    def _may_be_in_flight(self) -> bool:
+        try:
+            return self._state.purged_in_flight(self._clock.now()) > 0
+        except StateBusy:
+            return True
 
     def go_on(self) -> None:
         """Submit again."""

@@ -116,19 +116,16 @@ class Witness:
         with self._errors():
             if not self.usable():
                 raise PermissionError(0, "its folder is missing, or is not ours alone to write")
-            while True:
-                file = os.open(path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
-                _lock(file, deadline)
-                # Who tidies up temporary files may have taken the name from under us.
-                with contextlib.suppress(FileNotFoundError):
-                    if path.stat().st_ino == os.fstat(file).st_ino:
-                        break
-                os.close(file)
+            # Who has just let go would otherwise be the first to take it again, time after time.
+            turn = _held(self._path.with_suffix(".turn"), deadline)
+            try:
+                lock = _held(path, deadline)
+            finally:
+                _let_go(turn)
         try:
             yield
         finally:
-            fcntl.flock(file, fcntl.LOCK_UN)  # to close is not enough where a fork has copied it
-            os.close(file)
+            _let_go(lock)
 
     def _load(self) -> Known | None:
         try:
@@ -214,6 +211,24 @@ class Witnesses:
             return False
         except OSError:
             return True
+
+
+def _held(path: Path, deadline: float) -> int:
+    """A file, locked, that another process may hold for a moment. Raises OSError."""
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
+        _lock(file, deadline)
+        # Who tidies up temporary files may have taken the name from under us.
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_ino == os.fstat(file).st_ino:
+                return file
+        os.close(file)
+
+
+def _let_go(file: int) -> None:
+    if sys.platform != "win32":
+        fcntl.flock(file, fcntl.LOCK_UN)  # to close is not enough where a fork has copied it
+    os.close(file)
 
 
 def _lock(file: int, deadline: float) -> None:
