@@ -6,7 +6,7 @@ from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change, changes
 from hubbub.analysis.comparisons.cross import Cell, Cross, crossed
 from hubbub.analysis.comparisons.order import Top, TopValue, top
-from hubbub.analysis.comparisons.trend import shares
+from hubbub.analysis.comparisons.trend import Followed, joined_shares, shares
 from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex, within_ends
 from hubbub.analysis.estimators.estimate import estimate
 from hubbub.analysis.honesty.plausible import Plausibility, combine, plausibility
@@ -32,6 +32,7 @@ __all__ = [
     "Collection",
     "Cross",
     "Decoded",
+    "Followed",
     "Mean",
     "Plausibility",
     "Top",
@@ -50,6 +51,7 @@ __all__ = [
     "discoveries",
     "estimate",
     "interval",
+    "joined_shares",
     "maximal_gain",
     "norm_sub",
     "p_values",

@@ -3,6 +3,7 @@
 from hubbub.answers.association import association_said
 from hubbub.answers.cells import cell, columns_of, is_of_means, title
 from hubbub.answers.columns import COLUMNS, Column, Question
+from hubbub.answers.joined import joined_said
 from hubbub.answers.rows import Document, Row, rows, whole_rows
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "cell",
     "columns_of",
     "is_of_means",
+    "joined_said",
     "rows",
     "title",
     "whole_rows",

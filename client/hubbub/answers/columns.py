@@ -133,7 +133,7 @@ COLUMNS: Final[Mapping[Question, Sequence[Column]]] = {
     "trend": (
         _VALUE,
         Column("date", "epoch", "text", "the day or hour that it is, of a week its first day; UTC"),
-        _reports("reports", "reports of the epoch"),
+        _reports("reports", "reports of the epoch, of those asked for the value"),
         Column("share", "share", "level", "share of the reports, or the mean", mean_title="mean"),
         _ends("level"),
     ),

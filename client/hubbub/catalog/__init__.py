@@ -32,6 +32,7 @@ from hubbub.catalog.promise import Promise
 from hubbub.catalog.rules import metric_name_of
 from hubbub.catalog.signing import open_bundle, read_bundle, sign_bundle
 from hubbub.catalog.source import Catalog, read_catalog
+from hubbub.catalog.supersedes import superseded_by
 from hubbub.sealing import SEAL_BYTES, TAG_BYTES, open_sealed, seal, seal_info
 
 __all__ = [
@@ -81,6 +82,7 @@ __all__ = [
     "seal_info",
     "sign_bundle",
     "stream_table",
+    "superseded_by",
     "unchanged_exposure",
     "write_new_keys",
 ]

@@ -15,6 +15,7 @@ from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.promise import Promise
 from hubbub.catalog.rules import NAME, is_address, is_whole
+from hubbub.catalog.supersedes import misfits
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.places import wrong_place
 from hubbub.sealing import SEAL_BYTES
@@ -62,6 +63,8 @@ class Bundle:
 
     def __post_init__(self) -> None:
         _check_names(self.metrics, self.history)
+        for name, problem in misfits(self.metrics):
+            raise BadParameter(f'metric "{name}": supersedes: {problem}')
         _check_keys(self.keys)
         if self.development and not is_development(self.keys):
             raise BadParameter(
@@ -133,7 +136,8 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
             changed = "the definition of this retired name"
         problems.append(
             f'metric "{name}": {changed} changed under an old name; their totals do not add: '
-            f'give the new definition a new name, such as "{name}_2"'
+            f'give the new definition a new name, such as "{name}_2", and supersedes = "{name}" so '
+            "that trends join them"
         )
     if problems:
         raise BundleRefused("\n".join(problems))

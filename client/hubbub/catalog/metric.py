@@ -27,7 +27,7 @@ from hubbub.catalog.epochs import EPOCH_SECONDS
 from hubbub.catalog.fields import Entry, check, dumped, entry
 from hubbub.catalog.kind_fields import refuse_misfits
 from hubbub.catalog.limits import Limits, conflicts
-from hubbub.catalog.operator_fields import ALERT, KEEP
+from hubbub.catalog.operator_fields import ALERT, KEEP, SUPERSEDES
 from hubbub.catalog.part_ranges import RANGES, PartRange
 from hubbub.catalog.parted import PARTS, code_of, size_of
 from hubbub.catalog.policy import Caps, Release
@@ -244,6 +244,7 @@ class Metric:
     )
     alert: Alert | None = field(default=None, metadata=ALERT)
     keep: str = field(default="", metadata=KEEP)
+    supersedes: str = field(default="", metadata=SUPERSEDES)
     caps: Caps = Caps()  # noqa: RUF009 a frozen value
     development: bool = False
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
@@ -278,8 +279,7 @@ class Metric:
         if self.parameters.keys() & {"epsilon", "categories", "sizes"}:
             raise BadParameter("parameters hold epsilon or a number of values, which both follow")
         refuse_misfits(self)
-        found = conflicts(self.epsilon, self.limits, self.tiers)
-        if found := found | central_conflicts(self):
+        if found := conflicts(self.epsilon, self.limits, self.tiers) | central_conflicts(self):
             raise BadParameter("; ".join(f"{name}: {said}" for name, said in found.items()))
 
     @property

@@ -1,13 +1,13 @@
-"""Fields of a metric that only its operator has use for: an alert, and how long totals are kept."""
+"""Fields of a metric that only its operator has use for: alert, retention, what it goes on from."""
 
 from typing import Final
 
 from hubbub.catalog.alerts import Alert
 from hubbub.catalog.fields import entry
-from hubbub.catalog.kinds import days
+from hubbub.catalog.kinds import days, text
 from hubbub.catalog.tables import table_of
 
-__all__ = ["ALERT", "KEEP", "days_of"]
+__all__ = ["ALERT", "KEEP", "SUPERSEDES", "days_of"]
 
 ALERT: Final = entry(
     table_of(Alert),
@@ -21,6 +21,14 @@ KEEP: Final = entry(
     "How long totals are kept after their epoch is over; then they are deleted.",
     '"400d"',
     label="kept for",
+    operator=True,
+)
+SUPERSEDES: Final = entry(
+    text("names the metric that this one goes on from"),
+    "The metric of this catalog that this one goes on from under a new name; trends join them.",
+    '"theme"',
+    write="write the name of the metric that asked before",
+    label="goes on from",
     operator=True,
 )
 

@@ -20,6 +20,7 @@ from hubbub.catalog.metric_table import Around, read_metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.reading import Complain, read_section
 from hubbub.catalog.rules import NAME
+from hubbub.catalog.supersedes import misfits
 from hubbub.catalog.tables import table_of
 from hubbub.errors import CatalogInvalid
 from hubbub.errors.visible import visible
@@ -110,6 +111,9 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
         if metric is not None and named:
             metrics[name] = metric
     caps, metrics = with_gaussians(caps, metrics, accountant)
+    if not problems:  # of metrics that are wrong themselves this would be no news
+        for name, problem in misfits(metrics):
+            complain(name, "supersedes", problem)
     budget = _policies(document, metrics, caps, wrong)
     if problems:
         raise CatalogInvalid("\n".join(problems))

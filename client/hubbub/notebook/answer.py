@@ -12,6 +12,7 @@ from hubbub.answers import (
     cell,
     columns_of,
     is_of_means,
+    joined_said,
     rows,
     title,
 )
@@ -148,6 +149,7 @@ class Answer(Sequence[Row]):
         found = self.document
         notes = [f"not from honest reports alone: {one}" for one in found.get("findings", ())]
         notes += found.get("notes", ())
+        notes += joined_said(found)
         if "association" in found:
             notes.append(association_said(found))
         if found.get("final") is False:

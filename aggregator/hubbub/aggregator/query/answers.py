@@ -258,7 +258,10 @@ class Crossed:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One value in one epoch: its share, or a mean, with its interval."""
+    """One value in one epoch: its share, or a mean, with its interval.
+
+    reports: how many were asked for it.
+    """
 
     epoch: int
     date: str
@@ -266,14 +269,20 @@ class Point:
     stderr: float
     low: float
     high: float
+    reports: int
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One value over the epochs that hold the minimum batch."""
+    """One value over the epochs that hold the minimum batch.
+
+    not_asked: epochs in which a metric that this one goes on from asked, and not for this value; ""
+    where there is none.
+    """
 
     value: str
     points: list[Point]
+    not_asked: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +290,7 @@ class Trended:
     """A metric epoch by epoch.
 
     epochs: all that were asked; those below the minimum batch hold reports and have no points.
+    joined: the metrics that this one goes on from, whose reports are among these; latest first.
     """
 
     metric: str
@@ -291,6 +301,7 @@ class Trended:
     series: list[Series]
     lists: list[str]
     unit: str
+    joined: list[str]
     notice: str
     whose: Whose = POPULATION
 

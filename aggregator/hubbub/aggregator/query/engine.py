@@ -50,7 +50,7 @@ from hubbub.aggregator.query.overview import (
 )
 from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection, TotalsByEpoch
-from hubbub.aggregator.query.trends import series
+from hubbub.aggregator.query.trends import Part, series, together
 from hubbub.aggregator.query.watching import arrived
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import Top, changes, top
@@ -323,32 +323,38 @@ class QueryEngine:
     async def trend(
         self, name: str, query: EstimateQuery, values: Sequence[str] = (), number: int = 5
     ) -> Trended:
-        """Epoch by epoch: these values, or the `number` most frequent ones of the whole range."""
+        """Epoch by epoch: these values, or the `number` most frequent ones of the whole range.
+
+        Metrics that this one goes on from are joined where they asked for the value.
+        """
         query = await self._resolved(name, query)
-        selection = await self.collected.find(name, query.range)
+        selection, *before = await self.collected.joined(name, query.range)
+        joined = [one for one in before if one.reports >= one.metric.fewest]
         answer = (await self._work(selection, query)).answer
 
         async def make() -> tuple[list[Series], int]:
-            held = await self.collected.read(selection)
+            parts = [Part(one, await self.collected.read(one)) for one in (selection, *joined)]
             found = await asyncio.to_thread(
                 series,
-                *(self.collected, selection, held, answer),
+                *(self.collected, parts, answer),
                 values=values,
                 number=number,
                 candidates=query.candidates,
             )
             return found, sum(len(one.points) for one in found)
 
-        key = (selection.metric.name, query, tuple(values), number, selection.version)
+        whole = together([selection, *joined])
+        key = (whole.metric.name, query, tuple(values), number, whole.version)
         return Trended(
             metric=selection.metric.name,
             kind=answer.kind,
             confidence=answer.confidence,
             min_batch=selection.metric.fewest,
-            epochs=shown_epochs(self.collected, selection, selection.epochs),
+            epochs=shown_epochs(self.collected, whole, whole.epochs),
             series=await self._trends.get(key, make),
             lists=list(query.lists),
             unit=selection.metric.unit,
+            joined=[one.metric.name for one in joined],
             notice=self._notice(),
         )
 
@@ -380,10 +386,8 @@ class QueryEngine:
 
         async def make() -> tuple[RangeEstimate, int]:
             with self._stages.of("answer"):
-                held = await self.collected.read(selection)
-                worked = await asyncio.to_thread(
-                    estimate_range, self.collected, selection, held, query
-                )
+                of = self.collected, selection, await self.collected.read(selection), query
+                worked = await asyncio.to_thread(estimate_range, *of)
             return worked, len(worked.answer.values)
 
         key = (selection.metric.name, query.confidence, query.candidates, selection.version)

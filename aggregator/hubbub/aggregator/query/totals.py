@@ -10,7 +10,7 @@ from hubbub.accounting import Window, epoch_date, epoch_dates, minute
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.query.epoch_range import select_epochs
 from hubbub.aggregator.store.contract import TotalsReader, WindowTotals
-from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, closing_time
+from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, closing_time, superseded_by
 from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnreadable
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.runtime import Clocks
@@ -120,12 +120,24 @@ class TotalsByEpoch:
             UnknownMetric: the bundle does not have it.
             BadParameter: a range that is none.
         """
+        return (await self._chosen([self.bundle.metric(name)], asked))[0]
+
+    async def joined(self, name: str, asked: EpochRange) -> list[EpochSelection]:
+        """As `find`, and then the same of each metric that it goes on from, the latest first.
+
+        A range is of the epochs in which any of them holds a report.
+        """
         metric = self.bundle.metric(name)
-        every = _holding(metric, await self._shelf.counted(metric.streams))
+        return await self._chosen([metric, *superseded_by(metric, self.bundle.metrics)], asked)
+
+    async def _chosen(self, metrics: Sequence[Metric], asked: EpochRange) -> list[EpochSelection]:
+        counted = await self._shelf.counted([one for metric in metrics for one in metric.streams])
+        every = [_holding(metric, counted) for metric in metrics]
+        held = sorted({epoch for one in every for epoch in one.epochs})
         epochs = select_epochs(
-            asked.last, asked.epochs, held=every.epochs, length=metric.epoch, now=self._clock()
+            asked.last, asked.epochs, held=held, length=metrics[0].epoch, now=self._clock()
         )
-        return every.only(epochs)
+        return [one.only([epoch for epoch in epochs if epoch in one.epochs]) for one in every]
 
     async def pair(
         self, name: str, before: EpochRange, after: EpochRange

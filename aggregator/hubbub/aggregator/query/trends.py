@@ -1,16 +1,18 @@
-"""Trends: a metric's values epoch by epoch."""
+"""Trends: a metric's values epoch by epoch, also of the metrics that it goes on from."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from hubbub.accounting import Window
+from hubbub.accounting import Window, epoch_dates
 from hubbub.aggregator.query.answers import Point, Series
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
-from hubbub.analysis import Answer, shares
+from hubbub.analysis import Answer, Followed, Mean, joined_shares
+from hubbub.catalog import EPOCH_SECONDS, Metric
 from hubbub.errors import BadParameter
 
-__all__ = ["MAX_SERIES", "series"]
+__all__ = ["MAX_SERIES", "Part", "series", "together"]
 
 MAX_SERIES: Final = 50
 MEAN: Final = "mean"
@@ -19,10 +21,34 @@ MEAN: Final = "mean"
 _MAX_EPOCHS: Final = 1000
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a trend is made of: one metric's epochs and their totals."""
+
+    selection: EpochSelection
+    totals: Mapping[Window, WindowTotals]
+
+    @property
+    def metric(self) -> Metric:
+        """Whose they are."""
+        return self.selection.metric
+
+    def followed(self, collected: TotalsByEpoch, epoch: int, places: Sequence[int]) -> Followed:
+        """Its reports of an epoch, and the places of the values that are followed."""
+        tiers = collected.tiers(self.metric, self.totals, [epoch])
+        return Followed(tiers, places, self.metric.limits.reports_per_epoch)
+
+
+def together(selections: Sequence[EpochSelection]) -> EpochSelection:
+    """All reports of metrics that go on from one another, as the first one's."""
+    epochs = sorted({epoch for one in selections for epoch in one.epochs})
+    counted = {window: n for one in selections for window, n in one.counted.items()}
+    return EpochSelection(selections[0].metric, tuple(epochs), counted)
+
+
 def series(
     collected: TotalsByEpoch,
-    selection: EpochSelection,
-    totals: Mapping[Window, WindowTotals],
+    parts: Sequence[Part],
     answer: Answer,
     *,
     values: Sequence[str],
@@ -31,43 +57,74 @@ def series(
 ) -> list[Series]:
     """Of these values, or of the `number` most frequent of `answer`, a point per epoch.
 
-    Epochs below the minimum batch have none. Of numbers there is one series, their mean.
+    parts: of the metric, and then of those that it goes on from, whose reports are added to its own
+    where they were asked for the value. answer: of the first.
+    Epochs below the minimum batch have no point. Of numbers there is one series, their mean.
 
     Raises:
         BadParameter: a value that the metric does not have; too many series or epochs.
     """
-    metric = selection.metric
+    metric = parts[0].metric
     numbers = answer.span is not None
     names = [MEAN] if numbers else _names(answer, values, number)
-    _check(selection, answer, names, values)
+    whole = together([part.selection for part in parts])
+    _check(whole, answer, names, values)
     places = {value.value: place for place, value in enumerate(answer.values)}
-    wanted = [0] if numbers else [places[name] for name in names]
     many = len(answer.values)
     # Where it was picked among all, which chance may have helped; of a mean nothing was.
-    followed_first = [] if values or numbers else wanted
+    followed_first = [] if values or numbers else [places[name] for name in names]
     picked = [(answer.values[place].rank or 1) / many for place in followed_first]
     if metric.values is None and not numbers and not candidates:
         # Found in the whole range: an epoch alone would find others.
-        candidates, wanted = names, list(range(len(names)))
+        candidates, places = names, {name: place for place, name in enumerate(names)}
+    known = [{MEAN: 0} if numbers else places] + [_places(part.metric) for part in parts[1:]]
+    counted = [part.selection.by_epoch() for part in parts]
     points: list[list[Point]] = [[] for _ in names]
-    reports = selection.by_epoch()
-    for epoch in selection.epochs:
-        if reports[epoch] < metric.fewest:
-            continue
-        tiers = collected.tiers(metric, totals, [epoch])
-        found = shares(
-            tiers,
-            wanted,
-            candidates,
-            answer.confidence,
-            repeats=metric.limits.reports_per_epoch,
-            picked=picked,
-        )
-        for own, one in zip(points, found, strict=True):
-            own.append(
-                Point(epoch, selection.date(epoch), one.estimate, one.stderr, one.low, one.high)
+    not_asked: list[list[int]] = [[] for _ in names]
+    for epoch in whole.epochs:
+        enough = [n for n, part in enumerate(parts) if counted[n][epoch] >= part.metric.fewest]
+        for asking, followed in _by_asking(enough, known, names).items():
+            if not asking:
+                for one in followed:
+                    not_asked[one].append(epoch)
+                continue
+            found = joined_shares(
+                [
+                    parts[n].followed(collected, epoch, [known[n][names[one]] for one in followed])
+                    for n in asking
+                ],
+                candidates,
+                answer.confidence,
+                picked=[picked[one] for one in followed] if picked else (),
             )
-    return [Series(name, own) for name, own in zip(names, points, strict=True)]
+            reports = sum(counted[n][epoch] for n in asking)
+            for one, mean in zip(followed, found, strict=True):
+                points[one].append(_point(whole, epoch, reports, mean))
+    return [
+        Series(name, own, epoch_dates(missing, EPOCH_SECONDS[metric.epoch]))
+        for name, own, missing in zip(names, points, not_asked, strict=True)
+    ]
+
+
+def _places(metric: Metric) -> dict[str, int]:
+    """Where in its answer each value stands; of numbers, the mean."""
+    return {MEAN: 0} if metric.values is None else {v: i for i, v in enumerate(metric.values)}
+
+
+def _by_asking(
+    enough: Sequence[int], known: Sequence[Mapping[str, int]], names: Sequence[str]
+) -> dict[tuple[int, ...], list[int]]:
+    """The names that each set of parts asked for, of those with enough reports in an epoch."""
+    found: dict[tuple[int, ...], list[int]] = {}
+    for one, name in enumerate(names) if enough else ():
+        asking = tuple(n for n in enough if name in known[n])
+        found.setdefault(asking, []).append(one)
+    return found
+
+
+def _point(whole: EpochSelection, epoch: int, reports: int, found: Mean) -> Point:
+    date = whole.date(epoch)
+    return Point(epoch, date, found.estimate, found.stderr, found.low, found.high, reports)
 
 
 def _check(

@@ -1,17 +1,33 @@
-"""Trend: some values, or a mean, of one epoch's totals, as shares that can be set side by side."""
+"""Trend: some values, or a mean, of one epoch's totals, as shares that can be set side by side.
+
+Of one metric, or of several that ask the same under different names.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.analysis.answering import with_reports
-from hubbub.analysis.families import Tier, family_for, figures_of
+from hubbub.analysis.families import Figures, Tier, added, family_for, figures_of
 from hubbub.analysis.numbers import Mean, mean_of
 from hubbub.analysis.uncertainty.intervals import held_between, pushed_up, reach_of
 from hubbub.analysis.uncertainty.sampling import sampled
 
-__all__ = ["shares"]
+__all__ = ["Followed", "joined_shares", "shares"]
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """One metric's reports, and where in its list the values stand that are followed.
+
+    repeats: how many of the reports one device may have made.
+    """
+
+    tiers: Sequence[Tier]
+    places: Sequence[int]
+    repeats: int = 1
 
 
 def shares(
@@ -30,25 +46,36 @@ def shares(
     picked: of what is followed because it was frequent, its place among all, in (0, 1]: how far
         chance may have pushed it up; see `ranked`. Without, nothing was picked.
     """
-    heard = with_reports(tiers)
-    mechanism, _ = heard[0]
-    own = family_for(mechanism)
-    reports = sum(one.reports for _, one in heard)
-    figures = figures_of(own, heard, candidates, repeats, shape=False)
-    ends = own.ends(mechanism)
+    return joined_shares([Followed(tiers, places, repeats)], candidates, confidence, picked=picked)
+
+
+def joined_shares(
+    asked: Sequence[Followed],
+    candidates: Sequence[str] = (),
+    confidence: float = CONFIDENCE,
+    *,
+    picked: Sequence[float] = (),
+) -> list[Mean]:
+    """As `shares`, of all reports of several metrics together, each with the same values.
+
+    A device may have reported to each of them. Of numbers, all have the same ends.
+    """
+    heard = [replace(one, tiers=with_reports(one.tiers)) for one in asked]
+    reports = sum(totals.reports for one in heard for _, totals in one.tiers)
+    repeats = sum(one.repeats for one in heard)
+    mechanism, _ = heard[0].tiers[0]
+    ends = family_for(mechanism).ends(mechanism)
+    figures = added([_figures(one, candidates, of_numbers=bool(ends)) for one in heard])
     if ends:
-        return [mean_of(figures.place or figures, ends, reports, confidence, repeats=repeats)]
-    rows = list(places)
-    estimates, stderrs = figures.estimates[rows], figures.stderrs[rows]
-    absent, growth = figures.absent[rows], figures.growth[rows]
-    held = np.clip(estimates / max(reports, 1), 0.0, 1.0)
-    stderrs = np.sqrt(stderrs**2 + reports**2 * sampled(held, reports / repeats))
+        return [mean_of(figures, ends, reports, confidence, repeats=repeats)]
+    held = np.clip(figures.estimates / max(reports, 1), 0.0, 1.0)
+    stderrs = np.sqrt(figures.stderrs**2 + reports**2 * sampled(held, reports / repeats))
     # Of t reports, who happens to report varies by t (1 - t / reports), and as often as each does.
-    growth, bend = growth + repeats, figures.bend + repeats / max(reports, 1)
+    growth, bend = figures.growth + repeats, figures.bend + repeats / max(reports, 1)
     plain = reach_of(confidence)
     down = pushed_up(np.array(picked), confidence) if picked else plain
     between = held_between(
-        (estimates, absent, growth),
+        (figures.estimates, figures.absent, growth),
         bend,
         reports,
         down=down,
@@ -56,5 +83,22 @@ def shares(
         step=figures.step,
         tail=figures.tail,
     )
-    columns = (column / max(reports, 1) for column in (estimates, stderrs, *between))
+    columns = (column / max(reports, 1) for column in (figures.estimates, stderrs, *between))
     return [Mean(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def _figures(asked: Followed, candidates: Sequence[str], *, of_numbers: bool) -> Figures:
+    """Of the followed values, in their order; of numbers, of the sum of their places."""
+    mechanism, _ = asked.tiers[0]
+    own = family_for(mechanism)
+    found = figures_of(own, asked.tiers, candidates, asked.repeats, shape=False)
+    if of_numbers:
+        return found.place or found
+    rows = list(asked.places)
+    return replace(
+        found,
+        estimates=found.estimates[rows],
+        stderrs=found.stderrs[rows],
+        absent=found.absent[rows],
+        growth=found.growth[rows],
+    )

@@ -18,7 +18,7 @@ from hubbub.analysis.families.mean import Means
 from hubbub.analysis.families.pairs import Pairs
 from hubbub.analysis.families.ranges import Ranges
 from hubbub.analysis.families.sketch import Sketches
-from hubbub.analysis.families.tiers import chosen_by, figures_of, tier_scales
+from hubbub.analysis.families.tiers import added, chosen_by, figures_of, tier_scales
 from hubbub.analysis.families.tree import Trees
 from hubbub.mechanisms import AnyMechanism
 
@@ -31,6 +31,7 @@ __all__ = [
     "MetricKind",
     "Statistic",
     "Tier",
+    "added",
     "chosen_by",
     "family_for",
     "figures_of",

@@ -10,7 +10,7 @@ from hubbub.analysis.families.contract import Family, Figures, Tier
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.mechanisms import Memoized
 
-__all__ = ["chosen_by", "figures_of", "tier_scales"]
+__all__ = ["added", "chosen_by", "figures_of", "tier_scales"]
 
 # Of the variance, from where on a tier's tail counts; and the score at which tails are compared.
 _PART: Final = 0.05
@@ -45,6 +45,32 @@ def figures_of(
         return own[0]
     reports = [totals.reports for _, totals in tiers]
     return _merged(own, reports, tier_scales([_typical(one) for one in own], reports))
+
+
+def added(parts: Sequence[Figures]) -> Figures:
+    """The figures of all reports of several metrics that ask the same: plain sums, of no weights.
+
+    Who reports to which metric may have all to do with the value, as of old and new apps, so that
+    none stands in for another. Coins of different metrics are independent: variances add. How
+    the reports of a value part among them is not known; intervals take the parting that errs most.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    squares = [
+        np.array([part.stderrs for part in parts]),
+        np.array([part.absent for part in parts]),
+    ]
+    stderrs, absent = (np.sqrt((one**2).sum(axis=0)) for one in squares)
+    bend = min(part.bend for part in parts)
+    return Figures(
+        np.array([part.estimates for part in parts]).sum(axis=0),
+        *(stderrs, absent),
+        np.array([part.growth for part in parts]).max(axis=0),
+        _longest(parts, np.ones(len(parts))),
+        # Squares of parts are least where the parts are alike.
+        bend / len(parts) if bend > 0 else bend,
+        max(part.step for part in parts),
+    )
 
 
 def _repeated(family: Family, tier: Tier, figures: Figures, repeats: int) -> Figures:

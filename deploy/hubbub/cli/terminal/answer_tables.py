@@ -7,7 +7,17 @@ from itertools import takewhile
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from hubbub.answers import Column, Question, Row, cell, columns_of, is_of_means, rows, title
+from hubbub.answers import (
+    Column,
+    Question,
+    Row,
+    cell,
+    columns_of,
+    is_of_means,
+    joined_said,
+    rows,
+    title,
+)
 from hubbub.cli.terminal.bars import bars
 from hubbub.cli.terminal.output import say, several, table
 
@@ -211,6 +221,8 @@ def show_trend(found: Answer) -> None:
         )
         columns = {column: cells[len(own) :] for column, cells in columns.items()}
         pictures = pictures[len(own) :]
+    for sentence in joined_said(found):
+        say(sentence)
     _say_lists(found)
     _say_whose(found)
     small = sum(epoch["reports"] < found["min_batch"] for epoch in found["epochs"])

@@ -1596,6 +1596,7 @@ class Trended(_message.Message):
     LISTS_FIELD_NUMBER: _builtins.int
     UNIT_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
+    JOINED_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     kind: _builtins.str
     confidence: _builtins.float
@@ -1613,6 +1614,10 @@ class Trended(_message.Message):
     def series(self) -> _containers.RepeatedCompositeFieldContainer[Global___Series]: ...
     @_builtins.property
     def lists(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def joined(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The metrics that this one goes on from, whose reports are among these; the latest first."""
+
     def __init__(
         self,
         *,
@@ -1626,10 +1631,11 @@ class Trended(_message.Message):
         lists: _abc.Iterable[_builtins.str] | None = ...,
         unit: _builtins.str = ...,
         notice: _builtins.str = ...,
+        joined: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "kind", b"kind", "lists", b"lists", "metric", b"metric", "min_batch", b"min_batch", "notice", b"notice", "series", b"series", "unit", b"unit", "whose", b"whose"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "joined", b"joined", "kind", b"kind", "lists", b"lists", "metric", b"metric", "min_batch", b"min_batch", "notice", b"notice", "series", b"series", "unit", b"unit", "whose", b"whose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1641,7 +1647,10 @@ class Series(_message.Message):
 
     VALUE_FIELD_NUMBER: _builtins.int
     POINTS_FIELD_NUMBER: _builtins.int
+    NOT_ASKED_FIELD_NUMBER: _builtins.int
     value: _builtins.str
+    not_asked: _builtins.str
+    """Epochs in which a metric of `joined` asked, and not for this value; as `dates` has them."""
     @_builtins.property
     def points(self) -> _containers.RepeatedCompositeFieldContainer[Global___Point]: ...
     def __init__(
@@ -1649,10 +1658,11 @@ class Series(_message.Message):
         *,
         value: _builtins.str = ...,
         points: _abc.Iterable[Global___Point] | None = ...,
+        not_asked: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["points", b"points", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["not_asked", b"not_asked", "points", b"points", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1670,6 +1680,7 @@ class Point(_message.Message):
     LOW_FIELD_NUMBER: _builtins.int
     HIGH_FIELD_NUMBER: _builtins.int
     DATE_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     share: _builtins.float
     stderr: _builtins.float
@@ -1677,6 +1688,8 @@ class Point(_message.Message):
     high: _builtins.float
     date: _builtins.str
     """The epoch's."""
+    reports: _builtins.int
+    """How many were asked for it."""
     def __init__(
         self,
         *,
@@ -1686,10 +1699,11 @@ class Point(_message.Message):
         low: _builtins.float = ...,
         high: _builtins.float = ...,
         date: _builtins.str = ...,
+        reports: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["date", b"date", "epoch", b"epoch", "high", b"high", "low", b"low", "share", b"share", "stderr", b"stderr"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["date", b"date", "epoch", b"epoch", "high", b"high", "low", b"low", "reports", b"reports", "share", b"share", "stderr", b"stderr"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

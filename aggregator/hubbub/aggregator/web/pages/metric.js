@@ -107,8 +107,13 @@ async function trend() {
     mean ? d3.format("~g") : d3.format(".0%"),
     { told: format, marks: marks.within(found.epochs) },
   );
+  const joined = found.joined.length ? [`with the reports of ${found.joined.join(", ")}`] : [];
   $("legend").replaceChildren(
-    ...series.map((one, i) => h("span", { class: `s${Math.min(i, 5)}` }, named(one.value))),
+    ...found.series.map((one, i) => {
+      const missing = one.not_asked ? [` (not asked in ${one.not_asked})`] : [];
+      return h("span", { class: `s${Math.min(i, 5)}` }, named(one.value), ...missing);
+    }),
+    ...joined,
   );
   marks.show();
 }

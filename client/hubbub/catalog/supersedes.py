@@ -1,0 +1,84 @@
+"""Supersedes: a metric that goes on from another one under a new name, so that trends join them.
+
+Reports of both stay apart, each with a mechanism, totals and budget of its own: nothing is recoded.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from hubbub.catalog.metric import Metric
+from hubbub.mechanisms.pairs import PairedParts
+
+__all__ = ["misfits", "superseded_by"]
+
+
+def superseded_by(metric: Metric, metrics: Mapping[str, Metric]) -> list[Metric]:
+    """The metrics that it goes on from, the latest first. A tier alone goes on from none.
+
+    metrics: without misfits, as a bundle's are.
+    """
+    found: list[Metric] = []
+    name = "" if metric.tier else metric.supersedes
+    while name:
+        found.append(metrics[name])
+        name = metrics[name].supersedes
+    return found
+
+
+def misfits(metrics: Mapping[str, Metric]) -> Iterator[tuple[str, str]]:
+    """Each metric that cannot go on from the one that it names, and why, with the remedy."""
+    followed: dict[str, str] = {}
+    for metric in metrics.values():
+        name = metric.supersedes
+        if not name:
+            continue
+        if name not in metrics:
+            problem = (
+                f'"{name[:60]}" is not in this catalog, which has to say what its totals mean: put '
+                "its table back, with the last day of its reports as expires"
+            )
+        elif name in followed:
+            problem = f'"{name}" is superseded by "{followed[name]}"; leave one out'
+        elif _ends_in_itself(metric, metrics):
+            problem = f'"{name}" goes on from it in turn; leave it out of one of them'
+        elif found := _misfit(metric, metrics[name]):
+            problem = f'cannot go on from "{name}": {found}; leave it out'
+        else:
+            problem = ""
+        if problem:
+            yield metric.name, problem
+        followed.setdefault(name, metric.name)
+
+
+def _ends_in_itself(metric: Metric, metrics: Mapping[str, Metric]) -> bool:
+    seen = {metric.name}
+    name = metric.supersedes
+    while name in metrics:
+        if name in seen:
+            return True
+        seen.add(name)
+        name = metrics[name].supersedes
+    return False
+
+
+def _misfit(new: Metric, old: Metric) -> str:
+    """Why shares, or means, of two metrics are not of one question; "" if they may be."""
+    if new.epoch != old.epoch:
+        return f"its epoch is {new.epoch}, and that one's {old.epoch}"
+    if new.unit != old.unit:
+        return "their units differ"
+    kinds = [_kind(one) for one in (new, old)]
+    if kinds == ["values", "values"]:
+        shared = set(new.values or ()) & set(old.values or ())
+        return "" if shared else "they have no value in common"
+    if kinds == ["numbers", "numbers"]:
+        ends = [[one.parameters[end] for end in ("low", "high")] for one in (new, old)]
+        return "" if ends[0] == ends[1] else "their low and high differ"
+    return f"it is over {kinds[0]} and that one over {kinds[1]}; values or numbers join"
+
+
+def _kind(metric: Metric) -> str:
+    if isinstance(metric.randomizer, PairedParts):
+        return "parts"
+    if metric.values is not None:
+        return "values"
+    return "numbers" if "low" in metric.parameters else "strings"

@@ -1,0 +1,246 @@
+"""A metric that goes on from another: what may, and that a trend joins their reports exactly."""
+
+import asyncio
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hubbub.accounting import Window
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.answers import Point, Trended
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.messages import message
+from hubbub.aggregator.query.totals import EpochRange
+from hubbub.aggregator.store.contract import Commit, MemoryStore
+from hubbub.analysis import Followed, answer, joined_shares
+from hubbub.catalog import Bundle, Metric, read_catalog, read_operator_key, sign_bundle
+from hubbub.cli.terminal.answer_tables import show_trend
+from hubbub.cli.terminal.query_options import document
+from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.mechanisms import Totals, build
+from hubbub.notebook.answer import Answer
+from hubbub.privacy.draws import draw
+from hubbub.wire.v1 import services_pb2 as wire
+from tests.support.bundles import DAY, make_signed
+
+TABLE = """
+[metrics.{name}]
+description = "Colour theme"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "{epoch}"
+epsilon = 2.0
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+{rest}
+"""
+THREE = 'mechanism = "grr"\nvalues = ["light", "dark", "system"]'
+FOUR = 'mechanism = "unary.oue"\nvalues = ["sepia", "dark", "system", "light"]'
+NUMBER = 'mechanism = "mean.one_bit"\ndomain = "number"\nlow = 0\nhigh = {high}'
+FIRST = 20_000
+
+
+def _table(name: str, rest: str, epoch: str = "day") -> str:
+    return TABLE.format(name=name, rest=rest, epoch=epoch)
+
+
+def _catalog(*tables: str) -> str:
+    return 'shuffler = "shuffler.example.org:443"\n' + "".join(tables)
+
+
+def _on(rest: str, name: str = "theme") -> str:
+    return f'{rest}\nsupersedes = "{name}"'
+
+
+def _bundle(folder: Path, *tables: str) -> Bundle:
+    return make_signed(folder, _catalog(*tables), start=FIRST * DAY).bundle
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ([_table("theme_2", _on(FOUR))], "is not in this catalog.*as expires"),
+        ([_table("theme", _on(THREE))], "goes on from it in turn"),
+        ([_table("theme", _on(THREE, "b")), _table("b", _on(THREE))], "goes on from it in turn"),
+        (
+            [_table("theme", THREE), _table("b", _on(THREE)), _table("c", _on(THREE))],
+            'is superseded by "b"',
+        ),
+        ([_table("theme", THREE, "week"), _table("b", _on(FOUR))], "its epoch is day, and that"),
+        (
+            [_table("theme", THREE), _table("b", _on('mechanism = "grr"\nvalues = ["x", "y"]'))],
+            "no value in common",
+        ),
+        (
+            [_table("theme", THREE), _table("b", _on(NUMBER.format(high=9)))],
+            "it is over numbers and that one over values",
+        ),
+        (
+            [_table("theme", NUMBER.format(high=8)), _table("b", _on(NUMBER.format(high=9)))],
+            "their low and high differ",
+        ),
+    ],
+)
+def test_what_cannot_be_joined_is_refused(tables: list[str], said: str, tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(_catalog(*tables))
+    with pytest.raises(CatalogInvalid, match=rf'field "supersedes": .*{said}'):
+        read_catalog(path)
+
+
+def test_a_bundle_is_checked_too_and_devices_are_told_nothing(tmp_path: Path) -> None:
+    signed = make_signed(
+        tmp_path, _catalog(_table("theme", THREE), _table("theme_2", _on(FOUR))), start=FIRST * DAY
+    )
+    bundle = signed.bundle
+    assert bundle.metric("theme_2").supersedes == "theme"
+    assert b"supersedes" not in sign_bundle(bundle, read_operator_key(signed.keys))
+    alone = {"theme_2": bundle.metrics["theme_2"]}
+    with pytest.raises(BadParameter, match='metric "theme_2": supersedes: "theme" is not in this'):
+        replace(bundle, metrics=alone)
+
+
+async def _add(store: MemoryStore, metric: Metric, epoch: int, totals: Totals) -> None:
+    number = totals.reports
+    batch = f"{metric.name} {epoch}".encode().ljust(16)[:16]
+    tags = [batch[-8:] + n.to_bytes(8, "big") for n in range(number)]
+    cells = np.array(totals.cells)
+    commit = Commit(batch, tags, cells, 0, {}, 1 << 40, batch_reports=number)
+    await store.add(Window(metric.name, epoch), commit)
+
+
+def _trend(bundle: Bundle, held: dict[tuple[str, int], Totals], values: list[str]) -> Trended:
+    async def asked() -> Trended:
+        store = MemoryStore()
+        for (name, epoch), totals in held.items():
+            await _add(store, bundle.metric(name), epoch, totals)
+        engine = QueryEngine(bundle, store, clock=lambda: (FIRST + 9) * DAY)
+        last = list(bundle.metrics)[-1]
+        return await engine.trend(last, EstimateQuery(EpochRange(epochs="all")), values)
+
+    return asyncio.run(asked())
+
+
+def _drawn(bundle: Bundle, name: str, held: list[int], seed: int) -> Totals:
+    mechanism = bundle.metric(name).randomizer
+    return draw(mechanism, range(len(held)), held, np.random.default_rng(seed))
+
+
+@pytest.fixture
+def renamed(tmp_path: Path) -> tuple[Bundle, dict[tuple[str, int], Totals]]:
+    """A day of the old name, one of both, one of the new."""
+    bundle = _bundle(tmp_path, _table("theme", THREE), _table("theme_2", _on(FOUR)))
+    return bundle, {
+        ("theme", FIRST): _drawn(bundle, "theme", [600, 300, 100], 1),
+        ("theme", FIRST + 1): _drawn(bundle, "theme", [500, 200, 100], 2),
+        ("theme_2", FIRST + 1): _drawn(bundle, "theme_2", [200, 600, 200, 200], 3),
+        ("theme_2", FIRST + 2): _drawn(bundle, "theme_2", [500, 600, 200, 200], 4),
+    }
+
+
+def _near(point: Point, share: float, reports: int) -> None:
+    assert point.reports == reports
+    assert point.low < point.share < point.high
+    # Of a normal law, 5 errors are passed by one in 1.7 million.
+    assert abs(point.share - share) < 5 * point.stderr
+
+
+def test_a_trend_adds_what_was_asked_under_both_names(
+    renamed: tuple[Bundle, dict[tuple[str, int], Totals]],
+) -> None:
+    bundle, held = renamed
+    found = _trend(bundle, held, ["dark", "sepia"])
+    assert found.joined == ["theme"]
+    assert [epoch.reports for epoch in found.epochs] == [1000, 2000, 1500]
+    dark, sepia = found.series
+    for point, (share, reports) in zip(
+        dark.points, [(0.3, 1000), (800 / 2000, 2000), (600 / 1500, 1500)], strict=True
+    ):
+        _near(point, share, reports)
+    # Those alone who were asked for it.
+    for point, (share, reports) in zip(
+        sepia.points, [(200 / 1200, 1200), (500 / 1500, 1500)], strict=True
+    ):
+        _near(point, share, reports)
+    assert (dark.not_asked, sepia.not_asked) == ("", found.epochs[0].date)
+    # Exactly: sums of what each name says, and of its variances.
+    old, new = (
+        answer(bundle.metric(name).randomizer, held[name, FIRST + 1], bundle.metric(name).values)
+        for name in ("theme", "theme_2")
+    )
+    rows = [next(row for row in one.values if row.value == "dark") for one in (old, new)]
+    joined = dark.points[1]
+    assert joined.share == pytest.approx(sum(row.estimate for row in rows) / 2000)
+    coins = sum(row.stderr**2 for row in rows) / 2000**2
+    drawn = joined.share * (1 - joined.share) / (2000 / 2)  # a device may be in both
+    assert joined.stderr == pytest.approx(sqrt(coins + drawn))
+
+
+def test_too_few_under_a_name_are_left_out(
+    renamed: tuple[Bundle, dict[tuple[str, int], Totals]],
+) -> None:
+    bundle, held = renamed
+    held["theme", FIRST + 1] = _drawn(bundle, "theme", [50, 40, 9], 5)
+    dark, sepia = _trend(bundle, held, ["dark", "sepia"]).series
+    assert [point.reports for point in dark.points] == [1000, 1200, 1500]
+    del held["theme", FIRST]
+    alone = _trend(bundle, held, ["dark", "sepia"])
+    assert alone.joined == []
+    assert [one.not_asked for one in alone.series] == ["", ""]
+    assert [one.points for one in alone.series] == [dark.points[1:], sepia.points]
+
+
+def test_means_are_joined(tmp_path: Path) -> None:
+    number = NUMBER.format(high=10)
+    bundle = _bundle(tmp_path, _table("load", number), _table("load_2", _on(number, "load")))
+    chance = np.random.default_rng(6)
+    held = {
+        (name, FIRST): draw(bundle.metric(name).randomizer, [at], [many], chance)
+        for name, at, many in (("load", 2.0, 4000), ("load_2", 8.0, 2000))
+    }
+    found = _trend(bundle, held, [])
+    [point] = found.series[0].points
+    _near(point, 4.0, 6000)
+
+
+def test_every_face_says_what_was_not_asked(
+    renamed: tuple[Bundle, dict[tuple[str, int], Totals]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = document(message(wire.Trended, _trend(*renamed, ["dark", "sepia"])))
+    date = found["epochs"][0]["date"]
+    show_trend(found)
+    shown, html = capsys.readouterr().out, Answer("trend", found)._repr_html_()
+    for face in (shown, html):
+        assert "with the reports of theme, which it goes on from" in face
+        assert f"sepia: not asked in {date}" in face
+        assert "dark: not asked" not in face
+
+
+def test_the_joined_errors_are_what_they_say() -> None:
+    """2,000 epochs of two populations, of which either may be asked under another mechanism."""
+    chance = np.random.default_rng(7)
+    old, new = (
+        build("grr", epsilon=2.0, categories=3),
+        build("unary.oue", epsilon=1.0, categories=4),
+    )
+    shares, sizes = ([0.1, 0.3, 0.6], [0.4, 0.2, 0.3, 0.1]), (800, 500)
+    true = (800 * 0.3 + 500 * 0.4) / 1300
+    scores, inside, runs = [], 0, 2000
+    for _ in range(runs):
+        asked = []
+        for mechanism, law, reports, place in zip((old, new), shares, sizes, (1, 0), strict=True):
+            held = chance.multinomial(reports, law).tolist()
+            totals = draw(mechanism, range(len(law)), held, chance)
+            asked.append(Followed([(mechanism, totals)], [place]))
+        [found] = joined_shares(asked)
+        scores.append((found.estimate - true) / found.stderr)
+        inside += found.low <= true <= found.high
+    # Means of 2,000 scores are within 5 of their errors but once in 1.7 million; so are shares,
+    # and the band holds the sampling of devices that are in both.
+    assert abs(np.mean(scores)) < 5 / sqrt(runs)
+    assert np.mean(np.square(scores)) < 1 + 5 * sqrt(2 / runs)
+    assert inside / runs > 0.95 - 5 * sqrt(0.95 * 0.05 / runs)
+    assert np.mean(np.square(scores)) > 0.5
