@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx2
 import numpy as np
@@ -24,14 +25,22 @@ from tests.support.waiting import HANG_SECONDS, eventually
 __all__ = ["EPOCH", "page_of"]
 
 EPOCH = 20_000
-"""The one epoch there is, two days before the page's now."""
+"""The epoch that is meant, two days before the page's now."""
 
 
 @contextmanager
 def page_of(
-    folder: Path, catalog: str, held: Mapping[str, Mapping[int, int]], *, seed: int = 1
+    folder: Path,
+    catalog: str,
+    held: Mapping[str, Mapping[int, int]],
+    *,
+    seed: int = 1,
+    earlier: Mapping[str, int] = MappingProxyType({}),
 ) -> Iterator[str]:
-    """A page's address until the end of the block. held: per metric, who holds each value."""
+    """A page's address until the end of the block.
+
+    held: per metric, who holds each value. earlier: of some metrics, by how many their epoch is.
+    """
     signed = make_signed(folder, catalog, start=(EPOCH - 14) * DAY)
     store = MemoryStore()
     now = (EPOCH + 2) * DAY + 4000.0
@@ -51,7 +60,7 @@ def page_of(
                 *(bytes([number]) * 16, tags, np.array(drawn.cells), 0, {}, int(now) + DAY),
                 batch_reports=drawn.reports,
             )
-            await store.add(Window(name, EPOCH), commit)
+            await store.add(Window(name, EPOCH - earlier.get(name, 0)), commit)
         await server.run()
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)

@@ -1,0 +1,49 @@
+"""A trend over a renamed metric on the page: both names' points, and what was not asked."""
+
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from hubbub.accounting import epoch_date
+from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.support.bundles import DAY
+from tests.support.pages import EPOCH, page_of
+
+METRIC = """
+[metrics.{name}]
+description = "Colour theme"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "grr"
+epsilon = 4.0
+values = [{values}]
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+"""
+CATALOG = (
+    'shuffler = "shuffler.example.org:443"\n'
+    + METRIC.format(name="theme", values='"light", "dark"')
+    + METRIC.format(name="theme_2", values='"light", "dark", "sepia"')
+    + 'supersedes = "theme"\n'
+)
+
+
+@needs_browser
+def test_the_page_joins_a_renamed_metric_and_says_what_was_not_asked(tmp_path: Path) -> None:
+    held = {"theme": {0: 700, 1: 300}, "theme_2": {0: 600, 1: 300, 2: 100}}
+    with (
+        page_of(tmp_path, CATALOG, held, earlier={"theme": 1}) as address,
+        chromium() as browser,
+        Watched(browser) as watched,
+    ):
+        page = watched.open(f"{address}/metric?name=theme_2")
+        expect(page.locator("#legend span")).to_have_text(
+            ["light", "dark", f"sepia (not asked in {epoch_date(EPOCH - 1, DAY)})"]
+        )
+        expect(page.locator("#legend")).to_contain_text("with the reports of theme")
+        points = [page.locator(f"#trend g.s{place} circle").count() for place in range(3)]
+        assert points == [2, 2, 1]
+        page = watched.open(f"{address}/metric?name=theme")
+        expect(page.locator("#legend span")).to_have_text(["light", "dark"])
+        assert "with the reports of" not in page.inner_text("#legend")
