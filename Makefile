@@ -7,7 +7,7 @@ ARGS ?=
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick quick-tests proofs units services lint bench chaos soak fuzz pictures reference weights docs docs-build clean lock protos check-protos
+.PHONY: demo test quick quick-tests proofs units services lint bench chaos soak fuzz pictures reference weights docs docs-build clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
 
 NEW_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -139,6 +139,14 @@ check-protos: .venv/ready
 	@for file in $$(cd build/protos && find . -name '*.py*' -type f); do \
 	  cmp -s build/protos/$$file proto/$$file || { echo "proto/$$file is not what its .proto says: run make protos" >&2; exit 1; }; done
 
+# The parts of an SDK for JavaScript, built and looked through: needs Node and npm.
+typescript: client/typescript/node_modules/ready
+	@cd client/typescript && npm run --silent build && npm run --silent lint
+
+client/typescript/node_modules/ready: client/typescript/package-lock.json client/typescript/package.json
+	@cd client/typescript && npm ci --silent --no-audit --no-fund
+	@touch $@
+
 # Needs a package index; writes versions and hashes, never where they came from.
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-header --no-annotate
@@ -156,4 +164,5 @@ lock:
 
 clean:
 	rm -rf .venv build dist .hubbub .hubbub-demo .coverage* .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf client/typescript/node_modules client/typescript/dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

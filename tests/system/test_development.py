@@ -1,27 +1,21 @@
 """`hubbub up --dev` as a developer runs it: own reports are counted at once, catalogs are taken."""
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-from hubbub.cli.local.ports import free_port
-from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
-from hubbub.client import Client, Outcome
 from hubbub.client.inspection import peek
 from hubbub.errors import HubbubError
 from hubbub.errors.places import PROTECTS_NOBODY
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import asking, web
-from tests.support.moment import far_from_midnight
+from tests.support.developing import Developing, developing
 from tests.support.waiting import eventually
 
 CATALOG = """
@@ -38,64 +32,11 @@ limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
 """
 
 
-@dataclass(frozen=True)
-class Developing:
-    """A folder where it runs, and what it says."""
-
-    folder: Path
-
-    @property
-    def said(self) -> str:
-        return (self.folder / "up.log").read_text()
-
-    @property
-    def endpoints(self) -> Endpoints:
-        return read_endpoints(self.folder / ".hubbub")
-
-    def report(self, metric: str, value: str, device: str) -> None:
-        """What an app does: a device of this name reports."""
-        bundle = self.folder / ".hubbub" / "app.hubbub"
-        with Client.from_bundle(bundle, state_dir=self.folder / device) as client:
-            assert client.report(metric, value) is Outcome.QUEUED
-
-    def run(self, *words: str) -> str:
-        """What a command prints."""
-        done = subprocess.run(
-            [sys.executable, "-m", "hubbub.cli", *words],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout
-
-
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Developing]:
-    far_from_midnight()
-    folder = tmp_path_factory.mktemp("up")
-    (folder / "metrics.toml").write_text(
-        'shuffler = "127.0.0.1:1"\n' + CATALOG.format(name="theme")
-    )
-    own = Developing(folder)
-    with (folder / "up.log").open("w") as log:
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "hubbub.cli", "up", "--dev"),
-                *("--port", str(free_port(*range(1, 8)))),
-            ],
-            cwd=folder,
-            env=dict(os.environ),
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            eventually(lambda: "Ctrl-C ends it" in own.said or process.poll() is not None)
-            yield own
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait()
-    assert process.returncode == 0, own.said
+    catalog = 'shuffler = "127.0.0.1:1"\n' + CATALOG.format(name="theme")
+    with developing(tmp_path_factory.mktemp("up"), catalog) as own:
+        yield own
 
 
 def test_a_single_report_is_counted_and_every_face_says_that_it_protects_nobody(

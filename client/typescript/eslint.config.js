@@ -1,0 +1,22 @@
+import tseslint from "typescript-eslint";
+
+const COINS = "Coins come from a BitSource.";
+
+export default tseslint.config(
+  { ignores: ["dist/", "eslint.config.js"] },
+  ...tseslint.configs.strictTypeChecked,
+  {
+    languageOptions: {
+      parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
+    },
+    rules: {
+      "no-restricted-properties": ["error", { object: "Math", property: "random", message: COINS }],
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+    },
+  },
+  {
+    // node:test gives promises that its runner waits for.
+    files: ["tests/**"],
+    rules: { "@typescript-eslint/no-floating-promises": "off" },
+  },
+);

@@ -1,0 +1,52 @@
+/** Every error of this package. None quotes a value that a person gave. */
+export class HubbubError extends Error {
+  override readonly name: string = "HubbubError";
+}
+
+/** A number or a name is not what it may be. */
+export class BadParameter extends HubbubError {
+  override readonly name = "BadParameter";
+}
+
+/** A bundle is unreadable, altered, or another operator's. */
+export class BundleRefused extends HubbubError {
+  override readonly name = "BundleRefused";
+}
+
+/** The bundle has no metric of this name, or one that this version cannot report. */
+export class UnknownMetric extends HubbubError {
+  override readonly name = "UnknownMetric";
+}
+
+/** A value that the metric does not have. */
+export class ValueOutOfDomain extends HubbubError {
+  override readonly name = "ValueOutOfDomain";
+}
+
+/** Nothing can be reported now: the metric has ended, or there is no key for its epoch yet. */
+export class NotNow extends HubbubError {
+  override readonly name = "NotNow";
+}
+
+/** A submission did not get through; the same bytes may later. */
+export class TryAgain extends HubbubError {
+  override readonly name = "TryAgain";
+
+  /** reason: for counting. afterSeconds: when to come back, where the shuffler said so. */
+  constructor(
+    readonly reason: string,
+    readonly afterSeconds?: number,
+  ) {
+    super(`the shuffler was not reached, or has no room: ${reason}; try the same bytes again`);
+  }
+}
+
+/** The shuffler says that these bytes can never be taken. */
+export class GivenUp extends HubbubError {
+  override readonly name = "GivenUp";
+
+  /** reason: for counting. */
+  constructor(readonly reason: string) {
+    super(`the shuffler can never take this submission: ${reason}; give it up`);
+  }
+}

@@ -1,0 +1,26 @@
+/** Parts of a hubbub SDK. What each is, and what is not here, is in README.md. */
+export {
+  fromText,
+  keyAt,
+  metricOf,
+  openBundle,
+  type Bundle,
+  type Metric,
+  type OpeningKey,
+} from "./bundle.js";
+export { epochAt, epochStart } from "./epochs.js";
+export * from "./errors.js";
+export { SystemBits, type BitSource } from "./mechanisms/bits.js";
+export { GeneralizedRandomizedResponse } from "./mechanisms/grr.js";
+export { uncountedReport } from "./report.js";
+export { seal, SEAL_BYTES, sealInfo } from "./sealing.js";
+export {
+  meaningOf,
+  PATH,
+  requestOf,
+  resultsOf,
+  TYPE,
+  type Answer,
+  type Result,
+  type SealedReport,
+} from "./submission.js";

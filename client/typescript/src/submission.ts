@@ -1,0 +1,152 @@
+/** A submission and its answer: SubmitRequest and SubmitResponse of services.proto, and HTTP's words. */
+import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+
+import { GivenUp, TryAgain } from "./errors.js";
+
+/** Where a shuffler takes submissions, after its address. */
+export const PATH = "/v1/reports";
+/** The type of a submission and of its answer. */
+export const TYPE = "application/protobuf";
+
+/** One report as it leaves: nothing in it says whose it is. */
+export interface SealedReport {
+  readonly stream: string;
+  readonly epoch: number;
+  readonly keyId: number;
+  readonly sealed: Uint8Array<ArrayBuffer>;
+}
+
+/** Of one report: null is acknowledged, else why it was refused, for counting. */
+export type Result = string | null;
+
+/** An answer over HTTP; the names of its headers are in small letters. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly body: Uint8Array;
+}
+
+// The numbers of Reason in services.proto.
+const REASONS = [
+  "refused_unspecified",
+  "refused_unknown_stream",
+  "refused_wrong_length",
+  "refused_wrong_key",
+  "refused_expired",
+  "refused_not_yet",
+  "refused_unknown_field",
+];
+// Reasons of shufflers to come are counted by their number, but for those that cannot be theirs.
+const MOST_REASONS = 1000;
+// The names under which the Python SDK counts the same.
+const STATUSES: ReadonlyMap<number, string> = new Map([
+  [400, "invalid_argument"],
+  [429, "resource_exhausted"],
+  [503, "unavailable"],
+]);
+const LONGEST_HINT = 9;
+
+/** The bytes of a SubmitRequest. */
+export function requestOf(reports: readonly SealedReport[]): Uint8Array<ArrayBuffer> {
+  const request = new BinaryWriter();
+  for (const report of reports) {
+    request.tag(1, WireType.LengthDelimited).fork();
+    // As proto3 has it, what is zero or empty is not there.
+    if (report.stream) request.tag(1, WireType.LengthDelimited).string(report.stream);
+    if (report.epoch) request.tag(2, WireType.Varint).uint32(report.epoch);
+    if (report.keyId) request.tag(3, WireType.Varint).uint32(report.keyId);
+    if (report.sealed.length) request.tag(4, WireType.LengthDelimited).bytes(report.sealed);
+    request.join();
+  }
+  return request.finish();
+}
+
+/**
+ * One result for each of so many reports, from the bytes of a SubmitResponse.
+ *
+ * @throws Error the bytes are none.
+ */
+export function resultsOf(response: Uint8Array, reports: number): Result[] {
+  const results: Result[] = Array.from({ length: reports }, () => null);
+  for (const { field, reader } of fieldsOf(response)) {
+    if (field !== 1) continue;
+    const { index, reason } = refusalOf(reader.bytes());
+    if (index < reports) results[index] = nameOf(reason);
+  }
+  return results;
+}
+
+/**
+ * What an answer means for so many reports.
+ *
+ * That the same bytes can never be taken is believed of a shuffler alone, which marks it so: a proxy
+ * or a hotel's login page answers with any status, and a report given up then is lost.
+ *
+ * @throws TryAgain the reports were not taken; send the same bytes later.
+ * @throws GivenUp the shuffler says that it can never take them.
+ */
+export function meaningOf(answer: Answer, reports: number): Result[] {
+  const { status, headers, body } = answer;
+  if (status === 200) {
+    if (typeOf(headers) !== TYPE) throw new TryAgain("no_shuffler");
+    try {
+      return resultsOf(body, reports);
+    } catch {
+      throw new TryAgain("no_shuffler");
+    }
+  }
+  const reason = STATUSES.get(status) ?? `http_${status}`;
+  if ((status === 400 || status === 413) && headers["hubbub-refused"] === "for-good") {
+    throw new GivenUp(reason);
+  }
+  const hint = status === 429 || status === 503 ? hintOf(headers, body) : undefined;
+  throw new TryAgain(reason, hint);
+}
+
+function typeOf(headers: Answer["headers"]): string | undefined {
+  return headers["content-type"]?.split(";")[0]?.trim().toLowerCase();
+}
+
+function* fieldsOf(message: Uint8Array): Generator<{ field: number; reader: BinaryReader }> {
+  const reader = new BinaryReader(message);
+  while (reader.pos < reader.len) {
+    const [field, type] = reader.tag();
+    const start = reader.pos;
+    yield { field, reader };
+    if (reader.pos === start) reader.skip(type, field);
+  }
+}
+
+function refusalOf(message: Uint8Array): { index: number; reason: number } {
+  const refusal = { index: 0, reason: 0 };
+  for (const { field, reader } of fieldsOf(message)) {
+    if (field === 1) refusal.index = reader.uint32();
+    else if (field === 2) refusal.reason = reader.int32();
+  }
+  return refusal;
+}
+
+function nameOf(reason: number): string {
+  const known = REASONS[reason];
+  if (known) return known;
+  return reason > 0 && reason < MOST_REASONS ? `refused_unknown_${reason}` : "refused_unknown";
+}
+
+/** When to come back, in seconds: to the millisecond, as a shuffler says it, else as any server does. */
+function hintOf(headers: Answer["headers"], body: Uint8Array): number | undefined {
+  const told = milliseconds(body);
+  if (told !== undefined) return told / 1000;
+  const text = headers["retry-after"] ?? "";
+  return /^[0-9]+$/.test(text) && text.length <= LONGEST_HINT ? Number(text) : undefined;
+}
+
+function milliseconds(body: Uint8Array): number | undefined {
+  try {
+    const told = (JSON.parse(new TextDecoder().decode(body)) as { retry_after_ms?: unknown } | null)
+      ?.retry_after_ms;
+    const known = Number.isInteger(told) && Number(told) >= 0 && Number(told) < 10 ** LONGEST_HINT;
+    return known ? Number(told) : undefined;
+  } catch {
+    return undefined;
+  }
+}

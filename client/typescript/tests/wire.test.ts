@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { Aes128Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256 } from "@hpke/core";
+
+import {
+  BadParameter,
+  epochAt,
+  epochStart,
+  GivenUp,
+  meaningOf,
+  requestOf,
+  resultsOf,
+  seal,
+  SEAL_BYTES,
+  sealInfo,
+  TryAgain,
+  TYPE,
+} from "../src/index.js";
+import { bytesOf, hexOf, known } from "./known.js";
+
+interface Epochs {
+  epochs: { seconds: number; length: string; epoch: number; start: number }[];
+}
+
+interface Sealing {
+  private: string;
+  public: string;
+  stream: string;
+  epoch: number;
+  info: string;
+  payload: string;
+  sealed: string;
+}
+
+interface Submission {
+  reports: { stream: string; epoch: number; key_id: number; sealed: string }[];
+  request: string;
+  answers: { response: string; results: (string | null)[] }[];
+}
+
+test("a moment is in the same epoch", () => {
+  const { epochs } = known("wire/epochs") as Epochs;
+  for (const { seconds, length, epoch, start } of epochs) {
+    assert.equal(epochAt(seconds, length), epoch);
+    assert.equal(epochStart(epoch, length), start);
+  }
+  assert.throws(() => epochAt(0, "fortnight"), BadParameter);
+});
+
+test("a sealed report opens where it is bound", async () => {
+  const answers = known("wire/sealing") as Sealing;
+  const payload = bytesOf(answers.payload);
+  const info = sealInfo(answers.stream, answers.epoch);
+  assert.equal(hexOf(info), answers.info);
+  const fresh = await seal(payload, bytesOf(answers.public), info);
+  assert.equal(fresh.length, payload.length + SEAL_BYTES);
+  assert.equal(hexOf(await open(answers, hexOf(fresh), info)), answers.payload);
+  assert.equal(hexOf(await open(answers, answers.sealed, info)), answers.payload);
+  await assert.rejects(open(answers, hexOf(fresh), sealInfo(answers.stream, answers.epoch + 1)));
+});
+
+test("nothing is sealed to a key that protects nothing", async () => {
+  for (const weak of [new Uint8Array(32), new Uint8Array(31)]) {
+    await assert.rejects(seal(new Uint8Array(1), weak, sealInfo("theme", 0)), BadParameter);
+  }
+});
+
+test("a submission has the same bytes, and an answer means the same", () => {
+  const { reports, request, answers } = known("wire/submission") as Submission;
+  const sealed = reports.map(({ stream, epoch, key_id: keyId, sealed }) => ({
+    ...{ stream, epoch, keyId },
+    sealed: bytesOf(sealed),
+  }));
+  assert.equal(hexOf(requestOf(sealed)), request);
+  for (const { response, results } of answers) {
+    assert.deepEqual(resultsOf(bytesOf(response), reports.length), results);
+  }
+});
+
+test("a report is given up at the shuffler's own word alone", () => {
+  const marked = { "hubbub-refused": "for-good" };
+  for (const status of [400, 413]) {
+    assert.throws(() => meaningOf(told(status, marked), 1), GivenUp);
+    assert.throws(() => meaningOf(told(status), 1), TryAgain);
+  }
+  for (const status of [0, 204, 302, 404, 429, 500, 502, 503]) {
+    assert.throws(() => meaningOf(told(status, marked), 1), TryAgain);
+  }
+});
+
+test("who answers 200 without a shuffler's answer has taken nothing", () => {
+  assert.deepEqual(meaningOf(told(200, { "content-type": `${TYPE}; a=b` }), 2), [null, null]);
+  assert.throws(() => meaningOf(told(200, { "content-type": "text/html" }), 1), TryAgain);
+  assert.throws(() => meaningOf(told(200), 1), TryAgain);
+  assert.throws(() => meaningOf(told(200, { "content-type": TYPE }, "<html>"), 1), TryAgain);
+});
+
+test("a hint says when to come back", () => {
+  const after = (status: number, headers: Record<string, string>, body: string): unknown => {
+    try {
+      return meaningOf(told(status, headers, body), 1);
+    } catch (error) {
+      return error instanceof TryAgain ? error.afterSeconds : error;
+    }
+  };
+  assert.equal(after(503, { "retry-after": "9" }, '{"retry_after_ms": 1500}'), 1.5);
+  assert.equal(after(429, { "retry-after": "9" }, '{"retry_after_ms": -1}'), 9);
+  assert.equal(after(429, { "retry-after": "9" }, "null"), 9);
+  assert.equal(after(429, { "retry-after": "1e9" }, "<html>"), undefined);
+  assert.equal(after(500, { "retry-after": "9" }, "{}"), undefined);
+});
+
+function told(status: number, headers: Record<string, string> = {}, body = "") {
+  return { status, headers, body: new TextEncoder().encode(body) };
+}
+
+async function open(answers: Sealing, sealed: string, info: Uint8Array): Promise<Uint8Array> {
+  const suite = new CipherSuite({
+    kem: new DhkemX25519HkdfSha256(),
+    kdf: new HkdfSha256(),
+    aead: new Aes128Gcm(),
+  });
+  const key = await suite.kem.importKey("raw", bytesOf(answers.private).buffer, false);
+  const [enc, text] = [bytesOf(sealed).slice(0, 32), bytesOf(sealed).slice(32)];
+  return new Uint8Array(await suite.open({ recipientKey: key, enc, info }, text));
+}

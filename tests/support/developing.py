@@ -1,0 +1,80 @@
+"""`hubbub up --dev` as a developer runs it, in a folder of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hubbub.cli.local.ports import free_port
+from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
+from hubbub.client import Client, Outcome
+from tests.support.moment import far_from_midnight
+from tests.support.waiting import eventually
+
+__all__ = ["Developing", "developing"]
+
+
+@dataclass(frozen=True)
+class Developing:
+    """A folder where it runs, and what it says."""
+
+    folder: Path
+
+    @property
+    def bundle(self) -> Path:
+        """What an app ships."""
+        return self.folder / ".hubbub" / "app.hubbub"
+
+    @property
+    def said(self) -> str:
+        return (self.folder / "up.log").read_text()
+
+    @property
+    def endpoints(self) -> Endpoints:
+        return read_endpoints(self.folder / ".hubbub")
+
+    def report(self, metric: str, value: str, device: str) -> None:
+        """What an app does: a device of this name reports."""
+        with Client.from_bundle(self.bundle, state_dir=self.folder / device) as client:
+            assert client.report(metric, value) is Outcome.QUEUED
+
+    def run(self, *words: str) -> str:
+        """What a command prints."""
+        done = subprocess.run(
+            [sys.executable, "-m", "hubbub.cli", *words],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+
+@contextmanager
+def developing(folder: Path, catalog: str) -> Iterator[Developing]:
+    """It runs, with this catalog; it ends as Ctrl-C ends it."""
+    far_from_midnight()
+    (folder / "metrics.toml").write_text(catalog)
+    own = Developing(folder)
+    with (folder / "up.log").open("w") as log:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "hubbub.cli", "up", "--dev"),
+                *("--port", str(free_port(*range(1, 8)))),
+            ],
+            cwd=folder,
+            env=dict(os.environ),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            eventually(lambda: "Ctrl-C ends it" in own.said or process.poll() is not None)
+            yield own
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+    assert process.returncode == 0, own.said

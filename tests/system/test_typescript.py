@@ -1,0 +1,95 @@
+"""client/typescript: the known answers, and a report from Node that an aggregator counts."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import read_bundle
+from hubbub.catalog.encoding import to_text
+from hubbub.errors import HubbubError
+from tests.support import asking
+from tests.support.developing import developing
+from tests.support.waiting import eventually
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "client" / "typescript"
+# So large that a lie comes once in five million reports: what is counted is what was said.
+CATALOG = """
+shuffler = "127.0.0.1:1"
+
+[metrics.theme]
+description = "Colour theme"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "grr"
+epsilon = 16.0
+values = ["light", "dark", "system"]
+min_batch = 1000
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+"""
+
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("node") and shutil.which("npm")),
+    reason="no Node on this machine: apt-get install nodejs npm",
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _built() -> None:
+    _run("make", "typescript", folder=ROOT)
+
+
+def _run(*words: str, folder: Path = PACKAGE) -> str:
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_it_agrees_with_the_known_answers() -> None:
+    assert re.search(r" pass [1-9][0-9]*$", _run("npm", "test"), re.MULTILINE)
+
+
+def test_a_report_from_node_is_counted(tmp_path: Path) -> None:
+    with developing(tmp_path, CATALOG) as up:
+        operator = read_bundle(up.bundle).operator
+        [door] = re.findall(r"over HTTP to +(\S+)", up.said)
+        said = _run(
+            *("node", "dist/examples/report.js"),
+            *(str(up.bundle), to_text(operator), door, "theme", "dark"),
+        )
+        assert said == "acknowledged\n"
+        found = eventually(lambda: asking.estimate(up.endpoints, "theme"), although=(HubbubError,))
+    assert found.reports == 1
+    assert {one.value: round(one.estimate) for one in found.values} == {
+        "light": 0,
+        "dark": 1,
+        "system": 0,
+    }
+
+
+def test_another_operators_bundle_reports_nothing(tmp_path: Path) -> None:
+    known = json.loads((ROOT / "tests/proofs/vectors/wire/bundle.json").read_text("utf-8"))
+    path = tmp_path / "theme.hubbub"
+    path.write_text(known["refused"]["another operator's"])
+    operator = to_text(bytes.fromhex(known["operator"]))
+    done = subprocess.run(
+        ["node", "dist/examples/report.js", path, operator, "https://[::1]:1", "theme", "dark"],
+        cwd=PACKAGE,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode
+    assert "BundleRefused: the bundle is refused: another operator's" in done.stderr
+    assert "dark" not in done.stderr
+
+
+def test_its_lock_names_a_hash_for_everything_and_no_place() -> None:
+    text = (PACKAGE / "package-lock.json").read_text()
+    assert '"resolved"' not in text
+    assert text.count('"integrity"') >= 2
