@@ -16,6 +16,8 @@ const KEY_BYTES = 32;
 const METRIC_FIELDS: ReadonlySet<string> = new Set([
   ...["mechanism", "version", "epsilon", "parameters", "values", "epoch"],
   ...["description", "owner", "expires", "min_batch", "reports_per_epoch", "lifetime_epsilon"],
+  // How the mechanism was chosen and how numbers are published: nothing that a device does.
+  ...["choice", "release"],
 ]);
 
 /** A public key that reports are sealed to, for epochs that start in [start, end) seconds. */
@@ -80,7 +82,7 @@ export function metricOf(bundle: Bundle, name: string): Metric {
   try {
     return metricFrom(name, table(bundle.metrics[name]));
   } catch (error) {
-    const remedy = "this version reports listed values by grr alone; use the Python SDK";
+    const remedy = "this version reports listed values alone; use the Python SDK";
     throw new UnknownMetric(`metric "${name}" cannot be reported: ${remedy}`, { cause: error });
   }
 }

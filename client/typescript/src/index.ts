@@ -12,6 +12,8 @@ export { epochAt, epochStart } from "./epochs.js";
 export * from "./errors.js";
 export { SystemBits, type BitSource } from "./mechanisms/bits.js";
 export { GeneralizedRandomizedResponse } from "./mechanisms/grr.js";
+export { MECHANISMS, type Mechanism, type Randomizer } from "./mechanisms/registry.js";
+export { randomizedResponse } from "./mechanisms/rr.js";
 export { uncountedReport } from "./report.js";
 export { seal, SEAL_BYTES, sealInfo } from "./sealing.js";
 export {

@@ -3,7 +3,7 @@ import { keyAt, metricOf, type Bundle, type Metric } from "./bundle.js";
 import { epochAt, epochStart } from "./epochs.js";
 import { NotNow, UnknownMetric, ValueOutOfDomain } from "./errors.js";
 import type { BitSource } from "./mechanisms/bits.js";
-import { GeneralizedRandomizedResponse } from "./mechanisms/grr.js";
+import { MECHANISMS, type Randomizer } from "./mechanisms/registry.js";
 import { seal, sealInfo } from "./sealing.js";
 import type { SealedReport } from "./submission.js";
 
@@ -43,12 +43,13 @@ export async function uncountedReport(
   return { stream: name, epoch, keyId: key.id, sealed };
 }
 
-function randomizerOf(metric: Metric): GeneralizedRandomizedResponse {
-  const { NAME, VERSION } = GeneralizedRandomizedResponse;
-  if (metric.mechanism !== NAME || metric.version !== VERSION) {
+function randomizerOf(metric: Metric): Randomizer {
+  const mechanism = MECHANISMS.get(metric.mechanism);
+  if (mechanism?.version !== metric.version) {
+    const known = [...MECHANISMS.keys()].join(", ");
     throw new UnknownMetric(
-      `metric "${metric.name}" is of another mechanism than ${NAME}; use the Python SDK`,
+      `metric "${metric.name}" is of another mechanism than ${known}; use the Python SDK`,
     );
   }
-  return new GeneralizedRandomizedResponse(metric.epsilon, metric.values.length);
+  return mechanism.build(metric.epsilon, metric.values.length);
 }

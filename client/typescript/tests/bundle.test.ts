@@ -72,6 +72,12 @@ test("what asks more than this version does is refused, not misread", async () =
   }
 });
 
+test("how a mechanism was chosen, and what is published, is nothing to a device", async () => {
+  const { metrics, ...bundle } = await opened(answers.signed);
+  const theme = { ...(metrics["theme"] as object), choice: {}, release: {} };
+  assert.equal(metricOf({ ...bundle, metrics: { theme } }, "theme").name, "theme");
+});
+
 test("a report is of a metric, a value and a day that the bundle has", async () => {
   const bundle = await opened(answers.signed);
   const report = (name: string, value: string, moment: number) =>

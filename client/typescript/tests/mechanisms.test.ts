@@ -4,6 +4,8 @@ import test from "node:test";
 import {
   BadParameter,
   GeneralizedRandomizedResponse,
+  MECHANISMS,
+  randomizedResponse,
   SystemBits,
   ValueOutOfDomain,
 } from "../src/index.js";
@@ -11,20 +13,26 @@ import { bytesOf, hexOf, known, KeyedBits } from "./known.js";
 
 interface Answers {
   version: number;
-  parameters: { epsilon: number; categories: number };
+  parameters: { epsilon: number; categories?: number };
   key: string;
   payloads: { value: number; payload: string }[];
 }
 
-test("the same coins give the same payloads", () => {
-  const { version, parameters, key, payloads } = known("grr") as Answers;
-  const randomizer = new GeneralizedRandomizedResponse(parameters.epsilon, parameters.categories);
-  const coins = new KeyedBits(bytesOf(key));
-  assert.equal(GeneralizedRandomizedResponse.VERSION, version);
-  assert.ok(payloads.length);
-  for (const { value, payload } of payloads) {
-    assert.equal(hexOf(randomizer.randomize(value, coins)), payload);
-  }
+for (const [name, mechanism] of MECHANISMS) {
+  test(`the same coins give the same payloads: ${name}`, () => {
+    const { version, parameters, key, payloads } = known(name) as Answers;
+    const randomizer = mechanism.build(parameters.epsilon, parameters.categories ?? 2);
+    const coins = new KeyedBits(bytesOf(key));
+    assert.equal(mechanism.version, version);
+    assert.ok(payloads.length);
+    for (const { value, payload } of payloads) {
+      assert.equal(hexOf(randomizer.randomize(value, coins)), payload);
+    }
+  });
+}
+
+test("more than yes and no is no question of rr", () => {
+  assert.throws(() => randomizedResponse(1, 3), BadParameter);
 });
 
 test("the truth is kept as often as epsilon allows, and not more often", () => {

@@ -13,8 +13,6 @@ const MAX_CATEGORIES = 2 ** 20;
 
 /** k-ary randomized response over [0, categories). */
 export class GeneralizedRandomizedResponse {
-  static readonly NAME = "grr";
-  static readonly VERSION = 1;
   /** The probability of the truth, in multiples of 2**-64. */
   readonly keep: bigint;
   /** The length of every payload. */
