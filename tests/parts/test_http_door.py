@@ -48,7 +48,13 @@ class Door:
     """An HTTP door before a front, on a port of this machine."""
 
     def __init__(
-        self, front: Front, *, tls: TlsFolder | None, bundle: Path | None, **lines: Any
+        self,
+        front: Front,
+        *,
+        tls: TlsFolder | None,
+        bundle: Path | None,
+        header_proxies: tuple[str, ...] = (),
+        **lines: Any,
     ) -> None:
         self.front, self.port = front, free_port()
         counted = Lines(turned_away=front.admission.turned_away, **lines)
@@ -60,6 +66,7 @@ class Door:
             tls=tls,
             lines=counted,
             proxies=tuple(lines.get("proxies", ())),
+            header_proxies=header_proxies,
         )
         self.trust = tls and ssl.create_default_context(cafile=str(tls.folder / "ca.pem"))
 
@@ -69,13 +76,19 @@ class Door:
         path: str = "/v1/reports",
         body: bytes | None = None,
         headers: dict[str, str] | None = None,
+        *,
+        source: str = "127.0.0.1",
+        proxy_port: int = 0,
     ) -> Answer:
+        """source: the address to ask from. proxy_port: of a proxy that is asked instead."""
+
         def asked() -> Answer:
-            place: tuple[str, int] = "127.0.0.1", self.port
+            place: tuple[str, int] = "127.0.0.1", proxy_port or self.port
+            more: dict[str, Any] = {"timeout": HANG_SECONDS, "source_address": (source, 0)}
             connection = (
-                http.client.HTTPSConnection(*place, context=self.trust, timeout=HANG_SECONDS)
+                http.client.HTTPSConnection(*place, context=self.trust, **more)
                 if self.trust
-                else http.client.HTTPConnection(*place, timeout=HANG_SECONDS)
+                else http.client.HTTPConnection(*place, **more)
             )
             connection.request(method, path, body, headers if headers is not None else TYPE)
             response = connection.getresponse()
@@ -112,7 +125,7 @@ class Door:
 
 
 @asynccontextmanager
-async def _door(
+async def open_door(
     made: Made,
     redis_url: str,
     *,
@@ -137,7 +150,7 @@ def test_reports_are_taken_over_tls_once_they_are_durable(
 
     async def body() -> None:
         tls = TlsFolder(tmp_path, "shuffler")
-        async with _door(made, redis_url, tls=tls) as door:
+        async with open_door(made, redis_url, tls=tls) as door:
             request = door.front.request(3)
             late = request.reports.add()
             late.CopyFrom(request.reports[0])
@@ -158,7 +171,7 @@ def test_reports_are_taken_over_tls_once_they_are_durable(
 
 def test_no_report_is_acknowledged_before_it_is_in_the_pool(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with _door(made, redis_url) as door:
+        async with open_door(made, redis_url) as door:
             intake, may_write = door.front.intake, asyncio.Event()
             add = intake._pool.add
 
@@ -188,7 +201,7 @@ def test_no_visit_of_a_device_can_be_linked_to_another_by_what_tls_leaves_there(
     write_certificates(tmp_path, {})
 
     async def body() -> None:
-        async with _door(made, redis_url, tls=TlsFolder(tmp_path, "shuffler")) as door:
+        async with open_door(made, redis_url, tls=TlsFolder(tmp_path, "shuffler")) as door:
             trust = door.trust
             assert trust
             reader, writer = await asyncio.open_connection("127.0.0.1", door.port, ssl=trust)
@@ -207,7 +220,7 @@ def test_no_visit_of_a_device_can_be_linked_to_another_by_what_tls_leaves_there(
 
 def test_what_can_never_be_taken_is_marked_and_nothing_else_is(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with _door(made, redis_url) as door:
+        async with open_door(made, redis_url) as door:
             one = door.front.request(1).SerializeToString()
             many = SubmitRequest(reports=[*door.front.request(1).reports] * 1001)
             for never in (b"\xff", one + b"\x9a\x06\x02id", many.SerializeToString()):
@@ -231,7 +244,7 @@ def test_what_can_never_be_taken_is_marked_and_nothing_else_is(made: Made, redis
 
 def test_who_has_to_wait_hears_when_as_over_grpc(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with _door(made, redis_url, limiter=Limiter(1, 1)) as door:
+        async with open_door(made, redis_url, limiter=Limiter(1, 1)) as door:
             admission, request = door.front.admission, door.front.request(40)
             await door.send(request)
             answer = await door.ask(body=request.SerializeToString())
@@ -265,7 +278,7 @@ def test_any_page_may_send_and_what_its_browser_adds_is_seen_by_nobody(
     }
 
     async def body() -> None:
-        async with _door(made, redis_url) as door:
+        async with open_door(made, redis_url) as door:
             preflight = await door.ask("OPTIONS", headers=told)
             assert preflight.status == 204
             assert preflight.headers["access-control-max-age"] == "86400"
@@ -298,7 +311,7 @@ def _head(length: int | None) -> bytes:
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_here(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with _door(made, redis_url) as door:
+        async with open_door(made, redis_url) as door:
             over = LARGEST_SUBMIT_BYTES + 1
             assert (await door.said(_head(over))).startswith(b"HTTP/1.1 413 ")
             chunk = b"10000\r\n" + b"x" * (1 << 16) + b"\r\n"
@@ -320,7 +333,7 @@ def test_what_does_not_arrive_in_time_is_ended(
     monkeypatch.setattr("hubbub.runtime.http.line._REQUEST_SECONDS", 0.2)
 
     async def body() -> None:
-        async with _door(made, redis_url) as door:
+        async with open_door(made, redis_url) as door:
             drip = [_head(1000), b"x", b"x"]
             parts: list[list[bytes]] = [[], [b"POST /v1/reports HTTP/1.1\r\nhost:"], drip]
             assert await asyncio.gather(*(door.said(*part) for part in parts)) == [b""] * 3
@@ -336,7 +349,7 @@ def test_idle_and_endless_connections_give_way_and_honest_ones_are_served(
     monkeypatch.setattr("hubbub.runtime.http.line._REQUEST_SECONDS", 600.0)
 
     async def body() -> None:
-        async with _door(made, redis_url, **limits) as door:
+        async with open_door(made, redis_url, **limits) as door:
             open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(300)]
             for place, (_, writer) in enumerate(open_):
                 writer.write((b"", b"POST /v1", _head(900), _head(None) + b"1\r\nx")[place % 4])
@@ -357,7 +370,7 @@ def test_the_bundle_is_the_same_bytes_for_everybody_and_known_by_its_tag(
     path.write_bytes(b"signed")
 
     async def body() -> None:
-        async with _door(made, redis_url, bundle=path) as door:
+        async with open_door(made, redis_url, bundle=path) as door:
             first = await door.ask("GET", "/v1/bundle", headers={})
             other = await door.ask("GET", "/v1/bundle", headers={"User-Agent": "x", "Cookie": "y"})
             assert first == other
@@ -386,7 +399,7 @@ def test_a_proxy_that_does_not_say_for_whom_it_asks_is_told_once(
 ) -> None:
     async def body() -> None:
         limiter = Limiter(1, 1)
-        async with _door(made, redis_url, limiter=limiter, proxies=["127.0.0.1/32"]) as door:
+        async with open_door(made, redis_url, limiter=limiter, proxies=["127.0.0.1/32"]) as door:
             request = door.front.request(40).SerializeToString()
             for _ in range(2):
                 assert "X-Forwarded-For" in (await door.ask(body=request)).problem["detail"]
@@ -411,7 +424,7 @@ def test_a_door_that_cannot_open_says_why(made: Made, redis_url: str, tmp_path: 
         door("127.0.0.1:1", TlsFolder(tmp_path, "shuffler"))
 
     async def body() -> None:
-        async with _door(made, redis_url) as taken:
+        async with open_door(made, redis_url) as taken:
             with pytest.raises(ServiceUnavailable, match=f"cannot listen on .*:{taken.port}"):
                 await door(f"127.0.0.1:{taken.port}").start()
 

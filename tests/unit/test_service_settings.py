@@ -53,6 +53,8 @@ def test_a_proxy_that_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch, 
         (["--http-bundle", "a"], "--http-bundle is for the HTTP door"),
         (["--http", "1"], "--http '1' is no address; write HOST:PORT"),
         (["--http", "a:1", "--http-proxy", "x"], "--http-proxy 'x' is no address"),
+        (["--http-proxy-protocol"], "--http-proxy-protocol is for the HTTP door"),
+        (["--http", "a:1", "--http-proxy-protocol"], "say whose header to read with --http-proxy"),
     ],
 )
 def test_a_door_of_http_that_is_told_wrongly_is_refused(
@@ -64,6 +66,15 @@ def test_a_door_of_http_that_is_told_wrongly_is_refused(
         shuffler([*some, *told])
     assert shuffler([*some, "--http", "127.0.0.1:1"]).http.listen == "127.0.0.1:1"
     assert not shuffler(some).http.listen
+
+
+@pytest.mark.parametrize("header", [False, True])
+def test_a_proxy_is_believed_in_one_way(monkeypatch: pytest.MonkeyPatch, header: bool) -> None:
+    monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
+    some = ["--streams", "x", "--insecure", "--http", "127.0.0.1:1", "--http-proxy", "10.0.0.1"]
+    told = shuffler([*some, *["--http-proxy-protocol"] * header]).http
+    believed = (told.header_proxies, told.proxies)
+    assert believed == ((("10.0.0.1/32",), ()) if header else ((), ("10.0.0.1/32",)))
 
 
 def test_services_of_development_are_told_so_and_keep_nothing_back(

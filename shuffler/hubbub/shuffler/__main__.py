@@ -198,6 +198,7 @@ def _http_door(settings: Settings, admission: Admission) -> HttpDoor:
         tls=told.tls,
         lines=lines,
         proxies=told.proxies,
+        header_proxies=told.header_proxies,
         shared=told.shared,
     )
 

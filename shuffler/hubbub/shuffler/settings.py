@@ -31,12 +31,17 @@ _PEER_CALLS = 64
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """What the HTTP door is told. listen: empty for no such door."""
+    """What the HTTP door is told. listen: empty for no such door.
+
+    proxies: believed in X-Forwarded-For. header_proxies: in their PROXY header, which they must
+    send; none of them is among the others.
+    """
 
     listen: str
     tls: TlsFolder | None
     bundle: Path | None
     proxies: tuple[str, ...]
+    header_proxies: tuple[str, ...]
     shared: bool
 
 
@@ -118,17 +123,24 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
 
 def _http(given: argparse.Namespace, told: Common) -> HttpSettings:
     if not given.http:
-        for name in ("http_tls", "http_bundle", "http_proxy", "http_shared"):
+        for name in (
+            *("http_tls", "http_bundle", "http_shared"),
+            *("http_proxy", "http_proxy_protocol"),
+        ):
             if getattr(given, name):
                 option = "--" + name.replace("_", "-")
                 raise BadParameter(f"{option} is for the HTTP door; open it with --http HOST:PORT")
     elif not _ADDRESS.fullmatch(given.http):
         raise BadParameter(f"--http {given.http!a} is no address; write HOST:PORT")
+    elif given.http_proxy_protocol and not given.http_proxy:
+        raise BadParameter("--http-proxy-protocol: say whose header to read with --http-proxy")
+    proxies = tuple(read_network("--http-proxy", proxy) for proxy in given.http_proxy)
     return HttpSettings(
         listen=given.http,
         tls=TlsFolder(given.http_tls, "shuffler") if given.http_tls else told.tls,
         bundle=given.http_bundle,
-        proxies=tuple(read_network("--http-proxy", proxy) for proxy in given.http_proxy),
+        proxies=() if given.http_proxy_protocol else proxies,
+        header_proxies=proxies if given.http_proxy_protocol else (),
         shared=given.http_shared,
     )
 
@@ -217,6 +229,12 @@ def _add_http(known: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="of a proxy, or a network of several, that is believed when it says for whom it asks "
         "(X-Forwarded-For; repeat); none without it",
+    )
+    add(
+        "--http-proxy-protocol",
+        action="store_true",
+        help="they say so by a PROXY header at the start of each connection (send-proxy-v2 in "
+        "HAProxy), and are refused without; X-Forwarded-For is then believed of nobody",
     )
     add(
         "--http-shared",

@@ -19,11 +19,17 @@ _NO_ANSWER: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection
 
 
 class DeviceLine(HttpToolsProtocol):
-    """One connection among `lines`."""
+    """One connection among `lines`.
 
-    def __init__(self, lines: Lines, **given: Any) -> None:
+    asked_for: for whom its proxy opened it; None for who is at its other end.
+    """
+
+    def __init__(
+        self, lines: Lines, asked_for: tuple[str, int] | None = None, **given: Any
+    ) -> None:
         super().__init__(**given)
         self._lines = lines
+        self._asked_for = asked_for
         self._timer: asyncio.TimerHandle | None = None
         self._head_bytes: int | None = 0
         self.address = ""  # of IPv6 the network: who has one address there has 2**64
@@ -31,6 +37,7 @@ class DeviceLine(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base has it
         """Count it, and wait for a request."""
         super().connection_made(transport)
+        self.client = self._asked_for or self.client
         self.address = network_of(self.client)
         self._lines.add(self, self.address)
         self._end_after(_REQUEST_SECONDS)

@@ -7,12 +7,12 @@ many answers that nobody read, kept everybody else out.
 from asyncio import Transport
 from collections import Counter
 from collections.abc import Collection
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Protocol
 
 from hubbub.runtime.rpc.limiter import network
 
-__all__ = ["Line", "Lines", "network_of"]
+__all__ = ["Line", "Lines", "among", "network_of"]
 
 # What is open and idle costs a file and some memory.
 _MAX = 2000
@@ -97,11 +97,16 @@ class Lines:
 
     def is_proxy(self, client: tuple[str, int] | None) -> bool:
         """Whether a connection from there is one of the proxies."""
-        try:
-            host = ip_address(client[0] if client else "")
-        except ValueError:
-            return False
-        return any(host in proxy for proxy in self._proxies)
+        return among(client, self._proxies)
+
+
+def among(client: tuple[str, int] | None, networks: Collection[IPv4Network | IPv6Network]) -> bool:
+    """Whether a connection comes from one of these networks."""
+    try:
+        host = ip_address(client[0] if client else "")
+    except ValueError:
+        return False
+    return any(host in network for network in networks)
 
 
 def network_of(client: tuple[str, int] | None) -> str:

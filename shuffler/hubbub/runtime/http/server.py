@@ -13,6 +13,7 @@ from uvicorn.server import ServerState
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime.http.line import DeviceLine
 from hubbub.runtime.http.lines import Lines
+from hubbub.runtime.http.proxied import ProxiedListener
 from hubbub.runtime.tls import TlsFolder, check_plain
 
 __all__ = ["App", "HttpDoor", "Message", "Receive", "Scope", "Send"]
@@ -33,6 +34,7 @@ class HttpDoor:
 
     tls: the folder whose certificate it shows; None for plain text, on loopback alone. lines: its
     connections. proxies: who is believed when it says for whom it asks (X-Forwarded-For).
+    header_proxies: who must begin every connection with a PROXY header, and is believed.
     shared: other processes of this machine may listen there too; each gets a part of who comes.
 
     Raises:
@@ -48,6 +50,7 @@ class HttpDoor:
         tls: TlsFolder | None,
         lines: Lines,
         proxies: tuple[str, ...] = (),
+        header_proxies: tuple[str, ...] = (),
         shared: bool = False,
     ) -> None:
         if tls is None:
@@ -56,6 +59,7 @@ class HttpDoor:
         self._tls = tls
         self._context = _context(tls) if tls else None
         self._lines = lines
+        self._header_proxies = header_proxies
         self._shared = shared
         believing: Any = ProxyHeadersMiddleware(app, list(proxies)) if proxies else app  # type: ignore[arg-type]  # its own names for these types
         self._config = Config(
@@ -73,19 +77,22 @@ class HttpDoor:
         )
         self._config.load()
         self._state = ServerState()
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server | ProxiedListener | None = None
 
     async def start(self) -> None:
         """Listen. Raises ServiceUnavailable if the address is taken or not ours."""
-        loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(
-                self._line,
-                sock=_listening(self._address, shared=self._shared),
-                ssl=self._context,
-                ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._context else None,
-                backlog=_BACKLOG,
-            )
+            listening = _listening(self._address, shared=self._shared)
+            if self._header_proxies:
+                self._server = self._proxied(listening)
+            else:
+                self._server = await asyncio.get_running_loop().create_server(
+                    self._line,
+                    sock=listening,
+                    ssl=self._context,
+                    ssl_handshake_timeout=self._handshake_seconds,
+                    backlog=_BACKLOG,
+                )
         except (OSError, OverflowError, ValueError) as error:
             raise ServiceUnavailable(
                 f"cannot listen on {self._address}: it is in use or not ours; choose another"
@@ -115,8 +122,26 @@ class HttpDoor:
         """Change how many there may be of one address; 0 for no limit."""
         self._lines.of_address = of_address
 
-    def _line(self) -> DeviceLine:
-        return DeviceLine(self._lines, config=self._config, server_state=self._state, app_state={})
+    @property
+    def _handshake_seconds(self) -> float | None:
+        return _HANDSHAKE_SECONDS if self._context else None
+
+    def _proxied(self, listening: socket.socket) -> ProxiedListener:
+        async def serve(connection: socket.socket, caller: tuple[str, int] | None) -> None:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: self._line(caller),
+                connection,
+                ssl=self._context,
+                ssl_handshake_timeout=self._handshake_seconds,
+            )
+
+        found = ProxiedListener(listening, self._header_proxies, self._lines.turned_away, serve)
+        found.start(_BACKLOG)
+        return found
+
+    def _line(self, asked_for: tuple[str, int] | None = None) -> DeviceLine:
+        known = {"config": self._config, "server_state": self._state, "app_state": {}}
+        return DeviceLine(self._lines, asked_for, **known)
 
 
 def _context(tls: TlsFolder) -> ssl.SSLContext:

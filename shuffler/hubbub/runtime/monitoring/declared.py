@@ -60,7 +60,8 @@ THROTTLED_CALLS: Final = Declared(
     "Calls and requests that were refused. For reasons of ours: no_room, stream_full, store_full, "
     "store_away, calls_at_once. Of callers, also over HTTP: peer_limit, peer_calls, too_slow, "
     "gave_way; watch asks for health without an end; role is a certificate of the wrong role; "
-    "no_forwarded_for is a proxy that does not say for whom it asks",
+    "no_forwarded_for is a proxy that does not say for whom it asks, no_proxy_header one whose "
+    "connection does not begin with the PROXY header it was to send",
     ("reason",),
 )
 REDIS_MEMORY_RATIO: Final = Declared(
