@@ -91,7 +91,7 @@ def test_haproxy_as_told_leaves_nothing_with_a_device_that_links_its_visits(
         tls = TlsFolder(tmp_path, "shuffler")
         async with open_door(made, redis_url, tls=tls, **believed) as door:
             trust = door.trust
-            assert trust
+            assert isinstance(trust, ssl.SSLContext)
             with haproxy(tmp_path, configuration, door.port) as port:
                 reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
                 writer.write(HEALTH)
