@@ -7,7 +7,7 @@ from pathlib import Path
 import uvloop
 
 from hubbub.runtime import TlsFolder
-from hubbub.runtime.http.lines import Lines
+from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor, Receive, Scope, Send
 
 
@@ -22,7 +22,10 @@ async def _hello(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def _serve(port: int, tls: Path) -> None:
     door = HttpDoor(
-        f"127.0.0.1:{port}", _hello, tls=TlsFolder(tls, "shuffler"), lines=Lines(of_address=0)
+        f"127.0.0.1:{port}",
+        _hello,
+        tls=TlsFolder(tls, "shuffler"),
+        connections=OpenConnections(of_address=0),
     )
     await door.start()
     await asyncio.Event().wait()

@@ -18,7 +18,7 @@ from typing import Any, cast
 from google.protobuf.message import DecodeError, Message
 
 from hubbub.aggregator.publishing.tables import to_csv
-from hubbub.answers import Question, whole_rows
+from hubbub.answers import QueryName, whole_rows
 from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
 from hubbub.cli.terminal.cross_table import show_cross
 from hubbub.cli.terminal.output import table
@@ -151,7 +151,7 @@ def _show_metrics(found: dict[str, Any]) -> None:
         table("metrics", ("name", "asks for"), [(metric["name"], metric["description"])])
 
 
-_SHOWN: Sequence[tuple[type[Message], Question, Callable[[dict[str, Any]], None]]] = (
+_SHOWN: Sequence[tuple[type[Message], QueryName, Callable[[dict[str, Any]], None]]] = (
     (wire.Estimated, "estimates", show_estimates),
     (wire.TopList, "top", show_top),
     (wire.Compared, "compare", show_changes),

@@ -19,12 +19,12 @@ from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse
 
 from hubbub.aggregator.web.access import add_token
+from hubbub.aggregator.web.connection import HttpConnection
 from hubbub.aggregator.web.guard import Guard
-from hubbub.aggregator.web.lines import Line
 from hubbub.aggregator.web.problems import handle_problems
 from hubbub.cli.local.ports import free_port
 from hubbub.runtime import Limiter
-from hubbub.runtime.http.lines import Lines
+from hubbub.runtime.http.connections import OpenConnections
 from tests.interfaces.house import house
 from tests.support import web
 from tests.support.clocks import pass_time, run_moved
@@ -42,15 +42,15 @@ class Face:
 
     def __init__(self) -> None:
         self.port = free_port()
-        self.turned_away = Counter[str]()
+        self.refusals = Counter[str]()
         self.came = asyncio.Semaphore(0)
         self.begun, self.may_end = asyncio.Event(), asyncio.Event()
 
 
-class Watched(Line):
+class Watched(HttpConnection):
     """A line that tells its face what came."""
 
-    def __init__(self, face: Face, lines: Lines, **given: Any) -> None:
+    def __init__(self, face: Face, lines: OpenConnections, **given: Any) -> None:
         super().__init__(lines, **given)
         self._came = face.came
 
@@ -69,10 +69,12 @@ class Watched(Line):
 
 @asynccontextmanager
 async def _served(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterator[Face]:
-    """An application behind our guard and lines, with other limits."""
+    """An application behind our guard and connections, with other limits."""
     for name, value in limits.items():
-        where = "runtime.http" if name.startswith("_MAX") else "aggregator.web"
-        monkeypatch.setattr(f"hubbub.{where}.lines.{name}", value)
+        module = (
+            "runtime.http.connections" if name.startswith("_MAX") else "aggregator.web.connection"
+        )
+        monkeypatch.setattr(f"hubbub.{module}.{name}", value)
     face, app = Face(), FastAPI()
     handle_problems(app)
 
@@ -97,7 +99,7 @@ async def _served(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterat
     config = uvicorn.Config(
         Guard(app, None, Limiter(0, 1), pages=()),
         port=face.port,
-        http=partial(Watched, face, Lines(turned_away=face.turned_away)),  # type: ignore[arg-type]  # as in the face
+        http=partial(Watched, face, OpenConnections(refusals=face.refusals)),  # type: ignore[arg-type]  # as in the face
         log_config=None,
         log_level="critical",
         lifespan="off",
@@ -129,7 +131,7 @@ async def _said(face: Face, *parts: bytes, seconds: float = 0.0) -> bytes:
     try:
         for part in (b"", *parts):
             writer.write(part)
-            if seconds and not face.turned_away:
+            if seconds and not face.refusals:
                 await face.came.acquire()
                 await pass_time(seconds)
         return await asyncio.wait_for(reader.read(), HANG_SECONDS)
@@ -160,7 +162,7 @@ def test_a_request_that_does_not_arrive_is_ended(
     async def body() -> None:
         async with _served(monkeypatch) as face:
             assert await _said(face, *parts, seconds=seconds) == b""
-            assert face.turned_away == {"too_slow": 1}
+            assert face.refusals == {"too_slow": 1}
 
     run_moved(body)
 
@@ -182,7 +184,7 @@ def test_a_request_that_gets_on_is_not_ended(monkeypatch: pytest.MonkeyPatch) ->
             await pass_time(100)
             face.may_end.set()
             assert (await slow).text == '"done"'
-            assert not face.turned_away
+            assert not face.refusals
 
     run_moved(body)
 
@@ -203,7 +205,7 @@ def test_an_answer_that_nobody_reads_is_ended(
             for _ in ("connection", "request", "answer that waits"):
                 await face.came.acquire()
             for seconds in passes:
-                assert not face.turned_away
+                assert not face.refusals
                 await pass_time(seconds)
             reader._transport.resume_reading()  # type: ignore[attr-defined]
             got = 0
@@ -213,7 +215,7 @@ def test_an_answer_that_nobody_reads_is_ended(
             except ConnectionError:
                 pass
             assert got < LARGE
-            assert face.turned_away == {"too_slow": 1}
+            assert face.refusals == {"too_slow": 1}
             writer.close()
         async with _served(monkeypatch, **limits) as face, _client(face) as one:
             assert len((await one.get("/large")).content) == LARGE
@@ -222,7 +224,9 @@ def test_an_answer_that_nobody_reads_is_ended(
 
 
 @pytest.mark.parametrize("limit", ["_MAX", "_MAX_OF_ADDRESS"])
-def test_the_line_that_waits_longest_gives_way(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+def test_the_connection_that_waits_longest_gives_way(
+    monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
     async def body() -> None:
         async with _served(monkeypatch, **{limit: 10}) as face:
             slow = asyncio.create_task(_said(face, SLOW))
@@ -237,7 +241,7 @@ def test_the_line_that_waits_longest_gives_way(monkeypatch: pytest.MonkeyPatch, 
                 return sum(half.done() for half in halves) >= 21
 
             await eventually_async(ended)
-            assert face.turned_away["gave_way"] >= 21
+            assert face.refusals["gave_way"] >= 21
             for half in halves:
                 half.cancel()
 
@@ -257,7 +261,7 @@ def test_answers_that_nobody_reads_give_way_the_longest_unread_first(
             async with _client(face) as one:
                 for _ in range(3):
                     assert (await one.post("/told", content=b"abc")).text == "3"
-            assert face.turned_away == {"gave_way": 2 * number + 1}
+            assert face.refusals == {"gave_way": 2 * number + 1}
             for writer in unread:
                 writer.transport.abort()
 
@@ -272,9 +276,9 @@ async def _unread(port: int) -> asyncio.StreamWriter:
     return writer
 
 
-def test_lines_of_one_network_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_of_one_network_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has one address of IPv6 has 2**64."""
-    monkeypatch.setattr("hubbub.runtime.http.lines._MAX_OF_ADDRESS", 3)
+    monkeypatch.setattr("hubbub.runtime.http.connections._MAX_OF_ADDRESS", 3)
 
     class Ended(asyncio.Transport):
         def __init__(self, client: tuple[str, int]) -> None:
@@ -290,11 +294,11 @@ def test_lines_of_one_network_are_counted_together(monkeypatch: pytest.MonkeyPat
     async def ended(hosts: list[str], *proxies: str) -> list[bool]:
         config = uvicorn.Config(_nothing, lifespan="off", log_config=None)
         config.load()
-        lines, made = Lines(proxies), []
+        lines, made = OpenConnections(proxies), []
         for number, host in enumerate(hosts):
             state = uvicorn.server.ServerState()
             made.append(Ended((host, number)))
-            line = Line(lines, config=config, server_state=state, app_state={})
+            line = HttpConnection(lines, config=config, server_state=state, app_state={})
             line.connection_made(made[-1])
         return [one.is_ended for one in made]
 

@@ -132,7 +132,7 @@ def test_a_stream_that_piles_up_leaves_room_for_others(made: Made, redis_url: st
             }
             assert law["theme"]["acknowledged"] == 900
             assert law["crashed"]["acknowledged"] == 70, "what came beside it, once"
-            assert front.admission.turned_away == {"stream_full": 4}
+            assert front.admission.refusals == {"stream_full": 4}
 
     asyncio.run(body())
 
@@ -151,7 +151,7 @@ def test_a_stream_that_piles_up_leaves_memory_for_others(made: Made, redis_url: 
                 taken += 500
             assert await _hint(front.send(front.request(1))) >= 20
             assert 5000 <= taken < 30_000
-            assert front.admission.turned_away == {"stream_full": 1}
+            assert front.admission.refusals == {"stream_full": 1}
             await front.send(SubmitRequest(reports=_of(made, "crashed", 100)))
             await front.pressure.look()
             assert front.pressure.wait_seconds == 0, "Redis itself has room"

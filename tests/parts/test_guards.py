@@ -93,7 +93,7 @@ class Front:
             largest_message_bytes=LARGEST_SUBMIT_BYTES,
             admit=self.service.admit,
             calls_of_peer=calls_of_peer,
-            turned_away=self.admission.turned_away,
+            refusals=self.admission.refusals,
             spoiled=self.service.spoiled,
         )
 
@@ -200,7 +200,7 @@ def test_a_peer_past_its_rate_is_told_when_to_come_back(made: Made, redis_url: s
             assert 0.5 <= wait <= 1.0, "ten reports too many, at twenty a second, up to twice that"
             clock[0] += wait
             await front.send(front.request(1))
-            assert front.admission.turned_away == {"peer_limit": 1}
+            assert front.admission.refusals == {"peer_limit": 1}
             assert front.admission.counts == {"taken": 41}
 
     asyncio.run(body())
@@ -219,7 +219,7 @@ def test_a_pool_that_is_full_refuses_unread_until_it_drains(made: Made, redis_ur
                     health_pb2.HealthCheckRequest()
                 )
                 assert healthy.status == health_pb2.HealthCheckResponse.SERVING, "full, not sick"
-            assert front.admission.turned_away == {"no_room": 2}
+            assert front.admission.refusals == {"no_room": 2}
             [window] = await front.pool.windows()
             await front.pool.withhold(window, 1000)
             await front.pressure.look()
@@ -250,7 +250,7 @@ def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
         async with serving_front(made, redis_url) as front:
             await front.pool._server.client.config_set("maxmemory", 1)
             assert await _hint(front.send(front.request(3))) >= 1
-            assert front.admission.turned_away == {"store_full": 1}
+            assert front.admission.refusals == {"store_full": 1}
             assert front.pressure.wait_seconds > 0, "the next ones are refused unread"
             await front.pool._server.client.config_set("maxmemory", 0)
             await front.pressure.look()
@@ -305,7 +305,7 @@ def test_the_sdk_waits_as_it_is_told_and_then_delivers(made: Made, redis_url: st
 
             await asyncio.to_thread(report)
             assert front.admission.counts["taken"] == 6
-            assert front.admission.turned_away["peer_limit"] > 0
+            assert front.admission.refusals["peer_limit"] > 0
 
     asyncio.run(body())
 

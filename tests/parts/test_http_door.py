@@ -16,7 +16,7 @@ from hubbub.cli.local.certificates import write_certificates
 from hubbub.cli.local.ports import free_port
 from hubbub.errors import BadParameter, KeysUnusable, ServiceUnavailable, StoreUnavailable
 from hubbub.runtime import Limiter, TlsFolder
-from hubbub.runtime.http.lines import Lines
+from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
 from hubbub.shuffler.bundle_file import BundleFile
@@ -57,14 +57,14 @@ class Door:
         **lines: Any,
     ) -> None:
         self.front, self.port = front, free_port()
-        counted = Lines(turned_away=front.admission.turned_away, **lines)
+        counted = OpenConnections(refusals=front.admission.refusals, **lines)
         self.lines = counted
         app = ReportsApp(front.admission, counted, BundleFile(bundle) if bundle else None)
         self.server = HttpDoor(
             f"127.0.0.1:{self.port}",
             app,
             tls=tls,
-            lines=counted,
+            connections=counted,
             proxies=tuple(lines.get("proxies", ())),
             header_proxies=header_proxies,
         )
@@ -119,7 +119,7 @@ class Door:
 
     async def has(self, reason: str, number: int) -> None:
         async def counted() -> bool:
-            return self.front.admission.turned_away[reason] >= number
+            return self.front.admission.refusals[reason] >= number
 
         await eventually_async(counted)
 
@@ -252,7 +252,7 @@ def test_who_has_to_wait_hears_when_as_over_grpc(made: Made, redis_url: str) -> 
             assert answer.status == 429
             assert 0 < hint <= int(answer.headers["retry-after"]) + 0.001
             assert hint < 2 * 40
-            assert admission.turned_away["peer_limit"] == 1
+            assert admission.refusals["peer_limit"] == 1
             door.front.admission._limiter.allow(0, 1)
 
             async def away(_reports: Any) -> None:
@@ -330,14 +330,14 @@ def test_what_does_not_arrive_in_time_is_ended(
     made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A head that never ends, a body that drips, a connection that says nothing."""
-    monkeypatch.setattr("hubbub.runtime.http.line._REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr("hubbub.runtime.http.device_connection._REQUEST_SECONDS", 0.2)
 
     async def body() -> None:
         async with open_door(made, redis_url) as door:
             drip = [_head(1000), b"x", b"x"]
             parts: list[list[bytes]] = [[], [b"POST /v1/reports HTTP/1.1\r\nhost:"], drip]
             assert await asyncio.gather(*(door.said(*part) for part in parts)) == [b""] * 3
-            assert door.front.admission.turned_away["too_slow"] == 3
+            assert door.front.admission.refusals["too_slow"] == 3
 
     asyncio.run(body())
 
@@ -346,7 +346,7 @@ def test_what_does_not_arrive_in_time_is_ended(
 def test_idle_and_endless_connections_give_way_and_honest_ones_are_served(
     made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch, limits: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("hubbub.runtime.http.line._REQUEST_SECONDS", 600.0)
+    monkeypatch.setattr("hubbub.runtime.http.device_connection._REQUEST_SECONDS", 600.0)
 
     async def body() -> None:
         async with open_door(made, redis_url, **limits) as door:
@@ -403,7 +403,7 @@ def test_a_proxy_that_does_not_say_for_whom_it_asks_is_told_once(
             request = door.front.request(40).SerializeToString()
             for _ in range(2):
                 assert "X-Forwarded-For" in (await door.ask(body=request)).problem["detail"]
-            assert door.front.admission.turned_away["no_forwarded_for"] == 2
+            assert door.front.admission.refusals["no_forwarded_for"] == 2
             for address, status in (("192.0.2.1", 200), ("192.0.2.1", 429), ("192.0.2.2", 200)):
                 by = {**TYPE, "X-Forwarded-For": f"10.9.9.9, {address}"}
                 assert (await door.ask(body=request, headers=by)).status == status
@@ -416,7 +416,7 @@ def test_a_proxy_that_does_not_say_for_whom_it_asks_is_told_once(
 def test_a_door_that_cannot_open_says_why(made: Made, redis_url: str, tmp_path: Path) -> None:
     def door(address: str, tls: TlsFolder | None = None) -> HttpDoor:
         app: Callable[..., Any] = ReportsApp
-        return HttpDoor(address, app, tls=tls, lines=Lines())
+        return HttpDoor(address, app, tls=tls, connections=OpenConnections())
 
     with pytest.raises(ServiceUnavailable, match=r"0\.0\.0\.0:1 is not on this machine"):
         door("0.0.0.0:1")

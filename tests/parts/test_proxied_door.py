@@ -72,7 +72,7 @@ def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
                         body=request, headers=lie, source=source, proxy_port=port
                     )
                     assert answer.status == status
-            assert not door.front.admission.turned_away["no_proxy_header"]
+            assert not door.front.admission.refusals["no_proxy_header"]
 
     _run(body())
     for named in ("127.0.0.2", "127.0.0.3", "198.51.100"):
@@ -120,7 +120,7 @@ def test_a_proxy_without_the_header_it_promised_is_refused_counted_and_told_once
                 assert await _said(door, refused) == b""
             await door.has("no_proxy_header", 3)
             assert b"200 OK" in await _said(door, HEADER + HEALTH)
-            assert door.front.admission.turned_away["no_proxy_header"] == 3
+            assert door.front.admission.refusals["no_proxy_header"] == 3
 
     _run(body())
     assert caplog.text.count("does not begin with a PROXY header") == 1

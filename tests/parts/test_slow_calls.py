@@ -78,7 +78,7 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
         async with serving_front(made, redis_url, calls_of_peer=calls_of_peer) as front:
             channels = await _channels(front.address, 5)
             hanging = [_hang(channel) for channel in channels for _ in range(60)]
-            await _until(lambda: front.admission.turned_away["gave_way"] == 300 - kept)
+            await _until(lambda: front.admission.refusals["gave_way"] == 300 - kept)
             for _ in range(5):
                 await front.send(front.request(2))
             async with grpc.aio.insecure_channel(front.address) as channel:
@@ -111,7 +111,7 @@ def test_a_call_that_does_not_arrive_in_time_is_refused_counted_and_hinted(
                 assert await call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
                 hints = dict(await call.trailing_metadata() or ())
                 assert int(hints["grpc-retry-pushback-ms"]) >= 1000
-            assert front.admission.turned_away == {"too_slow": 2}
+            assert front.admission.refusals == {"too_slow": 2}
             await channel.close()
 
     asyncio.run(body())
@@ -138,7 +138,7 @@ def test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken(
             reader, writer = await _dial(front.address)
             writer.write(_headers(1, SUBMIT))
             dripping = asyncio.create_task(drip(reader, writer))
-            await _until(lambda: front.admission.turned_away["too_slow"] == 1)
+            await _until(lambda: front.admission.refusals["too_slow"] == 1)
             dripping.cancel()
             writer.close()
 
@@ -163,7 +163,7 @@ def test_health_is_told_once_and_not_watched(made: Made, redis_url: str) -> None
             watches = [stub.Watch(health_pb2.HealthCheckRequest()) for _ in range(90)]
             codes = {await one.code() for one in watches}
             assert codes == {grpc.StatusCode.UNIMPLEMENTED}, "by which a caller takes us as healthy"
-            assert front.admission.turned_away == {"watch": 90}
+            assert front.admission.refusals == {"watch": 90}
             await front.send(front.request(1))
             await channel.close()
 
@@ -180,13 +180,13 @@ def test_the_role_is_looked_at_before_the_message(tmp_path: Path) -> None:
     write_certificates(tmp_path / "tls", {})
 
     async def body() -> None:
-        address, turned_away = f"127.0.0.1:{free_port()}", Counter[str]()
+        address, refusals = f"127.0.0.1:{free_port()}", Counter[str]()
         server = Server(
             address,
             [partial(add_IngestServicer_to_server, Sink())],
             tls=TlsFolder(tmp_path / "tls", "aggregator"),
             callers=("shuffler",),
-            turned_away=turned_away,
+            refusals=refusals,
         )
         await server.start()
         credentials = TlsFolder(tmp_path / "tls", "analyst").channel_credentials("aggregator")
@@ -194,7 +194,7 @@ def test_the_role_is_looked_at_before_the_message(tmp_path: Path) -> None:
             method = "/hubbub.wire.v1.Ingest/Apply"
             told = await asyncio.gather(*(_hang(channel, method) for _ in range(90)))
             assert set(told) == {grpc.StatusCode.PERMISSION_DENIED}
-        assert turned_away == {"role": 90}
+        assert refusals == {"role": 90}
         await server.stop(1)
 
     asyncio.run(body())
@@ -221,14 +221,14 @@ def test_calls_past_those_that_are_worked_on_are_refused_counted_and_hinted(
     monkeypatch.setattr("hubbub.runtime.rpc.calls._MAX_WORKED_ON", 50 if of_peer else 20)
 
     async def body() -> None:
-        address, turned_away, slow = f"127.0.0.1:{free_port()}", Counter[str](), Slow()
+        address, refusals, slow = f"127.0.0.1:{free_port()}", Counter[str](), Slow()
         server = Server(
             address,
             [partial(add_ShufflerServicer_to_server, slow)],
             tls=None,
             callers=None,
             calls_of_peer=of_peer,
-            turned_away=turned_away,
+            refusals=refusals,
         )
         await server.start()
         async with grpc.aio.insecure_channel(address) as channel:
@@ -241,7 +241,7 @@ def test_calls_past_those_that_are_worked_on_are_refused_counted_and_hinted(
             slow.may.set()
             assert set(await asyncio.gather(*waiting)) == {grpc.StatusCode.OK}
             assert await _code(submit(SubmitRequest())) is grpc.StatusCode.OK, "there is room again"
-        assert turned_away == {reason: 1}
+        assert refusals == {reason: 1}
         await server.stop(1)
 
     asyncio.run(body())
@@ -260,7 +260,7 @@ def test_who_reads_no_answer_fills_its_own_places_alone(made: Made, redis_url: s
             framed = struct.pack(">BI", 0, len(message)) + message
             for stream in range(1, 181, 2):
                 writer.write(_headers(stream, SUBMIT) + _frame(0, 1, stream, framed))
-            await _until(lambda: front.admission.turned_away["peer_calls"] >= 1)
+            await _until(lambda: front.admission.refusals["peer_calls"] >= 1)
             assert front.server._calls._worked_on == 0, "those of others are free"
             writer.close()
             await _until(lambda: not front.server._calls._open_of)

@@ -21,9 +21,9 @@ from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.wave import SquareWave
 from hubbub.privacy.draws import draw, one_hot_chances
+from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
 from hubbub.privacy.proofs.every import SMALL, rows
-from hubbub.privacy.question import Question
 
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 
@@ -160,22 +160,22 @@ def test_totals_are_drawn_from_their_law(mechanism: AnyMechanism) -> None:
     assert (apart <= 7 * np.sqrt(2 * np.outer(variances, variances) / len(drawn)) + 1e-6).all()
 
 
-DETECTED: list[tuple[Question, str]] = [
-    (Question("values", 16), "unary.oue"),
-    (Question("values", 16), "grr"),
-    (Question("values", 20), "subset"),
-    (Question("values", 12), "projective"),
-    (Question("values", 12, permanent_epsilon=3.0), "long.unary"),
-    (Question("ranges", 12), "buckets"),
-    (Question("ranges", 8), "wave"),
-    (Question("strings", 15), "rappor"),
-    (Question("strings", 30), "cms"),
+DETECTED: list[tuple[MetricDraft, str]] = [
+    (MetricDraft("values", 16), "unary.oue"),
+    (MetricDraft("values", 16), "grr"),
+    (MetricDraft("values", 20), "subset"),
+    (MetricDraft("values", 12), "projective"),
+    (MetricDraft("values", 12, permanent_epsilon=3.0), "long.unary"),
+    (MetricDraft("ranges", 12), "buckets"),
+    (MetricDraft("ranges", 8), "wave"),
+    (MetricDraft("strings", 15), "rappor"),
+    (MetricDraft("strings", 30), "cms"),
 ]
 
 
 @pytest.mark.parametrize(("question", "name"), DETECTED, ids=str)
 def test_the_smallest_detectable_share_is_detected_95_times_in_a_hundred(
-    question: Question, name: str
+    question: MetricDraft, name: str
 ) -> None:
     """Of so many drawings within 2%: at a rate of 95% it fails once in a million, at 92% mostly."""
     given = question.suitable(1.5)[name]
@@ -207,8 +207,10 @@ def test_the_smallest_detectable_share_is_detected_95_times_in_a_hundred(
 def test_the_recommendation_is_what_auto_chooses() -> None:
     for size, epsilon in ((2, 1.0), (10, 3.0), (1000, 1.0)):
         chosen = choose(epsilon, size, {"reports": 10**6, "max_payload_bytes": 1 << 20})
-        assert plan(Question("values", size), epsilon, 10**6)[0].mechanism == chosen.best.mechanism
-    lasting = Question("values", 18, permanent_epsilon=3.0)
+        assert (
+            plan(MetricDraft("values", size), epsilon, 10**6)[0].mechanism == chosen.best.mechanism
+        )
+    lasting = MetricDraft("values", 18, permanent_epsilon=3.0)
     assert plan(lasting, 1.0, 10**5)[0].mechanism == "long.unary"
     for found in plan(lasting, 1.0, 10**5):
         assert found.permanent_epsilon is not None
@@ -216,11 +218,11 @@ def test_the_recommendation_is_what_auto_chooses() -> None:
 
 
 @pytest.mark.parametrize(
-    "question", [Question("values", 30), Question("mean", 1), Question("ranges", 9)]
+    "question", [MetricDraft("values", 30), MetricDraft("mean", 1), MetricDraft("ranges", 9)]
 )
 @pytest.mark.parametrize("target", [lambda one: one.stderr, lambda one: one.detectable])
 def test_the_reports_and_the_epsilon_that_are_needed_are_just_enough(
-    question: Question, target: Callable[[Any], float]
+    question: MetricDraft, target: Callable[[Any], float]
 ) -> None:
     for name, given in question.suitable(1.0).items():
         enough = reports_for(question, name, given, target, 0.02)
@@ -237,18 +239,18 @@ def test_the_reports_and_the_epsilon_that_are_needed_are_just_enough(
 
 def test_the_interval_of_a_planned_mean_is_the_populations() -> None:
     """Half of the people at either end are the most that who reports can add: .5 / sqrt(n)."""
-    [precise, *_] = plan(Question("mean", 1), 8.0, 10_000)
+    [precise, *_] = plan(MetricDraft("mean", 1), 8.0, 10_000)
     assert precise.population >= 0.5 / 100
     assert precise.detectable >= 1.959 * 0.5 / 100
 
 
 def test_what_no_number_of_reports_reaches_is_said() -> None:
-    strings = Question("strings", 50)
+    strings = MetricDraft("strings", 50)
     given = strings.suitable(1.0)["cms"]
     assert reports_for(strings, "cms", given, lambda one: one.stderr, 1e-5).reports == inf
     assert epsilon_for(strings, "cms", 10, lambda one: one.stderr, 1e-4) is None
     assert (
-        row(Question("values", 100), "grr", {"epsilon": 0.1, "categories": 100}, 100).detectable
+        row(MetricDraft("values", 100), "grr", {"epsilon": 0.1, "categories": 100}, 100).detectable
         == inf
     )
     for wrong in (0.0, 1.0, float("nan")):

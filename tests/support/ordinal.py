@@ -13,7 +13,7 @@ import numpy as np
 
 from hubbub.analysis import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import Expected, Figures, Statistic, Tier
+from hubbub.analysis.families.contract import Expected, Statistic, Tier, ValueEstimates
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.rows import columns, rows
 from hubbub.analysis.families.tiers import figures_of
@@ -38,7 +38,7 @@ class AtMost(Listed):
 
     def figures(
         self, mechanism: Any, totals: Totals, candidates: Sequence[str], *, shape: bool
-    ) -> Figures:
+    ) -> ValueEstimates:
         each = super().figures(mechanism, totals, candidates, shape=shape)
         return replace(
             each,

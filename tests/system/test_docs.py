@@ -271,8 +271,8 @@ def _names() -> dict[str, Any]:
     from hubbub.privacy.amplification import amplified, closed_form
     from hubbub.privacy.card import max_belief_change, max_posterior
     from hubbub.privacy.composition import Event, compose, sampled
+    from hubbub.privacy.metric_draft import MetricDraft
     from hubbub.privacy.planner import plan
-    from hubbub.privacy.question import Question
     from hubbub.privacy.releases import release
 
     def laplace_noise(epsilon: float, local: float, values: int) -> float:
@@ -301,7 +301,7 @@ def _names() -> dict[str, Any]:
         "Event": Event,
         "compose": compose,
         "sampled": sampled,
-        "Question": Question,
+        "MetricDraft": MetricDraft,
         "laplace_noise": laplace_noise,
         "local_error": local_error,
     }

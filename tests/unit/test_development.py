@@ -21,7 +21,7 @@ from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.releases.release_log import MemoryReleaseLog
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.aggregator.store.contract import Commit, MemoryStore
-from hubbub.answers import Question, whole_rows
+from hubbub.answers import QueryName, whole_rows
 from hubbub.catalog import Bundle, read_bundle, read_public_keys
 from hubbub.catalog.keys.opening import DEVELOPMENT_IDS
 from hubbub.cli.installation import build_bundle, make_keys
@@ -61,7 +61,7 @@ limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
 """
 
 DAY, FIRST = 86_400, 20_000
-SHOWN: Mapping[Question, Callable[[dict[str, Any]], None]] = {
+SHOWN: Mapping[QueryName, Callable[[dict[str, Any]], None]] = {
     "estimates": show_estimates,
     "top": show_top,
     "compare": show_changes,
@@ -173,7 +173,7 @@ def test_the_mark_is_signed_and_goes_with_its_keys(
     assert [key.id for key in keys][:2] == [DEVELOPMENT_IDS, DEVELOPMENT_IDS + 1]
 
 
-async def _asked(bundle: Bundle) -> dict[Question, dict[str, Any]]:
+async def _asked(bundle: Bundle) -> dict[QueryName, dict[str, Any]]:
     """The answer to every question, as it comes over gRPC, of two days that hold enough reports."""
     store = MemoryStore()
     for place in range(2):

@@ -7,7 +7,7 @@ import pytest
 
 from hubbub.accounting import TERMS
 from hubbub.aggregator.publishing.tables import to_csv
-from hubbub.answers import COLUMNS, Question, cell, columns_of, rows, title, whole_rows
+from hubbub.answers import COLUMNS, QueryName, cell, columns_of, rows, title, whole_rows
 from hubbub.notebook import Answer
 
 VALUE = {"value": "dark", "estimate": 9.0, "low": 8.0, "high": 10.0, "median": 7.25}
@@ -74,8 +74,8 @@ ALL: dict[Any, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("question", get_args(Question))
-def test_a_field_that_nobody_has_named_is_in_every_format(question: Question) -> None:
+@pytest.mark.parametrize("question", get_args(QueryName))
+def test_a_field_that_nobody_has_named_is_in_every_format(question: QueryName) -> None:
     """`median` is no field today."""
     answer = ALL[question]
     [row] = rows(question, answer)
@@ -87,7 +87,7 @@ def test_a_field_that_nobody_has_named_is_in_every_format(question: Question) ->
 
 
 def test_every_question_has_its_columns() -> None:
-    assert set(COLUMNS) == set(get_args(Question))
+    assert set(COLUMNS) == set(get_args(QueryName))
     told = [column.field for column in COLUMNS["status"] if column.unit == "count"]
     assert tuple(told) == TERMS
 

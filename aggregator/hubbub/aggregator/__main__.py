@@ -94,8 +94,8 @@ async def _serve(settings: Settings) -> None:
         arrivals=arrivals,
     )
     releases = Releases(query.collected, RedisReleaseLog(server))
-    turned_away: Counter[str] = Counter()
-    http = _http(settings, query, releases, turned_away)
+    refusals: Counter[str] = Counter()
+    http = _http(settings, query, releases, refusals)
     loops = [*([http.run] if http else []), *_outlets(settings, query, server)]
     if settings.kept_epochs:
         loops.append(EstimateKeeper(query, kept, intake.changed, settings.kept_epochs).run)
@@ -103,13 +103,13 @@ async def _serve(settings: Settings) -> None:
         settings.keys, bundle, opener, store=store, clocks=clocks, served=intake.served
     )
     servers = [
-        _for_shufflers(settings, intake, turned_away),
-        _for_people(settings, query, store, releases, turned_away),
+        _for_shufflers(settings, intake, refusals),
+        _for_people(settings, query, store, releases, refusals),
     ]
     reloads: Counter[str] = Counter(taken=0, refused=0)
     metrics = Metrics(
         store.report_counts,
-        counters={BATCHES: intake.counts, THROTTLED_CALLS: turned_away, RELOADS: reloads},
+        counters={BATCHES: intake.counts, THROTTLED_CALLS: refusals, RELOADS: reloads},
         gauges=_gauges(keeping, memory, clocks, store),
         stages=stages,
         date_of=query.collected.date_of,
@@ -161,7 +161,7 @@ def _told(settings: Settings, bundle: Bundle) -> dict[str, Any]:
     }
 
 
-def _for_shufflers(settings: Settings, intake: Intake, turned_away: Counter[str]) -> Server:
+def _for_shufflers(settings: Settings, intake: Intake, refusals: Counter[str]) -> Server:
     return Server(
         settings.listen,
         [lambda server: add_IngestServicer_to_server(IngestService(intake), server)],
@@ -169,7 +169,7 @@ def _for_shufflers(settings: Settings, intake: Intake, turned_away: Counter[str]
         callers=("shuffler",),
         connection_seconds=_CONNECTION_SECONDS,
         arrive_seconds=_BATCH_SECONDS,
-        turned_away=turned_away,
+        refusals=refusals,
     )
 
 
@@ -178,7 +178,7 @@ def _for_people(
     query: QueryEngine,
     store: RedisStore,
     releases: Releases,
-    turned_away: Counter[str],
+    refusals: Counter[str],
 ) -> Server:
     return Server(
         settings.query_listen,
@@ -189,12 +189,12 @@ def _for_people(
         ],
         tls=settings.common.tls,
         callers=("analyst",),
-        turned_away=turned_away,
+        refusals=refusals,
     )
 
 
 def _http(
-    settings: Settings, query: QueryEngine, releases: Releases, turned_away: Counter[str]
+    settings: Settings, query: QueryEngine, releases: Releases, refusals: Counter[str]
 ) -> "HttpServer | None":
     """The HTTP face, if it is asked for."""
     if not settings.http_listen:
@@ -210,7 +210,7 @@ def _http(
         rate=settings.http_rate,
         origins=settings.http_origins,
         proxies=settings.http_proxies,
-        turned_away=turned_away,
+        refusals=refusals,
         command=settings.http_command,
         notice=_notice(settings),
     )

@@ -6,8 +6,8 @@ from typing import Final, Literal
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.figures import Figures
 from hubbub.analysis.numbers import Mean
+from hubbub.analysis.value_estimates import ValueEstimates
 
 __all__ = ["CONFIDENCE", "Answer", "AnswerKind", "Twins", "ValueAnswer"]
 
@@ -82,7 +82,7 @@ class Answer:
     repeats: int = 1
     twins: tuple[Twins, ...] = ()
     beginnings: tuple[str, ...] = ()
-    figures: Figures | None = field(default=None, compare=False, repr=False)
+    figures: ValueEstimates | None = field(default=None, compare=False, repr=False)
 
     @property
     def places(self) -> Floats:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.analysis.figures import Figures
 from hubbub.analysis.uncertainty.intervals import held_between, interval, reach_of
 from hubbub.analysis.uncertainty.sampling import sampled
+from hubbub.analysis.value_estimates import ValueEstimates
 
 __all__ = ["Mean", "mean_of", "with_interval"]
 
@@ -22,7 +22,7 @@ class Mean:
 
 
 def mean_of(
-    place: Figures,
+    place: ValueEstimates,
     ends: tuple[float, float],
     reports: int,
     confidence: float,

@@ -22,7 +22,7 @@ from hubbub.catalog.choice import EQUAL
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
-from hubbub.privacy.question import Question
+from hubbub.privacy.metric_draft import MetricDraft
 
 __all__ = [
     "CONFIDENCE",
@@ -67,7 +67,7 @@ class Row:
     cells: int
 
 
-def plan(question: Question, epsilon: float, reports: float) -> list[Row]:
+def plan(question: MetricDraft, epsilon: float, reports: float) -> list[Row]:
     """A row for every suitable mechanism, the recommended one first, then by standard error.
 
     Raises:
@@ -89,7 +89,7 @@ def ranked(rows: Sequence[Row], cost: Target) -> list[Row]:
     return [best, *sorted((one for one in rows if one is not best), key=cost)]
 
 
-def row(question: Question, name: str, given: Mapping[str, Any], reports: float) -> Row:
+def row(question: MetricDraft, name: str, given: Mapping[str, Any], reports: float) -> Row:
     """The figures of one mechanism with these parameters."""
     mechanism = _built(name, tuple(sorted(given.items())))
     even = np.full(question.size, 1 / question.size)
@@ -119,7 +119,7 @@ def row(question: Question, name: str, given: Mapping[str, Any], reports: float)
 
 
 def reports_for(
-    question: Question, name: str, given: Mapping[str, Any], target: Target, most: float
+    question: MetricDraft, name: str, given: Mapping[str, Any], target: Target, most: float
 ) -> Row:
     """The fewest reports whose `target` is at most so much; infinitely many if none do.
 
@@ -138,7 +138,7 @@ def reports_for(
 
 
 def epsilon_for(
-    question: Question, name: str, reports: float, target: Target, most: float
+    question: MetricDraft, name: str, reports: float, target: Target, most: float
 ) -> Row | None:
     """The smallest epsilon whose `target` is at most so much; None if there is none up to 16."""
     _check_share(most)
@@ -166,7 +166,9 @@ def epsilon_for(
     return best
 
 
-def _detectable(question: Question, mechanism: AnyMechanism, reports: float, place: int) -> float:
+def _detectable(
+    question: MetricDraft, mechanism: AnyMechanism, reports: float, place: int
+) -> float:
     """The share s of one value at which s = z(corrected) sigma(0) + z(95%) sigma(s)."""
     corrected = _NORMAL.inv_cdf(1 - (1 - CONFIDENCE) / 2 / question.size)
     power = _NORMAL.inv_cdf(CONFIDENCE)

@@ -2,7 +2,7 @@
 
 from hubbub.answers.association import association_said
 from hubbub.answers.cells import cell, columns_of, is_of_means, title
-from hubbub.answers.columns import COLUMNS, Column, Question
+from hubbub.answers.columns import COLUMNS, Column, QueryName
 from hubbub.answers.joined import joined_said
 from hubbub.answers.rows import Document, Row, rows, whole_rows
 
@@ -10,7 +10,7 @@ __all__ = [
     "COLUMNS",
     "Column",
     "Document",
-    "Question",
+    "QueryName",
     "Row",
     "association_said",
     "cell",

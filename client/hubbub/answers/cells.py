@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from hubbub.answers.columns import COLUMNS, Column, Question, Unit
+from hubbub.answers.columns import COLUMNS, Column, QueryName, Unit
 from hubbub.answers.rows import Document, Row
 
 __all__ = ["cell", "columns_of", "is_of_means", "title"]
@@ -30,19 +30,19 @@ _WRITTEN: Final[Mapping[Unit, Callable[[Any, bool], str]]] = {
 }
 
 
-def is_of_means(question: Question, answer: Document) -> bool:
+def is_of_means(question: QueryName, answer: Document) -> bool:
     """Whether its figures are means, in the metric's own unit, and not numbers of reports."""
     kind = answer.get("kind")
     return kind != "values" if question == "trend" else kind == "mean"
 
 
-def columns_of(question: Question, answer: Document) -> Sequence[Column]:
+def columns_of(question: QueryName, answer: Document) -> Sequence[Column]:
     """The columns that this answer has."""
     means = is_of_means(question, answer)
     return [column for column in COLUMNS[question] if column.of_means or not means]
 
 
-def title(column: Column, question: Question, answer: Document) -> str:
+def title(column: Column, question: QueryName, answer: Document) -> str:
     """What stands above a column of this answer: "95% interval", of means with their unit."""
     means = is_of_means(question, answer)
     said = (means and column.mean_title) or column.title

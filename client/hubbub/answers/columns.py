@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["COLUMNS", "HEADS", "Column", "Question"]
+__all__ = ["COLUMNS", "HEADS", "Column", "QueryName"]
 
-Question = Literal["estimates", "top", "compare", "trend", "cross", "metrics", "status"]
+QueryName = Literal["estimates", "top", "compare", "trend", "cross", "metrics", "status"]
 Unit = Literal[
     "text",
     "count",  # of reports, exact
@@ -86,7 +86,7 @@ def _reports(field: str, meaning: str, spare: int = 0) -> Column:
     return Column(field, field.replace("_", " "), "count", meaning, spare=spare)
 
 
-COLUMNS: Final[Mapping[Question, Sequence[Column]]] = {
+COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
     "estimates": (
         _VALUE,
         _ESTIMATE,
@@ -180,7 +180,7 @@ COLUMNS: Final[Mapping[Question, Sequence[Column]]] = {
     ),
 }
 
-HEADS: Final[Mapping[Question, Sequence[str]]] = {
+HEADS: Final[Mapping[QueryName, Sequence[str]]] = {
     "estimates": (
         *("metric", "dates", "since", "until", "final"),
         *("reports", "mechanism", "epsilon", "confidence", "unit"),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hubbub.answers.columns import HEADS, Question
+from hubbub.answers.columns import HEADS, QueryName
 
 __all__ = ["Document", "Row", "rows", "whole_rows"]
 
@@ -11,7 +11,7 @@ Row = dict[str, Any]
 Document = Mapping[str, Any]
 
 
-def rows(question: Question, answer: Document) -> list[Row]:
+def rows(question: QueryName, answer: Document) -> list[Row]:
     """A row per value; of a trend one per value and epoch."""
     match question:
         case "metrics":
@@ -39,7 +39,7 @@ def rows(question: Question, answer: Document) -> list[Row]:
             return [dict(value) for value in answer["values"]]
 
 
-def whole_rows(question: Question, answer: Document) -> list[Row]:
+def whole_rows(question: QueryName, answer: Document) -> list[Row]:
     """Rows that stand alone, as lines of a file do: each says its metric, epochs and confidence.
 
     And the answer's notice, where it has one.

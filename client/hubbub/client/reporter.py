@@ -26,7 +26,7 @@ _LOCK_SECONDS: Final = 0.2
 
 
 @dataclass(slots=True)
-class _Question:
+class _AskedMetric:
     """A metric at this person's tier, with all that does not change from report to report.
 
     metric: None if the person allows less than any tier has.
@@ -71,7 +71,7 @@ class Reporter:
         self._lock = threading.Lock()
         self._drawn: list[tuple[int, PendingPayload]] = []
         self._standing = DeviceState(b"")
-        self._questions: dict[str, _Question] = {}
+        self._questions: dict[str, _AskedMetric] = {}
         self._memos: dict[str, DeviceMemo] = {}
         self._off = self._held = False
         try:
@@ -162,7 +162,7 @@ class Reporter:
                 for name, metric in self._bundle.metrics.items()
             }
 
-    def _question(self, metric: Metric, standing: DeviceState) -> _Question:
+    def _question(self, metric: Metric, standing: DeviceState) -> _AskedMetric:
         stream = metric.stream_within(
             min(self._max_epsilon, standing.preference),
             min(self._max_epsilon, standing.max_local),
@@ -172,9 +172,9 @@ class Reporter:
         name = chosen.name if chosen else metric.name
         memo = self._memos.setdefault(name, DeviceMemo(standing.secret, name))
         standing.account(metric)  # opened, if it has none
-        return _Question(chosen, memo, EPOCH_SECONDS[metric.epoch], over.timestamp())
+        return _AskedMetric(chosen, memo, EPOCH_SECONDS[metric.epoch], over.timestamp())
 
-    def _report(self, question: _Question, code: Any) -> Outcome:
+    def _report(self, question: _AskedMetric, code: Any) -> Outcome:
         metric, now = question.metric, self._clock()
         if metric is None:
             return Outcome.DECLINED if self.is_on else Outcome.DISABLED
@@ -199,7 +199,7 @@ class Reporter:
         return Outcome.QUEUED
 
     def _obstacle(
-        self, question: _Question, metric: Metric, now: float, epoch: int
+        self, question: _AskedMetric, metric: Metric, now: float, epoch: int
     ) -> Outcome | None:
         """What stands against a report at this moment, but for the ledger."""
         if not self.is_on:

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any, Final
 
 from hubbub.answers import (
-    Question,
+    QueryName,
     Row,
     association_said,
     cell,
@@ -30,8 +30,8 @@ class Answer(Sequence[Row]):
     Every method that needs a library raises MissingDependency where it is not installed.
     """
 
-    def __init__(self, question: Question, document: Mapping[str, Any]) -> None:
-        self.question: Question = question
+    def __init__(self, question: QueryName, document: Mapping[str, Any]) -> None:
+        self.question: QueryName = question
         self.document = document
         self._rows = rows(question, document)
         self._told = self._title(), self._notes()

@@ -10,7 +10,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from hubbub.answers import Question
+from hubbub.answers import QueryName
 from hubbub.errors import (
     AccessRefused,
     BadParameter,
@@ -254,7 +254,7 @@ class Connection:
     def _ask(
         self,
         metric: str,
-        question: Question,
+        question: QueryName,
         given: Mapping[str, Any],
         strings: "_Strings",
     ) -> Answer:
@@ -266,7 +266,7 @@ class Connection:
             return self._answer(question, self._pages(path, parameters, body, "values", _PAGE))
         return self._answer(question, self._get(path, parameters, body))
 
-    def _answer(self, question: Question, found: Any) -> Answer:
+    def _answer(self, question: QueryName, found: Any) -> Answer:
         """What was answered, if it is of the shape of such an answer."""
         try:
             return Answer(question, found)

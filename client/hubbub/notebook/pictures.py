@@ -7,7 +7,7 @@ from itertools import pairwise
 from textwrap import fill
 from typing import Any, Final
 
-from hubbub.answers import Document, Question, Row
+from hubbub.answers import Document, QueryName, Row
 from hubbub.errors.visible import visible
 
 __all__ = ["bars", "by_size", "heat_map", "height_inches", "lines"]
@@ -23,7 +23,7 @@ _INCHES_A_LINE: Final = 0.18
 _DATES: Final = 7
 
 
-def bars(axes: Any, rows: Sequence[Row], question: Question, found: Document) -> None:
+def bars(axes: Any, rows: Sequence[Row], question: QueryName, found: Document) -> None:
     """A bar a row, the first on top."""
     number = _number(question)
     middle = [row[number] for row in rows]
@@ -67,7 +67,7 @@ def heat_map(axes: Any, rows: Sequence[Row], found: Document) -> None:
             axes.text(across, down, said, color=ink, fontweight=weight, **place)
 
 
-def by_size(rows: Sequence[Row], question: Question, found: Document) -> list[Row]:
+def by_size(rows: Sequence[Row], question: QueryName, found: Document) -> list[Row]:
     """The rows as they are drawn: the largest first; ranges of numbers in their own order."""
     if found.get("kind") == "ranges" and question == "estimates":
         return list(rows)
@@ -118,7 +118,7 @@ def _mark_dates(axes: Any, dates: dict[datetime, str]) -> None:
     axes.xaxis.set_major_formatter(marks.ConciseDateFormatter(locator, tz=UTC))
 
 
-def _number(question: Question) -> str:
+def _number(question: QueryName) -> str:
     return "difference" if question == "compare" else "estimate"
 
 

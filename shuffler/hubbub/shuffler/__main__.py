@@ -24,7 +24,7 @@ from hubbub.runtime import (
     run_service,
     serve_until_signal,
 )
-from hubbub.runtime.http.lines import Lines
+from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission
 from hubbub.shuffler.backpressure import Backpressure
@@ -97,7 +97,7 @@ async def _serve(settings: Settings) -> None:
         counters={
             RELOADS: reloads,
             SUBMITTED_REPORTS: admission.counts,
-            THROTTLED_CALLS: admission.turned_away,
+            THROTTLED_CALLS: admission.refusals,
             BATCHES: mixer.counts,
         },
         gauges={
@@ -181,22 +181,22 @@ def _for_devices(settings: Settings, admission: Admission) -> Server:
         admit=service.admit,
         connection_seconds=_CONNECTION_SECONDS,
         calls_of_peer=settings.peer_calls,
-        turned_away=admission.turned_away,
+        refusals=admission.refusals,
         spoiled=service.spoiled,
     )
 
 
 def _http_door(settings: Settings, admission: Admission) -> HttpDoor:
     told = settings.http
-    lines = Lines(
-        told.proxies, admission.turned_away, most=_CONNECTIONS, of_address=settings.peer_calls
+    connections = OpenConnections(
+        told.proxies, admission.refusals, most=_CONNECTIONS, of_address=settings.peer_calls
     )
     bundle = BundleFile(told.bundle) if told.bundle else None
     return HttpDoor(
         told.listen,
-        ReportsApp(admission, lines, bundle),
+        ReportsApp(admission, connections, bundle),
         tls=told.tls,
-        lines=lines,
+        connections=connections,
         proxies=told.proxies,
         header_proxies=told.header_proxies,
         shared=told.shared,
@@ -213,7 +213,7 @@ def _for_operators(settings: Settings, admission: Admission, pool: Pool) -> Serv
         ],
         tls=settings.common.tls,
         callers=("analyst", "aggregator"),
-        turned_away=admission.turned_away,
+        refusals=admission.refusals,
     )
 
 

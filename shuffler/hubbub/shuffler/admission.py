@@ -58,7 +58,7 @@ class Admission:
     """Takes reports from devices.
 
     shards: that the pool of a window is spread over if it leaves whole.
-    counts: reports by what became of them: "taken", or why not. turned_away: submissions, by
+    counts: reports by what became of them: "taken", or why not. refusals: submissions, by
         reason.
     """
 
@@ -81,7 +81,7 @@ class Admission:
         self._pressure = pressure
         self._clocks = clocks or Clocks()
         self.counts: Counter[str] = Counter()
-        self.turned_away: Counter[str] = Counter()
+        self.refusals: Counter[str] = Counter()
 
     def use(self, table: StreamTable) -> None:
         """Take what this table has from now on."""
@@ -91,11 +91,11 @@ class Admission:
         """How long a caller must wait, before its request is even read; 0 to let it in."""
         wait_seconds = self._pressure.wait_seconds
         if wait_seconds:
-            self.turned_away["no_room"] += 1
+            self.refusals["no_room"] += 1
             return wait_seconds
         wait_seconds = self._limiter.wait_seconds(caller)
         if wait_seconds:
-            self.turned_away["peer_limit"] += 1
+            self.refusals["peer_limit"] += 1
         return wait_seconds
 
     def spoiled(self, caller: str, size: int) -> None:
@@ -124,10 +124,10 @@ class Admission:
                 await self._intake.add(spread(taken, self._table.streams, self._shards))
             except StoreFull:
                 self._pressure.full()
-                self.turned_away["store_full"] += 1
+                self.refusals["store_full"] += 1
                 return ComeBack("the pool is full; send again later", _FULL_SECONDS)
             except StoreUnavailable:
-                self.turned_away["store_away"] += 1
+                self.refusals["store_away"] += 1
                 return ComeBack("the pool is away; send again", None)
         for window, sealed in taken.items():
             self._pressure.took(window.stream, len(sealed))
@@ -135,7 +135,7 @@ class Admission:
         for refusal in refused:
             self.counts[Reason.Name(refusal.reason).removeprefix("REASON_").lower()] += 1
         if waiting:
-            self.turned_away["stream_full"] += 1
+            self.refusals["stream_full"] += 1
             return ComeBack("no room for one of these metrics now", _CROWDED_SECONDS)
         return Taken(tuple(refused))
 

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from hubbub.runtime import hint_seconds, read_message
-from hubbub.runtime.http.lines import Lines, network_of
+from hubbub.runtime.http.connections import OpenConnections, network_of
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.rpc.strict import log_fault
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission, ComeBack, Never
@@ -61,14 +61,15 @@ class _Refused(Exception):
 class ReportsApp:
     """An ASGI application.
 
-    bundle: served to whoever asks; None for none. lines: the server's, which know its proxies.
+    bundle: served to whoever asks; None for none. connections: the server's, which know its
+    proxies.
     """
 
     def __init__(
-        self, admission: Admission, lines: Lines, bundle: BundleFile | None = None
+        self, admission: Admission, connections: OpenConnections, bundle: BundleFile | None = None
     ) -> None:
         self._admission = admission
-        self._lines = lines
+        self._connections = connections
         self._bundle = bundle
         self._worked_on = 0
 
@@ -113,13 +114,13 @@ class ReportsApp:
 
     def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
         # Where a proxy said whom it asks for, the server put them in its place.
-        if self._lines.is_proxy(scope["client"]) and b"x-forwarded-for" not in headers:
-            if not self._admission.turned_away["no_forwarded_for"]:
+        if self._connections.is_proxy(scope["client"]) and b"x-forwarded-for" not in headers:
+            if not self._admission.refusals["no_forwarded_for"]:
                 _log.error(
                     "a proxy of --http-proxy does not say for whom it asks: have it set "
                     "X-Forwarded-For; its requests are answered with 500 until it does"
                 )
-            self._admission.turned_away["no_forwarded_for"] += 1
+            self._admission.refusals["no_forwarded_for"] += 1
             raise _Refused(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
                 "the proxy before this shuffler does not say for whom it asks (X-Forwarded-For)",
@@ -136,7 +137,7 @@ class ReportsApp:
         if int(headers.get(b"content-length", b"0")) > LARGEST_SUBMIT_BYTES:
             raise _too_large()
         if self._worked_on >= _MAX_WORKED_ON:
-            self._admission.turned_away["calls_at_once"] += 1
+            self._admission.refusals["calls_at_once"] += 1
             raise _come_back(_WAIT_SECONDS, "too many calls at once; send again later")
         raw = await _body(receive)
         self._worked_on += 1

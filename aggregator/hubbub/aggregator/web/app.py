@@ -40,14 +40,14 @@ def make_app(
     limiter: Limiter,
     origins: Collection[str] = (),
     *,
-    turned_away: Counter[str] | None = None,
+    refusals: Counter[str] | None = None,
     command: str = "",
     notice: str = "",
 ) -> App:
     """The application, behind its guard.
 
     tokens: None where everyone on this machine may ask. limiter: of requests, by caller. origins:
-        of other pages that may ask. turned_away: counts requests that were refused, by reason.
+        of other pages that may ask. refusals: counts requests that were refused, by reason.
     command: the command line that analysts reach it by, with {} for the question.
     notice: what every page says first.
     """
@@ -88,9 +88,7 @@ def make_app(
 
     _serve_pages(app, notice)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way
-    guarded = Guard(
-        _counted(app, requests), tokens, limiter, _PAGES, origins, turned_away=turned_away
-    )
+    guarded = Guard(_counted(app, requests), tokens, limiter, _PAGES, origins, refusals=refusals)
     return shared(guarded, origins) if origins else guarded
 
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from hubbub.runtime.http.lines import Lines, network_of
+from hubbub.runtime.http.connections import OpenConnections, network_of
 
-__all__ = ["Line"]
+__all__ = ["HttpConnection"]
 
 # For a request's head, from the connection or the first byte; for its body, from the head's end.
 _SECONDS: Final = {h11.IDLE: 10.0, h11.SEND_BODY: 60.0}
@@ -19,12 +19,12 @@ _SECONDS: Final = {h11.IDLE: 10.0, h11.SEND_BODY: 60.0}
 _ANSWER_SECONDS: Final = 300.0
 
 
-class Line(H11Protocol):
+class HttpConnection(H11Protocol):
     """One connection."""
 
-    def __init__(self, lines: Lines, **given: Any) -> None:
+    def __init__(self, connections: OpenConnections, **given: Any) -> None:
         super().__init__(**given)
-        self._lines = lines
+        self._connections = connections
         self._timer: asyncio.TimerHandle | None = None
         self._timed: Any = None  # the state of the request that the timer is for
         self.address = ""  # of IPv6 the network: who has one address there has 2**64
@@ -33,13 +33,13 @@ class Line(H11Protocol):
         """Count it, and wait for a request."""
         super().connection_made(transport)
         self.address = network_of(self.client)
-        self._lines.add(self, self.address)
+        self._connections.add(self, self.address)
         self._time(h11.IDLE, _SECONDS[h11.IDLE])
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
         self._time(None, 0)
-        self._lines.remove(self, self.address)
+        self._connections.remove(self, self.address)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -85,17 +85,17 @@ class Line(H11Protocol):
         """See what it waits for. begun: some of a request is here."""
         state = self.conn.their_state
         if state not in _SECONDS and not self._is_unread():
-            self._lines.work(self, self.address)
+            self._connections.work(self, self.address)
             if self._timed in _SECONDS:
                 self._time(None, 0)
             return
         if not self.transport.is_closing():
-            self._lines.wait(self, self.address)
+            self._connections.wait(self, self.address)
         if self._timed != state and (begun or state is h11.SEND_BODY) and not self._is_unread():
             self._time(state, _SECONDS[state])
 
     def _end(self) -> None:
-        self._lines.turned_away["too_slow"] += 1
+        self._connections.refusals["too_slow"] += 1
         self.transport.abort()
 
     def _is_unread(self) -> bool:

@@ -17,7 +17,7 @@ from starlette.middleware.cors import CORSMiddleware
 from hubbub.aggregator.web.access import ROLES, Role, Token, Tokens
 from hubbub.aggregator.web.problems import problem
 from hubbub.runtime import Limiter
-from hubbub.runtime.http.lines import network_of
+from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.rpc.strict import log_fault
 from hubbub.runtime.tls import is_loopback
 
@@ -58,7 +58,7 @@ class Guard:
 
     tokens: None where everyone on this machine may ask. limiter: of requests. pages: the paths of
         those that are open to all; what they ask is not. origins: whose pages may ask too; their
-        browsers are told so by `shared`. turned_away: counts, by reason.
+        browsers are told so by `shared`. refusals: counts, by reason.
     """
 
     def __init__(
@@ -69,9 +69,9 @@ class Guard:
         pages: Collection[str],
         origins: Collection[str] = (),
         *,
-        turned_away: Counter[str] | None = None,
+        refusals: Counter[str] | None = None,
     ) -> None:
-        self._turned_away = Counter() if turned_away is None else turned_away
+        self._refusals = Counter() if refusals is None else refusals
         self._app = app
         self._pages = pages
         self._origins = origins
@@ -117,7 +117,7 @@ class Guard:
         )
         wait_seconds = self._limiter.wait_seconds(caller)
         if wait_seconds:
-            self._turned_away["peer_limit"] += 1
+            self._refusals["peer_limit"] += 1
             after = {"retry-after": str(int(wait_seconds) + 1)}
             return problem(429, "TooManyRequests", f"wait {wait_seconds:.1f} seconds", after)
         self._limiter.charge(caller, 1)

@@ -39,7 +39,7 @@ from hubbub.aggregator.web.parameters import (
 )
 from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.aggregator.web.taken_along import Commands, Reached, commands
-from hubbub.answers import COLUMNS, Column, Question, whole_rows
+from hubbub.answers import COLUMNS, Column, QueryName, whole_rows
 
 __all__ = ["questions"]
 
@@ -91,7 +91,7 @@ def questions(query: QueryEngine, *, tokens: bool = False, command: str = "") ->
         return await query.metric(metric)
 
     @router.get("/columns")
-    async def columns() -> dict[Question, list[Column]]:
+    async def columns() -> dict[QueryName, list[Column]]:
         """What tables of each answer show, in which order and unit."""
         return {question: list(own) for question, own in COLUMNS.items()}
 

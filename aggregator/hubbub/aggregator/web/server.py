@@ -14,10 +14,10 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.web.access import Tokens
 from hubbub.aggregator.web.app import make_app
-from hubbub.aggregator.web.lines import Line
+from hubbub.aggregator.web.connection import HttpConnection
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime import Limiter, TlsFolder
-from hubbub.runtime.http.lines import Lines
+from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.tls import is_loopback
 
 __all__ = ["HttpServer"]
@@ -30,7 +30,7 @@ class HttpServer:
     the file of who may ask; None for everyone on this machine. rate: requests a second and caller,
     0 for no limit. origins: of other pages that may ask. proxies: addresses and networks that are
     believed when they say for whom they ask (X-Forwarded-For, X-Forwarded-Proto); none without.
-    turned_away: counts requests that were refused and connections that were ended, by reason.
+    refusals: counts requests that were refused and connections that were ended, by reason.
     command: the command line that analysts reach it by, with {} for the question.
     notice: what every page says first.
 
@@ -50,7 +50,7 @@ class HttpServer:
         rate: float = 0,
         origins: Collection[str] = (),
         proxies: Collection[str] = (),
-        turned_away: Counter[str] | None = None,
+        refusals: Counter[str] | None = None,
         command: str = "",
         notice: str = "",
     ) -> None:
@@ -67,7 +67,7 @@ class HttpServer:
             Tokens(tokens) if tokens else None,
             self._limiter,
             origins,
-            turned_away=turned_away,
+            refusals=refusals,
             command=command,
             notice=notice,
         )
@@ -78,7 +78,7 @@ class HttpServer:
             app,
             host=host.strip("[]"),
             port=int(port),
-            http=partial(Line, Lines(proxies, turned_away)),  # type: ignore[arg-type]  # called, not subclassed
+            http=partial(HttpConnection, OpenConnections(proxies, refusals)),  # type: ignore[arg-type]  # called, not subclassed
             ws="none",
             proxy_headers=bool(proxies),
             forwarded_allow_ips=list(proxies),

@@ -11,10 +11,10 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.figures import Figures
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, p_values, paid_by
 from hubbub.analysis.uncertainty.intervals import held_between, pushed_up
 from hubbub.analysis.uncertainty.sampling import sampled
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 
 __all__ = ["Change", "changes"]
@@ -106,7 +106,7 @@ def _scores(differences: Floats, stderrs: Floats) -> Floats:
 
 
 _Pair = tuple[Answer, Answer]
-_Figured = tuple[Figures, Figures]
+_Figured = tuple[ValueEstimates, ValueEstimates]
 
 
 def _of_no_change(answers: _Pair, told: _Figured, differences: Floats) -> Floats:

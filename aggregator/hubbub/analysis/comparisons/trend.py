@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.analysis.answering import with_reports
-from hubbub.analysis.families import Figures, Tier, added, family_for, figures_of
+from hubbub.analysis.families import Tier, ValueEstimates, added, family_for, figures_of
 from hubbub.analysis.numbers import Mean, mean_of
 from hubbub.analysis.uncertainty.intervals import held_between, pushed_up, reach_of
 from hubbub.analysis.uncertainty.sampling import sampled
@@ -87,7 +87,7 @@ def joined_shares(
     return [Mean(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _figures(asked: Followed, candidates: Sequence[str], *, of_numbers: bool) -> Figures:
+def _figures(asked: Followed, candidates: Sequence[str], *, of_numbers: bool) -> ValueEstimates:
     """Of the followed values, in their order; of numbers, of the sum of their places."""
     mechanism, _ = asked.tiers[0]
     own = family_for(mechanism)

@@ -8,10 +8,10 @@ from hubbub.analysis.families.contract import (
     BitSum,
     Expected,
     Family,
-    Figures,
     MetricKind,
     Statistic,
     Tier,
+    ValueEstimates,
 )
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.mean import Means
@@ -27,10 +27,10 @@ __all__ = [
     "BitSum",
     "Expected",
     "Family",
-    "Figures",
     "MetricKind",
     "Statistic",
     "Tier",
+    "ValueEstimates",
     "added",
     "chosen_by",
     "family_for",

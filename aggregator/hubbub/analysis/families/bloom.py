@@ -8,7 +8,7 @@ import numpy as np
 from hubbub.analysis.answer import Answer, Twins
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.checks import in_cohorts
-from hubbub.analysis.families.contract import BitSum, Expected, Figures, Tier
+from hubbub.analysis.families.contract import BitSum, Expected, Tier, ValueEstimates
 from hubbub.analysis.families.rows import rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.numbers import with_interval
@@ -33,12 +33,16 @@ class Bloom(Strings):
         candidates: Sequence[str],
         *,
         shape: bool,
-    ) -> Figures:
+    ) -> ValueEstimates:
         """As decoded; a decode reads its noise off what it cannot explain."""
         found = decode(mechanism, totals, candidates)
-        return Figures(found.estimates, found.stderrs, found.stderrs, np.zeros_like(found.stderrs))
+        return ValueEstimates(
+            found.estimates, found.stderrs, found.stderrs, np.zeros_like(found.stderrs)
+        )
 
-    def repeated(self, mechanism: Rappor, figures: Figures, reports: int, repeats: int) -> Figures:
+    def repeated(
+        self, mechanism: Rappor, figures: ValueEstimates, reports: int, repeats: int
+    ) -> ValueEstimates:
         """As they are: what a decode cannot explain holds repeated lies already."""
         return figures
 

@@ -13,17 +13,17 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.figures import Figures
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import AnyMechanism, Totals
 
 __all__ = [
     "BitSum",
     "Expected",
     "Family",
-    "Figures",
     "MetricKind",
     "Statistic",
     "Tier",
+    "ValueEstimates",
     "risen",
     "wider",
 ]
@@ -34,7 +34,7 @@ Tier = tuple[AnyMechanism, Totals]
 """People who report at one epsilon: a mechanism with its totals."""
 
 
-def wider(figures: Figures, repeats: int) -> Figures:
+def wider(figures: ValueEstimates, repeats: int) -> ValueEstimates:
     """The figures where reports of one device share all of their lies: n of them err as one does.
 
     That is at most sqrt(n) times the error of n fresh ones.
@@ -110,7 +110,7 @@ class Family(Protocol):
         candidates: Sequence[str],
         *,
         shape: bool,
-    ) -> Figures:
+    ) -> ValueEstimates:
         """What totals say of every value, before anything is judged.
 
         shape: whether the smooth shape is wanted, which takes longest.
@@ -121,7 +121,9 @@ class Family(Protocol):
         """
         ...
 
-    def repeated(self, mechanism: Any, figures: Figures, reports: int, repeats: int) -> Figures:
+    def repeated(
+        self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
+    ) -> ValueEstimates:
         """The figures where one device may have made so many of the reports, lying for life."""
         ...
 

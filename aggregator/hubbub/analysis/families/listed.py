@@ -12,7 +12,14 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.estimate import estimate
 from hubbub.analysis.estimators.supports import max_changes, supports
 from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import BitSum, Expected, Figures, MetricKind, Statistic, Tier
+from hubbub.analysis.families.contract import (
+    BitSum,
+    Expected,
+    MetricKind,
+    Statistic,
+    Tier,
+    ValueEstimates,
+)
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.uncertainty.intervals import Tail
@@ -39,7 +46,7 @@ class Listed:
         candidates: Sequence[str],
         *,
         shape: bool,
-    ) -> Figures:
+    ) -> ValueEstimates:
         """As the mechanism estimates; what an error grows by follows from its two chances."""
         given, channel = estimate(mechanism, totals), mechanism.channel
         stderrs = np.sqrt(np.array(given.variances))
@@ -48,9 +55,11 @@ class Listed:
         growth = np.full_like(stderrs, channel.variance(1, 1) - channel.variance(0, 1))
         tail = pure_tail(channel, totals.reports, totals.dummies, len(totals.cells))
         step = 1 / float(channel.p - channel.q)
-        return Figures(np.array(given.values), stderrs, absent, growth, tail, step=step)
+        return ValueEstimates(np.array(given.values), stderrs, absent, growth, tail, step=step)
 
-    def repeated(self, mechanism: Any, figures: Figures, reports: int, repeats: int) -> Figures:
+    def repeated(
+        self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
+    ) -> ValueEstimates:
         """The permanent part of a lie counts as often as it is repeated, the fresh part once."""
         held, other = spreads(mechanism, repeats)
         inside = np.clip(figures.estimates, 0.0, reports)

@@ -12,10 +12,10 @@ from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import (
     BitSum,
     Expected,
-    Figures,
     MetricKind,
     Statistic,
     Tier,
+    ValueEstimates,
     wider,
 )
 from hubbub.analysis.families.linear import cell_by_cell
@@ -46,18 +46,20 @@ class Means:
         candidates: Sequence[str],
         *,
         shape: bool,
-    ) -> Figures:
+    ) -> ValueEstimates:
         """The sum of the numbers' places: one figure."""
         given = mechanism.estimate(totals)
         estimates, stderrs = np.array(given.values), np.sqrt(np.array(given.variances))
         middle = mechanism.variance(totals.reports / 2, totals.reports)
         if isinstance(mechanism, PiecewiseMean):
-            return Figures(estimates, stderrs, stderrs, np.zeros_like(stderrs), typical=middle)
+            return ValueEstimates(
+                estimates, stderrs, stderrs, np.zeros_like(stderrs), typical=middle
+            )
         # P (1 - P) at every place, and one answer more or less.
         lie, gap = mechanism.keep.complement.exact, mechanism.total_variation()
         least = totals.reports * lie * (1 - lie) / gap**2
         bend = 1 / max(totals.reports, 1)
-        return Figures(
+        return ValueEstimates(
             estimates,
             stderrs,
             np.sqrt([float(least)]),
@@ -67,7 +69,9 @@ class Means:
             typical=middle,
         )
 
-    def repeated(self, mechanism: Any, figures: Figures, reports: int, repeats: int) -> Figures:
+    def repeated(
+        self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
+    ) -> ValueEstimates:
         """Nothing of a lie is taken for fresh."""
         return wider(figures, repeats)
 

@@ -10,7 +10,14 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.estimate import supports_of
 from hubbub.analysis.estimators.tables import consistent_tables
 from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import BitSum, Expected, Figures, MetricKind, Tier, wider
+from hubbub.analysis.families.contract import (
+    BitSum,
+    Expected,
+    MetricKind,
+    Tier,
+    ValueEstimates,
+    wider,
+)
 from hubbub.analysis.families.rows import columns, rows
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.errors import BadParameter
@@ -38,7 +45,7 @@ class Pairs:
         candidates: Sequence[str],
         *,
         shape: bool,
-    ) -> Figures:
+    ) -> ValueEstimates:
         """Of every cell of every table, by the exact variance of one report over coin and lie."""
         totals.check(mechanism.layout)
         n, even = totals.reports, _even(mechanism)
@@ -55,11 +62,13 @@ class Pairs:
         estimates = mechanism.groups * (told - asked * even) + n * even
         other, growth = _spreads(mechanism)
         held = np.clip(estimates, 0.0, n)
-        return Figures(estimates, np.sqrt(n * other + held * growth), np.sqrt(n * other), growth)
+        return ValueEstimates(
+            estimates, np.sqrt(n * other + held * growth), np.sqrt(n * other), growth
+        )
 
     def repeated(
-        self, mechanism: PairedParts, figures: Figures, reports: int, repeats: int
-    ) -> Figures:
+        self, mechanism: PairedParts, figures: ValueEstimates, reports: int, repeats: int
+    ) -> ValueEstimates:
         """Nothing of a lie is taken for fresh."""
         return wider(figures, repeats)
 

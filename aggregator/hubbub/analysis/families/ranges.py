@@ -15,10 +15,10 @@ from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import (
     BitSum,
     Expected,
-    Figures,
     MetricKind,
     Statistic,
     Tier,
+    ValueEstimates,
     risen,
     wider,
 )
@@ -49,7 +49,7 @@ class Ranges:
         candidates: Sequence[str],
         *,
         shape: bool,
-    ) -> Figures:
+    ) -> ValueEstimates:
         """Per part, and of all the sum of their places."""
         if isinstance(mechanism, SquareWave):
             return _of_wave(mechanism, totals, shape=shape)
@@ -65,9 +65,11 @@ class Ranges:
         asked = max(totals.reports * mechanism.sampled // mechanism.buckets, 1)
         tail = pure_tail(Pure(mechanism.lie.complement.exact, mechanism.lie.exact), asked)
         place = _placed(whole, float(np.sqrt(off @ off)))
-        return Figures(estimates, stderrs, flat, growth, tail, place=place)
+        return ValueEstimates(estimates, stderrs, flat, growth, tail, place=place)
 
-    def repeated(self, mechanism: Any, figures: Figures, reports: int, repeats: int) -> Figures:
+    def repeated(
+        self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
+    ) -> ValueEstimates:
         """Nothing of a lie is taken for fresh."""
         return wider(figures, repeats)
 
@@ -164,13 +166,13 @@ class Ranges:
         return labels
 
 
-def _of_wave(mechanism: SquareWave, totals: Totals, *, shape: bool) -> Figures:
+def _of_wave(mechanism: SquareWave, totals: Totals, *, shape: bool) -> ValueEstimates:
     estimates, stderrs = unbiased(mechanism, totals)
     window = mechanism.channel
     # As of its windows, which are pure: an empty one may hold a stray report.
     wide = np.maximum(stderrs, min_stderrs(mechanism, totals))
     growth = np.full_like(stderrs, window.variance(1, 1) - window.variance(0, 1))
-    return Figures(
+    return ValueEstimates(
         estimates,
         stderrs,
         wide,
@@ -181,10 +183,10 @@ def _of_wave(mechanism: SquareWave, totals: Totals, *, shape: bool) -> Figures:
     )
 
 
-def _placed(whole: float, stderr: float, step: float = 0.0) -> Figures:
+def _placed(whole: float, stderr: float, step: float = 0.0) -> ValueEstimates:
     """One figure, whose error is the same whatever it is."""
     error = np.array([stderr])
-    return Figures(np.array([whole]), error, error, np.zeros(1), step=step)
+    return ValueEstimates(np.array([whole]), error, error, np.zeros(1), step=step)
 
 
 def _estimates(mechanism: Ranged, totals: Totals) -> Floats:

@@ -7,7 +7,7 @@ import numpy as np
 from hubbub.analysis.answer import ValueAnswer
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.estimators.consistency import within_ends
-from hubbub.analysis.families.contract import Figures
+from hubbub.analysis.families.contract import ValueEstimates
 from hubbub.analysis.uncertainty.intervals import ranked
 
 __all__ = ["Columns", "columns", "nearest", "rows"]
@@ -29,7 +29,7 @@ def rows(
     return tuple(ValueAnswer(*row) for row in told)
 
 
-def columns(figures: Figures, reports: int, confidence: float) -> Columns:
+def columns(figures: ValueEstimates, reports: int, confidence: float) -> Columns:
     """What stands out, and how sure everything is, in a list that is read from the top."""
     absent = np.maximum(figures.absent, 1e-9)
     told = ranked(

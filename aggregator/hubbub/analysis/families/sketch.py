@@ -7,7 +7,7 @@ import numpy as np
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.checks import between, in_cohorts
-from hubbub.analysis.families.contract import BitSum, Expected, Figures, Tier, risen
+from hubbub.analysis.families.contract import BitSum, Expected, Tier, ValueEstimates, risen
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import figures_of
@@ -32,11 +32,11 @@ class Sketches(Strings):
         candidates: Sequence[str],
         *,
         shape: bool,
-    ) -> Figures:
+    ) -> ValueEstimates:
         """As they are counted; how far collisions go is their own law."""
         estimates, stderrs, absent, tail = count(mechanism, totals, candidates)
         growth = risen(estimates, stderrs, absent, totals.reports)
-        return Figures(estimates, stderrs, absent, growth, tail)
+        return ValueEstimates(estimates, stderrs, absent, growth, tail)
 
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
-from hubbub.analysis.families.contract import Figures, MetricKind, wider
+from hubbub.analysis.families.contract import MetricKind, ValueEstimates, wider
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 
@@ -18,7 +18,9 @@ class Strings:
     def ends(self, mechanism: Any) -> None:
         """No numbers."""
 
-    def repeated(self, mechanism: Any, figures: Figures, reports: int, repeats: int) -> Figures:
+    def repeated(
+        self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
+    ) -> ValueEstimates:
         """Nothing of a lie is taken for fresh."""
         return wider(figures, repeats)
 

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import Family, Figures, Tier
+from hubbub.analysis.families.contract import Family, Tier, ValueEstimates
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.mechanisms import Memoized
 
@@ -24,7 +24,7 @@ def figures_of(
     repeats: int = 1,
     *,
     shape: bool = True,
-) -> Figures:
+) -> ValueEstimates:
     """The figures of all tiers together; `candidates` of a family over strings.
 
     Shares are weighted by inverse variance: the best there is if which epsilon a person chose has
@@ -47,7 +47,7 @@ def figures_of(
     return _merged(own, reports, tier_scales([_typical(one) for one in own], reports))
 
 
-def added(parts: Sequence[Figures]) -> Figures:
+def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
     """The figures of all reports of several metrics that ask the same: plain sums, of no weights.
 
     Who reports to which metric may have all to do with the value, as of old and new apps, so that
@@ -62,7 +62,7 @@ def added(parts: Sequence[Figures]) -> Figures:
     ]
     stderrs, absent = (np.sqrt((one**2).sum(axis=0)) for one in squares)
     bend = min(part.bend for part in parts)
-    return Figures(
+    return ValueEstimates(
         np.array([part.estimates for part in parts]).sum(axis=0),
         *(stderrs, absent),
         np.array([part.growth for part in parts]).max(axis=0),
@@ -73,19 +73,21 @@ def added(parts: Sequence[Figures]) -> Figures:
     )
 
 
-def _repeated(family: Family, tier: Tier, figures: Figures, repeats: int) -> Figures:
+def _repeated(family: Family, tier: Tier, figures: ValueEstimates, repeats: int) -> ValueEstimates:
     mechanism, totals = tier
     if repeats == 1 or not isinstance(mechanism, Memoized):
         return figures
     return family.repeated(mechanism, figures, totals.reports, repeats)
 
 
-def _typical(figures: Figures) -> float:
+def _typical(figures: ValueEstimates) -> float:
     """A variance that does not look at the estimates: weights by it pull them nowhere."""
     return float((figures.absent**2).mean()) if figures.typical is None else figures.typical
 
 
-def _merged(parts: Sequence[Figures], reports: Sequence[int], scales: Floats) -> Figures:
+def _merged(
+    parts: Sequence[ValueEstimates], reports: Sequence[int], scales: Floats
+) -> ValueEstimates:
     """One set of figures for all reports, from tiers with so many each, scaled.
 
     The errors are the coins' and, of what somebody holds, that of who chose which tier.
@@ -108,10 +110,12 @@ def _merged(parts: Sequence[Figures], reports: Sequence[int], scales: Floats) ->
     bend = float(scales**2 * (numbers / whole) ** 2 @ np.array([tier.bend for tier in parts]))
     tail, bend = _longest(parts, scales), bend + float(drawn / whole)
     step = max(float(scale) * tier.step for scale, tier in zip(scales, parts, strict=True))
-    return Figures(estimates, stderrs, absent, growth, tail, bend, step, smooth=shape, place=place)
+    return ValueEstimates(
+        estimates, stderrs, absent, growth, tail, bend, step, smooth=shape, place=place
+    )
 
 
-def _longest(parts: Sequence[Figures], scales: Floats) -> Tail | None:
+def _longest(parts: Sequence[ValueEstimates], scales: Floats) -> Tail | None:
     """The longest tail of a tier that has a part in the variance: the sum's is no longer."""
     own = [
         float(scale**2 * (tier.absent**2).mean()) for scale, tier in zip(scales, parts, strict=True)

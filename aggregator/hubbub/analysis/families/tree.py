@@ -10,7 +10,7 @@ from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.estimate import supports_of
 from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import BitSum, Expected, Figures, Tier
+from hubbub.analysis.families.contract import BitSum, Expected, Tier, ValueEstimates
 from hubbub.analysis.families.rows import Columns, columns, nearest, rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import figures_of, tier_scales
@@ -36,7 +36,7 @@ class Trees(Strings):
         candidates: Sequence[str],
         *,
         shape: bool,
-    ) -> Figures:
+    ) -> ValueEstimates:
         """Of strings that somebody named, by all jobs that tell them from all others."""
         places = Places([(mechanism, totals)])
         spelled = [mechanism.spelled(candidate) for candidate in candidates]
@@ -97,11 +97,11 @@ class Trees(Strings):
 
 def _figures(
     told: Sequence[float], spreads: Sequence[tuple[float, float]], reports: int
-) -> Figures:
+) -> ValueEstimates:
     estimates = np.array(told)
     absent, growth = np.array(spreads).reshape(-1, 2).T
     held = np.clip(estimates, 0.0, reports)
-    return Figures(estimates, np.sqrt(absent**2 + growth * held), absent, growth)
+    return ValueEstimates(estimates, np.sqrt(absent**2 + growth * held), absent, growth)
 
 
 def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answer:
@@ -135,7 +135,7 @@ def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answe
 
 
 def _ends(
-    figures: Figures, found: Sequence[Found], reports: int, confidence: float
+    figures: ValueEstimates, found: Sequence[Found], reports: int, confidence: float
 ) -> tuple[Floats, Floats]:
     """Lows and highs, right for strings that are told only for having passed their cuts.
 

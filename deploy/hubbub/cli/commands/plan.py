@@ -20,8 +20,8 @@ from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
 from hubbub.errors.visible import visible
 from hubbub.mechanisms.probability import MIN_EPSILON
+from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import Row, Target, epsilon_for, plan, ranked, reports_for, row
-from hubbub.privacy.question import Question
 
 __all__ = ["add"]
 
@@ -164,7 +164,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _rows(arguments: argparse.Namespace, question: Question, metric: Metric | None) -> list[Row]:
+def _rows(arguments: argparse.Namespace, question: MetricDraft, metric: Metric | None) -> list[Row]:
     """The recommended mechanism and the others, with the figure worked out that was not given."""
     goal = arguments.detect if arguments.error is None else arguments.error
     epsilon = arguments.epsilon
@@ -209,7 +209,7 @@ def _error(one: Row, arguments: argparse.Namespace) -> float:
     return one.stderr if arguments.whose == REPORTERS else one.population
 
 
-def _question(arguments: argparse.Namespace) -> tuple[Question, Metric | None]:
+def _question(arguments: argparse.Namespace) -> tuple[MetricDraft, Metric | None]:
     """What is asked, and the metric that it is from."""
     permanent = arguments.permanent_epsilon
     kinds = [arguments.values, arguments.strings, arguments.mean, arguments.ranges]
@@ -223,13 +223,15 @@ def _question(arguments: argparse.Namespace) -> tuple[Question, Metric | None]:
             "hubbub plan metrics.toml --metric theme --reports 50000"
         )
     if arguments.values is not None:
-        return Question("values", _size(arguments.values, 2), permanent_epsilon=permanent), None
+        return MetricDraft("values", _size(arguments.values, 2), permanent_epsilon=permanent), None
     if arguments.strings is not None:
-        return Question("strings", _size(arguments.strings, 1), permanent_epsilon=permanent), None
+        return MetricDraft(
+            "strings", _size(arguments.strings, 1), permanent_epsilon=permanent
+        ), None
     if arguments.mean is not None:
-        return Question("mean", 1, *arguments.mean), None
+        return MetricDraft("mean", 1, *arguments.mean), None
     size, low, high = arguments.ranges
-    return Question("ranges", _size(_whole(str(size)), 2), low, high), None
+    return MetricDraft("ranges", _size(_whole(str(size)), 2), low, high), None
 
 
 def _size(number: int, least: int) -> int:
@@ -238,7 +240,7 @@ def _size(number: int, least: int) -> int:
     return number
 
 
-def _question_of(metric: Metric, strings: int) -> Question:
+def _question_of(metric: Metric, strings: int) -> MetricDraft:
     mechanism: Any = metric.randomizer
     permanent = metric.lifetime_loss if metric.memoized else None
     if mechanism.FAMILY == "pairs":
@@ -247,10 +249,10 @@ def _question_of(metric: Metric, strings: int) -> Question:
             f"hubbub simulate {metric.base_name} --values people.csv"
         )
     if metric.values is not None:
-        return Question("values", len(metric.values), permanent_epsilon=permanent)
+        return MetricDraft("values", len(metric.values), permanent_epsilon=permanent)
     if mechanism.VALUES == "strings":
-        return Question("strings", strings, permanent_epsilon=permanent)
+        return MetricDraft("strings", strings, permanent_epsilon=permanent)
     low, high = mechanism.low, mechanism.high
     if mechanism.FAMILY == "mean":
-        return Question("mean", 1, low, high)
-    return Question("ranges", mechanism.buckets, low, high)
+        return MetricDraft("mean", 1, low, high)
+    return MetricDraft("ranges", mechanism.buckets, low, high)

@@ -6,7 +6,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from hubbub.answers import Question
+from hubbub.answers import QueryName
 from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
 from hubbub.cli.terminal.query_options import (
     add_question,
@@ -93,7 +93,7 @@ def _trend(arguments: argparse.Namespace) -> int:
 
 def _tell(
     arguments: argparse.Namespace,
-    names: tuple[str, Question],
+    names: tuple[str, QueryName],
     request: Message,
     show: Callable[[dict[str, Any]], None],
 ) -> int:

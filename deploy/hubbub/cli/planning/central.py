@@ -21,8 +21,8 @@ from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.crowd import ExactAccountant
 from hubbub.privacy.histogram import Crowd, central_epsilon, largest_local
+from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan
-from hubbub.privacy.question import Question
 
 __all__ = ["add_central", "plan_central"]
 
@@ -61,7 +61,7 @@ def add_central(parser: argparse.ArgumentParser) -> None:
     crowd.add_argument("--delta", type=float, default=DELTA, help="of the promise (%(default)s)")
 
 
-def plan_central(arguments: argparse.Namespace, question: Question) -> int:
+def plan_central(arguments: argparse.Namespace, question: MetricDraft) -> int:
     """Show what keeps the promise, what lower floors cost, and what there is beside it.
 
     Raises:
@@ -97,7 +97,7 @@ def plan_central(arguments: argparse.Namespace, question: Question) -> int:
     return 0
 
 
-def _of_values(arguments: argparse.Namespace, question: Question) -> list[_Way]:
+def _of_values(arguments: argparse.Namespace, question: MetricDraft) -> list[_Way]:
     """A crowd at each floor, and reports that are as private by themselves."""
     reports, central = arguments.reports, arguments.central
     most = largest_local(
@@ -116,7 +116,7 @@ def _of_values(arguments: argparse.Namespace, question: Question) -> list[_Way]:
     return [*ways, _Way(f"alone, {best.mechanism}", central, central, *errors)]
 
 
-def _of_strings(arguments: argparse.Namespace, question: Question) -> list[_Way]:
+def _of_strings(arguments: argparse.Namespace, question: MetricDraft) -> list[_Way]:
     """The same of strings, hashed to as many buckets as serve best at each floor."""
     central, ways = arguments.central, list[_Way]()
     for floor in (*_below(central, arguments.max_local), arguments.max_local):
@@ -154,13 +154,13 @@ def _below(central: float, most: float) -> list[float]:
     return [floor for floor in _FLOORS if central < floor < most - 0.25]
 
 
-def _crowd(arguments: argparse.Namespace, question: Question, local: float) -> _Way:
+def _crowd(arguments: argparse.Namespace, question: MetricDraft, local: float) -> _Way:
     crowd = Crowd(arguments.reports, question.size, local, arguments.honest, arguments.dummies)
     found = central_epsilon(crowd, arguments.delta)
     return _Way("crowd", local, found, crowd.stderr(0.0), crowd.stderr(0.1))
 
 
-def _show(arguments: argparse.Namespace, question: Question, ways: Sequence[_Way]) -> None:
+def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_Way]) -> None:
     table(
         f"central epsilon {arguments.central:g} at delta {arguments.delta:g}: "
         f"{arguments.reports:,} reports of "
@@ -196,7 +196,7 @@ def _show(arguments: argparse.Namespace, question: Question, ways: Sequence[_Way
         say("so small a crowd adds nothing: every report is as private by itself")
 
 
-def _worth(arguments: argparse.Namespace, question: Question, ways: Sequence[_Way]) -> str:
+def _worth(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_Way]) -> str:
     """Whether the dummies win, by the exact errors of both."""
     padded = next(way for way in reversed(ways) if way.way == "crowd")
     local = largest_local(

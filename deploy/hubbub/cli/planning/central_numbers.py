@@ -13,8 +13,8 @@ from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
 from hubbub.privacy.crowd import ExactAccountant
 from hubbub.privacy.histogram import Crowd, central_epsilon
+from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan, row
-from hubbub.privacy.question import Question
 
 __all__ = ["plan_central_numbers"]
 
@@ -36,7 +36,7 @@ class _Way:
 
 
 def plan_central_numbers(
-    arguments: argparse.Namespace, question: Question, floors: Sequence[float]
+    arguments: argparse.Namespace, question: MetricDraft, floors: Sequence[float]
 ) -> int:
     """Show what keeps the promise, what lower floors cost, and what there is beside it.
 
@@ -78,7 +78,7 @@ def plan_central_numbers(
     return 0
 
 
-def _crowd(arguments: argparse.Namespace, question: Question, floor: float) -> _Way:
+def _crowd(arguments: argparse.Namespace, question: MetricDraft, floor: float) -> _Way:
     promise = CentralPromise(
         *(arguments.central, arguments.reports, arguments.delta, arguments.honest, floor)
     )
@@ -102,7 +102,7 @@ def _crowd(arguments: argparse.Namespace, question: Question, floor: float) -> _
     )
 
 
-def _show(arguments: argparse.Namespace, question: Question, ways: Sequence[_Way]) -> None:
+def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_Way]) -> None:
     what, of_what = _SAID[question.kind]
     number = "a mean" if question.kind == "mean" else f"{question.size:,} parts of a range"
     table(

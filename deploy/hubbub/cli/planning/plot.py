@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.errors import BadParameter
+from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import Row, row
-from hubbub.privacy.question import Question
 
 __all__ = ["plot"]
 
 _POINTS: Final = 25
 
 
-def plot(question: Question, rows: Sequence[Row], path: Path) -> None:
+def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
     """Draw the smallest detectable share, or of a mean its interval, over a range of reports.
 
     Raises:

@@ -9,15 +9,15 @@ from hubbub.analysis.families import family_for
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.privacy.draws import draw
+from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import Row
-from hubbub.privacy.question import Question
 
 __all__ = ["simulate"]
 
 _MAX_REPORTS: Final = 10**12
 
 
-def simulate(question: Question, one: Row, seed: int) -> dict[str, Any]:
+def simulate(question: MetricDraft, one: Row, seed: int) -> dict[str, Any]:
     """One drawing: value i + 1 is held in proportion to 1 / (i + 1), as most things in the world.
 
     Raises:

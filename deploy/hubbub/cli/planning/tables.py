@@ -9,8 +9,8 @@ from hubbub.analysis.strings.tree import found_from
 from hubbub.catalog import Metric
 from hubbub.cli.terminal.output import say, table
 from hubbub.mechanisms.tree import PrefixTree
+from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import Row
-from hubbub.privacy.question import Question
 
 __all__ = ["found_unlisted", "row_json", "show", "show_simulated"]
 
@@ -34,7 +34,7 @@ def found_unlisted(one: Row) -> float | None:
     return share if share < 1 else None
 
 
-def show(question: Question, rows: list[Row], own: Row | None, metric: Metric | None) -> None:
+def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric | None) -> None:
     """The rows as a table, the catalog's own last, and what its columns mean."""
     lines = [*rows, *([replace(own, mechanism=f"{own.mechanism} *")] if own else [])]
     worst = max(one.stderr for one in lines)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hubbub.answers import (
     Column,
-    Question,
+    QueryName,
     Row,
     cell,
     columns_of,
@@ -243,7 +243,7 @@ def _say_whose(found: Answer) -> None:
 
 
 def _show(
-    question: Question,
+    question: QueryName,
     found: Answer,
     heading: str,
     shown: Sequence[Row] | None = None,
@@ -268,7 +268,7 @@ def _show(
 
 
 def _with_pictures(
-    question: Question,
+    question: QueryName,
     found: Answer,
     shown: Sequence[Row],
     drawn: Intervals | None,
@@ -287,7 +287,7 @@ def _with_pictures(
 
 
 def _table(
-    question: Question,
+    question: QueryName,
     found: Answer,
     heading: str,
     columns: Mapping[Column, list[str]],

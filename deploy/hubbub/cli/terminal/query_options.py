@@ -10,7 +10,7 @@ from typing import Any, Final
 from google.protobuf.message import Message
 
 from hubbub.aggregator.publishing.tables import to_csv, to_parquet
-from hubbub.answers import Question, whole_rows
+from hubbub.answers import QueryName, whole_rows
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
@@ -138,7 +138,7 @@ def _told(message: Message, field: Any) -> Any:
     return document(given) if field.message_type else given
 
 
-def write(arguments: argparse.Namespace, question: Question, answer: Mapping[str, Any]) -> bool:
+def write(arguments: argparse.Namespace, question: QueryName, answer: Mapping[str, Any]) -> bool:
     """Write an answer as asked for; False if it is to be a table, which is the caller's to show.
 
     Raises:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from hubbub.runtime.rpc.limiter import network
 
-__all__ = ["Line", "Lines", "among", "network_of"]
+__all__ = ["Connection", "OpenConnections", "among", "network_of"]
 
 # What is open and idle costs a file and some memory.
 _MAX = 2000
@@ -20,7 +20,7 @@ _MAX = 2000
 _MAX_OF_ADDRESS = 200
 
 
-class Line(Protocol):
+class Connection(Protocol):
     """One connection. address: by which limits know who is at its other end."""
 
     address: str
@@ -28,72 +28,72 @@ class Line(Protocol):
     transport: Transport
 
 
-class Lines:
+class OpenConnections:
     """The open connections of a server.
 
-    proxies: addresses of which there may be as many as of all. turned_away: counts those that were
+    proxies: addresses of which there may be as many as of all. refusals: counts those that were
     ended, by reason. most: of all. of_address: of one address; 0 for no limit.
     """
 
     def __init__(
         self,
         proxies: Collection[str] = (),
-        turned_away: Counter[str] | None = None,
+        refusals: Counter[str] | None = None,
         *,
         most: int | None = None,
         of_address: int | None = None,
     ) -> None:
-        self.turned_away = Counter() if turned_away is None else turned_away
+        self.refusals = Counter() if refusals is None else refusals
         self._most = _MAX if most is None else most
         self.of_address = _MAX_OF_ADDRESS if of_address is None else of_address
         self._proxies = [ip_network(proxy) for proxy in proxies]
-        self._open: dict[str, set[Line]] = {}
+        self._open: dict[str, set[Connection]] = {}
         self._number = 0
         # Whose request is not whole, or whose answer is not read, in the order in which they began
         # to wait.
-        self._waiting: dict[str, dict[Line, None]] = {}
-        self._all_waiting: dict[Line, str] = {}
+        self._waiting: dict[str, dict[Connection, None]] = {}
+        self._all_waiting: dict[Connection, str] = {}
 
-    def add(self, line: Line, address: str) -> None:
+    def add(self, connection: Connection, address: str) -> None:
         """A connection was made; another may have to end for it, or it itself."""
         of_address = self._open.setdefault(address, set())
         crowded = self.of_address and len(of_address) >= self.of_address
-        if crowded and not self.is_proxy(line.client):
-            self._end(next(iter(self._waiting.get(address, {})), line))
+        if crowded and not self.is_proxy(connection.client):
+            self._end(next(iter(self._waiting.get(address, {})), connection))
         elif self._number >= self._most:
-            self._end(next(iter(self._all_waiting), line))
-        of_address.add(line)
+            self._end(next(iter(self._all_waiting), connection))
+        of_address.add(connection)
         self._number += 1
-        self.wait(line, address)
+        self.wait(connection, address)
 
-    def wait(self, line: Line, address: str) -> None:
-        """From now on a line waits for a request, the rest of one, or its answer to be read."""
-        if line not in self._all_waiting:
-            self._all_waiting[line] = address
-            self._waiting.setdefault(address, {})[line] = None
+    def wait(self, connection: Connection, address: str) -> None:
+        """From now on it waits for a request, the rest of one, or its answer to be read."""
+        if connection not in self._all_waiting:
+            self._all_waiting[connection] = address
+            self._waiting.setdefault(address, {})[connection] = None
 
-    def work(self, line: Line, address: str) -> None:
+    def work(self, connection: Connection, address: str) -> None:
         """What happens next is ours to do: it is not ended for another one."""
-        if self._all_waiting.pop(line, None) is not None:
+        if self._all_waiting.pop(connection, None) is not None:
             of_address = self._waiting[address]
-            del of_address[line]
+            del of_address[connection]
             if not of_address:
                 del self._waiting[address]
 
-    def remove(self, line: Line, address: str) -> None:
+    def remove(self, connection: Connection, address: str) -> None:
         """It has ended, or will at once."""
-        self.work(line, address)
+        self.work(connection, address)
         of_address = self._open.get(address, set())
-        if line in of_address:
-            of_address.remove(line)
+        if connection in of_address:
+            of_address.remove(connection)
             self._number -= 1
             if not of_address:
                 del self._open[address]
 
-    def _end(self, line: Line) -> None:
-        self.turned_away["gave_way"] += 1
-        self.remove(line, line.address)
-        line.transport.abort()
+    def _end(self, connection: Connection) -> None:
+        self.refusals["gave_way"] += 1
+        self.remove(connection, connection.address)
+        connection.transport.abort()
 
     def is_proxy(self, client: tuple[str, int] | None) -> bool:
         """Whether a connection from there is one of the proxies."""

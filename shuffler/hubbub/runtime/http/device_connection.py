@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from hubbub.runtime.http.lines import Lines, network_of
+from hubbub.runtime.http.connections import OpenConnections, network_of
 
-__all__ = ["DeviceLine"]
+__all__ = ["DeviceConnection"]
 
 # For a request, head and body, from the connection or its first byte: as for a call of gRPC.
 _REQUEST_SECONDS: Final = 10.0
@@ -18,17 +18,17 @@ _LARGEST_HEAD_BYTES: Final = 16 << 10
 _NO_ANSWER: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 
 
-class DeviceLine(HttpToolsProtocol):
-    """One connection among `lines`.
+class DeviceConnection(HttpToolsProtocol):
+    """One connection among `connections`.
 
     asked_for: for whom its proxy opened it; None for who is at its other end.
     """
 
     def __init__(
-        self, lines: Lines, asked_for: tuple[str, int] | None = None, **given: Any
+        self, connections: OpenConnections, asked_for: tuple[str, int] | None = None, **given: Any
     ) -> None:
         super().__init__(**given)
-        self._lines = lines
+        self._connections = connections
         self._asked_for = asked_for
         self._timer: asyncio.TimerHandle | None = None
         self._head_bytes: int | None = 0
@@ -39,13 +39,13 @@ class DeviceLine(HttpToolsProtocol):
         super().connection_made(transport)
         self.client = self._asked_for or self.client
         self.address = network_of(self.client)
-        self._lines.add(self, self.address)
+        self._connections.add(self, self.address)
         self._end_after(_REQUEST_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
         self._end_after(None)
-        self._lines.remove(self, self.address)
+        self._connections.remove(self, self.address)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -60,7 +60,7 @@ class DeviceLine(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """The first byte of a request."""
         super().on_message_begin()
-        self._lines.wait(self, self.address)
+        self._connections.wait(self, self.address)
         self._end_after(_REQUEST_SECONDS)
 
     def on_headers_complete(self) -> None:
@@ -73,13 +73,13 @@ class DeviceLine(HttpToolsProtocol):
         super().on_message_complete()
         self._head_bytes = 0
         self._end_after(None)
-        self._lines.work(self, self.address)
+        self._connections.work(self, self.address)
 
     def on_response_complete(self) -> None:
         """An answer is written; now it waits for another request, which uvicorn limits."""
         super().on_response_complete()
         if not self.transport.is_closing():
-            self._lines.wait(self, self.address)
+            self._connections.wait(self, self.address)
 
     def send_400_response(self, msg: str) -> None:
         """What came is no HTTP. It may be the rest of what is being answered."""
@@ -91,7 +91,7 @@ class DeviceLine(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """An answer is not read as fast as it is written."""
         super().pause_writing()
-        self._lines.wait(self, self.address)
+        self._connections.wait(self, self.address)
         self._end_after(_ANSWER_SECONDS)
 
     def resume_writing(self) -> None:
@@ -100,7 +100,7 @@ class DeviceLine(HttpToolsProtocol):
         self._end_after(None)
 
     def _end(self) -> None:
-        self._lines.turned_away["too_slow"] += 1
+        self._connections.refusals["too_slow"] += 1
         self.transport.abort()
 
     def _end_after(self, seconds: float | None) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Coroutine
 from ipaddress import ip_network
 from typing import Any, Final
 
-from hubbub.runtime.http.lines import among
+from hubbub.runtime.http.connections import among
 from hubbub.runtime.http.proxy_header import BadProxyHeader, Caller, read_caller
 
 __all__ = ["ProxiedListener"]
@@ -26,7 +26,7 @@ class ProxiedListener:
     """Accepts connections until it is closed.
 
     proxies: addresses and networks of those that must send a header; nobody else may. serve: gets
-    each connection, and whom its proxy asks for; None for who is at its other end. turned_away:
+    each connection, and whom its proxy asks for; None for who is at its other end. refusals:
     counts those without the header (`no_proxy_header`).
     """
 
@@ -34,12 +34,12 @@ class ProxiedListener:
         self,
         listening: socket.socket,
         proxies: Collection[str],
-        turned_away: Counter[str],
+        refusals: Counter[str],
         serve: Serve,
     ) -> None:
         self._listening = listening
         self._proxies = [ip_network(proxy) for proxy in proxies]
-        self._turned_away = turned_away
+        self._refusals = refusals
         self._serve = serve
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -95,13 +95,13 @@ class ProxiedListener:
             connection.close()
 
     def _refuse(self) -> None:
-        if not self._turned_away["no_proxy_header"]:
+        if not self._refusals["no_proxy_header"]:
             _log.error(
                 "a proxy of --http-proxy does not begin with a PROXY header: have it send one "
                 "(send-proxy-v2 in HAProxy), or drop --http-proxy-protocol; its connections are "
                 "refused until it does"
             )
-        self._turned_away["no_proxy_header"] += 1
+        self._refusals["no_proxy_header"] += 1
 
 
 async def _caller(connection: socket.socket) -> Caller | None:

@@ -11,8 +11,8 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.server import ServerState
 
 from hubbub.errors import ServiceUnavailable
-from hubbub.runtime.http.line import DeviceLine
-from hubbub.runtime.http.lines import Lines
+from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.device_connection import DeviceConnection
 from hubbub.runtime.http.proxied import ProxiedListener
 from hubbub.runtime.tls import TlsFolder, check_plain
 
@@ -32,8 +32,9 @@ _BACKLOG: Final = 2048
 class HttpDoor:
     """An ASGI application on an address, for whoever comes.
 
-    tls: the folder whose certificate it shows; None for plain text, on loopback alone. lines: its
-    connections. proxies: who is believed when it says for whom it asks (X-Forwarded-For).
+    tls: the folder whose certificate it shows; None for plain text, on loopback alone.
+    connections: its connections. proxies: who is believed when it says for whom it asks
+    (X-Forwarded-For).
     header_proxies: who must begin every connection with a PROXY header, and is believed.
     shared: other processes of this machine may listen there too; each gets a part of who comes.
 
@@ -48,7 +49,7 @@ class HttpDoor:
         app: App,
         *,
         tls: TlsFolder | None,
-        lines: Lines,
+        connections: OpenConnections,
         proxies: tuple[str, ...] = (),
         header_proxies: tuple[str, ...] = (),
         shared: bool = False,
@@ -58,7 +59,7 @@ class HttpDoor:
         self._address = address
         self._tls = tls
         self._context = _context(tls) if tls else None
-        self._lines = lines
+        self._connections = connections
         self._header_proxies = header_proxies
         self._shared = shared
         believing: Any = ProxyHeadersMiddleware(app, list(proxies)) if proxies else app  # type: ignore[arg-type]  # its own names for these types
@@ -87,7 +88,7 @@ class HttpDoor:
                 self._server = self._proxied(listening)
             else:
                 self._server = await asyncio.get_running_loop().create_server(
-                    self._line,
+                    self._connection,
                     sock=listening,
                     ssl=self._context,
                     ssl_handshake_timeout=self._handshake_seconds,
@@ -102,15 +103,15 @@ class HttpDoor:
         """Let nobody in; requests under way have so long."""
         if self._server:
             self._server.close()
-        lines: set[Any] = self._state.connections
-        for line in list(lines):
-            line.shutdown()
+        connections: set[Any] = self._state.connections
+        for connection in list(connections):
+            connection.shutdown()
         if self._state.tasks:
             await asyncio.wait(self._state.tasks, timeout=grace_seconds)
         await asyncio.sleep(0)  # what is answered is written
-        for line in list(lines):
-            if not line.transport.is_closing():
-                line.transport.abort()
+        for connection in list(connections):
+            if not connection.transport.is_closing():
+                connection.transport.abort()
 
     def renew(self) -> None:
         """Show who connects from now on what the folder holds now. Raises KeysUnusable."""
@@ -120,7 +121,7 @@ class HttpDoor:
 
     def allow_connections(self, of_address: int) -> None:
         """Change how many there may be of one address; 0 for no limit."""
-        self._lines.of_address = of_address
+        self._connections.of_address = of_address
 
     @property
     def _handshake_seconds(self) -> float | None:
@@ -129,19 +130,19 @@ class HttpDoor:
     def _proxied(self, listening: socket.socket) -> ProxiedListener:
         async def serve(connection: socket.socket, caller: tuple[str, int] | None) -> None:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: self._line(caller),
+                lambda: self._connection(caller),
                 connection,
                 ssl=self._context,
                 ssl_handshake_timeout=self._handshake_seconds,
             )
 
-        found = ProxiedListener(listening, self._header_proxies, self._lines.turned_away, serve)
+        found = ProxiedListener(listening, self._header_proxies, self._connections.refusals, serve)
         found.start(_BACKLOG)
         return found
 
-    def _line(self, asked_for: tuple[str, int] | None = None) -> DeviceLine:
+    def _connection(self, asked_for: tuple[str, int] | None = None) -> DeviceConnection:
         known = {"config": self._config, "server_state": self._state, "app_state": {}}
-        return DeviceLine(self._lines, asked_for, **known)
+        return DeviceConnection(self._connections, asked_for, **known)
 
 
 def _context(tls: TlsFolder) -> ssl.SSLContext:

@@ -30,12 +30,12 @@ class Calls:
     """The open calls of one server.
 
     arrive_seconds: from a call's headers to the end of its message. of_peer: so many arriving, and
-    so many more until they are answered, of one peer; 0 for no limit. turned_away: counts the calls
+    so many more until they are answered, of one peer; 0 for no limit. refusals: counts the calls
     that were refused, by reason.
     """
 
-    def __init__(self, *, arrive_seconds: float, of_peer: int, turned_away: Counter[str]) -> None:
-        self.turned_away = turned_away
+    def __init__(self, *, arrive_seconds: float, of_peer: int, refusals: Counter[str]) -> None:
+        self.refusals = refusals
         self._arrive_seconds = arrive_seconds
         self.of_peer = of_peer
         # Both in the order in which they came.
@@ -86,7 +86,7 @@ class Calls:
         self._worked_on -= 1
 
     async def _refuse(self, context: Context, reason: str, why: str) -> NoReturn:
-        self.turned_away[reason] += 1
+        self.refusals[reason] += 1
         await come_back(context, _WAIT_SECONDS, f"{why}; send again later")
 
     def _make_way(self, peer: str) -> None:

@@ -38,7 +38,7 @@ class Server:
         and so find servers that were added behind the same name; and who reads no answer is rid of.
     arrive_seconds: from a call's headers to the end of its message.
     calls_of_peer: so many may arrive at once, and be open, of one address; 0 for no limit.
-    turned_away: counts, by reason, the calls that were refused.
+    refusals: counts, by reason, the calls that were refused.
     spoiled: told of calls that were read and are no message of ours.
 
     Raises:
@@ -57,13 +57,13 @@ class Server:
         connection_seconds: float | None = None,
         arrive_seconds: float | None = None,
         calls_of_peer: int = 0,
-        turned_away: Counter[str] | None = None,
+        refusals: Counter[str] | None = None,
         spoiled: Spoiled | None = None,
     ) -> None:
         self._calls = Calls(
             arrive_seconds=arrive_seconds or _ARRIVE_SECONDS,
             of_peer=calls_of_peer,
-            turned_away=Counter() if turned_away is None else turned_away,
+            refusals=Counter() if refusals is None else refusals,
         )
         self._server = grpc.aio.server(
             interceptors=[Strict(self._calls, admit, callers if tls else None, spoiled)],

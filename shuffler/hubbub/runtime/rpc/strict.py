@@ -63,7 +63,7 @@ class Strict(grpc.aio.ServerInterceptor):
         """
         handler = await continuation(handler_call_details)
         if handler is None or handler.unary_unary is None or handler.request_deserializer is None:
-            self._calls.turned_away["watch"] += handler is not None
+            self._calls.refusals["watch"] += handler is not None
             return None
         behave: Callable[..., Any] = handler.unary_unary
         parse = handler.request_deserializer
@@ -107,7 +107,7 @@ class Strict(grpc.aio.ServerInterceptor):
     async def _let_in(self, context: Context) -> None:
         """Ends the call of who may not call, or not now."""
         if self._names is not None and self._names.isdisjoint(_role_names(context)):
-            self._calls.turned_away["role"] += 1
+            self._calls.refusals["role"] += 1
             await context.abort(
                 grpc.StatusCode.PERMISSION_DENIED, "not for the role of this certificate"
             )

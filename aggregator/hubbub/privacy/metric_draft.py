@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 from hubbub.mechanisms import built_from
 
-__all__ = ["Question"]
+__all__ = ["MetricDraft"]
 
 Kind = Literal["values", "strings", "mean", "ranges"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class MetricDraft:
     """What is asked: `size` listed values, or candidate strings, or buckets of a range; or a mean.
 
     permanent_epsilon: if values are reported again and again, the epsilon for life of each.

@@ -1,15 +1,15 @@
-"""Figures: each value's estimate and its errors, before intervals and marks are made of them."""
+"""Each value's estimate and its errors, before intervals and marks are made of them."""
 
 from dataclasses import dataclass
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.uncertainty.intervals import Tail
 
-__all__ = ["Figures"]
+__all__ = ["ValueEstimates"]
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ValueEstimates:
     """Of each value, in reports: estimate, its standard error, and that if nobody held the value.
 
     absent: a value is judged by these. growth: how much variance a report adds to its own value's
@@ -29,4 +29,4 @@ class Figures:
     step: float = 0.0
     typical: float | None = None
     smooth: Floats | None = None
-    place: "Figures | None" = None
+    place: "ValueEstimates | None" = None
