@@ -5,14 +5,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from hubbub.catalog.central import FOLLOWING, PROMISE
 from hubbub.catalog.choice import AUTO, own_fields
-from hubbub.catalog.fields import CatalogField, fields_of
+from hubbub.catalog.crowds.central import FOLLOWING, PROMISE
+from hubbub.catalog.fields.field import CatalogField, fields_of
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
+from hubbub.catalog.metrics_toml.schema import catalog_schema
+from hubbub.catalog.metrics_toml.source import Catalog
 from hubbub.catalog.policy import Budget, Caps, Release
-from hubbub.catalog.schema import catalog_schema
-from hubbub.catalog.source import Catalog
 from hubbub.mechanisms import REGISTRY
 
 __all__ = ["PAGE", "page", "schema"]

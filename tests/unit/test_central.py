@@ -19,7 +19,7 @@ from hubbub.catalog import (
     sign_bundle,
     stream_table,
 )
-from hubbub.catalog.schema import catalog_schema
+from hubbub.catalog.metrics_toml.schema import catalog_schema
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.mechanisms import build

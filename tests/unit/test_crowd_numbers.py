@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import CentralPromise, Metric
-from hubbub.catalog.crowd_numbers import planned_number
+from hubbub.catalog.crowds.crowd_numbers import planned_number
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build, lies_evenly
 from hubbub.privacy.crowd import central_of

@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.analysis.strings.sketch import count
 from hubbub.catalog import CentralPromise, Metric, read_bundle, read_operator_key, sign_bundle
-from hubbub.catalog.crowd_strings import planned_strings, string_errors
+from hubbub.catalog.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms import build

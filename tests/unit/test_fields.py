@@ -20,14 +20,13 @@ from hubbub.catalog import (
     Metric,
     Release,
     facts,
-    kinds,
-    metric_table,
     read_catalog,
-    schema,
-    signing,
 )
+from hubbub.catalog.bundles import signing
 from hubbub.catalog.choice import AUTO, own_fields
-from hubbub.catalog.fields import CatalogField, entry, fields_of
+from hubbub.catalog.fields import kinds
+from hubbub.catalog.fields.field import CatalogField, entry, fields_of
+from hubbub.catalog.metrics_toml import metric_table, schema
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler

@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from hubbub.catalog.choice import AUTO
-from hubbub.catalog.schema import catalog_schema
+from hubbub.catalog.metrics_toml.schema import catalog_schema
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms import REGISTRY

@@ -10,7 +10,7 @@ import pytest
 from hubbub.aggregator.query.overview import notes
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.catalog import Metric, read_catalog
-from hubbub.catalog.kinds import edges_of
+from hubbub.catalog.fields.kinds import edges_of
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
-from hubbub.catalog.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
+from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
 from hubbub.privacy.histogram import Crowd, profile
 
 __all__ = ["gaussian_mu"]

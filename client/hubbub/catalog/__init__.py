@@ -4,9 +4,11 @@ metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle-
 """
 
 from hubbub.catalog.alerts import Alert, Rule
-from hubbub.catalog.bundle import Bundle, refuse_changes, stream_table
-from hubbub.catalog.central_promise import Accountant, CentralPromise
+from hubbub.catalog.bundles.bundle import Bundle, refuse_changes, stream_table
+from hubbub.catalog.bundles.promise import Promise
+from hubbub.catalog.bundles.signing import open_bundle, read_bundle, sign_bundle
 from hubbub.catalog.choice import Choice, Option
+from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise
 from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at, epoch_start, grace_seconds
 from hubbub.catalog.exposure import (
     crowds_within,
@@ -15,6 +17,7 @@ from hubbub.catalog.exposure import (
     unchanged_exposure,
 )
 from hubbub.catalog.facts import Fact, facts
+from hubbub.catalog.fields.rules import metric_name_of
 from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.catalog.keys.opening import (
     OpeningKey,
@@ -27,11 +30,8 @@ from hubbub.catalog.keys.opening import (
 from hubbub.catalog.keys.operator import read_operator_key
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
+from hubbub.catalog.metrics_toml.source import Catalog, read_catalog
 from hubbub.catalog.policy import SPANS, Budget, Caps, Release
-from hubbub.catalog.promise import Promise
-from hubbub.catalog.rules import metric_name_of
-from hubbub.catalog.signing import open_bundle, read_bundle, sign_bundle
-from hubbub.catalog.source import Catalog, read_catalog
 from hubbub.catalog.supersedes import superseded_by
 from hubbub.sealing import SEAL_BYTES, TAG_BYTES, open_sealed, seal, seal_info
 

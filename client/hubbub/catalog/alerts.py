@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from hubbub.catalog.fields import check, entry
-from hubbub.catalog.kinds import number, text
+from hubbub.catalog.fields.field import check, entry
+from hubbub.catalog.fields.kinds import number, text
 from hubbub.errors import BadParameter
 
 __all__ = ["Alert", "Rule"]

@@ -10,9 +10,9 @@ from dataclasses import replace
 from math import sqrt
 from typing import Final
 
-from hubbub.catalog.central_promise import Accountant
+from hubbub.catalog.crowds.central_promise import Accountant
+from hubbub.catalog.crowds.gaussian import LEFT_OUT, epsilon_of_mu, mu_within
 from hubbub.catalog.exposure import crowds_within
-from hubbub.catalog.gaussian import LEFT_OUT, epsilon_of_mu, mu_within
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import SPANS, Caps
 from hubbub.mechanisms import cells_and_groups

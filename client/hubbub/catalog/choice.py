@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, field
 from math import sqrt
 from typing import Any, Final
 
-from hubbub.catalog.fields import REQUIRED, CatalogField, Entry, entry, fields_of
-from hubbub.catalog.kinds import Kind, number, numbers_by_name, of_parameter, whole
-from hubbub.catalog.rules import is_text, is_whole
+from hubbub.catalog.fields.field import REQUIRED, CatalogField, Entry, entry, fields_of
+from hubbub.catalog.fields.kinds import Kind, number, numbers_by_name, of_parameter, whole
+from hubbub.catalog.fields.rules import is_text, is_whole
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import (
     Parameter,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from hubbub.catalog.fields import fields_of
+from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.metric import Metric
 
 __all__ = ["Fact", "facts"]

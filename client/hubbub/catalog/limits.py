@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hubbub.catalog import kinds
-from hubbub.catalog.fields import check, entry
+from hubbub.catalog.fields import kinds
+from hubbub.catalog.fields.field import check, entry
 
 __all__ = ["Limits", "conflicts"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Final, Self
 
-from hubbub.catalog import kinds
 from hubbub.catalog.alerts import Alert
-from hubbub.catalog.central import central_conflicts
-from hubbub.catalog.central_fields import (
+from hubbub.catalog.choice import AUTO, CHOICE, Choice
+from hubbub.catalog.crowds.central import central_conflicts
+from hubbub.catalog.crowds.central_fields import (
     CENTRAL_EPSILON,
     CROWD,
     DELTA,
@@ -21,21 +21,21 @@ from hubbub.catalog.central_fields import (
     MAX_LOCAL_EPSILON,
     ROLLING,
 )
-from hubbub.catalog.central_promise import CentralPromise
-from hubbub.catalog.choice import AUTO, CHOICE, Choice
+from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.epochs import EPOCH_SECONDS
-from hubbub.catalog.fields import Entry, check, dumped, entry
-from hubbub.catalog.kind_fields import refuse_misfits
+from hubbub.catalog.fields import kinds
+from hubbub.catalog.fields.field import Entry, check, dumped, entry
+from hubbub.catalog.fields.rules import NAME, metric_name_of
+from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.operator_fields import ALERT, KEEP, SUPERSEDES
-from hubbub.catalog.part_ranges import RANGES, PartRange
-from hubbub.catalog.parted import PARTS, code_of, size_of
 from hubbub.catalog.policy import Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
-from hubbub.catalog.rules import NAME, metric_name_of
-from hubbub.catalog.tables import table_of
-from hubbub.catalog.value_fields import EDGES, KIND, OTHERS, OUTSIDE
-from hubbub.catalog.value_kinds import NUMERIC, OTHER, part_of, plain_number
+from hubbub.catalog.values.kind_fields import refuse_misfits
+from hubbub.catalog.values.part_ranges import RANGES, PartRange
+from hubbub.catalog.values.parted import PARTS, code_of, size_of
+from hubbub.catalog.values.value_fields import EDGES, KIND, OTHERS, OUTSIDE
+from hubbub.catalog.values.value_kinds import NUMERIC, OTHER, part_of, plain_number
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import (
     REGISTRY,

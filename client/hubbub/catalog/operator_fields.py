@@ -3,9 +3,9 @@
 from typing import Final
 
 from hubbub.catalog.alerts import Alert
-from hubbub.catalog.fields import entry
-from hubbub.catalog.kinds import days, text
-from hubbub.catalog.tables import table_of
+from hubbub.catalog.fields.field import entry
+from hubbub.catalog.fields.kinds import days, text
+from hubbub.catalog.fields.tables import table_of
 
 __all__ = ["ALERT", "KEEP", "SUPERSEDES", "days_of"]
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from hubbub.catalog.fields import check, entry
-from hubbub.catalog.kinds import number, numbers_by_name, one_of, shares
+from hubbub.catalog.fields.field import check, entry
+from hubbub.catalog.fields.kinds import number, numbers_by_name, one_of, shares
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 

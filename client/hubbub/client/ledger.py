@@ -66,7 +66,7 @@ class Account:
     responses: reports per permanent response, by a name that only this device can make.
     days: what was spent by day, for the caps on all metrics together: on the epoch's last day, so
         that nothing is over too early. crowds: the same of what leaves in crowds, as mu squared
-        (hubbub.catalog.gaussian), while the catalog has a cap on that.
+        (hubbub.catalog.crowds.gaussian), while the catalog has a cap on that.
     """
 
     spent: float = 0.0

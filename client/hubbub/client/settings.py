@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Self
 
-from hubbub.catalog.rules import is_text
+from hubbub.catalog.fields.rules import is_text
 from hubbub.client.paths import settled
 from hubbub.errors import BadParameter
 

@@ -15,7 +15,7 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.words import check_words
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
-from hubbub.catalog.rules import NAME
+from hubbub.catalog.fields.rules import NAME
 from hubbub.errors import BadParameter, NothingToLookFor, StoreUnavailable, UnknownList
 from hubbub.runtime import RedisServer
 

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from hubbub.aggregator.words import check_words
 from hubbub.catalog import Bundle
-from hubbub.catalog.rules import NAME
+from hubbub.catalog.fields.rules import NAME
 from hubbub.errors import BadParameter, UnknownMark
 from hubbub.runtime import RedisServer
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
+from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
+from hubbub.catalog.fields.rules import NAME, is_address, is_whole
 from hubbub.catalog.keys.handover import Handover, line_of
 from hubbub.catalog.keys.opening import OpeningKeyPublic, is_development
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
-from hubbub.catalog.promise import Promise
-from hubbub.catalog.rules import NAME, is_address, is_whole
 from hubbub.catalog.supersedes import misfits
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.places import wrong_place

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Final, Self
 
+from hubbub.catalog.fields.rules import is_whole
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.rules import is_whole
 from hubbub.mechanisms import is_number
 
 __all__ = ["Promise"]

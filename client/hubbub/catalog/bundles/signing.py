@@ -13,15 +13,15 @@ from typing import Any, Final
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from hubbub.catalog.bundle import Bundle
+from hubbub.catalog.bundles.bundle import Bundle
 from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
-from hubbub.catalog.fields import dumped, loaded
+from hubbub.catalog.fields.field import dumped, loaded
+from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.keys.handover import Handover
 from hubbub.catalog.keys.opening import OpeningKeyPublic
 from hubbub.catalog.keys.points import KEY_BYTES, refuse_weak_signing_key
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
-from hubbub.catalog.tables import table_of
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.visible import visible
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from hubbub.catalog.central_promise import Accountant, CentralPromise, Planned
 from hubbub.catalog.choice import AUTO
-from hubbub.catalog.crowd_numbers import planned_number
-from hubbub.catalog.crowd_strings import CROWD_STRINGS, planned_strings
-from hubbub.catalog.fields import fields_of
-from hubbub.catalog.reading import Complain
+from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Planned
+from hubbub.catalog.crowds.crowd_numbers import planned_number
+from hubbub.catalog.crowds.crowd_strings import CROWD_STRINGS, planned_strings
+from hubbub.catalog.fields.field import fields_of
+from hubbub.catalog.fields.reading import Complain
 
 __all__ = [
     "CENTRAL_FIELDS",

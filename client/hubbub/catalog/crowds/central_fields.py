@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from hubbub.catalog import kinds
-from hubbub.catalog.fields import entry
+from hubbub.catalog.fields import kinds
+from hubbub.catalog.fields.field import entry
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
 __all__ = [

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from math import ceil, inf
 from typing import Any, Final
 
-from hubbub.catalog.central_promise import Accountant, CentralPromise, Planned
 from hubbub.catalog.choice import AUTO
+from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Planned
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build, lies_evenly
 

@@ -15,7 +15,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
 from typing import Any, Final
 
-from hubbub.catalog.kinds import Kind
+from hubbub.catalog.fields.kinds import Kind
 from hubbub.errors import BadParameter
 
 __all__ = [

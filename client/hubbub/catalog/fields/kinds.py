@@ -10,7 +10,7 @@ from math import inf, isinf
 from typing import Any, Final
 
 from hubbub.catalog.encoding import is_writable
-from hubbub.catalog.rules import ADDRESS, MAX_TEXT, is_address, is_text, is_whole
+from hubbub.catalog.fields.rules import ADDRESS, MAX_TEXT, is_address, is_text, is_whole
 from hubbub.mechanisms.parameter import Interval, Parameter, is_number
 
 __all__ = [

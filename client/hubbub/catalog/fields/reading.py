@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hubbub.catalog.fields import fields_of
+from hubbub.catalog.fields.field import fields_of
 from hubbub.errors import BadParameter
 
 __all__ = ["Complain", "read_fields", "read_section"]

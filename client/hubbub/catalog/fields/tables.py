@@ -6,8 +6,8 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from hubbub.catalog.fields import CatalogField, dumped, fields_of, loaded
-from hubbub.catalog.kinds import Kind, Schema
+from hubbub.catalog.fields.field import CatalogField, dumped, fields_of, loaded
+from hubbub.catalog.fields.kinds import Kind, Schema
 from hubbub.errors import BadParameter
 
 __all__ = ["field_schema", "object_schema", "table_of"]

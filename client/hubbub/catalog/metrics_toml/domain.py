@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hubbub.catalog.central import PROMISE
 from hubbub.catalog.choice import AUTO
+from hubbub.catalog.crowds.central import PROMISE
 from hubbub.catalog.encoding import read_text
-from hubbub.catalog.fields import CatalogField
+from hubbub.catalog.fields.field import CatalogField
+from hubbub.catalog.fields.reading import Complain
 from hubbub.catalog.metric import DOMAINS
-from hubbub.catalog.reading import Complain
 from hubbub.mechanisms import REGISTRY
 
 __all__ = ["read_candidates", "read_values"]

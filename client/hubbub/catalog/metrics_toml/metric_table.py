@@ -5,22 +5,22 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from hubbub.catalog.central import (
+from hubbub.catalog.choice import AUTO, own_fields, resolve
+from hubbub.catalog.crowds.central import (
     CENTRAL_FIELDS,
     PROMISE,
     crowd_mechanisms,
     crowd_table,
 )
-from hubbub.catalog.central_promise import Accountant, CentralPromise
-from hubbub.catalog.choice import AUTO, own_fields, resolve
-from hubbub.catalog.domain import read_candidates, read_values
-from hubbub.catalog.fields import CatalogField, fields_of
+from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise
+from hubbub.catalog.fields.field import CatalogField, fields_of
+from hubbub.catalog.fields.reading import Complain, read_fields
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.parted import ranges_of
+from hubbub.catalog.metrics_toml.domain import read_candidates, read_values
 from hubbub.catalog.policy import Caps
-from hubbub.catalog.reading import Complain, read_fields
-from hubbub.catalog.value_kinds import OTHER, spelled
+from hubbub.catalog.values.parted import ranges_of
+from hubbub.catalog.values.value_kinds import OTHER, spelled
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, is_number
 from hubbub.mechanisms.pairs import PairedParts

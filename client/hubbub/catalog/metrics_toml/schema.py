@@ -7,14 +7,14 @@ together, and what files hold, only reading the catalog tells. Dates of TOML are
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from hubbub.catalog.central import FOLLOWING, PROMISE
 from hubbub.catalog.choice import AUTO, own_fields
-from hubbub.catalog.fields import fields_of
-from hubbub.catalog.kinds import Schema
+from hubbub.catalog.crowds.central import FOLLOWING, PROMISE
+from hubbub.catalog.fields.field import fields_of
+from hubbub.catalog.fields.kinds import Schema
+from hubbub.catalog.fields.rules import NAME
+from hubbub.catalog.fields.tables import field_schema, object_schema
 from hubbub.catalog.metric import DOMAINS, Metric
-from hubbub.catalog.rules import NAME
-from hubbub.catalog.source import Catalog
-from hubbub.catalog.tables import field_schema, object_schema
+from hubbub.catalog.metrics_toml.source import Catalog
 from hubbub.mechanisms import REGISTRY
 
 __all__ = ["catalog_schema"]

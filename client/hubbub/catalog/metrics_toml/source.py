@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hubbub.catalog import kinds
 from hubbub.catalog.central_cap import over_central_cap, with_gaussians
-from hubbub.catalog.central_promise import Accountant
+from hubbub.catalog.crowds.central_promise import Accountant
 from hubbub.catalog.exposure import over_caps
-from hubbub.catalog.fields import entry, fields_of
+from hubbub.catalog.fields import kinds
+from hubbub.catalog.fields.field import entry, fields_of
+from hubbub.catalog.fields.reading import Complain, read_section
+from hubbub.catalog.fields.rules import NAME
+from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.metric_table import Around, read_metric
+from hubbub.catalog.metrics_toml.metric_table import Around, read_metric
 from hubbub.catalog.policy import Budget, Caps
-from hubbub.catalog.reading import Complain, read_section
-from hubbub.catalog.rules import NAME
 from hubbub.catalog.supersedes import misfits
-from hubbub.catalog.tables import table_of
 from hubbub.errors import CatalogInvalid
 from hubbub.errors.visible import visible
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from hubbub.catalog.parted import check_ranges
-from hubbub.catalog.value_kinds import check_kind
+from hubbub.catalog.values.parted import check_ranges
+from hubbub.catalog.values.value_kinds import check_kind
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY
 from hubbub.mechanisms.parts import cell_names

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hubbub.catalog import kinds
-from hubbub.catalog.fields import check, entry
-from hubbub.catalog.kinds import Kind, edges_of
-from hubbub.catalog.tables import table_of
-from hubbub.catalog.value_fields import OUTSIDE
-from hubbub.catalog.value_kinds import NUMERIC, check_kind, labels, part_of, plain_number
+from hubbub.catalog.fields import kinds
+from hubbub.catalog.fields.field import check, entry
+from hubbub.catalog.fields.kinds import Kind, edges_of
+from hubbub.catalog.fields.tables import table_of
+from hubbub.catalog.values.value_fields import OUTSIDE
+from hubbub.catalog.values.value_kinds import NUMERIC, check_kind, labels, part_of, plain_number
 
 __all__ = ["RANGE", "RANGES", "PartRange"]
 

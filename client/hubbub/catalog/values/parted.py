@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hubbub.catalog.encoding import is_writable
-from hubbub.catalog.fields import Entry
-from hubbub.catalog.kinds import Kind
-from hubbub.catalog.kinds import values as values_kind
-from hubbub.catalog.part_ranges import RANGE, PartRange
-from hubbub.catalog.rules import is_text
+from hubbub.catalog.fields.field import Entry
+from hubbub.catalog.fields.kinds import Kind
+from hubbub.catalog.fields.kinds import values as values_kind
+from hubbub.catalog.fields.rules import is_text
+from hubbub.catalog.values.part_ranges import RANGE, PartRange
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import REGISTRY
 from hubbub.mechanisms.pairs import PairedParts

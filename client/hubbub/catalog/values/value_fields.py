@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from hubbub.catalog import kinds
-from hubbub.catalog.fields import entry
-from hubbub.catalog.value_kinds import KINDS
+from hubbub.catalog.fields import kinds
+from hubbub.catalog.fields.field import entry
+from hubbub.catalog.values.value_kinds import KINDS
 
 __all__ = ["EDGES", "KIND", "OTHERS", "OUTSIDE"]
 

@@ -10,9 +10,9 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any, Final
 
-from hubbub.catalog.kinds import edges_of
-from hubbub.catalog.reading import Complain
-from hubbub.catalog.rules import is_whole
+from hubbub.catalog.fields.kinds import edges_of
+from hubbub.catalog.fields.reading import Complain
+from hubbub.catalog.fields.rules import is_whole
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import is_number
 

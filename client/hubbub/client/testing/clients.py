@@ -19,7 +19,7 @@ from hubbub.catalog import (
     sign_bundle,
     write_new_keys,
 )
-from hubbub.catalog.gaussian import mu_of_pure
+from hubbub.catalog.crowds.gaussian import mu_of_pure
 from hubbub.client.client import Client
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.state.memory import MemoryState

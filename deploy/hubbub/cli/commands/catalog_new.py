@@ -16,9 +16,9 @@ from typing import Final
 from hubbub.catalog import EPOCH_SECONDS, Metric
 from hubbub.catalog.choice import AUTO, own_fields
 from hubbub.catalog.encoding import read_text
-from hubbub.catalog.fields import fields_of
-from hubbub.catalog.rules import NAME
-from hubbub.catalog.value_kinds import NUMERIC
+from hubbub.catalog.fields.field import fields_of
+from hubbub.catalog.fields.rules import NAME
+from hubbub.catalog.values.value_kinds import NUMERIC
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.privacy.planned import read_planned

@@ -12,7 +12,7 @@ import numpy as np
 from hubbub.analysis.families import family_for
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.choice import AUTO
-from hubbub.catalog.crowd_strings import planned_strings, string_errors
+from hubbub.catalog.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.cli.planning.central_numbers import plan_central_numbers
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter

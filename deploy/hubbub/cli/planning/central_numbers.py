@@ -8,7 +8,7 @@ from math import sqrt
 from typing import Any, Final
 
 from hubbub.catalog import CentralPromise
-from hubbub.catalog.crowd_numbers import planned_number
+from hubbub.catalog.crowds.crowd_numbers import planned_number
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
 from hubbub.privacy.crowd import ExactAccountant

@@ -1,0 +1,1 @@
+"""Crowds: central promises, and what keeps one for values, numbers and strings."""

@@ -1,0 +1,1 @@
+"""Values: the kinds that apps have, ranges of numbers, and answers of several parts."""
