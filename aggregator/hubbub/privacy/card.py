@@ -14,6 +14,7 @@ from hubbub.catalog import (
     Fact,
     Metric,
     crowds_within,
+    days_of_period,
     exposure,
     facts,
     unchanged_exposure,
@@ -202,6 +203,10 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
             f" A device takes part with a chance of {metric.sampling:.4g}: to who cannot see "
             f"whether it does, an answer says {loss:.3g} nats."
         )
+    if metric.report_on:
+        days = len(days_of_period(metric.period, 0))
+        often = "once a calendar month" if metric.period == "month" else f"once in {days} days"
+        sentence += f" A device answers {often}, on a day that it draws whatever the answer is."
     if metric.tiers:
         tiers = ", ".join(f"{tier:g}" for tier in metric.tiers)
         sentence += f" A person may choose epsilon {tiers} instead."

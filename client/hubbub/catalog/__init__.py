@@ -14,6 +14,7 @@ from hubbub.catalog.exposure import (
     crowds_within,
     epochs_within,
     exposure,
+    reported_within,
     unchanged_exposure,
 )
 from hubbub.catalog.facts import Fact, facts
@@ -31,6 +32,7 @@ from hubbub.catalog.keys.operator import read_operator_key
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.source import Catalog, read_catalog
+from hubbub.catalog.periods import days_of_period, reports_of_one
 from hubbub.catalog.policy import SPANS, Budget, Caps, Release
 from hubbub.catalog.supersedes import superseded_by
 from hubbub.sealing import SEAL_BYTES, TAG_BYTES, open_sealed, seal, seal_info
@@ -61,6 +63,7 @@ __all__ = [
     "Rule",
     "closing_time",
     "crowds_within",
+    "days_of_period",
     "epoch_at",
     "epoch_start",
     "epochs_within",
@@ -78,6 +81,8 @@ __all__ = [
     "read_operator_key",
     "read_public_keys",
     "refuse_changes",
+    "reported_within",
+    "reports_of_one",
     "seal",
     "seal_info",
     "sign_bundle",

@@ -10,10 +10,18 @@ from math import floor
 from typing import Final
 
 from hubbub.catalog.metric import Metric
+from hubbub.catalog.periods import days_of_period
 from hubbub.catalog.policy import SPANS, Caps
 from hubbub.epochs import MONTH_SECONDS, begins, holding
 
-__all__ = ["crowds_within", "epochs_within", "exposure", "over_caps", "unchanged_exposure"]
+__all__ = [
+    "crowds_within",
+    "epochs_within",
+    "exposure",
+    "over_caps",
+    "reported_within",
+    "unchanged_exposure",
+]
 
 
 _DAY: Final = 86_400
@@ -45,6 +53,14 @@ def _months_within(days: int) -> int:
     )
 
 
+def reported_within(metric: Metric, days: int) -> int:
+    """The most epochs of so many days in which one person reports: of periods one each."""
+    if not metric.report_on:
+        return epochs_within(metric.epoch, days)
+    length = len(days_of_period(metric.period, 0))
+    return _months_within(days) if metric.period == "month" else (days + length - 2) // length + 1
+
+
 def exposure(metric: Metric, days: int) -> float:
     """The most that one person's reports of a metric can say in so many days, in nats."""
     return min(_reported(metric, days), metric.limits.lifetime_epsilon)
@@ -52,7 +68,7 @@ def exposure(metric: Metric, days: int) -> float:
 
 def crowds_within(metric: Metric, days: int) -> int:
     """The most crowds that one person is in, in so many days: one an epoch, until the limit."""
-    epochs = epochs_within(metric.epoch, days)
+    epochs = reported_within(metric, days)
     most = metric.limits.lifetime_central_epsilon
     if most is None or metric.central is None:
         return epochs
@@ -88,5 +104,5 @@ def over_caps(metrics: Iterable[Metric], caps: Caps) -> list[tuple[str, str]]:
 
 
 def _reported(metric: Metric, days: int) -> float:
-    reports = epochs_within(metric.epoch, days) * metric.limits.reports_per_epoch
+    reports = reported_within(metric, days) * metric.limits.reports_per_epoch
     return reports * metric.report_loss

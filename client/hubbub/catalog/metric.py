@@ -29,6 +29,7 @@ from hubbub.catalog.fields.rules import NAME, metric_name_of
 from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.operator_fields import ALERT, KEEP, SUPERSEDES
+from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
 from hubbub.catalog.values.kind_fields import refuse_misfits
@@ -191,16 +192,9 @@ class Metric:
             write="write tiers = [0.25, 0.5]",
         ),
     )
-    sampling: float = field(
-        default=1.0,
-        metadata=entry(
-            # One device in a million; fewer are asked by asking in fewer places.
-            kinds.number("a chance", 1e-6, 1),
-            "The chance that a device takes part in an epoch; its own coin says so.",
-            "0.5",
-            write="write sampling = 0.1",
-        ),
-    )
+    sampling: float = field(default=1.0, metadata=SAMPLING)
+    period: str = field(default="", metadata=PERIOD)
+    report_on: str = field(default="", metadata=REPORT_ON)
     release: Release | None = field(
         default=None,
         metadata=entry(
@@ -279,7 +273,10 @@ class Metric:
         if self.parameters.keys() & {"epsilon", "categories", "sizes"}:
             raise BadParameter("parameters hold epsilon or a number of values, which both follow")
         refuse_misfits(self)
-        if found := conflicts(self.epsilon, self.limits, self.tiers) | central_conflicts(self):
+        found = conflicts(self.epsilon, self.limits, self.tiers) | central_conflicts(self)
+        names = ("period", "report_on", "epoch", "limits")
+        found |= period_conflicts({name: getattr(self, name) for name in names})
+        if found:
             raise BadParameter("; ".join(f"{name}: {said}" for name, said in found.items()))
 
     @property

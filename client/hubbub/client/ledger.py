@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final, Self
 
-from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric
+from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric, days_of_period
 from hubbub.catalog.central_cap import central_cost, room_of
 from hubbub.client.outcome import Outcome
 from hubbub.epochs import begins
@@ -23,6 +23,7 @@ __all__ = [
     "forgotten",
     "load_accounts",
     "merge",
+    "reported_of",
 ]
 
 FOREIGN: Final = (
@@ -174,7 +175,7 @@ def charge(accounts: Mapping[str, Account], metric: Metric, epoch: int, tag: str
     tag: a device-made name of the permanent response if the metric is memoized, "" otherwise.
     """
     account = accounts[metric.base_name]
-    reported = account.reported(epoch)
+    reported = reported_of(account, metric, epoch)
     if reported is None or reported >= metric.limits.reports_per_epoch:
         return Outcome.ALREADY_REPORTED
     cost = _cost(account, metric, tag)
@@ -189,6 +190,20 @@ def charge(accounts: Mapping[str, Account], metric: Metric, epoch: int, tag: str
         return Outcome.OVER_BUDGET
     account.add(metric, epoch, tag)
     return None
+
+
+def reported_of(account: Account, metric: Metric, epoch: int) -> int | None:
+    """How many of the reports that a limit is on are out; None if that is no longer known.
+
+    Of the epoch; or of the whole period that holds it, in which a device reports once. A period
+    counts as reported once a day of it does: nobody knows any more which day that was.
+    """
+    if not metric.report_on:
+        return account.reported(epoch)
+    days = days_of_period(metric.period, epoch)
+    if account.floor >= days.start:
+        return None
+    return sum(account.epochs.get(day, 0) for day in days)
 
 
 def merge(one: Account, other: Account) -> Account:

@@ -4,10 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from hubbub.catalog import EPOCH_SECONDS, SPANS, Bundle, Metric, epoch_at, metric_name_of
+from hubbub.catalog import (
+    EPOCH_SECONDS,
+    SPANS,
+    Bundle,
+    Metric,
+    days_of_period,
+    epoch_at,
+    metric_name_of,
+)
 from hubbub.catalog.central_cap import spent_of
 from hubbub.catalog.meanings import meanings_of
-from hubbub.client.ledger import crowds_since
+from hubbub.client.ledger import crowds_since, reported_of
 from hubbub.client.state.contract import PayloadRecord
 from hubbub.client.state.device_state import DeviceState
 
@@ -22,7 +30,8 @@ class MetricView:
 
     Attributes:
         epsilon: of one report at this person's tier; 0 if the person allows none.
-        reports: in the epoch that runs now, of `reports_per_epoch` that may be.
+        reports: in the epoch that runs now, of `reports_per_epoch` that may be; of a metric that
+            asks on one day of a period, in the period.
         spent_in_epoch: by those.
         spent: the most that all reports so far can say, of `lifetime_epsilon` that may be, whoever
             looks: shuffler and aggregator together among them.
@@ -121,7 +130,8 @@ def _metric(bundle: Bundle, metric: Metric, standing: DeviceState, now: float) -
     account = standing.account(metric)
     stream = metric.stream_within(standing.preference, standing.max_local)
     epoch = epoch_at(now, metric.epoch)
-    reported = account.reported(epoch)
+    reported = reported_of(account, metric, epoch)
+    days = days_of_period(metric.period, epoch) if metric.report_on else (epoch,)
     limits, promise = metric.limits, metric.central
     return MetricView(
         name=metric.name,
@@ -129,7 +139,7 @@ def _metric(bundle: Bundle, metric: Metric, standing: DeviceState, now: float) -
         epsilon=bundle.streams[stream].report_loss if stream else 0.0,
         reports=limits.reports_per_epoch if reported is None else reported,
         reports_per_epoch=limits.reports_per_epoch,
-        spent_in_epoch=account.losses.get(epoch, 0.0),
+        spent_in_epoch=sum(account.losses.get(day, 0.0) for day in days),
         spent=account.spent,
         lifetime_epsilon=limits.lifetime_epsilon,
         central_epsilon=promise.epsilon if promise else None,

@@ -18,6 +18,8 @@ class Outcome(Enum):
     """The person allows less epsilon than any tier of the metric has."""
     NOT_SAMPLED = "not_sampled"
     """The metric asks a random part of all devices, and this one is not among them this epoch."""
+    NOT_ITS_DAY = "not_its_day"
+    """The metric asks each device on one day of a period, and today is not this one's."""
     DISABLED = "disabled"
     """Reporting is switched off, by the person or by HUBBUB_DISABLED."""
     OVERFLOWED = "overflowed"

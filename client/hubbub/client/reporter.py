@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final
 
-from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, epoch_start, key_at
+from hubbub.catalog import (
+    EPOCH_SECONDS,
+    Bundle,
+    Metric,
+    days_of_period,
+    epoch_start,
+    key_at,
+)
 from hubbub.client.ledger import charge
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.contract import PendingPayload, State
@@ -39,6 +46,8 @@ class _AskedMetric:
     keyed: int = -1  # the epoch last found to have a key
     drawn_for: int = -1  # the epoch that `takes_part` was drawn for
     takes_part: bool = True
+    days: range = range(0)  # the period that `own_day` was drawn for
+    own_day: int = -1
 
     def is_sampled(self, metric: Metric, epoch: int) -> bool:
         """Whether this device takes part in an epoch: a coin of its own, whatever the value."""
@@ -47,6 +56,18 @@ class _AskedMetric:
             self.takes_part = coins.chance(Probability.at_most(metric.sampling))
             self.drawn_for = epoch
         return self.takes_part
+
+    def is_asked_on(self, metric: Metric, epoch: int, memo: DeviceMemo) -> bool:
+        """Whether this is the device's own day of the period, whatever the value.
+
+        memo: of the metric, whichever tier reports: a person may change it in between.
+        """
+        if metric.report_on and epoch not in self.days:
+            # PRIVACY: of the secret and the calendar alone.
+            self.days = days_of_period(metric.period, epoch)
+            coins = memo.coins(b"period" + self.days.start.to_bytes(8, "big"))
+            self.own_day = self.days[coins.below(len(self.days))]
+        return not metric.report_on or epoch == self.own_day
 
 
 class Reporter:
@@ -170,9 +191,12 @@ class Reporter:
         chosen = self._bundle.streams[stream] if stream else None
         over = datetime.combine(metric.expires, time(), UTC) + timedelta(days=1)
         name = chosen.name if chosen else metric.name
-        memo = self._memos.setdefault(name, DeviceMemo(standing.secret, name))
+        memo = self._memo(name)
         standing.account(metric)  # opened, if it has none
         return _AskedMetric(chosen, memo, EPOCH_SECONDS[metric.epoch], over.timestamp())
+
+    def _memo(self, name: str) -> DeviceMemo:
+        return self._memos.setdefault(name, DeviceMemo(self._standing.secret, name))
 
     def _report(self, question: _AskedMetric, code: Any) -> Outcome:
         metric, now = question.metric, self._clock()
@@ -180,6 +204,9 @@ class Reporter:
             return Outcome.DECLINED if self.is_on else Outcome.DISABLED
         epoch = holding(now, question.epoch_seconds)
         obstacle = self._obstacle(question, metric, now, epoch)
+        own = self._memo(metric.base_name)
+        if obstacle is None and not question.is_asked_on(metric, epoch, own):
+            obstacle = Outcome.NOT_ITS_DAY
         if obstacle is None and not question.is_sampled(metric, epoch):
             obstacle = Outcome.NOT_SAMPLED
         if obstacle is not None:

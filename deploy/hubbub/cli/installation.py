@@ -23,6 +23,7 @@ from hubbub.catalog.encoding import to_text
 from hubbub.catalog.keys.handover import line_of
 from hubbub.catalog.keys.opening import DEVELOPMENT_IDS, is_development
 from hubbub.catalog.keys.operator import read_handovers
+from hubbub.catalog.periods import refuse_long_periods
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.runtime.tls import authorities_of
 
@@ -123,6 +124,7 @@ def build_bundle(
         serial = max(serial, old.serial + 1)
     public = read_public_keys(keys)
     try:
+        refuse_long_periods(catalog.metrics.values(), public, serial)
         bundle = Bundle(
             metrics=catalog.metrics,
             keys=public,

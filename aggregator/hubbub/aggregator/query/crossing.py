@@ -7,6 +7,7 @@ from hubbub.aggregator.query.answers import Crossed
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import Answer, crossed
+from hubbub.catalog import reports_of_one
 
 __all__ = ["cross_table"]
 
@@ -25,7 +26,7 @@ def cross_table(
     """
     metric = selection.metric
     tiers = collected.tiers(metric, totals, selection.epochs)
-    repeats = metric.limits.reports_per_epoch * len(selection.epochs)
+    repeats = reports_of_one(metric, selection.epochs)
     table = crossed(tiers, metric.values, answer, parts, repeats)
     return Crossed(
         metric=metric.name,

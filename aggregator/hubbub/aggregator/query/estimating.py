@@ -7,7 +7,7 @@ from hubbub.accounting import Window
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import CONFIDENCE, Answer, Plausibility, answer_tiers, combine, plausibility
-from hubbub.catalog import Bundle
+from hubbub.catalog import Bundle, reports_of_one
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified
@@ -63,7 +63,7 @@ def estimate_range(
     """Estimates, their plausibility and amplification, from the totals of some epochs' windows."""
     metric = selection.metric
     tiers = collected.tiers(metric, totals, selection.epochs)
-    repeats = metric.limits.reports_per_epoch * len(selection.epochs)
+    repeats = reports_of_one(metric, selection.epochs)
     return RangeEstimate(
         answer_tiers(tiers, metric.values, query.candidates, query.confidence, repeats),
         _judged(tiers, repeats),

@@ -15,7 +15,7 @@ from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.releases.entry import LONGEST_NAME, LONGEST_VALUE, Entry
 from hubbub.aggregator.releases.release_log import Entries, ReleaseLog
 from hubbub.aggregator.words import check_words
-from hubbub.catalog import EPOCH_SECONDS, Budget, CentralPromise, Metric
+from hubbub.catalog import EPOCH_SECONDS, Budget, CentralPromise, Metric, reports_of_one
 from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.errors.places import PROTECTS_NOBODY
 from hubbub.privacy.releases import (
@@ -126,7 +126,7 @@ class Releases:
             ask.query,
             ask.value,
             policy=policy,
-            reports_each=metric.limits.reports_per_epoch * len(epochs),
+            reports_each=reports_of_one(metric, epochs),
         )
         paid = {
             "mechanism": policy.mechanism,

@@ -18,6 +18,7 @@ from hubbub.catalog.fields.reading import Complain, read_fields
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.domain import read_candidates, read_values
+from hubbub.catalog.periods import period_conflicts
 from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.parted import ranges_of
 from hubbub.catalog.values.value_kinds import OTHER, spelled
@@ -117,6 +118,8 @@ def _found(table: Mapping[str, Any], wrong: Complain) -> dict[str, Any]:
         tiers = found.get("tiers", ())
         for field, problem in conflicts(found["epsilon"], found["limits"], tiers).items():
             wrong(field, problem)
+    for field, problem in period_conflicts(found).items():
+        wrong(field, problem)
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.catalog import Bundle
+from hubbub.catalog import Bundle, days_of_period
 from hubbub.cli.rehearsals.central import central_of_plan
 from hubbub.cli.rehearsals.rehearsal import Plan, Run, rehearse
 from hubbub.cli.rehearsals.tally import Summary, Tally
@@ -189,6 +189,9 @@ def _show(plan: Plan, last: Run, found: Summary) -> None:
     if len(rows) > _ROWS:
         say(f"and {len(rows) - _ROWS:,} more: --json has them all")
     _show_crowds(plan, found)
+    if metric.report_on:
+        days = len(days_of_period(metric.period, 0))
+        say(f"each person reports on one of {days} days, of which {plan.epochs:,} are rehearsed")
     if metric.sampling < 1:
         people = plan.reports or plan.truth.people
         say(f"of {people:,} people {metric.sampling:.1%} report in an epoch")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final, Literal
 
-from hubbub.catalog import EPOCH_SECONDS, SEAL_BYTES, Metric
+from hubbub.catalog import EPOCH_SECONDS, SEAL_BYTES, Metric, days_of_period
 
 __all__ = [
     "MEASURED",
@@ -156,6 +156,8 @@ def traffic_of(metric: Metric, devices: float) -> Traffic:
     """What so many devices report of a metric at most: as often as its limits let each."""
     seconds = EPOCH_SECONDS[metric.epoch]
     a_day = devices * metric.sampling * metric.limits.reports_per_epoch * _DAY / seconds
+    if metric.report_on:
+        a_day /= len(days_of_period(metric.period, 0))
     layout = metric.randomizer.layout
     sealed = layout.payload_bytes + SEAL_BYTES
     return Traffic(a_day, seconds, sealed, layout.size, metric.mix == "epoch")

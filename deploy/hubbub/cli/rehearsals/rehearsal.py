@@ -18,7 +18,7 @@ from hubbub.aggregator.query.answers import Estimated
 from hubbub.aggregator.store.contract import DUMMIES, WindowTotals
 from hubbub.analysis import ValueAnswer
 from hubbub.analysis.strings.tree import found_from, told_as
-from hubbub.catalog import Bundle, Metric
+from hubbub.catalog import Bundle, Metric, days_of_period
 from hubbub.cli.rehearsals.truth import Truth
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.tree import PrefixTree
@@ -116,10 +116,11 @@ def rehearse(plan: Plan, runs: int, seed: int | None) -> Iterator[Run]:
     Raises:
         BadParameter: what cannot be drawn; a confidence outside (0, 1).
     """
-    if plan.metric.memoized and plan.metric.sampling < 1 and plan.epochs > 1:
+    metric = plan.metric
+    if metric.memoized and (metric.report_on or metric.sampling < 1) and plan.epochs > 1:
         raise BadParameter(
-            "a metric with sampling and a permanent response is rehearsed over one epoch: leave "
-            "--epochs out"
+            "a metric with sampling or a period, and with a permanent response, is rehearsed over "
+            "one epoch: leave --epochs out"
         )
     chance = np.random.default_rng(seed)
     for _ in range(runs):
@@ -135,10 +136,9 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
     reported = np.zeros_like(held)
     windows = {}
     # Who takes part is drawn anew in every epoch.
-    parts = 1 if metric.sampling == 1 else plan.epochs
+    parts = plan.epochs if metric.report_on or metric.sampling < 1 else 1
     epoch = withheld = 0
-    for _ in range(parts):
-        part = held if metric.sampling == 1 else chance.binomial(held, metric.sampling)
+    for part in _taking_part(plan, held, parts, chance):
         drawn = draw_epochs(metric.randomizer, codes, part.tolist(), plan.epochs // parts, chance)
         for totals in drawn:
             if totals.reports < (metric.crowd or 0):
@@ -161,6 +161,21 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
     rows = tuple(_beside(metric, codes, reported, found, shown))
     recall = _recall(mechanism, codes, reported, rows) if plan.finds else None
     return Run(int(reported.sum()), rows, recall=recall, withheld=withheld)
+
+
+def _taking_part(
+    plan: Plan, held: "np.typing.NDArray[np.int64]", parts: int, chance: np.random.Generator
+) -> Iterator["np.typing.NDArray[np.int64]"]:
+    """How many of each value report in so many epochs, or in the one that stands for all."""
+    metric, left = plan.metric, held
+    for epoch in range(parts):
+        part = held
+        if metric.report_on:
+            days = days_of_period(metric.period, epoch)
+            left = held if epoch == days.start else left
+            part = chance.binomial(left, 1 / (days.stop - epoch))
+            left = left - part
+        yield part if metric.sampling == 1 else chance.binomial(part, metric.sampling)
 
 
 async def _answered(plan: Plan, drawn: _Drawn) -> tuple[Estimated, set[str]]:

@@ -1,0 +1,124 @@
+"""When a device is asked: in a part of all epochs, or on one day of a period that it draws itself.
+
+Periods are spans of days or calendar months, the same for everybody and numbered from 1970. On
+which of a period's days a device reports follows from its secret alone.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from hubbub.catalog.epochs import EPOCH_SECONDS
+from hubbub.catalog.fields import kinds
+from hubbub.catalog.fields.field import entry
+from hubbub.epochs import MONTH_SECONDS, begins, holding
+from hubbub.errors import BadParameter
+
+__all__ = [
+    "ONE_DAY",
+    "PERIOD",
+    "REPORT_ON",
+    "SAMPLING",
+    "days_of_period",
+    "period_conflicts",
+    "refuse_long_periods",
+    "reports_of_one",
+]
+
+_DAY: Final = EPOCH_SECONDS["day"]
+_SPAN: Final = re.compile(r"([1-9][0-9]{0,2})([dw])")
+_MONTH: Final = "month"
+_MAX_DAYS: Final = 366
+_WORDS: Final = '"month", or from 2 to 366 days or weeks of them, as "30d" or "4w"'
+ONE_DAY: Final = "one day"
+"""What `report_on` says of a device that reports once a period."""
+
+
+def _is_period(given: Any) -> bool:
+    return given == _MONTH or (
+        isinstance(given, str)
+        and _SPAN.fullmatch(given) is not None
+        and 2 <= _span_days(given) <= _MAX_DAYS  # noqa: PLR2004 one day is an epoch
+    )
+
+
+PERIOD: Final = entry(
+    kinds.Kind(
+        lambda: _WORDS,
+        lambda given: "" if _is_period(given) else f"must be {_WORDS}",
+        lambda: {"type": "string", "pattern": f"^({_SPAN.pattern}|{_MONTH})$"},
+    ),
+    'In which a device reports once, on a day that it draws: with `report_on = "one day"`.',
+    '"30d"',
+    label="period",
+    defines=True,
+)
+REPORT_ON: Final = entry(
+    kinds.one_of(lambda: (ONE_DAY,)),
+    "On which days of a `period` a device reports: on one, drawn from its secret, with all of "
+    "epsilon.",
+    f'"{ONE_DAY}"',
+    write=f'write report_on = "{ONE_DAY}" beside period, or leave both out',
+    defines=True,
+)
+SAMPLING: Final = entry(
+    # One device in a million; fewer are asked by asking in fewer places.
+    kinds.number("a chance", 1e-6, 1),
+    "The chance that a device takes part in an epoch; its own coin says so.",
+    "0.5",
+    write="write sampling = 0.1",
+)
+
+
+def days_of_period(period: str, day: int) -> range:
+    """The days, numbered from 1970, of the period that holds this day."""
+    seconds = MONTH_SECONDS if period == _MONTH else _span_days(period) * _DAY
+    number = holding(day * _DAY, seconds)
+    return range(begins(number, seconds) // _DAY, begins(number + 1, seconds) // _DAY)
+
+
+def reports_of_one(metric: Any, epochs: Iterable[int]) -> int:
+    """How many of the reports of these epochs one device may have made."""
+    if metric.report_on:
+        return len({days_of_period(metric.period, epoch).start for epoch in epochs})
+    reports: int = metric.limits.reports_per_epoch * len(list(epochs))
+    return reports
+
+
+def period_conflicts(found: Mapping[str, Any]) -> dict[str, str]:
+    """What a metric's fields say against its period: per field, what is wrong with it."""
+    if not found.get("period") and not found.get("report_on"):
+        return {}
+    if not found.get("period"):
+        return {"report_on": 'is of a period; write period = "30d", or leave report_on out'}
+    if not found.get("report_on"):
+        return {"period": f'is of report_on; write report_on = "{ONE_DAY}", or leave period out'}
+    problems = {}
+    if found.get("epoch", "day") != "day":
+        problems["epoch"] = 'must be "day" with report_on, which is of a day'
+    limits = found.get("limits")
+    if limits is not None and limits.reports_per_epoch != 1:
+        problems["limits"] = "reports_per_epoch must be 1 with report_on: it is once a period"
+    return problems
+
+
+def refuse_long_periods(metrics: Iterable[Any], keys: Iterable[Any], now: float) -> None:
+    """Raises BadParameter for a period that is longer than there are opening keys, from now on."""
+    days = max(0, int(max((key.end for key in keys), default=0) - now) // _DAY)
+    for metric in metrics:
+        if not metric.report_on:
+            continue
+        longest = 31 if metric.period == _MONTH else _span_days(metric.period)
+        if longest > days:
+            raise BadParameter(
+                f'metric "{metric.name}": its period of {longest} days is longer than the keys, '
+                f"which are of {days} days in all: devices whose day is later could not report; "
+                "make more first with hubbub keys rotate, or write a shorter period"
+            )
+
+
+def _span_days(period: str) -> int:
+    found = _SPAN.fullmatch(period)
+    if found is None:
+        raise BadParameter(f"period must be {_WORDS}")
+    return int(found[1]) * (7 if found[2] == "w" else 1)

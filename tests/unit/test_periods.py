@@ -1,0 +1,243 @@
+"""A metric that asks each device on one secret day of a period, with the period's whole epsilon."""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import date
+from math import sqrt
+from pathlib import Path
+
+import pytest
+
+from hubbub.accounting import Window
+from hubbub.catalog import (
+    Metric,
+    days_of_period,
+    exposure,
+    read_bundle,
+    read_catalog,
+    refuse_changes,
+    reports_of_one,
+)
+from hubbub.cli.installation import build_bundle, make_keys
+from hubbub.client import Client, MemoryState, Outcome, SystemClock
+from hubbub.client.state.folder import FolderState
+from hubbub.client.testing import FakeShuffler
+from hubbub.errors import BundleRefused, CatalogInvalid
+from tests.conftest import CATALOG
+from tests.support.bundles import DAY, make_signed
+from tests.support.waiting import HANG_SECONDS
+
+FIRST = 20_010  # a day on which a period of 30 begins
+PERIODIC = CATALOG.replace(
+    "[metrics.theme]", '[metrics.theme]\ntiers = [0.5]\nperiod = "30d"\nreport_on = "one day"'
+)
+Make = Callable[..., Client]
+
+
+@pytest.fixture
+def client_of(tmp_path: Path) -> Make:
+    signed = make_signed(tmp_path, PERIODIC, start=20_000 * DAY)
+    theme = read_bundle(signed.path).metrics["theme"]
+    assert (theme.period, theme.report_on) == ("30d", "one day")
+
+    def make(day: int | list[int], state: MemoryState | FolderState | None = None) -> Client:
+        today = [day] if isinstance(day, int) else day
+        return Client(
+            signed.bundle,
+            state or MemoryState(),
+            FakeShuffler(),
+            hold_seconds=None,
+            clock=SystemClock(lambda: float((FIRST + today[0]) * DAY)),
+        )
+
+    return make
+
+
+def days_of(client_of: Make, state: MemoryState, days: range) -> list[int]:
+    """The days on which a device reports that runs on each of these."""
+    reported = []
+    for day in days:
+        with client_of(day, state) as client:
+            first, again = (client.report("theme", value) for value in ("dark", "light"))
+            if first is Outcome.QUEUED:
+                assert again is Outcome.ALREADY_REPORTED
+                reported.append(day)
+            else:
+                assert first is again
+                assert first is Outcome.NOT_ITS_DAY
+    return reported
+
+
+def test_a_device_reports_once_in_each_period_and_the_ledger_charges_once(
+    client_of: Make,
+) -> None:
+    state = MemoryState()
+    reported = days_of(client_of, state, range(90))
+    assert [day // 30 for day in reported] == [0, 1, 2]
+    assert len({day % 30 for day in reported}) > 1  # drawn anew, but for 1 in 900
+    with client_of(89, state) as client:
+        (own,) = (one for one in client.ledger().metrics if one.name == "theme")
+        assert own.reports == 1
+        assert own.spent_in_epoch == pytest.approx(own.epsilon)
+        assert own.spent == pytest.approx(3 * own.epsilon)
+
+
+def test_restarts_and_other_processes_agree_on_the_day(client_of: Make, tmp_path: Path) -> None:
+    outcomes: list[set[Outcome]] = []
+    for day in range(30):
+        states = [FolderState(tmp_path / "state") for _ in range(2)]
+        told = set()
+        for state in states:
+            with client_of(day, state) as client:
+                told.add(client.report("theme", "dark"))
+        outcomes.append(told)
+    own = {Outcome.QUEUED, Outcome.ALREADY_REPORTED}
+    assert sorted(map(len, outcomes)) == [1] * 29 + [2]
+    assert own in outcomes
+
+
+def test_every_day_is_as_likely_and_says_nothing_of_the_value(client_of: Make) -> None:
+    """Six standard errors of each half of the days, over 600 devices: a false alarm of 4e-9."""
+    found: Counter[tuple[str, bool]] = Counter()
+    for device in range(600):
+        value, today = ("dark", "light")[device % 2], [0]
+        with client_of(today) as client:
+            early = False
+            for today[0] in range(15):
+                early |= client.report("theme", value) is Outcome.QUEUED
+        found[value, early] += 1
+    for value in ("dark", "light"):
+        assert abs(found[value, True] - 150) < 6 * sqrt(300 * 0.25)
+
+
+def test_a_day_on_which_a_device_does_not_run_is_missed(client_of: Make) -> None:
+    own = days_of(client_of, state := MemoryState(), range(30))[0]
+    fresh = MemoryState(state.device_state().secret)
+    rest = [day for day in range(30) if day != own]
+    for day in rest:
+        with client_of(day, fresh) as client:
+            assert client.report("theme", "dark") is Outcome.NOT_ITS_DAY
+
+
+def test_who_had_all_forgotten_reports_no_more_in_that_period(client_of: Make) -> None:
+    state = MemoryState()
+    with client_of(3, state) as client:
+        client.disable(forget=True)
+        client.enable()
+    for day in range(3, 30):
+        with client_of(day, state) as client:
+            assert client.report("theme", "dark") in {
+                Outcome.NOT_ITS_DAY,
+                Outcome.ALREADY_REPORTED,
+            }
+    assert days_of(client_of, state, range(30, 60))
+
+
+def test_a_smaller_tier_in_between_is_no_second_report(client_of: Make) -> None:
+    state = MemoryState()
+    own = days_of(client_of, state, range(30))
+    for day in range(30):
+        with client_of(day, state) as client:
+            client.prefer(0.5)
+            assert client.report("theme", "dark") is not Outcome.QUEUED
+    assert own
+
+
+def test_what_was_sent_is_of_the_day(client_of: Make) -> None:
+    state = MemoryState()
+    for day in range(30):
+        with client_of(day, state) as client:
+            if client.report("theme", "dark") is Outcome.QUEUED:
+                assert client.flush(HANG_SECONDS)
+                (record,) = client.ledger().payloads
+                assert Window("theme", record.epoch) == Window("theme", FIRST + day)
+
+
+@pytest.mark.parametrize(
+    ("period", "day", "first", "days"),
+    [
+        ("30d", FIRST, FIRST, 30),
+        ("30d", FIRST + 29, FIRST, 30),
+        ("30d", FIRST + 30, FIRST + 30, 30),
+        ("4w", 28 * 700, 28 * 700, 28),
+        ("month", (date(2028, 2, 29) - date(1970, 1, 1)).days, 21215, 29),
+        ("month", (date(2026, 12, 31) - date(1970, 1, 1)).days, 20788, 31),
+    ],
+)
+def test_periods_are_the_same_for_everybody(period: str, day: int, first: int, days: int) -> None:
+    found = days_of_period(period, day)
+    assert (found.start, len(found)) == (first, days)
+    assert day in found
+
+
+def metric_of(tmp_path: Path, period: str) -> Metric:
+    path = tmp_path / f"{period}.toml"
+    path.write_text(PERIODIC.replace('"30d"', f'"{period}"'))
+    return read_catalog(path).metrics["theme"]
+
+
+@pytest.mark.parametrize(
+    ("period", "days", "most"),
+    [("30d", 1, 1), ("30d", 2, 2), ("30d", 31, 2), ("30d", 32, 3), ("month", 366, 13)],
+)
+def test_what_a_person_says_in_a_span_is_a_report_a_period(
+    period: str, days: int, most: int, tmp_path: Path
+) -> None:
+    metric = metric_of(tmp_path, period)
+    assert exposure(metric, days) == pytest.approx(most * metric.report_loss)
+    worst = max(
+        reports_of_one(metric, range(start, start + days)) for start in range(20_000, 20_400)
+    )
+    assert worst <= most
+    assert days > 300 or worst == most
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ('period = "1d"\nreport_on = "one day"', r'"period": must be "month", or from 2 to 366'),
+        ('period = "500d"\nreport_on = "one day"', r'"period": must be'),
+        ("period = 30", r'"period": must be'),
+        ('period = "30d"', r'"period": is of report_on; write report_on = "one day"'),
+        ('report_on = "one day"', r'"report_on": is of a period; write period = "30d"'),
+        ('period = "30d"\nreport_on = "two days"', r'"report_on": must be one of one day; write'),
+    ],
+)
+def test_what_is_no_period_is_refused(lines: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG.replace("[metrics.theme]", f"[metrics.theme]\n{lines}"))
+    with pytest.raises(CatalogInvalid, match=told):
+        read_catalog(path)
+
+
+def test_a_period_is_of_days_and_of_one_report(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(PERIODIC.replace('epoch = "day"', 'epoch = "hour"', 1))
+    with pytest.raises(CatalogInvalid, match=r'"epoch": must be "day" with report_on'):
+        read_catalog(path)
+    path.write_text(PERIODIC.replace("reports_per_epoch = 1", "reports_per_epoch = 2", 1))
+    with pytest.raises(CatalogInvalid, match=r'"limits": reports_per_epoch must be 1'):
+        read_catalog(path)
+
+
+def test_a_period_is_part_of_what_was_promised(tmp_path: Path) -> None:
+    signed = make_signed(tmp_path, PERIODIC, start=20_000 * DAY)
+    path = tmp_path / "daily.toml"
+    path.write_text(CATALOG)
+    with pytest.raises(BundleRefused, match=r'"theme": .* changed under an old name'):
+        refuse_changes(read_catalog(path).metrics, signed.bundle)
+
+
+def test_a_bundle_whose_keys_end_within_a_period_is_not_built(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(PERIODIC)
+    make_keys(tmp_path / "keys", days=3, periods=10)  # from two weeks ago on
+    with pytest.raises(BundleRefused, match=r"30 days is longer than the keys, .* 15 days in all"):
+        build_bundle(
+            read_catalog(path),
+            tmp_path / "keys",
+            out=tmp_path / "app.hubbub",
+            streams=tmp_path / "streams.json",
+            previous=tmp_path / "app.hubbub",
+            roots=None,
+        )
