@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError, Message
 from hubbub.aggregator.publishing.tables import to_csv
 from hubbub.answers import QueryName, whole_rows
 from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
+from hubbub.cli.terminal.breakdown_table import show_breakdown
 from hubbub.cli.terminal.cross_table import show_cross
 from hubbub.cli.terminal.output import table
 from hubbub.cli.terminal.query_options import checked, document
@@ -74,6 +75,7 @@ def _notebook(data: bytes) -> None:
         lambda to: to.compare("theme", "1", "2"),
         lambda to: to.trend("theme", ["dark"]),
         lambda to: to.cross("theme", "a", "b"),
+        lambda to: to.breakdown("theme", "os"),
     )
     for question in questions:
         opener = cast("Any", Opener(status, data))
@@ -141,6 +143,12 @@ def _messages() -> list[bytes]:
             association=wire.Association(rare_rows=["x", "y"]),
             values=[wire.Cell(row="x", column="z")] * 2,
         ),
+        wire.BrokenDown(
+            metric="theme",
+            by="os",
+            parts=[wire.PublicPart(part="linux", withheld=3)],
+            values=[wire.PartRow(part="linux", value="dark", p_value=0.5)] * 2,
+        ),
         wire.MetricsResponse(metrics=[wire.MetricLine(name="theme", epochs=[epoch])]),
     ]
     return [bytes([place]) + one.SerializeToString() for place, one in enumerate(told)]
@@ -157,6 +165,7 @@ _SHOWN: Sequence[tuple[type[Message], QueryName, Callable[[dict[str, Any]], None
     (wire.Compared, "compare", show_changes),
     (wire.Trended, "trend", show_trend),
     (wire.Crossed, "cross", show_cross),
+    (wire.BrokenDown, "breakdown", show_breakdown),
     (wire.MetricsResponse, "metrics", _show_metrics),
 )
 

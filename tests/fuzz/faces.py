@@ -214,6 +214,7 @@ _REQUESTS: list[dict[str, Any]] = [
         ),
         ("GET", ["v1", "metrics", "theme", "trend"], {"epochs": "all", "value": "dark"}, None),
         ("GET", ["v1", "metrics", "theme", "cross"], {"rows": "a", "columns": "b"}, None),
+        ("GET", ["v1", "metrics", "theme", "breakdown"], {"by": "os"}, None),
         ("GET", ["v1", "metrics", "theme", "export"], {"format": "csv", "epochs": "all"}, None),
         ("POST", ["v1", "metrics", "homepage", "estimates"], {"epochs": "all"}, _STRINGS),
         ("POST", ["v1", "metrics", "homepage", "top"], {"epochs": "all", "number": 1}, _STRINGS),

@@ -214,6 +214,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     tops = [wire.TopRequest(number=2, **theme_all)]  # type: ignore[arg-type]
     compares = [wire.CompareRequest(metric="theme", before=earlier, after=now)]
     crosses = [wire.CrossRequest(rows="a", columns="b", **theme_all)]  # type: ignore[arg-type]
+    breaks = [wire.BreakdownRequest(by="os", **theme_all)]  # type: ignore[arg-type]
     trends = [wire.TrendRequest(number=2, values=["dark"], **theme_all)]  # type: ignore[arg-type]
     asks = [
         wire.ReleaseRequest(metric="theme", query="histogram", purpose="p", by="me"),
@@ -235,6 +236,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
             "Query/Top": Method(addresses[2], wire.TopRequest, _bytes(tops)),
             "Query/Compare": Method(addresses[2], wire.CompareRequest, _bytes(compares)),
             "Query/Cross": Method(addresses[2], wire.CrossRequest, _bytes(crosses)),
+            "Query/Breakdown": Method(addresses[2], wire.BreakdownRequest, _bytes(breaks)),
             "Query/Trend": Method(addresses[2], wire.TrendRequest, _bytes(trends)),
             "Query/Pipeline": Method(addresses[2], wire.PipelineRequest, [b""]),
             "Query/Watch": Method(addresses[2], wire.WatchRequest, [b""]),

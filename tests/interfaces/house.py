@@ -20,7 +20,7 @@ import numpy as np
 from hubbub.accounting import Window
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import Metric
+from hubbub.catalog import Metric, told_by
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.privacy.draws import draw
@@ -60,6 +60,11 @@ min_batch = 1000
 limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
 {more}
 """
+BREAKDOWN = """
+[metrics.crashed.breakdown]
+os = ["linux", "macos", "haiku"]
+version = { 2 = "2.*", old = "*" }
+"""
 CATALOG = HEAD + "".join(
     METRIC.format(name=name, mechanism=mechanism, epsilon=epsilon, more=more)
     for name, mechanism, epsilon, more in (
@@ -86,6 +91,7 @@ CATALOG = HEAD + "".join(
             'parts = { theme = ["light", "dark"], country = ["de", "fr", "it"], new = ["y", "n"] }',
         ),
         ("unheard", "rr", 1.0, 'values = ["no", "yes"]'),
+        ("crashed", "rr", 2.0, 'values = ["no", "yes"]\n' + BREAKDOWN),
     )
 )
 DAYS = 14
@@ -109,7 +115,14 @@ class House:
         return Endpoints(self.query, page=self.page)
 
 
-def truth_of(metric: Metric, day: int) -> dict[Any, int]:
+def _crashed(told: Mapping[str, list[str]]) -> dict[Any, int]:
+    """In old versions more; and of haiku there are too few."""
+    many = {"linux": 6000, "macos": 4000, "haiku": 20}.get(told.get("os", [""])[0], 50)
+    yes = many * (3 if told.get("version") == ["old"] else 1) // 10
+    return {0: many - yes, 1: yes}
+
+
+def truth_of(metric: Metric, day: int) -> dict[Any, int]:  # noqa: PLR0911 a metric each
     """What people hold on a day: the first value loses what the second wins."""
     moved = 300 * day
     match metric.base_name:
@@ -120,6 +133,8 @@ def truth_of(metric: Metric, day: int) -> dict[Any, int]:
         case "profile":  # theme and country go together; who is new is of no matter to either
             held = [3000, 1500, 500, 1000, 2000, 2000]
             return {2 * place + new: n for place, n in enumerate(held) for new in (0, 1)}
+        case "crashed":
+            return _crashed(told_by(metric.name))
         case "launches":
             return {1.0: 12_000, 7.0: 6000, 20.0: 2000}
         case "seconds":
@@ -137,7 +152,7 @@ async def _fill(signed: Signed, url: str, today: int) -> None:
         metric = signed.bundle.metric(name)
         if metric.base_name == "unheard":
             continue
-        scale = 1 if metric.base_name == name else 10  # few choose a tier
+        scale = 10 if metric.tier else 1  # few choose a tier
         for day in range(DAYS):
             held = {value: n // scale for value, n in truth_of(metric, day).items()}
             totals = draw(metric.randomizer, list(held), list(held.values()), chance)

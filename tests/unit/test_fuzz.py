@@ -121,6 +121,7 @@ def test_a_method_answers_or_refuses_whatever_the_request(tmp_path: Path) -> Non
         "Query/Top",
         "Query/Compare",
         "Query/Trend",
+        "Query/Breakdown",
         "Query/Cross",
         "Query/Watch",
         "Query/Pipeline",

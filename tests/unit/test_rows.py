@@ -69,6 +69,15 @@ ALL: dict[Any, dict[str, Any]] = {
         },
         "values": [VALUE],
     },
+    "breakdown": {
+        "metric": "crashed",
+        "by": "os",
+        "dates": "2026-11-01",
+        "reports": 30,
+        "confidence": 0.95,
+        "unit": "",
+        "values": [VALUE],
+    },
     "status": {"total": {}, "windows": [{"stream": "theme", "epoch": 7, "median": 7.25}]},
     "metrics": {"total": 1, "metrics": [{"name": "theme", "median": 7.25, "tiers": [1.0]}]},
 }

@@ -25,7 +25,13 @@ __all__ = ["Context", "IngestService", "OperatorService", "QueryService", "abort
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Answer = TypeVar("Answer")
-_Question = wire.EstimateRequest | wire.TopRequest | wire.CompareRequest | wire.TrendRequest
+_Question = (
+    wire.EstimateRequest
+    | wire.TopRequest
+    | wire.CompareRequest
+    | wire.TrendRequest
+    | wire.BreakdownRequest
+)
 
 _BATCH_ID_BYTES = 16
 
@@ -133,6 +139,12 @@ class QueryService(QueryServicer):
         parts = request.rows, request.columns
         found = await _answered(context, self._query.cross(request.metric, asked, parts))
         return message(wire.Crossed, found)
+
+    async def Breakdown(self, request: wire.BreakdownRequest, context: Context) -> wire.BrokenDown:
+        """A metric by one of its public fields."""
+        asked = _estimate_query(request.range, request)
+        found = await _answered(context, self._query.breakdown(request.metric, asked, request.by))
+        return await asyncio.to_thread(message, wire.BrokenDown, found)
 
     async def ListCandidates(
         self, request: wire.ListCandidatesRequest, context: Context

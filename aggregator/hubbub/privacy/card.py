@@ -186,18 +186,9 @@ def _stops_at(metric: Metric) -> str:
     return "" if most is None else f" For life the device stops at {most:g} nats of that."
 
 
-def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
-    """The line of one metric."""
-    shuffled = shuffled_of(metric, delta=delta)
-    per_epoch = min(
-        metric.limits.reports_per_epoch * metric.report_loss, metric.limits.lifetime_epsilon
-    )
-    unchanged = metric.lifetime_loss if isfinite(metric.lifetime_loss) else None
-    loss = sampled(metric.report_loss, metric.sampling)
+def _asked_how(metric: Metric, loss: float) -> str:
+    """Of whom, when, and in which crowd a device is asked, in sentences. loss: if it may not be."""
     sentence = ""
-    if unchanged is not None:
-        sentence += f" All answers ever, while it does not change: {meaning(unchanged)}"
-    sentence += f" For life the device stops at {metric.limits.lifetime_epsilon:g} nats."
     if metric.sampling < 1:
         sentence += (
             f" A device takes part with a chance of {metric.sampling:.4g}: to who cannot see "
@@ -210,6 +201,27 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
     if metric.tiers:
         tiers = ", ".join(f"{tier:g}" for tier in metric.tiers)
         sentence += f" A person may choose epsilon {tiers} instead."
+    if metric.breakdown:
+        sentence += (
+            f" Shuffler and aggregator see of each answer its {', '.join(metric.breakdown)}, and "
+            "it hides among those that have the same alone."
+        )
+    return sentence
+
+
+def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
+    """The line of one metric."""
+    shuffled = shuffled_of(metric, delta=delta)
+    per_epoch = min(
+        metric.limits.reports_per_epoch * metric.report_loss, metric.limits.lifetime_epsilon
+    )
+    unchanged = metric.lifetime_loss if isfinite(metric.lifetime_loss) else None
+    loss = sampled(metric.report_loss, metric.sampling)
+    sentence = ""
+    if unchanged is not None:
+        sentence += f" All answers ever, while it does not change: {meaning(unchanged)}"
+    sentence += f" For life the device stops at {metric.limits.lifetime_epsilon:g} nats."
+    sentence += _asked_how(metric, loss)
     if metric.central:
         sentence += (
             f" Reports leave the shuffler {shuffled.reports:,} at a time or not at all: to who "

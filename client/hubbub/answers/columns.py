@@ -9,7 +9,9 @@ from typing import Final, Literal
 
 __all__ = ["COLUMNS", "HEADS", "Column", "QueryName"]
 
-QueryName = Literal["estimates", "top", "compare", "trend", "cross", "metrics", "status"]
+QueryName = Literal[
+    "estimates", "top", "compare", "trend", "cross", "breakdown", "metrics", "status"
+]
 Unit = Literal[
     "text",
     "count",  # of reports, exact
@@ -156,6 +158,35 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
             "whether the cell is not what it would be if the parts were independent",
         ),
     ),
+    "breakdown": (
+        Column("part", "part", "text", "value of the public field"),
+        _VALUE,
+        _reports("reports", "reports of the part", spare=3),
+        Column(
+            *("share", "share", "level", "share of the part's reports, or the mean"),
+            mean_title="mean",
+        ),
+        _ends("level"),
+        Column(
+            *("difference", "to all others", "change"),
+            "less the share, or mean, of the field's other values together",
+            spare=4,
+        ),
+        Column(
+            *("difference_low", "{level} of that", "change", "ends of the difference's interval"),
+            to="difference_high",
+            spare=2,
+        ),
+        Column(
+            *("p_value", "p-value", "probability"),
+            "chance of a difference as large if there is none",
+            spare=1,
+        ),
+        Column(
+            *("stands_out", "beyond chance", "flag"),
+            "whether the part differs from all others beyond what chance explains",
+        ),
+    ),
     "metrics": (
         Column("name", "metric", "text", "its name in the catalog"),
         Column("kind", "asks for", "text", "values, strings, ranges or a mean", spare=4),
@@ -192,6 +223,7 @@ HEADS: Final[Mapping[QueryName, Sequence[str]]] = {
     ),
     "trend": ("metric", "kind", "confidence", "unit"),
     "cross": ("metric", "rows", "columns", "dates", "reports", "confidence"),
+    "breakdown": ("metric", "by", "dates", "confidence", "unit"),
     "metrics": (),
     "status": (),
 }

@@ -4,6 +4,7 @@ metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle-
 """
 
 from hubbub.catalog.alerts import Alert, Rule
+from hubbub.catalog.breakdown import UNLISTED, cell_of, told_by
 from hubbub.catalog.bundles.bundle import Bundle, refuse_changes, stream_table
 from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.bundles.signing import open_bundle, read_bundle, sign_bundle
@@ -43,6 +44,7 @@ __all__ = [
     "SEAL_BYTES",
     "SPANS",
     "TAG_BYTES",
+    "UNLISTED",
     "Accountant",
     "Alert",
     "Budget",
@@ -61,6 +63,7 @@ __all__ = [
     "Promise",
     "Release",
     "Rule",
+    "cell_of",
     "closing_time",
     "crowds_within",
     "days_of_period",
@@ -88,6 +91,7 @@ __all__ = [
     "sign_bundle",
     "stream_table",
     "superseded_by",
+    "told_by",
     "unchanged_exposure",
     "write_new_keys",
 ]

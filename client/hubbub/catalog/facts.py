@@ -1,5 +1,6 @@
 """Facts: what a catalog says of a metric, as pages and cards list it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,5 +30,7 @@ def facts(metric: Metric) -> list[Fact]:
 
 
 def _text(given: Any) -> str:
-    """As people write it: 1,000; 2027-06-30; day."""
+    """As people write it: 1,000; 2027-06-30; day; os (linux, macos)."""
+    if isinstance(given, Mapping):
+        return ", ".join(f"{name} ({', '.join(held)})" for name, held in given.items())
     return f"{given:,}" if isinstance(given, int | float) else str(given)

@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any, Final, Self
 
 from hubbub.catalog.alerts import Alert
+from hubbub.catalog.breakdown import BREAKDOWN, Rules, streams_of
 from hubbub.catalog.choice import AUTO, CHOICE, Choice
 from hubbub.catalog.crowds.central import central_conflicts
 from hubbub.catalog.crowds.central_fields import (
@@ -35,7 +36,7 @@ from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
 from hubbub.catalog.values.kind_fields import refuse_misfits
 from hubbub.catalog.values.part_ranges import RANGES, PartRange
 from hubbub.catalog.values.parted import PARTS, code_of, size_of
-from hubbub.catalog.values.value_fields import EDGES, KIND, OTHERS, OUTSIDE
+from hubbub.catalog.values.value_fields import EDGES, KIND, OTHERS, OUTSIDE, UNIT
 from hubbub.catalog.values.value_kinds import NUMERIC, OTHER, part_of, plain_number
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import (
@@ -54,7 +55,7 @@ __all__ = ["DOMAINS", "Metric"]
 DOMAINS: Final = {"strings": "string", "numbers": "number"}
 """What `domain` says for each kind of value that is not listed."""
 
-_TIER: Final = re.compile(r"[0-9.e+-]{1,16}")
+_TIER: Final = re.compile(r"[0-9.e+-]{0,16}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,15 +218,8 @@ class Metric:
     outside: str = field(default="", metadata=OUTSIDE)
     other: bool = field(default=False, metadata=OTHERS)
     ranges: Mapping[str, PartRange] = field(default_factory=dict, metadata=RANGES)
-    unit: str = field(
-        default="",
-        metadata=entry(
-            kinds.text("says what numbers are measured in"),
-            "What numbers are measured in, beside every mean and range that is shown.",
-            '"ms"',
-            label="in",
-        ),
-    )
+    breakdown: Rules = field(default_factory=dict, metadata=BREAKDOWN)
+    unit: str = field(default="", metadata=UNIT)
     candidates: tuple[str, ...] = field(
         default=(),
         metadata=entry(
@@ -265,8 +259,8 @@ class Metric:
     def _check(self) -> None:
         """Raises BadParameter for what stands in a field by itself."""
         check(self)
-        name, slash, tier = self.name.partition("/") if isinstance(self.name, str) else ("", "", "")
-        if not (NAME.fullmatch(name) and (not slash or _TIER.fullmatch(tier))):
+        name, tier = (self.base_name, self.tier) if isinstance(self.name, str) else ("", "")
+        if not (NAME.fullmatch(name) and _TIER.fullmatch(tier)):
             raise BadParameter(f"name must match {NAME.pattern}")
         if self.mechanism == AUTO:
             raise BadParameter(f"mechanism must be one of {', '.join(REGISTRY)}")
@@ -313,8 +307,8 @@ class Metric:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The names of its streams: its own, and its tiers'."""
-        return (self.name, *map(self._stream, self.tiers))
+        """The names of its streams: its own, its cells', and those of its tiers."""
+        return tuple(streams_of(self.name, self.breakdown, [f"{tier:g}" for tier in self.tiers]))
 
     @property
     def fewest(self) -> int:
@@ -389,6 +383,8 @@ class Metric:
     def definition(self) -> dict[str, Any]:
         """What may never change under this name: it decides what totals mean."""
         told = dumped(self, defines=True)
+        if self.breakdown:  # of whose values there may be more one day
+            told["breakdown"] = sorted(self.breakdown)
         return {"mechanism": told.pop("mechanism"), "version": self.randomizer.VERSION, **told}
 
     def digest(self) -> str:

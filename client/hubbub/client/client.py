@@ -22,6 +22,7 @@ from hubbub.client.forks import follow
 from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.outcome import Outcome
 from hubbub.client.permitted import permitted
+from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import Settings, at_most
 from hubbub.client.startup import log_to_stderr, state_of
@@ -30,6 +31,7 @@ from hubbub.client.state.memory import MemoryState
 from hubbub.client.transport.addresses import transport_to
 from hubbub.client.transport.contract import Transport
 from hubbub.errors import (
+    BadParameter,
     BundleRefused,
     HubbubError,
     StateBusy,
@@ -61,6 +63,8 @@ class Client:
         strict: raise for the programmer's mistakes; otherwise they are outcomes, counted and
             logged.
         on_drop: called from the background with metric and reason of every payload given up.
+        public: what is public of this device, by the fields of the bundle's breakdowns; or what
+            returns it, which is asked at every report.
         clock: it tells the time and waits by; tests have a `FakeClock`.
     """
 
@@ -75,6 +79,7 @@ class Client:
         disabled: bool = False,
         max_epsilon: float = math.inf,
         on_drop: OnDrop | None = None,
+        public: Public | None = None,
         coins: BitSource | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -86,7 +91,12 @@ class Client:
         self._left = 0
         self._strict = strict
         self._diagnostics = Diagnostics(on_drop)
-        self._reporter = Reporter(bundle, state, coins or SystemBits(), clock.now, max_epsilon)
+        told = PublicValues(public)
+        if missing := told.missing(bundle):
+            self._say_missing(missing)
+        self._reporter = Reporter(
+            bundle, state, coins or SystemBits(), clock.now, max_epsilon, public=told
+        )
         self._sender = Sender(
             self._reporter, state, bundle, transport, clock=clock, diagnostics=self._diagnostics
         )
@@ -116,6 +126,7 @@ class Client:
         operator: bytes | None = None,
         insecure: bool = False,
         on_drop: OnDrop | None = None,
+        public: Public | None = None,
         **settings: Any,
     ) -> Self:
         """A client for the bundle in a file.
@@ -129,6 +140,8 @@ class Client:
                 that.
             insecure: no TLS; only for a shuffler on this machine.
             on_drop: called from the background with metric and reason of every payload given up.
+            public: what is public of this device, as {"os": "linux"}, by the fields of the
+                bundle's breakdowns; or what returns it, which is asked at every report.
             **settings: app, state_dir, disabled, strict, shuffler, transport, max_epsilon,
                 hold_seconds, log; each before its environment variable (HUBBUB_STATE_DIR, ...).
 
@@ -154,6 +167,7 @@ class Client:
             disabled=told.disabled,
             max_epsilon=told.max_epsilon,
             on_drop=on_drop,
+            public=public,
         )
         if told.disabled:
             client._unopened = partial(state_of, bundle, told, operator)
@@ -292,6 +306,14 @@ class Client:
             # Its text may hold the value: only its type is told.
             self._diagnostics.warn_once("failed", "report() failed: %s", type(error).__name__)
             return Outcome.FAILED
+
+    def _say_missing(self, fields: list[str]) -> None:
+        """The app's mistake: metrics are told apart by what it does not say."""
+        said = f"metrics are told apart by {', '.join(fields)}, of which the app says nothing; "
+        said += f'give Client public = {{"{fields[0]}": ...}}'
+        if self._strict:
+            raise BadParameter(said)
+        self._diagnostics.warn_once("public", "%s", said)
 
     def _mistake(self, error: HubbubError, outcome: Outcome) -> Outcome:
         """The app's: raised where it is strict; else said the first time, without the value."""

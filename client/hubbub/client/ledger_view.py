@@ -12,6 +12,7 @@ from hubbub.catalog import (
     days_of_period,
     epoch_at,
     metric_name_of,
+    told_by,
 )
 from hubbub.catalog.central_cap import spent_of
 from hubbub.catalog.meanings import meanings_of
@@ -68,6 +69,12 @@ class PayloadView:
     payload: bytes
     fate: str
     stream: Metric | None = field(repr=False)
+
+    @property
+    def public(self) -> dict[str, str]:
+        """What it says in the clear of this device, as {"os": "linux"}."""
+        told = told_by(self.stream.name) if self.stream else {}
+        return {field: ", ".join(values) for field, values in told.items()}
 
     def meanings(self, candidates: Sequence[str] = ()) -> list[tuple[str, float]]:
         """Each value with its probability, given this payload and every value as likely before.

@@ -20,6 +20,7 @@ from hubbub.catalog import (
 )
 from hubbub.client.ledger import charge
 from hubbub.client.outcome import Outcome
+from hubbub.client.public_values import PublicValues
 from hubbub.client.state.contract import PendingPayload, State
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
@@ -74,6 +75,7 @@ class Reporter:
     """One process's view of the device, and what it drew since that was last entered.
 
     max_epsilon: what the app allows a report at most; the person's preference may be less.
+    public: what the app says in the clear of this device.
     """
 
     def __init__(
@@ -83,8 +85,11 @@ class Reporter:
         coins: BitSource,
         clock: Callable[[], float],
         max_epsilon: float = math.inf,
+        *,
+        public: PublicValues | None = None,
     ) -> None:
         self._bundle = bundle
+        self._public = public or PublicValues()
         self._state = state
         self._coins = coins
         self._clock = clock
@@ -113,14 +118,15 @@ class Reporter:
             ValueOutOfDomain: the metric has no such value; the message does not show it.
         """
         asked = self._bundle.metric(name)
-        if asked.tier:
-            return Outcome.UNKNOWN_METRIC  # the person chooses a tier, not the app
+        if asked.name != asked.base_name:
+            return Outcome.UNKNOWN_METRIC  # the person chooses a tier, and `public` a cell
         code = asked.code(value)
+        cell = self._public.stream(asked)
         # Nobody holds this for long, unless a signal's handler reports in the middle of a report.
         if not self._lock.acquire(timeout=_LOCK_SECONDS):
             return Outcome.OVERFLOWED
         try:
-            return self._report(self._questions[name], code)
+            return self._report(self._questions[name], code, cell)
         finally:
             self._lock.release()
 
@@ -198,7 +204,7 @@ class Reporter:
     def _memo(self, name: str) -> DeviceMemo:
         return self._memos.setdefault(name, DeviceMemo(self._standing.secret, name))
 
-    def _report(self, question: _AskedMetric, code: Any) -> Outcome:
+    def _report(self, question: _AskedMetric, code: Any, cell: str) -> Outcome:
         metric, now = question.metric, self._clock()
         if metric is None:
             return Outcome.DECLINED if self.is_on else Outcome.DISABLED
@@ -221,7 +227,9 @@ class Reporter:
             payload = metric.memoized.randomize_again(code, memo, self._coins)
         else:
             payload = metric.randomizer.randomize(code, self._coins)
-        drawn = PendingPayload(metric.name, epoch, tag, payload, self._standing.generation, now)
+        stream = f"{cell}/{metric.tier}" if metric.tier else cell
+        generation = self._standing.generation
+        drawn = PendingPayload(stream, epoch, tag, payload, generation, now)
         self._drawn.append((self._state.note(drawn), drawn))
         return Outcome.QUEUED
 

@@ -251,6 +251,24 @@ class Connection:
         parts = {"rows": rows, "columns": columns}
         return self._ask(metric, "cross", {**given, **parts}, _Strings((), ()))
 
+    def breakdown(
+        self,
+        metric: str,
+        by: str = "",
+        *,
+        last: str = "",
+        epochs: str = "",
+        confidence: float = 0.95,
+        candidates: Sequence[str] = (),
+        lists: Sequence[str] = (),
+    ) -> Answer:
+        """A metric by one of its public fields, the first without `by`: a row per part and value.
+
+        `document["parts"]` has every part, also those with too few reports for an answer.
+        """
+        given = {"last": last, "epochs": epochs, "confidence": confidence, "by": by}
+        return self._ask(metric, "breakdown", given, _Strings(candidates, lists))
+
     def _ask(
         self,
         metric: str,

@@ -38,6 +38,8 @@ def bars(axes: Any, rows: Sequence[Row], question: QueryName, found: Document) -
     unit = found.get("unit") if found.get("kind") == "mean" else ""
     if question == "compare":
         axes.set_xlabel(f"change in {unit}" if unit else "change of the share")
+    elif question == "breakdown" and found.get("kind") != "mean":
+        axes.set_xlabel("share of the part's reports")
     else:
         axes.set_xlabel(unit or ("reports" if found.get("kind") != "mean" else "estimate"))
 
@@ -68,7 +70,12 @@ def heat_map(axes: Any, rows: Sequence[Row], found: Document) -> None:
 
 
 def by_size(rows: Sequence[Row], question: QueryName, found: Document) -> list[Row]:
-    """The rows as they are drawn: the largest first; ranges of numbers in their own order."""
+    """The rows as they are drawn: the largest first; ranges of numbers in their own order.
+
+    Of parts each under its name, in their own order too.
+    """
+    if question == "breakdown":
+        return [{**row, "value": f"{row['part']}: {row['value']}"} for row in rows]
     if found.get("kind") == "ranges" and question == "estimates":
         return list(rows)
     return sorted(rows, key=lambda row: -abs(row[_number(question)]))
@@ -119,7 +126,7 @@ def _mark_dates(axes: Any, dates: dict[datetime, str]) -> None:
 
 
 def _number(question: QueryName) -> str:
-    return "difference" if question == "compare" else "estimate"
+    return {"compare": "difference", "breakdown": "share"}.get(question, "estimate")
 
 
 def _label(name: str) -> str:

@@ -18,7 +18,10 @@ __all__ = ["main", "whole_parser"]
 _GROUPS: Final = {
     "begin": ("demo", "init", "up", "catalog", "keys"),
     "plan, check": ("plan", "simulate", "privacy", "audit"),
-    "ask": ("query", "top", "compare", "trend", "cross", "discover", "export", "release", "rappor"),
+    "ask": (
+        *("query", "top", "compare", "trend", "cross", "breakdown"),
+        *("discover", "export", "release", "rappor"),
+    ),
     "look, mark": ("metrics", "status", "watch", "candidates", "mark"),
     "keep": ("forget", "backup", "verify", "restore"),
     "run": ("shuffler", "aggregator", "load"),

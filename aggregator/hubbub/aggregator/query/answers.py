@@ -66,7 +66,8 @@ class MetricLine:
     epsilon: nats a report, as proven, rounded up.
     waiting, withheld: reports still with the shuffler, and those it may never pass on.
     unit, lowest, highest: of numbers, what they are measured in, and the ends of their range.
-    parts: the parts that can be crossed, where it has some.
+    parts: the parts that can be crossed, where it has some. public: the public fields by which it
+    is told apart.
     until_first_batch: why there is no answer yet, and when there is one; "" where a batch has left.
     updated: when the last report was counted. epochs: the newest ones, ascending; all are counted
     in `reports`. facts: what the catalog says of it beside that, as people read it.
@@ -96,6 +97,7 @@ class MetricLine:
     until_first_batch: str
     notice: str
     parts: list[str] = field(default_factory=list)
+    public: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ batches keep coming meanwhile.
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, TypeVar
+from dataclasses import replace
+from typing import Final
 
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.query.answers import (
@@ -23,6 +23,7 @@ from hubbub.aggregator.query.answers import (
     Trended,
     Watched,
 )
+from hubbub.aggregator.query.breaking_down import BrokenDown, broken_down, parts_by
 from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache
 from hubbub.aggregator.query.candidates import (
     CandidateLists,
@@ -48,6 +49,7 @@ from hubbub.aggregator.query.overview import (
     shown_epochs,
     shuffled,
 )
+from hubbub.aggregator.query.page import WHOLE, Page
 from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.query.trends import Part, series, together
@@ -62,50 +64,10 @@ from hubbub.runtime import VERSION, Clocks, Stages
 __all__ = ["WHOLE", "EstimateQuery", "Page", "QueryEngine"]
 
 
-class _Named(Protocol):
-    @property
-    def value(self) -> str: ...
-
-
-Row = TypeVar("Row", bound=_Named)
-
 # Answers are kept up to so many values in all, about 100 MB; and of trends as many points.
 _MAX_VALUES: Final = 500_000
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Which of the values: all from `first` on, or `number` of them.
-
-    order: "listed"; "rank", the most telling first; or a field of the rows, with "-" before it for
-    the largest first. find: those alone whose name holds this text, in any case.
-    """
-
-    first: int = 0
-    number: int | None = None
-    order: str = "listed"
-    find: str = ""
-
-    def of(self, rows: Sequence[Row], rank: Callable[[Row], Any]) -> tuple[list[Row], int]:
-        """The rows of this page, and how many there are on all pages.
-
-        Raises:
-            BadParameter: the order is by a field that these rows do not have.
-        """
-        text = self.find.casefold()
-        found = [row for row in rows if text in row.value.casefold()] if text else list(rows)
-        field = self.order.removeprefix("-")
-        if field == "rank":
-            found.sort(key=rank, reverse=self.order != field)
-        elif field != "listed":
-            if not all(hasattr(row, field) for row in found):
-                raise BadParameter(f"order {self.order}: these rows have no {field}; take another")
-            found.sort(key=lambda row: getattr(row, field), reverse=self.order != field)
-        end = None if self.number is None else self.first + self.number
-        return found[self.first : end], len(found)
-
-
-WHOLE: Final = Page()
 # Answers that another version of this made are not ours.
 _PROGRAM: Final = VERSION
 
@@ -285,6 +247,32 @@ class QueryEngine:
         table = await self._crosses.get(key, make)
         # An epoch may have ended since.
         return replace(table, final=self._is_final(selection), notice=self._notice())
+
+    async def breakdown(self, name: str, query: EstimateQuery, by: str = "") -> BrokenDown:
+        """Each value of a public field beside all others. by: which field; "" for the first.
+
+        Values with fewer reports than the minimum batch are named and not answered.
+        """
+        query = await self._resolved(name, query)
+        whole = await self.collected.find(name, query.range)
+        parts = parts_by(self.collected.bundle, whole, by)
+        all_ = (await self._work(whole, query)).answer
+        if not query.candidates and whole.metric.values is None and all_.kind == "values":
+            # Strings that are found in all reports are what is asked of each part.
+            query = replace(query, candidates=tuple(one.value for one in all_.values))
+        answers = [
+            (
+                (await self._work(part.own, query)).answer,
+                (await self._work(part.rest, query)).answer if part.rest else None,
+            )
+            for part in parts
+            if part.is_answered
+        ]
+        table = await asyncio.to_thread(
+            broken_down, *(whole, by, parts, answers, await self._terms())
+        )
+        final = self._is_final(whole)
+        return replace(table, final=final, lists=list(query.lists), notice=self._notice())
 
     async def compare(
         self, name: str, query: EstimateQuery, after: EpochRange, page: Page = WHOLE

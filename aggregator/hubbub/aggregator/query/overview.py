@@ -71,6 +71,7 @@ async def line(
         parts=list(parts_of(metric.values or ()))
         if isinstance(metric.randomizer, PairedParts)
         else [],
+        public=list(metric.breakdown),
     )
 
 

@@ -235,13 +235,16 @@ class TotalsByEpoch:
     def tiers(
         self, metric: Metric, totals: Mapping[Window, WindowTotals], epochs: Sequence[int]
     ) -> list[tuple[AnyMechanism, Totals]]:
-        """Of every tier its mechanism, and its totals over these epochs added up."""
+        """Of every tier its mechanism, and its totals over these epochs and its cells added up."""
         wanted = set(epochs)
-        tiers = []
+        cells: dict[str, list[str]] = {}
         for stream in metric.streams:
-            own = self.bundle.metric(stream)
+            cells.setdefault(stream.partition("/")[2], []).append(stream)
+        tiers = []
+        for streams in cells.values():  # of one mechanism each, so that their totals add exactly
+            own = self.bundle.metric(streams[0])
             mechanism = own.randomizer
-            parts = [one for w, one in totals.items() if w.stream == stream and w.epoch in wanted]
+            parts = [one for w, one in totals.items() if w.stream in streams and w.epoch in wanted]
             tiers.append((mechanism, sum_totals(parts, mechanism.layout.size, own.dummies)))
         return tiers
 

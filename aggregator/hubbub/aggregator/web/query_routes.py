@@ -1,4 +1,4 @@
-"""Questions over HTTP: estimates, top, compare, trend, cross, metrics, the law. All for viewers.
+"""Questions over HTTP: estimates, comparisons, metrics, the law. All for viewers.
 
 Metrics over strings are asked by GET for the strings of the catalog or of saved lists, and by POST
 for candidates of one's own; all others by GET.
@@ -24,6 +24,7 @@ from hubbub.aggregator.query.answers import (
     Trended,
     Watched,
 )
+from hubbub.aggregator.query.breaking_down import BrokenDown
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import MAX_SERIES
 from hubbub.aggregator.web.parameters import (
@@ -51,6 +52,9 @@ Pages = Annotated[Paging, Depends()]
 Number = Annotated[int, Query(ge=1, le=_MAX_TOP, description="how many")]
 Follow = Annotated[list[str] | None, Query(max_length=MAX_SERIES, description="values to follow")]
 Part = Annotated[str, Query(max_length=200, description="one of the metric's parts")]
+By = Annotated[
+    str, Query(max_length=200, description="one of the metric's public fields; none: the first")
+]
 Origin = Annotated[
     str,
     Query(
@@ -122,7 +126,7 @@ def questions(query: QueryEngine, *, tokens: bool = False, command: str = "") ->
 
 
 def _ask(route: Route, query: QueryEngine, put: Callable[..., ParsedQuery]) -> None:
-    """The same four questions, by GET of listed values and numbers, by POST of strings."""
+    """The same five questions, by GET of listed values and numbers, by POST of strings."""
 
     @route("/metrics/{metric}/estimates")
     async def estimates(
@@ -160,6 +164,11 @@ def _ask(route: Route, query: QueryEngine, put: Callable[..., ParsedQuery]) -> N
     ) -> Trended:
         """Some values epoch by epoch."""
         return await query.trend(asked.name, asked.query, value or (), number)
+
+    @route("/metrics/{metric}/breakdown")
+    async def breakdown(asked: Annotated[ParsedQuery, Depends(put)], by: By = "") -> BrokenDown:
+        """A metric by one of its public fields: each value beside all others."""
+        return await query.breakdown(asked.name, asked.query, by)
 
 
 def _take_along(

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
+from hubbub.catalog.breakdown import lost, streams_of
+from hubbub.catalog.bundles.cells import part_of_metric
 from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
-from hubbub.catalog.fields.rules import NAME, is_address, is_whole
+from hubbub.catalog.fields.rules import NAME, is_address, is_whole, metric_name_of
 from hubbub.catalog.keys.handover import Handover, line_of
 from hubbub.catalog.keys.opening import OpeningKeyPublic, is_development
 from hubbub.catalog.metric import Metric
@@ -36,7 +38,7 @@ class Bundle:
     history: per metric name ever used, the digest of its definition.
     serial: grows from bundle to bundle; 0 for those of version 0.1, which have none.
     handovers: how the operator's first keys led to the one that signed it, oldest first.
-    streams: every metric, and every tier of one, by the stream's name.
+    streams: every metric, and every tier and cell of one, by the stream's name.
     operator: the Ed25519 public key (32 bytes) that signed it.
     line: the operator's keys, oldest first; the last one signed it.
     development: of an installation whose numbers protect nobody; its keys are told apart by id.
@@ -84,9 +86,10 @@ class Bundle:
         if not (is_whole(self.serial) and 0 <= self.serial <= _LAST_SERIAL):
             raise BadParameter(f"serial must be a whole number in [0, {_LAST_SERIAL}]")
         every = [
-            stream
+            part_of_metric(tier, name)
             for metric in self.metrics.values()
-            for stream in (metric, *(metric.at(epsilon) for epsilon in metric.tiers))
+            for tier in (metric, *(metric.at(epsilon) for epsilon in metric.tiers))
+            for name in streams_of(tier.name, tier.breakdown, ())
         ]
         object.__setattr__(self, "streams", {stream.name: stream for stream in every})
         line = line_of(self.handovers, self.operator) if self.operator else ()
@@ -98,7 +101,10 @@ class Bundle:
             raise BundleRefused(f"{path}: {wrong_place(development=development)}")
 
     def metric(self, name: str) -> Metric:
-        """The metric of this name, or a tier of one. Raises UnknownMetric."""
+        """The metric of this name, or a tier or cells of one. Raises UnknownMetric."""
+        base, slash, tier = name.partition("/")
+        if base != (whole := metric_name_of(name)) and f"{whole}{slash}{tier}" in self.streams:
+            return part_of_metric(self.streams[f"{whole}{slash}{tier}"], name)
         if name not in self.streams:
             raise UnknownMetric(
                 f'metric "{name}" is not in the bundle; it has {_list(self.metrics)}'
@@ -128,10 +134,17 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
                     f"takes more than was promised: lower it, or give the metric a new name, such "
                     f'as "{name}_2"'
                 )
+            if before and (gone := lost(before.breakdown, metric.breakdown)):
+                problems.append(
+                    f'metric "{name}": breakdown has lost {gone}, whose totals would be found no '
+                    "more: put it back"
+                )
             continue
         if name in previous.metrics:
             old, new = previous.metrics[name].definition(), metric.definition()
-            changed = ", ".join(field for field in new if new[field] != old[field])
+            changed = ", ".join(
+                field for field in {**new, **old} if new.get(field) != old.get(field)
+            )
         else:
             changed = "the definition of this retired name"
         problems.append(

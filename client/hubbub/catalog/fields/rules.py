@@ -35,5 +35,5 @@ def is_address(thing: Any) -> bool:
 
 
 def metric_name_of(stream: str) -> str:
-    """The metric that a stream is of: a stream is a metric's name, or that and a tier."""
-    return stream.partition("/")[0]
+    """The metric that a stream is of: a stream is a metric's name, perhaps with cell and tier."""
+    return stream.partition("/")[0].partition("@")[0]

@@ -6,7 +6,7 @@ from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import entry
 from hubbub.catalog.values.value_kinds import KINDS
 
-__all__ = ["EDGES", "KIND", "OTHERS", "OUTSIDE"]
+__all__ = ["EDGES", "KIND", "OTHERS", "OUTSIDE", "UNIT"]
 
 KIND: Final = entry(
     kinds.one_of(lambda: KINDS),
@@ -34,4 +34,10 @@ OTHERS: Final = entry(
     'Whether a text that is not listed counts as "other", which is then one of the values.',
     "true",
     defines=True,
+)
+UNIT: Final = entry(
+    kinds.text("says what numbers are measured in"),
+    "What numbers are measured in, beside every mean and range that is shown.",
+    '"ms"',
+    label="in",
 )

@@ -22,6 +22,7 @@ from hubbub.catalog import (
 from hubbub.catalog.crowds.gaussian import mu_of_pure
 from hubbub.client.client import Client
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
+from hubbub.client.public_values import Public
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.testing.fake_shuffler import FakeShuffler
 from hubbub.client.transport.contract import Transport
@@ -102,10 +103,11 @@ def memory_client(
     seed: str = "",
     transport: Transport | None = None,
     clock: Clock = SYSTEM_CLOCK,
+    public: Public | None = None,
 ) -> Client:
     """A strict client without thread, network or disk; flush() sends to `transport`.
 
-    bundle: or the file of one. seed: of its coins and its secret.
+    bundle: or the file of one. seed: of its coins and its secret. public: as `Client` has it.
     """
     secret = hashlib.sha256(b"hubbub/1 testing secret|" + seed.encode()).digest()
     return Client(
@@ -116,4 +118,5 @@ def memory_client(
         strict=True,
         coins=coins(seed),
         clock=clock,
+        public=public,
     )

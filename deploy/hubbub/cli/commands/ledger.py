@@ -152,10 +152,10 @@ def _odds(metrics: Sequence[MetricView]) -> str:
 
 
 def _row(payload: PayloadView, candidates: Sequence[str]) -> tuple[str, ...]:
-    made = _when(payload.made)
+    made, public = _when(payload.made), ", ".join(payload.public.values())
     return (
         made.strftime("%Y-%m-%d %H:%M") if made else "",
-        payload.metric,
+        f"{payload.metric} ({public})" if public else payload.metric,
         sent(payload.payload.hex()),
         payload.fate.replace("_", " "),
         _meant(payload, candidates),

@@ -51,7 +51,9 @@ def where(arguments: argparse.Namespace) -> Endpoints:
 
 def add_question(parser: argparse.ArgumentParser) -> None:
     """Add what every question about one metric has."""
-    parser.add_argument("metric", help="its name; NAME/EPSILON for one tier alone")
+    parser.add_argument(
+        "metric", help="its name; NAME/EPSILON for one tier alone, NAME@os=linux for a part"
+    )
     add_range(parser)
     parser.add_argument(
         "--candidates",
@@ -112,7 +114,7 @@ def details(arguments: argparse.Namespace) -> dict[str, Any]:
 def checked(question: str, answer: dict[str, Any]) -> dict[str, Any]:
     """An answer that holds together, so that it can be shown.
 
-    question: "estimates", "top", "compare", "trend", "cross" or "metrics".
+    question: of which the answer is, as in hubbub.answers.
 
     Raises:
         ServiceUnavailable: a part refers to one that is not there.
@@ -188,6 +190,7 @@ _HOLDS: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
     "compare": lambda _found: True,
     "trend": _has_epochs,
     "cross": lambda found: found["association"] is not None,
+    "breakdown": lambda _found: True,
     "metrics": lambda _found: True,
     "status": lambda _found: True,
 }

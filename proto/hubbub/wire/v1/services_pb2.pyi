@@ -605,6 +605,7 @@ class MetricLine(_message.Message):
     UNTIL_FIRST_BATCH_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
     PARTS_FIELD_NUMBER: _builtins.int
+    PUBLIC_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     description: _builtins.str
     owner: _builtins.str
@@ -652,6 +653,10 @@ class MetricLine(_message.Message):
     def parts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The parts that can be crossed, where it has some."""
 
+    @_builtins.property
+    def public(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The public fields by which it is told apart, where it has some."""
+
     def __init__(
         self,
         *,
@@ -679,10 +684,11 @@ class MetricLine(_message.Message):
         until_first_batch: _builtins.str = ...,
         notice: _builtins.str = ...,
         parts: _abc.Iterable[_builtins.str] | None = ...,
+        public: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "_highest", b"_highest", "_lowest", b"_lowest", "_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "candidates", b"candidates", "highest", b"highest", "lowest", b"lowest", "total_values", b"total_values", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "_highest", b"_highest", "_lowest", b"_lowest", "_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "candidates", b"candidates", "description", b"description", "epoch_length", b"epoch_length", "epochs", b"epochs", "epsilon", b"epsilon", "expires", b"expires", "facts", b"facts", "highest", b"highest", "kind", b"kind", "lowest", b"lowest", "mechanism", b"mechanism", "min_batch", b"min_batch", "name", b"name", "notice", b"notice", "owner", b"owner", "parts", b"parts", "reports", b"reports", "tiers", b"tiers", "total_values", b"total_values", "unit", b"unit", "until_first_batch", b"until_first_batch", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "_highest", b"_highest", "_lowest", b"_lowest", "_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "candidates", b"candidates", "description", b"description", "epoch_length", b"epoch_length", "epochs", b"epochs", "epsilon", b"epsilon", "expires", b"expires", "facts", b"facts", "highest", b"highest", "kind", b"kind", "lowest", b"lowest", "mechanism", b"mechanism", "min_batch", b"min_batch", "name", b"name", "notice", b"notice", "owner", b"owner", "parts", b"parts", "public", b"public", "reports", b"reports", "tiers", b"tiers", "total_values", b"total_values", "unit", b"unit", "until_first_batch", b"until_first_batch", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__candidates: _TypeAlias = _typing.Literal["candidates"]  # noqa: Y015
     _WhichOneofArgType__candidates: _TypeAlias = _typing.Literal["_candidates", b"_candidates"]  # noqa: Y015
@@ -1906,6 +1912,231 @@ class Cell(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Cell: _TypeAlias = Cell  # noqa: Y015
+
+@_typing.final
+class BreakdownRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    RANGE_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    LISTS_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    confidence: _builtins.float
+    by: _builtins.str
+    """One of the metric's public fields; none: the first."""
+    @_builtins.property
+    def range(self) -> Global___Range: ...
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def lists(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+        range: Global___Range | None = ...,
+        confidence: _builtins.float = ...,
+        candidates: _abc.Iterable[_builtins.str] | None = ...,
+        lists: _abc.Iterable[_builtins.str] | None = ...,
+        by: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["range", b"range"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "candidates", b"candidates", "confidence", b"confidence", "lists", b"lists", "metric", b"metric", "range", b"range"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BreakdownRequest: _TypeAlias = BreakdownRequest  # noqa: Y015
+
+@_typing.final
+class BrokenDown(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    EPOCHS_FIELD_NUMBER: _builtins.int
+    DATES_FIELD_NUMBER: _builtins.int
+    FINAL_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
+    MIN_BATCH_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    UNIT_FIELD_NUMBER: _builtins.int
+    PARTS_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    LISTS_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
+    WHOSE_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    by: _builtins.str
+    dates: _builtins.str
+    final: _builtins.bool
+    reports: _builtins.int
+    min_batch: _builtins.int
+    """The fewest reports that a part is answered for."""
+    kind: _builtins.str
+    confidence: _builtins.float
+    unit: _builtins.str
+    notice: _builtins.str
+    """As MetricLine's."""
+    whose: _builtins.str
+    """Of the population: differences and marks. Estimates and shares are of the part's reporters."""
+    @_builtins.property
+    def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___PublicPart]: ...
+    @_builtins.property
+    def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___PartRow]:
+        """Part by part, every value of the metric."""
+
+    @_builtins.property
+    def lists(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+        by: _builtins.str = ...,
+        epochs: _abc.Iterable[_builtins.int] | None = ...,
+        dates: _builtins.str = ...,
+        final: _builtins.bool = ...,
+        reports: _builtins.int = ...,
+        min_batch: _builtins.int = ...,
+        kind: _builtins.str = ...,
+        confidence: _builtins.float = ...,
+        unit: _builtins.str = ...,
+        parts: _abc.Iterable[Global___PublicPart] | None = ...,
+        values: _abc.Iterable[Global___PartRow] | None = ...,
+        lists: _abc.Iterable[_builtins.str] | None = ...,
+        notice: _builtins.str = ...,
+        whose: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "confidence", b"confidence", "dates", b"dates", "epochs", b"epochs", "final", b"final", "kind", b"kind", "lists", b"lists", "metric", b"metric", "min_batch", b"min_batch", "notice", b"notice", "parts", b"parts", "reports", b"reports", "unit", b"unit", "values", b"values", "whose", b"whose"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BrokenDown: _TypeAlias = BrokenDown  # noqa: Y015
+
+@_typing.final
+class PublicPart(_message.Message):
+    """One value of a public field; "unlisted" for devices that say none of them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PART_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    WITHHELD_FIELD_NUMBER: _builtins.int
+    ANSWERED_FIELD_NUMBER: _builtins.int
+    part: _builtins.str
+    reports: _builtins.int
+    waiting: _builtins.int
+    """The shuffler's, where it told."""
+    withheld: _builtins.int
+    answered: _builtins.bool
+    """Whether it has rows: fewer reports than min_batch have none."""
+    def __init__(
+        self,
+        *,
+        part: _builtins.str = ...,
+        reports: _builtins.int = ...,
+        waiting: _builtins.int | None = ...,
+        withheld: _builtins.int | None = ...,
+        answered: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_waiting", b"_waiting", "_withheld", b"_withheld", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_waiting", b"_waiting", "_withheld", b"_withheld", "answered", b"answered", "part", b"part", "reports", b"reports", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__waiting: _TypeAlias = _typing.Literal["waiting"]  # noqa: Y015
+    _WhichOneofArgType__waiting: _TypeAlias = _typing.Literal["_waiting", b"_waiting"]  # noqa: Y015
+    _WhichOneofReturnType__withheld: _TypeAlias = _typing.Literal["withheld"]  # noqa: Y015
+    _WhichOneofArgType__withheld: _TypeAlias = _typing.Literal["_withheld", b"_withheld"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__waiting) -> _WhichOneofReturnType__waiting | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__withheld) -> _WhichOneofReturnType__withheld | None: ...
+
+Global___PublicPart: _TypeAlias = PublicPart  # noqa: Y015
+
+@_typing.final
+class PartRow(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PART_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
+    ESTIMATE_FIELD_NUMBER: _builtins.int
+    STDERR_FIELD_NUMBER: _builtins.int
+    SHARE_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    DIFFERENCE_FIELD_NUMBER: _builtins.int
+    DIFFERENCE_LOW_FIELD_NUMBER: _builtins.int
+    DIFFERENCE_HIGH_FIELD_NUMBER: _builtins.int
+    P_VALUE_FIELD_NUMBER: _builtins.int
+    STANDS_OUT_FIELD_NUMBER: _builtins.int
+    part: _builtins.str
+    value: _builtins.str
+    reports: _builtins.int
+    """Of the part."""
+    estimate: _builtins.float
+    """In reports; of a mean, in the metric's own unit."""
+    stderr: _builtins.float
+    share: _builtins.float
+    """Of the part's reports, or the mean."""
+    low: _builtins.float
+    high: _builtins.float
+    difference: _builtins.float
+    """From the field's other values together. Not set where there are none, and of what is unlisted."""
+    difference_low: _builtins.float
+    difference_high: _builtins.float
+    p_value: _builtins.float
+    stands_out: _builtins.bool
+    """Whether that is beyond chance, at a false discovery rate of 5% over all rows."""
+    def __init__(
+        self,
+        *,
+        part: _builtins.str = ...,
+        value: _builtins.str = ...,
+        reports: _builtins.int = ...,
+        estimate: _builtins.float = ...,
+        stderr: _builtins.float = ...,
+        share: _builtins.float = ...,
+        low: _builtins.float = ...,
+        high: _builtins.float = ...,
+        difference: _builtins.float | None = ...,
+        difference_low: _builtins.float | None = ...,
+        difference_high: _builtins.float | None = ...,
+        p_value: _builtins.float | None = ...,
+        stands_out: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_difference", b"_difference", "_difference_high", b"_difference_high", "_difference_low", b"_difference_low", "_p_value", b"_p_value", "difference", b"difference", "difference_high", b"difference_high", "difference_low", b"difference_low", "p_value", b"p_value"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_difference", b"_difference", "_difference_high", b"_difference_high", "_difference_low", b"_difference_low", "_p_value", b"_p_value", "difference", b"difference", "difference_high", b"difference_high", "difference_low", b"difference_low", "estimate", b"estimate", "high", b"high", "low", b"low", "p_value", b"p_value", "part", b"part", "reports", b"reports", "share", b"share", "stands_out", b"stands_out", "stderr", b"stderr", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__difference: _TypeAlias = _typing.Literal["difference"]  # noqa: Y015
+    _WhichOneofArgType__difference: _TypeAlias = _typing.Literal["_difference", b"_difference"]  # noqa: Y015
+    _WhichOneofReturnType__difference_high: _TypeAlias = _typing.Literal["difference_high"]  # noqa: Y015
+    _WhichOneofArgType__difference_high: _TypeAlias = _typing.Literal["_difference_high", b"_difference_high"]  # noqa: Y015
+    _WhichOneofReturnType__difference_low: _TypeAlias = _typing.Literal["difference_low"]  # noqa: Y015
+    _WhichOneofArgType__difference_low: _TypeAlias = _typing.Literal["_difference_low", b"_difference_low"]  # noqa: Y015
+    _WhichOneofReturnType__p_value: _TypeAlias = _typing.Literal["p_value"]  # noqa: Y015
+    _WhichOneofArgType__p_value: _TypeAlias = _typing.Literal["_p_value", b"_p_value"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__difference) -> _WhichOneofReturnType__difference | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__difference_high) -> _WhichOneofReturnType__difference_high | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__difference_low) -> _WhichOneofReturnType__difference_low | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__p_value) -> _WhichOneofReturnType__p_value | None: ...
+
+Global___PartRow: _TypeAlias = PartRow  # noqa: Y015
 
 @_typing.final
 class ListCandidatesRequest(_message.Message):

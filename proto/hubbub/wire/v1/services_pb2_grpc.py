@@ -300,6 +300,11 @@ class QueryStub:
                 request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.CrossRequest.SerializeToString,
                 response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Crossed.FromString,
                 _registered_method=True)
+        self.Breakdown = channel.unary_unary(
+                '/hubbub.wire.v1.Query/Breakdown',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.BreakdownRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.BrokenDown.FromString,
+                _registered_method=True)
         self.Pipeline = channel.unary_unary(
                 '/hubbub.wire.v1.Query/Pipeline',
                 request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.PipelineRequest.SerializeToString,
@@ -392,6 +397,13 @@ class QueryServicer:
 
     def Cross(self, request, context):
         """Two parts of a metric as a table.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Breakdown(self, request, context):
+        """A metric by one of its public fields: each value beside all others.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -494,6 +506,11 @@ def add_QueryServicer_to_server(servicer, server):
                     servicer.Cross,
                     request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.CrossRequest.FromString,
                     response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Crossed.SerializeToString,
+            ),
+            'Breakdown': grpc.unary_unary_rpc_method_handler(
+                    servicer.Breakdown,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.BreakdownRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.BrokenDown.SerializeToString,
             ),
             'Pipeline': grpc.unary_unary_rpc_method_handler(
                     servicer.Pipeline,
@@ -733,6 +750,33 @@ class Query:
             '/hubbub.wire.v1.Query/Cross',
             hubbub_dot_wire_dot_v1_dot_services__pb2.CrossRequest.SerializeToString,
             hubbub_dot_wire_dot_v1_dot_services__pb2.Crossed.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Breakdown(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/Breakdown',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.BreakdownRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.BrokenDown.FromString,
             options,
             channel_credentials,
             insecure,

@@ -141,6 +141,8 @@ class QueryStub:
     Trend: _grpc.UnaryUnaryMultiCallable[_services_pb2.TrendRequest, _services_pb2.Trended]
     Cross: _grpc.UnaryUnaryMultiCallable[_services_pb2.CrossRequest, _services_pb2.Crossed]
     """Two parts of a metric as a table."""
+    Breakdown: _grpc.UnaryUnaryMultiCallable[_services_pb2.BreakdownRequest, _services_pb2.BrokenDown]
+    """A metric by one of its public fields: each value beside all others."""
     Pipeline: _grpc.UnaryUnaryMultiCallable[_services_pb2.PipelineRequest, _services_pb2.PipelineStatus]
     """The conservation law, with the shuffler's terms where the aggregator may ask it."""
     Watch: _grpc.UnaryUnaryMultiCallable[_services_pb2.WatchRequest, _services_pb2.Watched]
@@ -174,6 +176,8 @@ class QueryAsyncStub(QueryStub):
     Trend: _aio.UnaryUnaryMultiCallable[_services_pb2.TrendRequest, _services_pb2.Trended]  # type: ignore[assignment]
     Cross: _aio.UnaryUnaryMultiCallable[_services_pb2.CrossRequest, _services_pb2.Crossed]  # type: ignore[assignment]
     """Two parts of a metric as a table."""
+    Breakdown: _aio.UnaryUnaryMultiCallable[_services_pb2.BreakdownRequest, _services_pb2.BrokenDown]  # type: ignore[assignment]
+    """A metric by one of its public fields: each value beside all others."""
     Pipeline: _aio.UnaryUnaryMultiCallable[_services_pb2.PipelineRequest, _services_pb2.PipelineStatus]  # type: ignore[assignment]
     """The conservation law, with the shuffler's terms where the aggregator may ask it."""
     Watch: _aio.UnaryUnaryMultiCallable[_services_pb2.WatchRequest, _services_pb2.Watched]  # type: ignore[assignment]
@@ -246,6 +250,14 @@ class QueryServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_services_pb2.Crossed, _abc.Awaitable[_services_pb2.Crossed]]:
         """Two parts of a metric as a table."""
+
+    @_abc_1.abstractmethod
+    def Breakdown(
+        self,
+        request: _services_pb2.BreakdownRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.BrokenDown, _abc.Awaitable[_services_pb2.BrokenDown]]:
+        """A metric by one of its public fields: each value beside all others."""
 
     @_abc_1.abstractmethod
     def Pipeline(

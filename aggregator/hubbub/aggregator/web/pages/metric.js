@@ -4,6 +4,7 @@
 import { $, ask, button, count, download, figure, h, named, percent, ready, several, shown } from "./shell.js";
 import { Address, kinds } from "./address.js";
 import { besides } from "./beside.js";
+import { BrokenDown } from "./breakdown.js";
 import { lines } from "./charts.js";
 import { Compared } from "./compare.js";
 import { Controls } from "./controls.js";
@@ -26,6 +27,7 @@ const FIELDS = {
   after: kinds.text(""),
   rows: kinds.text(""),
   columns: kinds.text(""),
+  by: kinds.text(""),
   find: kinds.text(""),
   order: kinds.text("", (given) => /^-?[a-z_]{1,20}$/.test(given)),
   first: kinds.number(),
@@ -41,6 +43,7 @@ let metric = null;
 let controls = null;
 let compared = null;
 let crossed = null;
+let broken = null;
 let marks = null;
 let newest = null; // the answer that is shown
 
@@ -140,6 +143,7 @@ async function everything() {
   await estimates();
   await trend();
   await crossed.show(question());
+  await broken.show(question());
   await compared.show(question());
   await takeAway();
 }
@@ -194,6 +198,7 @@ function unnamed() {
 function show(answered) {
   for (const one of document.querySelectorAll("[data-needs=answer]")) one.hidden = !answered;
   if (!metric?.parts.length) $("cross").hidden = true;
+  if (!metric?.public.length) $("breakdown").hidden = true;
 }
 
 function complaints() {
@@ -237,6 +242,9 @@ async function begin() {
   marks = new Marks($("marks"), name, () => busy(trend));
   crossed = new Crossed(path, metric, address, (changes) =>
     change(changes, () => crossed.show(question())),
+  );
+  broken = new BrokenDown(path, metric, address, (changes) =>
+    change(changes, () => broken.show(question())),
   );
   compared = new Compared(path, metric, address, (changes) =>
     change(changes, () => compared.show(question())),

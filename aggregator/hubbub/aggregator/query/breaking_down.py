@@ -1,0 +1,214 @@
+"""Breaking down: a metric by what is public of devices, each value beside all others."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from hubbub.aggregator.query.report_counts import Terms, upstream_reports
+from hubbub.aggregator.query.totals import EpochSelection
+from hubbub.analysis import (
+    CONFIDENCE,
+    POPULATION,
+    Answer,
+    Change,
+    ValueAnswer,
+    Whose,
+    changes,
+    discoveries,
+)
+from hubbub.catalog import UNLISTED, Bundle, Metric, told_by
+from hubbub.errors import BadParameter
+
+__all__ = ["BrokenDown", "Part", "PartRow", "PublicPart", "broken_down", "parts_by"]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicPart:
+    """One value of a public field; "unlisted" for devices that say none of them.
+
+    reports: how many are counted. waiting, withheld: what the shuffler has of it; None if it did
+    not tell. answered: whether it has rows.
+    """
+
+    part: str
+    reports: int
+    waiting: int | None
+    withheld: int | None
+    answered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow:
+    """One value among those of one part: its share there, or a mean, with its interval.
+
+    reports: of the part. estimate, stderr: in reports. share, low, high: of the part's reporters.
+    difference: of the population, from the other values of the field together; None of those that
+        are unlisted, and where there are no others.
+    stands_out: whether that is beyond chance, at a false discovery rate of 5% over all rows.
+    """
+
+    part: str
+    value: str
+    reports: int
+    estimate: float
+    stderr: float
+    share: float
+    low: float
+    high: float
+    difference: float | None
+    difference_low: float | None
+    difference_high: float | None
+    p_value: float | None
+    stands_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenDown:
+    """A metric by one of its public fields.
+
+    by: the field. parts: every value of it. values: of each part that has the minimum batch, the
+    metric's own values. kind, unit: as of estimates.
+    """
+
+    metric: str
+    by: str
+    epochs: list[int]
+    dates: str
+    final: bool
+    reports: int
+    min_batch: int
+    kind: str
+    confidence: float
+    unit: str
+    parts: list[PublicPart]
+    values: list[PartRow]
+    lists: list[str]
+    notice: str = ""
+    whose: Whose = POPULATION
+
+
+class Part(NamedTuple):
+    """The epochs of one value of a public field, and of the others; None if they are too few."""
+
+    name: str
+    own: EpochSelection
+    rest: EpochSelection | None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether it holds what an answer takes."""
+        return self.own.reports >= self.own.metric.fewest
+
+
+def field_of(metric: Metric, by: str) -> str:
+    """The public field that is meant. Raises BadParameter with those that there are."""
+    wanted = by or next(iter(metric.breakdown), "")
+    if wanted in metric.breakdown:
+        return wanted
+    has = ", ".join(metric.breakdown)
+    remedy = f"it is told apart by {has}" if has else "it has no breakdown: ask for estimates"
+    raise BadParameter(f'metric "{metric.name}": by "{by[:60]}" is no public field of it; {remedy}')
+
+
+def parts_by(bundle: Bundle, whole: EpochSelection, by: str = "") -> list[Part]:
+    """Every value of a public field, as far as the question is of it; what is unlisted at the end.
+
+    by: which field; "" for the first.
+
+    Raises:
+        BadParameter: the metric is not told apart by it.
+    """
+    metric = whole.metric
+    field = field_of(metric, by)
+    told = told_by(metric.name)
+    values = told.get(field) or list(metric.breakdown[field])
+    found = []
+    for value in values:
+        own = _within(whole, bundle.metric(_name(metric, {**told, field: [value]})))
+        others = [one for one in values if one != value]
+        rest = _within(whole, bundle.metric(_name(metric, {**told, field: others or values})))
+        found.append(Part(value, own, rest if others and rest.reports >= metric.fewest else None))
+    if not told:
+        unlisted = bundle.metric(_named(metric, UNLISTED))
+        found.append(Part(UNLISTED, _within(whole, unlisted), None))
+    return found
+
+
+def _within(whole: EpochSelection, part: Metric) -> EpochSelection:
+    """What is held of some cells in the epochs that are asked for."""
+    streams = set(part.streams)
+    own = {window: number for window, number in whole.counted.items() if window.stream in streams}
+    return EpochSelection(part, whole.epochs, own)
+
+
+def _name(metric: Metric, told: Mapping[str, Sequence[str]]) -> str:
+    return _named(metric, ",".join(f"{field}={'+'.join(own)}" for field, own in told.items()))
+
+
+def _named(metric: Metric, where: str) -> str:
+    tier = f"/{metric.tier}" if metric.tier else ""
+    return f"{metric.base_name}@{where}{tier}"
+
+
+def broken_down(
+    whole: EpochSelection,
+    by: str,
+    parts: Sequence[Part],
+    answers: Sequence[tuple[Answer, Answer | None]],
+    terms: Terms | None,
+) -> BrokenDown:
+    """The table, but for what all answers have.
+
+    by: as `parts_by` has it. answers: to each part that is answered, and to its others.
+    """
+    answered = [part.name for part in parts if part.is_answered]
+    rows: list[PartRow] = []
+    for name, (own, rest) in zip(answered, answers, strict=True):
+        differences = changes(rest, own) if rest else [None] * len(own.values)
+        rows += [_row(name, own, *pair) for pair in zip(own.values, differences, strict=True)]
+    first = answers[0][0] if answers else None
+    return BrokenDown(
+        metric=whole.metric.name,
+        by=field_of(whole.metric, by),
+        epochs=list(whole.epochs),
+        dates=whole.dates,
+        final=False,
+        reports=whole.reports,
+        min_batch=whole.metric.fewest,
+        kind=first.kind if first else "",
+        confidence=first.confidence if first else CONFIDENCE,
+        unit=whole.metric.unit,
+        parts=[_told(part, terms) for part in parts],
+        values=_marked(rows),
+        lists=[],
+    )
+
+
+def _told(part: Part, terms: Terms | None) -> PublicPart:
+    waiting, withheld = upstream_reports(part.own, terms)
+    return PublicPart(part.name, part.own.reports, waiting, withheld, part.is_answered)
+
+
+def _row(part: str, own: Answer, value: ValueAnswer, other: Change | None) -> PartRow:
+    unit = 1.0 if own.kind == "mean" else float(max(own.reports, 1))
+    return PartRow(
+        *(part, value.value, own.reports, value.estimate, value.stderr),
+        *(value.estimate / unit, value.low / unit, value.high / unit),
+        difference=other.difference if other else None,
+        difference_low=other.low if other else None,
+        difference_high=other.high if other else None,
+        p_value=other.p_value if other else None,
+        stands_out=other is not None and other.changed,
+    )
+
+
+def _marked(rows: Sequence[PartRow]) -> list[PartRow]:
+    """The rows with marks that hold over all of them: those of each part held over it alone."""
+    compared = [place for place, row in enumerate(rows) if row.p_value is not None]
+    found = list(rows)
+    beyond = discoveries(np.array([rows[place].p_value for place in compared], dtype=np.float64))
+    for place, stands in zip(compared, beyond.tolist(), strict=True):
+        found[place] = replace(rows[place], stands_out=rows[place].stands_out and stands)
+    return found

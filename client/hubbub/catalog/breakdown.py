@@ -1,0 +1,194 @@
+"""Breakdown: answers apart by what is public of a device, as its OS; each in a stream of its own.
+
+A device names its cell in the clear, as theme@os=linux. One whose OS is not listed reports under
+the metric's own name. `theme@os=linux+macos` means the cells of both, and `theme` all there are.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from itertools import product
+from math import prod
+from typing import Any, Final
+
+from hubbub.catalog.fields.field import entry
+from hubbub.catalog.fields.kinds import Kind, Schema
+from hubbub.catalog.fields.rules import is_text
+
+__all__ = [
+    "BREAKDOWN",
+    "UNLISTED",
+    "Rules",
+    "cell_of",
+    "lost",
+    "streams_of",
+    "told_by",
+]
+
+Rules = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""For each public field its values, each with the patterns of what devices say that count as it."""
+
+UNLISTED: Final = "unlisted"
+"""What stands for the devices that say none of the values: theme@unlisted."""
+
+# Stream names stay below the 256 characters that a shuffler takes; and each cell needs a crowd.
+_MAX_FIELDS, _MAX_CELLS = 3, 100
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,23}")
+_FIELD: Final = re.compile(r"[a-z][a-z0-9_]{0,23}")
+_LONGEST: Final = 100
+
+
+def _kind() -> Kind:
+    words = (
+        f"a table of 1 to {_MAX_FIELDS} public fields, each with a list of its values, or with a "
+        "table of values and of what counts as each, as "
+        '{ os = ["linux", "macos"], version = { "2" = "2.*", old = "*" } }'
+    )
+
+    def problem(given: Any) -> str:
+        if not (isinstance(given, Mapping) and 1 <= len(given) <= _MAX_FIELDS):
+            return f"must be {words}"
+        for field, own in given.items():
+            if not (isinstance(field, str) and _FIELD.fullmatch(field)):
+                return f"names a public field that does not match {_FIELD.pattern}; rename it"
+            if found := _problem_with(own):
+                return f"{field}: {found}"
+        cells = prod(map(len, given.values()))
+        if cells > _MAX_CELLS:
+            return (
+                f"makes {cells} cells, above {_MAX_CELLS}, and each needs a crowd of its own; let "
+                "several values count as one"
+            )
+        return ""
+
+    return Kind(
+        lambda: words,
+        problem,
+        _schema,
+        read=lambda given: {field: _values(own) for field, own in given.items()},
+        # Lists, since the order decides which of several patterns counts.
+        dump=lambda given: [
+            [field, [[name, list(patterns)] for name, patterns in own.items()]]
+            for field, own in given.items()
+        ],
+        load=_loaded,
+    )
+
+
+def _problem_with(own: Any) -> str:
+    """What is wrong with the values of one field."""
+    if not (isinstance(own, list | tuple | Mapping) and own):
+        return "must be a list of values, or a table of values and what counts as each"
+    for name in own:
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            return f"a value does not match {_NAME.pattern}; write a short name of it"
+    if len(set(own)) != len(own):
+        return "holds a value twice; remove one"
+    patterns = own.values() if isinstance(own, Mapping) else ()
+    for pattern in [one for held in patterns for one in _listed(held)] or ["*"]:
+        if not (is_text(pattern) and len(pattern) <= _LONGEST):
+            return f"a pattern is no text of up to {_LONGEST} characters; write one, such as 2.*"
+    if not all(_listed(held) for held in patterns):
+        return 'nothing counts as one of its values; give it a pattern, such as "2.*"'
+    return ""
+
+
+def _listed(held: Any) -> list[Any]:
+    return list(held) if isinstance(held, list | tuple) else [held]
+
+
+def _values(own: Any) -> dict[str, tuple[str, ...]]:
+    if isinstance(own, Mapping):
+        return {name: tuple(_listed(held)) for name, held in own.items()}
+    return {name: (name,) for name in own}
+
+
+def _loaded(thing: Any) -> dict[str, dict[str, tuple[str, ...]]]:
+    return {field: {name: tuple(patterns) for name, patterns in values} for field, values in thing}
+
+
+def _schema() -> Schema:
+    name = {"type": "string", "pattern": f"^{_NAME.pattern}$"}
+    text = {"type": "string", "minLength": 1, "maxLength": _LONGEST}
+    patterns: Schema = {"anyOf": [text, {"type": "array", "minItems": 1, "items": text}]}
+    table: Schema = {"type": "object", "minProperties": 1, "propertyNames": name}
+    return {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": _MAX_FIELDS,
+        "propertyNames": {"pattern": f"^{_FIELD.pattern}$"},
+        "additionalProperties": {
+            "anyOf": [
+                {"type": "array", "minItems": 1, "uniqueItems": True, "items": name},
+                {**table, "additionalProperties": patterns},
+            ]
+        },
+    }
+
+
+BREAKDOWN: Final = entry(
+    _kind(),
+    "What is public of a device, as its OS or the app's version, by which answers are told apart: "
+    "each value has a stream and a crowd of its own. Shuffler and aggregator see it.",
+    '{ os = ["linux", "macos"], version = { "2" = "2.*", older = "*" } }',
+    label="told apart in the clear by",
+)
+
+
+def cell_of(name: str, rules: Rules, told: Mapping[str, str]) -> str:
+    """The stream of a device that says this of itself: the metric's own if any of it is unlisted.
+
+    name: of the metric, or of a tier of it.
+    """
+    held = []
+    for field, values in rules.items():
+        found = _counts_as(values, told.get(field))
+        if found is None:
+            return name
+        held.append(f"{field}={found}")
+    base, slash, tier = name.partition("/")
+    return f"{base}@{','.join(held)}{slash}{tier}" if held else name
+
+
+def _counts_as(values: Mapping[str, tuple[str, ...]], told: str | None) -> str | None:
+    """The first value whose patterns fit; None if there is none."""
+    if told is None:
+        return None
+    fit = (n for n, patterns in values.items() if any(fnmatchcase(told, one) for one in patterns))
+    return next(fit, None)
+
+
+def told_by(name: str) -> dict[str, list[str]]:
+    """Of each public field the values that a name is of: {"os": ["linux"]} of theme@os=linux."""
+    where = name.partition("/")[0].partition("@")[2]
+    held = [part.partition("=") for part in where.split(",")] if where not in ("", UNLISTED) else []
+    return {field: values.split("+") for field, _, values in held}
+
+
+def streams_of(name: str, rules: Rules, tiers: Iterable[str]) -> Iterator[str]:
+    """Every stream of a metric, or of what its name says of it, tier by tier.
+
+    name: "theme", and then also what is unlisted; "theme@os=linux+macos"; each perhaps "/0.5".
+    """
+    cell, _, tier = name.partition("/")
+    base, _, where = cell.partition("@")
+    wanted = told_by(name)
+    own = [[f"{f}={v}" for v in wanted.get(f, values)] for f, values in rules.items()]
+    cells = [f"{base}@{','.join(cell)}" for cell in product(*own)] if rules else []
+    if where == UNLISTED:
+        cells = [base]
+    elif not wanted:
+        cells.insert(0, base)
+    for one in [tier] if tier else ["", *tiers]:
+        yield from (f"{cell}/{one}" if one else cell for cell in cells)
+
+
+def lost(before: Rules, after: Rules) -> str:
+    """What is gone from a breakdown, whose totals would be found no more; "" if nothing is."""
+    gone = [
+        f'"{name}" of {field}'
+        for field, values in before.items()
+        for name in values
+        if name not in after.get(field, {})
+    ]
+    return ", ".join(gone)

@@ -1,0 +1,47 @@
+"""Breakdowns for people: a line a part and value, what stands out first where it is too long."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hubbub.answers import cell, columns_of, is_of_means, rows, title
+from hubbub.cli.terminal.output import filled, say, several, table
+
+__all__ = ["show_breakdown"]
+
+Answer = Mapping[str, Any]
+
+# More rows than this are for a file, not for eyes.
+_ROWS: Final = 60
+_NEVER: Final = 2.0
+
+
+def show_breakdown(found: Answer) -> None:
+    """Shares of every part with their intervals, and what has no answer yet."""
+    if found["notice"]:
+        say(found["notice"])
+    every = rows("breakdown", found)
+    shown = every
+    if len(every) > _ROWS:
+        shown = sorted(every, key=lambda row: _NEVER if row["p_value"] is None else row["p_value"])
+    own, means = columns_of("breakdown", found), is_of_means("breakdown", found)
+    table(
+        f"{found['metric']} by {found['by']}: {several(found['reports'], 'report')}, "
+        f"{found['dates']}",
+        [title(column, "breakdown", found) for column in own],
+        [[cell(column, row, of_means=means) for column in own] for row in shown[:_ROWS]],
+        text_columns=2,
+        spare=[column.spare for column in own],
+    )
+    if len(every) > _ROWS:
+        say(f"what differs most first; {len(every) - _ROWS:,} more: --format csv has them all")
+    for part in found["parts"]:
+        if not part["answered"] and (part["part"] != "unlisted" or part["reports"]):
+            withheld = f", {part['withheld']:,} withheld" if part["withheld"] else ""
+            say(
+                f"{part['part']}: {part['reports']:,} reports{withheld}; below the minimum batch "
+                f"of {found['min_batch']:,}, so there is no answer"
+            )
+    whose = "differences are of the population that reports are from, shares of who reported"
+    say(filled(whose))
+    if not found["final"]:
+        say("not final: reports of these epochs are still taken")

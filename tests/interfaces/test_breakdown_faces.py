@@ -1,0 +1,120 @@
+"""A metric told apart by what is public: the same from every face, and as the page draws it."""
+
+import json
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+from playwright.sync_api import expect
+
+import hubbub.notebook
+from hubbub.cli.main import main
+from hubbub.cli.terminal.query_options import document
+from hubbub.cli.terminal.service_client import ask
+from hubbub.wire.v1 import services_pb2 as wire
+from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.house import House
+from tests.support import web
+
+
+def _asked(home: House, **given: str) -> dict[str, Any]:
+    path = f"{home.page}/v1/metrics/crashed/breakdown"
+    found: dict[str, Any] = web.get(path, params=given).json()
+    return found
+
+
+def test_a_breakdown_is_the_same_from_every_face(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_http = _asked(home, by="version", epochs="all")
+    request = wire.BreakdownRequest(metric="crashed", by="version", range=wire.Range(epochs="all"))
+    assert document(ask(home.endpoints, "Breakdown", request)) == by_http
+    notebook: Any = hubbub.notebook.connect(home.page).breakdown("crashed", "version", epochs="all")
+    assert notebook.document == by_http
+    words = ["breakdown", "crashed", "--by", "version", "--epochs", "all", "--query", home.query]
+    capsys.readouterr()
+    assert main([*words, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == by_http
+    assert main(words) == 0
+    assert "beyond chance" in capsys.readouterr().out
+    mpl.use("agg")
+    axes = notebook.plot()
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == ["2: no", "2: yes", "old: no", "old: yes"]
+
+
+def test_parts_are_near_the_truth_and_what_differs_is_found(home: House) -> None:
+    found = _asked(home, by="version", epochs="all")
+    rows = {(row["part"], row["value"]): row for row in found["values"]}
+    for part, true in (("2", 0.1), ("old", 0.3)):
+        row = rows[part, "yes"]
+        # Of one person in ten thousand millions of such questions.
+        assert abs(row["share"] - true) < 6.5 * row["stderr"] / row["reports"]
+        assert row["low"] < row["share"] < row["high"]
+        assert row["stands_out"]
+        assert row["difference_low"] < row["difference"] < row["difference_high"]
+    by_os = _asked(home, by="os")
+    assert not any(row["stands_out"] for row in by_os["values"])
+
+
+def test_small_parts_are_named_and_not_answered(home: House) -> None:
+    found = _asked(home)
+    assert found["by"] == "os"
+    answered = {part["part"]: part["answered"] for part in found["parts"]}
+    assert answered == {"linux": True, "macos": True, "haiku": False, "unlisted": False}
+    assert {row["part"] for row in found["values"]} == {"linux", "macos"}
+    alone = web.get(f"{home.page}/v1/metrics/crashed@os=haiku/estimates")
+    assert (alone.status_code, alone.json()["title"]) == (409, "BatchTooSmall")
+
+
+def test_parts_add_up_to_the_whole_exactly(home: House) -> None:
+    """All cells are of one mechanism, so their totals add as whole numbers do."""
+
+    def told(name: str) -> dict[str, Any]:
+        found: dict[str, Any] = web.get(f"{home.page}/v1/metrics/{name}/estimates").json()
+        return {one["value"]: one for one in found["values"]} | {"reports": found["reports"]}
+
+    pair, each = (
+        told("crashed@os=linux+macos"),
+        [told(f"crashed@os={o}") for o in ("linux", "macos")],
+    )
+    assert pair["reports"] == sum(one["reports"] for one in each)
+    for value in ("no", "yes"):
+        assert pair[value]["estimate"] == pytest.approx(sum(one[value]["estimate"] for one in each))
+        assert pair[value]["stderr"] == pytest.approx(
+            sum(one[value]["stderr"] ** 2 for one in each) ** 0.5
+        )
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("theme/breakdown", 400, "has no breakdown"),
+        ("crashed/breakdown?by=colour", 400, "told apart by os, version"),
+        ("crashed@os=beos/estimates", 404, "told apart by os (linux, macos, haiku)"),
+        ("theme@os=linux/estimates", 404, "has no breakdown"),
+    ],
+)
+def test_what_is_no_part_is_refused_with_what_there_is(
+    home: House, path: str, status: int, said: str
+) -> None:
+    answer = web.get(f"{home.page}/v1/metrics/{path}")
+    assert (answer.status_code, said in answer.json()["detail"]) == (status, True)
+
+
+@needs_browser
+def test_the_page_draws_every_part_and_changes_with_its_field(home: House) -> None:
+    with chromium() as browser, Watched(browser) as watched:
+        page = watched.open(f"{home.page}/metric?name=crashed&epochs=all&by=version")
+        whiskers = page.locator("#broken svg path.whisker")
+        expect(whiskers).to_have_count(4)
+        ends = whiskers.evaluate_all("paths => paths.map(p => [+p.dataset.low, +p.dataset.high])")
+        found = _asked(home, by="version", epochs="all")
+        assert ends == [[row["low"], row["high"]] for row in found["values"]]
+        assert "differ from all others beyond chance" in page.inner_text("#broken")
+        page.select_option("#breaking [name=by]", "os")
+        expect(page.locator("#broken")).to_contain_text("without an answer: haiku")
+        assert "by=os" in page.url
+        part = watched.open(f"{home.page}/metric?name=crashed@os=linux")
+        expect(part.locator("#answer")).to_contain_text("report")
+        assert not watched.open(f"{home.page}/metric?name=theme").is_visible("#breakdown")

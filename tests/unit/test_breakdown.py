@@ -1,0 +1,137 @@
+"""A metric told apart by what is public: its streams, what a device says, what may change."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.catalog import Bundle, read_catalog, refuse_changes
+from hubbub.client import Outcome
+from hubbub.client.testing import FakeShuffler, make_bundle, memory_client
+from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, UnknownMetric
+from hubbub.privacy.card import metric_card
+
+TABLE = """
+shuffler = "shuffler.example.org:443"
+[metrics.theme]
+description = "Colour theme"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+epsilon = 2.0
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+{rest}
+"""
+GRR = 'mechanism = "grr"\nvalues = ["light", "dark", "system"]\n'
+LONG = 'mechanism = "long.grr"\nvalues = ["light", "dark"]\npermanent_epsilon = 3.0\n'
+BY = 'breakdown = {{ os = {os}, version = {{ "2" = ["2.*"], old = "*" }} }}\n'
+
+
+def _bundle(folder: Path, os: str = '["linux", "macos"]', rest: str = GRR) -> Bundle:
+    path = folder / "metrics.toml"
+    path.write_text(TABLE.format(rest=rest + BY.format(os=os)))
+    return make_bundle(path).bundle
+
+
+def test_every_cell_is_a_stream_at_every_tier(tmp_path: Path) -> None:
+    bundle = _bundle(tmp_path, rest=GRR + "tiers = [1.0]\n")
+    cells = ["", *(f"@os={o},version={v}" for o in ("linux", "macos") for v in ("2", "old"))]
+    assert list(bundle.streams) == [f"theme{cell}{tier}" for tier in ("", "/1") for cell in cells]
+    assert bundle.metric("theme").streams == tuple(bundle.streams)
+    assert bundle.metric("theme@version=2/1").streams == (
+        "theme@os=linux,version=2/1",
+        "theme@os=macos,version=2/1",
+    )
+    assert bundle.metric("theme@unlisted").streams == ("theme", "theme/1")
+    assert bundle.metric("theme@os=linux").base_name == "theme"
+    for wrong in ("theme@os=bsd", "theme@colour=red", "theme@os=linux+linux", "theme@os=linux/3"):
+        with pytest.raises(UnknownMetric):
+            bundle.metric(wrong)
+
+
+def test_a_device_says_its_cell_and_one_that_is_in_none_the_metric_alone(tmp_path: Path) -> None:
+    bundle = _bundle(tmp_path)
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"os": "linux", "version": "2.3"}, "theme@os=linux,version=2"),
+        ({"os": "macos", "version": lambda: "1.9"}, "theme@os=macos,version=old"),
+        ({"os": "beos", "version": "2.3"}, "theme"),
+    )
+    for said, stream in cases:
+        shuffler = FakeShuffler()
+        client = memory_client(bundle, transport=shuffler, public=said)
+        assert client.report("theme", "dark") is Outcome.QUEUED
+        assert client.ledger().payloads[0].public == (
+            {} if stream == "theme" else {"os": said["os"], "version": stream.rpartition("=")[2]}
+        )
+        assert client.flush()
+        assert [report.stream for report in shuffler.reports()] == [stream]
+
+
+def test_a_device_that_moves_on_reports_once_an_epoch_and_lies_as_it_did(tmp_path: Path) -> None:
+    version = ["1.9"]
+    said: dict[str, Any] = {"os": "linux", "version": lambda: version[0]}
+    bundle = _bundle(tmp_path, rest=GRR)
+    client = memory_client(bundle, public=said)
+    assert client.report("theme", "dark") is Outcome.QUEUED
+    version[0] = "2.0"
+    assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
+    limits = "limits = {{ reports_per_epoch = 1,"
+    path = tmp_path / "long.toml"
+    often = TABLE.replace(limits, "limits = {{ reports_per_epoch = 50,")
+    path.write_text(often.format(rest=LONG + BY.format(os='["linux"]')))
+    client = memory_client(make_bundle(path).bundle, public=said)
+    for version[0] in ("1.9", "2.0") * 10:
+        assert client.report("theme", "dark") is Outcome.QUEUED
+    [metric] = client.ledger().metrics
+    assert metric.spent <= 3.0, "one permanent response, whichever version asks for it"
+
+
+def test_an_app_that_says_nothing_is_told_so(tmp_path: Path) -> None:
+    bundle = _bundle(tmp_path)
+    with pytest.raises(BadParameter, match="told apart by os, version"):
+        memory_client(bundle)
+    with pytest.raises(BadParameter, match="public must be texts by name"):
+        memory_client(bundle, public={"os": 1})  # type: ignore[dict-item]
+    client = memory_client(bundle, public={"os": "linux", "version": "2.0"})
+    assert client.report("theme@os=linux,version=2", "dark") is Outcome.UNKNOWN_METRIC
+
+
+def test_more_values_may_come_and_none_may_go(tmp_path: Path) -> None:
+    before = _bundle(tmp_path)
+    more = _bundle(tmp_path, os='["linux", "macos", "beos"]')
+    assert refuse_changes(more.metrics, before) == before.history
+    with pytest.raises(BundleRefused, match='breakdown has lost "macos" of os'):
+        refuse_changes(_bundle(tmp_path, os='["linux"]').metrics, before)
+    theme = before.metrics["theme"]
+    for others in ({}, {**theme.breakdown, "channel": {"beta": ("beta",)}}):
+        with pytest.raises(BundleRefused, match="breakdown changed under an old name"):
+            refuse_changes({"theme": replace(theme, breakdown=others)}, before)
+
+
+def test_a_card_says_who_sees_it(tmp_path: Path) -> None:
+    card = metric_card(_bundle(tmp_path).metrics["theme"])
+    assert "Shuffler and aggregator see of each answer its os, version" in card.sentence
+    told = {fact.label: fact.text for fact in card.facts}
+    assert told["told apart in the clear by"] == "os (linux, macos), version (2, old)"
+
+
+@pytest.mark.parametrize(
+    ("os", "said"),
+    [
+        ('["linux", "linux"]', "holds a value twice"),
+        ('["a b"]', "write a short name"),
+        ("[]", "must be a list of values"),
+        ("{ linux = [] }", "give it a pattern"),
+        ('{ linux = [""] }', "a pattern is no text"),
+        (str([f"v{n}" for n in range(51)]), "makes 102 cells, above 100"),
+    ],
+)
+def test_a_breakdown_that_is_none_is_refused(tmp_path: Path, os: str, said: str) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(TABLE.format(rest=GRR + BY.format(os=os)))
+    with pytest.raises(CatalogInvalid) as error:
+        read_catalog(path)
+    assert 'field "breakdown"' in str(error.value)
+    assert said in str(error.value)
