@@ -10,7 +10,13 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
 from benchmarks.measure import Row, rate
 from benchmarks.own import own_hubbub, times
-from hubbub.catalog import epoch_at, epoch_start, key_at, seal, seal_info
+from hubbub.catalog import (
+    epoch_at,
+    epoch_start,
+    key_at,
+    seal,
+    seal_info,
+)
 from hubbub.mechanisms import SystemBits, build
 
 __all__ = ["MECHANISMS", "randomize", "sealing"]

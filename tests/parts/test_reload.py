@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hubbub.accounting import sum_terms
-from hubbub.aggregator.reload import _check_fits, _check_follows
+from hubbub.aggregator.reload import _check_follows, check_fits
 from hubbub.catalog import Bundle, Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.installation import OPERATORS, build_bundle, make_keys
@@ -140,13 +140,13 @@ def test_what_does_not_go_on_with_what_was_counted_is_refused(made: Made, tmp_pa
     with pytest.raises(BundleRefused, match="epsilon changed under an old name"):
         _check_follows(replace(bundle, metrics={"theme": theme}, history={}), bundle, here)
     now = bundle.keys[0].start
-    _check_fits(bundle, made.opening, now, here)
+    check_fits(bundle, made.opening, now, here)
     with pytest.raises(KeysUnusable, match="has no key"):
-        _check_fits(bundle, made.opening[1:], now, here)
+        check_fits(bundle, made.opening[1:], now, here)
     make_keys(tmp_path / "others")
     others = replace(made.opening[0], private=bytes(range(32)))
     with pytest.raises(KeysUnusable, match="is not the one of the bundle"):
-        _check_fits(bundle, [others, *made.opening[1:]], now, here)
+        check_fits(bundle, [others, *made.opening[1:]], now, here)
     table = read_stream_table(made.streams)
     table.check_follows(table)
     longer = {

@@ -54,8 +54,9 @@ def test_it_agrees_with_the_known_answers() -> None:
     assert re.search(r" pass [1-9][0-9]*$", _run("npm", "test"), re.MULTILINE)
 
 
-def test_a_report_from_node_is_counted(tmp_path: Path) -> None:
-    with developing(tmp_path, CATALOG) as up:
+@pytest.mark.parametrize("kem", ["x25519", "x-wing"])
+def test_a_report_from_node_is_counted(tmp_path: Path, kem: str) -> None:
+    with developing(tmp_path, f'{CATALOG}kem = "{kem}"\n') as up:
         operator = read_bundle(up.bundle).operator
         [door] = re.findall(r"over HTTP to +(\S+)", up.said)
         said = _run(

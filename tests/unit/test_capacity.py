@@ -121,8 +121,22 @@ def test_the_command_says_what_the_largest_crowd_asks(
     assert found["reports"] == pytest.approx(1e9)
 
 
+def test_what_is_sealed_by_x_wing_takes_longer_to_open_and_waits_in_more_memory() -> None:
+    hybrid = replace(DAILY, sealed_bytes=1138, kem="x-wing")
+    mixed, plain = _parts(DAILY, hybrid), _parts(DAILY, DAILY)
+    # By hand: 1e8 a day of each, 3 times the average, 60% used.
+    more = (MEASURED.x_wing_us - MEASURED.open_us) / 1e6
+    extra = mixed["aggregator"].cores - plain["aggregator"].cores
+    assert extra == pytest.approx(3e8 / 86_400 * more / 0.6)
+    pool = "Redis of the pool"
+    waiting = 3600 * 3e8 / 86_400
+    assert mixed[pool].gigabytes - plain[pool].gigabytes == pytest.approx(
+        waiting * 1088 / 1e9 / 0.6
+    )
+
+
 def test_a_slower_machine_needs_more_of_everything() -> None:
-    slow = MEASURED.on(2 * MEASURED.open_us)
+    slow = MEASURED.on(2 * MEASURED.open_us, 2 * MEASURED.x_wing_us)
     assert slow.door_us("http", 1) == pytest.approx(2 * MEASURED.http_us)
     assert slow.shuffler_us == pytest.approx(2 * MEASURED.shuffler_us)
     assert slow.tag_bytes == MEASURED.tag_bytes

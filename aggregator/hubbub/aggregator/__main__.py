@@ -28,7 +28,7 @@ from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.aggregator.releases.release_log import RedisReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.releases.service import ReleasesService
-from hubbub.aggregator.reload import Parts, bundle_of, describe, files, reading
+from hubbub.aggregator.reload import Parts, bundle_of, check_fits, describe, files, reading
 from hubbub.aggregator.retention import Retention
 from hubbub.aggregator.service import IngestService, OperatorService, QueryService
 from hubbub.aggregator.settings import Settings, limited, parse
@@ -69,6 +69,12 @@ _CONNECTION_SECONDS: Final = 60.0
 _BATCH_SECONDS: Final = 60.0
 
 
+def _opener(settings: Settings, bundle: Bundle, clocks: Clocks) -> Opener:
+    keys = read_opening_keys(settings.keys)
+    check_fits(bundle, keys, clocks.now(), settings.keys)
+    return Opener(keys, settings.processes)
+
+
 async def _serve(settings: Settings) -> None:
     tls = settings.common.tls
     settings = limited(settings)
@@ -77,7 +83,7 @@ async def _serve(settings: Settings) -> None:
     clocks, memory = Clocks(beside=server.times), Memory(server)
     await clocks.look()
     await memory.look()
-    opener = Opener(read_opening_keys(settings.keys), settings.processes)
+    opener = _opener(settings, bundle, clocks)
     stages, room = Stages(), Room(store, settings.max_window)
     # PRIVACY: of production no single report is remembered.
     arrivals = Arrivals() if settings.common.development else None

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
@@ -29,11 +27,12 @@ from hubbub.catalog.keys.handover import line_of
 from hubbub.errors import BundleRefused, KeysUnusable
 from hubbub.privacy.releases import check_noise
 from hubbub.runtime import Clocks, Metrics, Server, Take, certificates_until, day_of
+from hubbub.sealing import x_wing_public_bytes
 
 if TYPE_CHECKING:
     from hubbub.aggregator.web.server import HttpServer
 
-__all__ = ["Parts", "bundle_of", "describe", "files", "reading"]
+__all__ = ["Parts", "bundle_of", "check_fits", "describe", "files", "reading"]
 
 
 @dataclass(slots=True)
@@ -92,7 +91,7 @@ def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
     def read() -> Take:
         bundle, keys = bundle_of(settings), read_opening_keys(settings.keys)
         _check_follows(bundle, parts.bundle, settings.bundle)
-        _check_fits(bundle, keys, parts.clocks.now(), settings.keys)
+        check_fits(bundle, keys, parts.clocks.now(), settings.keys)
         limits = limited(settings)
         for folder, mutual in ((settings.common.tls, True), (settings.http_tls, False)):
             if folder:
@@ -141,16 +140,20 @@ def _check_follows(bundle: Bundle, former: Bundle, path: Path) -> None:
     refuse_changes(bundle.metrics, former)
 
 
-def _check_fits(bundle: Bundle, keys: Sequence[OpeningKey], now: float, path: Path) -> None:
+def check_fits(bundle: Bundle, keys: Sequence[OpeningKey], now: float, path: Path) -> None:
     """Raises KeysUnusable unless the private keys are those of the bundle."""
-    private = {key.id: key.private for key in keys}
+    private = {key.id: key for key in keys}
     for key in bundle.keys:
         held = private.get(key.id)
         if held is None:
             continue
-        public = X25519PrivateKey.from_private_bytes(held).public_key().public_bytes_raw()
-        if public != key.public:
+        if held.load().public_key().public_bytes_raw() != key.public:
             raise KeysUnusable(f"{path}: key {key.id} is not the one of the bundle; give its keys")
+        if key.x_wing and (not held.x_wing or x_wing_public_bytes(held.x_wing) != key.x_wing):
+            raise KeysUnusable(
+                f"{path}: key {key.id} has not the X-Wing half of the bundle; give the keys that "
+                "the bundle was built with"
+            )
     current = key_at(bundle.keys, int(now))
     if current is not None and current.id not in private:
         raise KeysUnusable(

@@ -36,7 +36,18 @@ from hubbub.catalog.metrics_toml.source import Catalog, read_catalog
 from hubbub.catalog.periods import days_of_period, reports_of_one
 from hubbub.catalog.policy import SPANS, Budget, Caps, Release
 from hubbub.catalog.supersedes import superseded_by
-from hubbub.sealing import SEAL_BYTES, TAG_BYTES, open_sealed, seal, seal_info
+from hubbub.sealing import (
+    SEAL_BYTES,
+    TAG_BYTES,
+    X25519,
+    X_WING,
+    Kem,
+    PrivateKey,
+    PublicKey,
+    open_sealed,
+    seal,
+    seal_info,
+)
 
 __all__ = [
     "EPOCH_SECONDS",
@@ -45,6 +56,8 @@ __all__ = [
     "SPANS",
     "TAG_BYTES",
     "UNLISTED",
+    "X25519",
+    "X_WING",
     "Accountant",
     "Alert",
     "Budget",
@@ -55,12 +68,15 @@ __all__ = [
     "Choice",
     "Fact",
     "Handover",
+    "Kem",
     "Limits",
     "Metric",
     "OpeningKey",
     "OpeningKeyPublic",
     "Option",
+    "PrivateKey",
     "Promise",
+    "PublicKey",
     "Release",
     "Rule",
     "cell_of",

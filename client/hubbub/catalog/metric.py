@@ -33,10 +33,11 @@ from hubbub.catalog.operator_fields import ALERT, KEEP, SUPERSEDES
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
+from hubbub.catalog.seal_fields import KEM
 from hubbub.catalog.values.kind_fields import refuse_misfits
 from hubbub.catalog.values.part_ranges import RANGES, PartRange
 from hubbub.catalog.values.parted import PARTS, code_of, size_of
-from hubbub.catalog.values.value_fields import EDGES, KIND, OTHERS, OUTSIDE, UNIT
+from hubbub.catalog.values.value_fields import CANDIDATES, EDGES, KIND, OTHERS, OUTSIDE, UNIT
 from hubbub.catalog.values.value_kinds import NUMERIC, OTHER, part_of, plain_number
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import (
@@ -49,6 +50,7 @@ from hubbub.mechanisms import (
 )
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.probability import MIN_EPSILON
+from hubbub.sealing import SEAL_BYTES, X25519, Kem
 
 __all__ = ["DOMAINS", "Metric"]
 
@@ -220,16 +222,8 @@ class Metric:
     ranges: Mapping[str, PartRange] = field(default_factory=dict, metadata=RANGES)
     breakdown: Rules = field(default_factory=dict, metadata=BREAKDOWN)
     unit: str = field(default="", metadata=UNIT)
-    candidates: tuple[str, ...] = field(
-        default=(),
-        metadata=entry(
-            kinds.strings(),
-            "The strings to look for where none are named, for a mechanism over strings; they stay "
-            "with the operator.",
-            '"domains.txt"',
-            operator=True,
-        ),
-    )
+    kem: Kem = field(default=X25519, metadata=KEM)
+    candidates: tuple[str, ...] = field(default=(), metadata=CANDIDATES)
     alert: Alert | None = field(default=None, metadata=ALERT)
     keep: str = field(default="", metadata=KEEP)
     supersedes: str = field(default="", metadata=SUPERSEDES)
@@ -245,7 +239,7 @@ class Metric:
         self._check()
         built = randomizer_of(self.mechanism, self.arguments, self.epsilon)
         if not self.crowd:  # which leaves in cuts
-            refuse_large_batch(self.min_batch, built.randomizer)
+            refuse_large_batch(self.min_batch, built.randomizer, self.kem)
         elif not lies_evenly(built.randomizer):
             raise BadParameter(f"{self.mechanism}: so many parts are too fine for its crowd")
         if self.tiers and "epsilon" not in self.arguments:
@@ -289,6 +283,11 @@ class Metric:
         if self.central is None:
             return "pool"
         return "rolling" if self.rolling else "epoch"
+
+    @property
+    def sealed_bytes(self) -> int:
+        """How long its reports are, sealed."""
+        return self.randomizer.layout.payload_bytes + SEAL_BYTES[self.kem]
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build
+from hubbub.sealing import SEAL_BYTES, X25519, Kem
 
 __all__ = ["MeasuredRandomizer", "randomizer_of", "refuse_large_batch"]
 
 # A batch travels as one message, and the services take none above this.
 MAX_BATCH_BYTES: Final = 64 << 20
-# What sealing and framing add to a payload, rounded up.
-_SEALED_MORE_BYTES: Final = 64
+# What framing adds to a sealed report, rounded up.
+_FRAME_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,14 @@ def randomizer_of(
     return MeasuredRandomizer(randomizer, memoized, report_loss, forever)
 
 
-def refuse_large_batch(min_batch: int, randomizer: AnyMechanism) -> None:
+def refuse_large_batch(min_batch: int, randomizer: AnyMechanism, kem: Kem) -> None:
     """Raises BadParameter if a batch of so many reports does not fit one message."""
-    batch_bytes = min_batch * (randomizer.layout.payload_bytes + _SEALED_MORE_BYTES)
+    sealed_bytes = randomizer.layout.payload_bytes + SEAL_BYTES[kem]
+    batch_bytes = min_batch * (sealed_bytes + _FRAME_BYTES)
     if not batch_bytes <= MAX_BATCH_BYTES:
         size = f"{batch_bytes / (1 << 20):.1f} MiB, above {MAX_BATCH_BYTES >> 20}"
         raise BadParameter(
             f"a minimum batch of {min_batch} reports is {size}; "
             "lower min_batch or choose a shorter payload"
+            + (", or leave kem out" if kem != X25519 else "")
         )

@@ -7,7 +7,9 @@ from typing import Final
 from hubbub.catalog import (
     EPOCH_SECONDS,
     SPANS,
+    X25519,
     Bundle,
+    Kem,
     Metric,
     days_of_period,
     epoch_at,
@@ -38,6 +40,7 @@ class MetricView:
             looks: shuffler and aggregator together among them.
         central_epsilon, delta: the promise to who sees whole epochs alone, while the shuffler is
             honest; None where there is none.
+        kem: what its reports are sealed with, "x25519" or "x-wing".
         central: the most that all reports so far can say to those, of `lifetime_central_epsilon`.
     """
 
@@ -53,6 +56,7 @@ class MetricView:
     delta: float | None = None
     central: float = 0.0
     lifetime_central_epsilon: float | None = None
+    kem: Kem = X25519
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,4 +157,5 @@ def _metric(bundle: Bundle, metric: Metric, standing: DeviceState, now: float) -
         delta=promise.delta if promise else None,
         central=account.central,
         lifetime_central_epsilon=limits.lifetime_central_epsilon,
+        kem=metric.kem,
     )

@@ -6,11 +6,13 @@
  */
 import { BundleRefused, UnknownMetric } from "./errors.js";
 import { listed, number, table, text, type Table } from "./json.js";
+import { SEAL_BYTES, type Kem } from "./sealing.js";
 
 const SIGNED = new TextEncoder().encode("hubbub/1 bundle\n");
 const NEWLINE = 10;
 const MAX_BYTES = 64 << 20;
 const KEY_BYTES = 32;
+const X_WING_BYTES = 1216;
 // What a metric of listed values may say. One that says more (tiers, a chance to take part, ranges of
 // numbers, a crowd) asks more of a device than this version does, so it is refused, not misread.
 const METRIC_FIELDS: ReadonlySet<string> = new Set([
@@ -18,14 +20,19 @@ const METRIC_FIELDS: ReadonlySet<string> = new Set([
   ...["description", "owner", "expires", "min_batch", "reports_per_epoch", "lifetime_epsilon"],
   // How the mechanism was chosen and how numbers are published: nothing that a device does.
   ...["choice", "release"],
+  "kem",
 ]);
 
-/** A public key that reports are sealed to, for epochs that start in [start, end) seconds. */
+/**
+ * A public key that reports are sealed to, for epochs that start in [start, end) seconds. xWing: its
+ * half for metrics that are sealed by X-Wing, in bundles that have any.
+ */
 export interface OpeningKey {
   readonly id: number;
   readonly start: number;
   readonly end: number;
   readonly publicKey: Uint8Array<ArrayBuffer>;
+  readonly xWing?: Uint8Array<ArrayBuffer>;
 }
 
 /** One question that an app may answer. expires: the last day of reports, YYYY-MM-DD in UTC. */
@@ -37,6 +44,7 @@ export interface Metric {
   readonly values: readonly string[];
   readonly epoch: string;
   readonly expires: string;
+  readonly kem: Kem;
 }
 
 /** What an operator signed. roots: PEM of the certificates that shufflers chain to; null: the system's. */
@@ -92,6 +100,11 @@ export function keyAt(keys: readonly OpeningKey[], start: number): OpeningKey | 
   return keys.find((key) => key.start <= start && start < key.end);
 }
 
+/** What a metric of this KEM is sealed to; undefined if the key has no such half. */
+export function halfOf(key: OpeningKey, kem: Kem): Uint8Array<ArrayBuffer> | undefined {
+  return kem === "x-wing" ? key.xWing : key.publicKey;
+}
+
 /** The bytes of a text, as bundles hold keys. Throws an Error if it is none. */
 export function fromText(base64: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
@@ -142,7 +155,13 @@ function keyOf(key: Table): OpeningKey {
   const publicKey = fromText(text(key["public"]));
   if (publicKey.length !== KEY_BYTES)
     throw new BundleRefused(`an opening key is not ${KEY_BYTES} bytes`);
-  return { id: number(key["id"]), start: number(key["start"]), end: number(key["end"]), publicKey };
+  const xWing = key["x_wing"] === undefined ? undefined : fromText(text(key["x_wing"]));
+  if (xWing && xWing.length !== X_WING_BYTES)
+    throw new BundleRefused(`the X-Wing half of an opening key is not ${X_WING_BYTES} bytes`);
+  return {
+    ...{ id: number(key["id"]), start: number(key["start"]), end: number(key["end"]), publicKey },
+    ...(xWing ? { xWing } : {}),
+  };
 }
 
 function metricFrom(name: string, entry: Table): Metric {
@@ -156,5 +175,13 @@ function metricFrom(name: string, entry: Table): Metric {
     values: listed(entry["values"]).map(text),
     epoch: text(entry["epoch"]),
     expires: text(entry["expires"]),
+    kem: kemOf(entry["kem"]),
   };
+}
+
+function kemOf(kem: unknown): Kem {
+  if (kem === undefined) return "x25519";
+  const found = text(kem);
+  if (!Object.hasOwn(SEAL_BYTES, found)) throw new UnknownMetric(`its kem is ${found}`);
+  return found as Kem;
 }

@@ -1,6 +1,7 @@
 /** Parts of a hubbub SDK. What each is, and what is not here, is in README.md. */
 export {
   fromText,
+  halfOf,
   keyAt,
   metricOf,
   openBundle,
@@ -15,7 +16,7 @@ export { GeneralizedRandomizedResponse } from "./mechanisms/grr.js";
 export { MECHANISMS, type Mechanism, type Randomizer } from "./mechanisms/registry.js";
 export { randomizedResponse } from "./mechanisms/rr.js";
 export { uncountedReport } from "./report.js";
-export { seal, SEAL_BYTES, sealInfo } from "./sealing.js";
+export { seal, SEAL_BYTES, sealInfo, type Kem } from "./sealing.js";
 export {
   meaningOf,
   PATH,

@@ -1,5 +1,5 @@
 /** One value as one sealed report. */
-import { keyAt, metricOf, type Bundle, type Metric } from "./bundle.js";
+import { halfOf, keyAt, metricOf, type Bundle, type Metric } from "./bundle.js";
 import { epochAt, epochStart } from "./epochs.js";
 import { NotNow, UnknownMetric, ValueOutOfDomain } from "./errors.js";
 import type { BitSource } from "./mechanisms/bits.js";
@@ -37,9 +37,10 @@ export async function uncountedReport(
   }
   const epoch = epochAt(moment, metric.epoch);
   const key = keyAt(bundle.keys, epochStart(epoch, metric.epoch));
-  if (!key) throw new NotNow(`metric "${name}" has no key for this epoch; ship a newer bundle`);
+  const half = key && halfOf(key, metric.kem);
+  if (!half) throw new NotNow(`metric "${name}" has no key for this epoch; ship a newer bundle`);
   const payload = randomizer.randomize(index, coins);
-  const sealed = await seal(payload, key.publicKey, sealInfo(name, epoch));
+  const sealed = await seal(payload, half, sealInfo(name, epoch), metric.kem);
   return { stream: name, epoch, keyId: key.id, sealed };
 }
 

@@ -1,5 +1,34 @@
 """Floor 1. How a payload is sealed for the aggregator: by devices, and dummies by the shuffler."""
 
-from hubbub.sealing.hpke import SEAL_BYTES, TAG_BYTES, open_sealed, seal, seal_info
+from hubbub.sealing.hpke import TAG_BYTES, open_sealed, seal, seal_info
+from hubbub.sealing.kems import (
+    KEMS,
+    SEAL_BYTES,
+    SEED_BYTES,
+    X25519,
+    X_WING,
+    Kem,
+    PrivateKey,
+    PublicKey,
+    x_wing_private,
+    x_wing_public,
+    x_wing_public_bytes,
+)
 
-__all__ = ["SEAL_BYTES", "TAG_BYTES", "open_sealed", "seal", "seal_info"]
+__all__ = [
+    "KEMS",
+    "SEAL_BYTES",
+    "SEED_BYTES",
+    "TAG_BYTES",
+    "X25519",
+    "X_WING",
+    "Kem",
+    "PrivateKey",
+    "PublicKey",
+    "open_sealed",
+    "seal",
+    "seal_info",
+    "x_wing_private",
+    "x_wing_public",
+    "x_wing_public_bytes",
+]

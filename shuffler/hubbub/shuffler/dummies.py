@@ -22,7 +22,8 @@ def sealed_dummies(table: StreamTable, window: Window, stream: Stream, number: i
     key = table.public_key(window)
     if key is None:
         raise BadParameter(f"{window.name}: there is no public key to seal dummies with")
-    info, length = seal_info(window.stream, window.epoch), stream.sealed_bytes - SEAL_BYTES
+    info = seal_info(window.stream, window.epoch)
+    length = stream.sealed_bytes - SEAL_BYTES[stream.kem]
     return [
         seal(secrets.randbelow(stream.values).to_bytes(length, "little"), key, info)
         for _ in range(number)

@@ -16,7 +16,7 @@ from hubbub.accounting import Window, epoch_date
 from hubbub.epochs import begins
 from hubbub.errors import BadParameter
 from hubbub.errors.places import wrong_place
-from hubbub.sealing import SEAL_BYTES, seal
+from hubbub.sealing import KEMS, SEAL_BYTES, X25519, X_WING, Kem, PublicKey, seal, x_wing_public
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
 
@@ -44,7 +44,7 @@ class Stream:
 
     mix: "pool", random parts as they come, with a reserve; "epoch", the whole epoch as one crowd,
     when it is over; "rolling", everything as one crowd whenever the minimum has gathered.
-    dummies: how many go along with every crowd, each one of `values` values.
+    dummies: how many go along with every crowd, each one of `values` values, sealed by `kem`.
     fewest: what min_batch may be at least; a development installation takes a single report.
     """
 
@@ -55,6 +55,7 @@ class Stream:
     mix: str = "pool"
     dummies: int = 0
     values: int = 0
+    kem: Kem = X25519
     fewest: InitVar[int] = _FEWEST
 
     def __post_init__(self, fewest: int) -> None:
@@ -64,31 +65,39 @@ class Stream:
                 raise ValueError(f"{name} {number!a} is no whole number in [{low}, {high}]")
         if self.mix not in _MIXES:
             raise ValueError(f"mix {self.mix!a} is none of {', '.join(_MIXES)}")
+        if self.kem not in KEMS:
+            raise ValueError(f"kem {self.kem!a} is none of {', '.join(KEMS)}; or upgrade hubbub")
         if self.dummies and self.mix == "pool":
             raise ValueError("dummies go with a crowd, and it leaves in parts")
-        if self.dummies and not 2 <= self.values <= 256 ** (self.sealed_bytes - SEAL_BYTES):  # noqa: PLR2004 two values at least
+        told_apart = 256 ** (self.sealed_bytes - SEAL_BYTES[self.kem])
+        if self.dummies and not 2 <= self.values <= told_apart:  # noqa: PLR2004 two values at least
             raise ValueError(f"values {self.values} is not how many its reports tell apart")
 
 
 @dataclass(frozen=True, slots=True)
 class _KeyPeriod:
-    """public: what dummies are sealed with; empty in a table that has none."""
+    """public, x_wing: what dummies are sealed with; empty in a table that has none such."""
 
     id: int
     start: int
     end: int
     public: str = ""
-    key: X25519PublicKey | None = field(init=False, repr=False, compare=False, default=None)
+    x_wing: str = ""
+    keys: Mapping[Kem, PublicKey] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not all(type(n) is int for n in (self.id, self.start, self.end)):
             raise ValueError("a key's period is told by whole numbers")
         if not (0 <= self.id < 2**32 and self.start < self.end):
             raise ValueError("a key's id is in [0, 2**32), and its period ends after it starts")
+        keys: dict[Kem, PublicKey] = {}
         if self.public:
-            key = X25519PublicKey.from_public_bytes(base64.b64decode(self.public, validate=True))
+            keys[X25519] = X25519PublicKey.from_public_bytes(_bytes(self.public))
+        if self.x_wing:
+            keys[X_WING] = x_wing_public(_bytes(self.x_wing))
+        for key in keys.values():
             seal(b"", key, b"")  # refuses a point that protects nothing
-            object.__setattr__(self, "key", key)
+        object.__setattr__(self, "keys", keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +171,10 @@ class StreamTable:
         period = self._period(window)
         return None if period is None else period.id
 
-    def public_key(self, window: Window) -> X25519PublicKey | None:
+    def public_key(self, window: Window) -> PublicKey | None:
         """What this window's dummies are sealed with; None in a table without dummies."""
         period = self._period(window)
-        return None if period is None else period.key
+        return None if period is None else period.keys.get(self.streams[window.stream].kem)
 
     def _period(self, window: Window) -> _KeyPeriod | None:
         start = begins(window.epoch, self.streams[window.stream].epoch_seconds)
@@ -185,7 +194,7 @@ def read_stream_table(path: Path) -> StreamTable:
         streams = {
             name: _stream(path, name, one, fewest) for name, one in document["streams"].items()
         }
-        keys = tuple(_KeyPeriod(**fields) for fields in document["keys"])
+        keys = tuple(_key(path, fields) for fields in document["keys"])
     except OSError as error:
         raise BadParameter(
             f"{path}: cannot be read: {error.strerror}; make it with: hubbub catalog build"
@@ -194,11 +203,11 @@ def read_stream_table(path: Path) -> StreamTable:
         raise BadParameter(
             f"{path}: not a stream table; make it with: hubbub catalog build"
         ) from error
-    padded = [name for name, stream in streams.items() if stream.dummies]
+    padded = {stream.kem: name for name, stream in streams.items() if stream.dummies}
     for key in keys:
-        if padded and key.key is None:
+        for kem in padded.keys() - key.keys.keys():
             raise BadParameter(
-                f"{path}: stream {padded[0]!a} has dummies, and key {key.id} no public half to "
+                f"{path}: stream {padded[kem]!a} has dummies, and key {key.id} no public half to "
                 "seal them with; make it with: hubbub catalog build"
             )
     return StreamTable(streams, keys, development)
@@ -206,8 +215,19 @@ def read_stream_table(path: Path) -> StreamTable:
 
 def _together(stream: Stream) -> tuple[int | str, ...]:
     """What all reports of a stream that go together have in common."""
-    padding = (stream.dummies, stream.values)
+    padding = (stream.dummies, stream.values, stream.kem)
     return stream.sealed_bytes, stream.epoch_seconds, stream.mix, *padding
+
+
+def _key(path: Path, fields: Mapping[str, Any]) -> _KeyPeriod:
+    try:
+        return _KeyPeriod(**fields)
+    except BadParameter as error:
+        raise BadParameter(f"{path}: key {fields['id']!a}: {error}") from error
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
 
 
 def _stream(path: Path, name: str, fields: Mapping[str, Any], fewest: int) -> Stream:

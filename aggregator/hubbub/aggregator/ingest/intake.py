@@ -18,7 +18,6 @@ from hubbub.aggregator.passed import begun
 from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore
 from hubbub.catalog import (
     EPOCH_SECONDS,
-    SEAL_BYTES,
     TAG_BYTES,
     Bundle,
     Metric,
@@ -181,7 +180,7 @@ class Intake:
     ) -> _Part:
         """What belongs to one shard, opened and checked."""
         metric = bundle.metric(window.stream)
-        length = metric.randomizer.layout.payload_bytes + SEAL_BYTES
+        length = metric.sealed_bytes
         rejected: Counter[str] = Counter()
         if over or not _key_fits(bundle, metric, window, key_id):
             rejected["expired" if over else "wrong_key"] = len(sealed)
@@ -271,7 +270,7 @@ class Intake:
         """The honest payloads and where in `sealed` they come from; counts the others."""
         with self._stages.of("open", len(sealed)):
             payloads, did_open = await self._opener.open(
-                window.stream, window.epoch, key_id, sealed
+                window.stream, window.epoch, key_id, sealed, metric.kem
             )
         good = well_formed(metric.randomizer.layout, payloads)
         rejected["not_opened"] += int((~did_open).sum())

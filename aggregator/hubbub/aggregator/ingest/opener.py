@@ -4,16 +4,15 @@ import asyncio
 import logging
 import multiprocessing
 import signal
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from hubbub.catalog import SEAL_BYTES, OpeningKey, open_sealed, seal_info
+from hubbub.catalog import SEAL_BYTES, X25519, Kem, OpeningKey, PrivateKey, open_sealed, seal_info
 from hubbub.errors import BadPayload
 from hubbub.runtime import end_with_parent
 
@@ -26,7 +25,7 @@ _CHUNK: Final = 500
 
 Payloads = npt.NDArray[np.uint8]
 
-_keys: dict[int, X25519PrivateKey] = {}  # of a worker process, set once when it starts
+_keys: dict[tuple[int, Kem], PrivateKey] = {}  # of a worker process, set once when it starts
 
 
 class Opener:
@@ -38,7 +37,7 @@ class Opener:
         self._executor = self._start()
 
     async def open(
-        self, stream: str, epoch: int, key_id: int, sealed: Sequence[bytes]
+        self, stream: str, epoch: int, key_id: int, sealed: Sequence[bytes], kem: Kem = X25519
     ) -> tuple[Payloads, npt.NDArray[np.bool_]]:
         """Payloads of shape (reports, payload bytes), and which reports did open.
 
@@ -47,7 +46,7 @@ class Opener:
         loop = asyncio.get_running_loop()
         info = seal_info(stream, epoch)
         # End to end: one copy of the bytes on each side, where a list would be an object a report.
-        length = len(sealed[0])
+        length, more = len(sealed[0]), SEAL_BYTES[kem]
         chunks = [
             b"".join(sealed[first : first + _CHUNK]) for first in range(0, len(sealed), _CHUNK)
         ]
@@ -56,7 +55,9 @@ class Opener:
             try:
                 opened = await asyncio.gather(
                     *(
-                        loop.run_in_executor(executor, _open_chunk, info, key_id, chunk, length)
+                        loop.run_in_executor(
+                            executor, _open_chunk, info, (key_id, kem), chunk, length
+                        )
                         for chunk in chunks
                     )
                 )
@@ -68,7 +69,7 @@ class Opener:
                     self._executor = self._start()
         payloads = np.frombuffer(b"".join(p for p, _ in opened), dtype=np.uint8)
         did_open = np.frombuffer(b"".join(o for _, o in opened), dtype=np.bool_)
-        return payloads.reshape(len(sealed), length - SEAL_BYTES), did_open
+        return payloads.reshape(len(sealed), length - more), did_open
 
     def forget(self, ids: Collection[int]) -> None:
         """Hold these keys no more: other processes take over, without them."""
@@ -100,22 +101,24 @@ class Opener:
             self._processes,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_hold_keys,
-            initargs=({key.id: key.private for key in self._keys},),
+            initargs=(self._keys,),
         )
 
 
-def _hold_keys(private: Mapping[int, bytes]) -> None:
+def _hold_keys(keys: Sequence[OpeningKey]) -> None:
     # The terminal's Ctrl-C reaches every process; it is the parent that decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     end_with_parent()  # a worker holds private keys: it must not outlive the aggregator
-    _keys.update({i: X25519PrivateKey.from_private_bytes(raw) for i, raw in private.items()})
+    _keys.update({(key.id, kem): half for key in keys for kem, half in key.halves().items()})
 
 
-def _open_chunk(info: bytes, key_id: int, sealed: bytes, length: int) -> tuple[bytes, bytes]:
+def _open_chunk(
+    info: bytes, key_id: tuple[int, Kem], sealed: bytes, length: int
+) -> tuple[bytes, bytes]:
     """Payloads end to end, and a byte per report: 1 if it did open. Runs in a worker."""
     key = _keys.get(key_id)
-    nothing = bytes(length - SEAL_BYTES)
+    nothing = bytes(length - SEAL_BYTES[key_id[1]])
     payloads, did_open = [], bytearray()
     for first in range(0, len(sealed), length):
         payload = None

@@ -20,7 +20,7 @@ from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.supersedes import misfits
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.places import wrong_place
-from hubbub.sealing import SEAL_BYTES
+from hubbub.sealing import X25519, X_WING
 
 __all__ = ["Bundle", "refuse_changes", "stream_table"]
 
@@ -68,6 +68,7 @@ class Bundle:
         for name, problem in misfits(self.metrics):
             raise BadParameter(f'metric "{name}": supersedes: {problem}')
         _check_keys(self.keys)
+        _check_kems(self.metrics, self.keys)
         if self.development and not is_development(self.keys):
             raise BadParameter(
                 "a bundle for development has keys of production; make some: hubbub keys new --dev"
@@ -164,7 +165,7 @@ def stream_table(bundle: Bundle) -> str:
     """
     streams = {
         metric.name: {
-            "sealed_bytes": metric.randomizer.layout.payload_bytes + SEAL_BYTES,
+            "sealed_bytes": metric.sealed_bytes,
             "min_batch": metric.fewest,
             "epoch_seconds": EPOCH_SECONDS[metric.epoch],
             "grace_seconds": grace_seconds(metric.epoch),
@@ -172,10 +173,11 @@ def stream_table(bundle: Bundle) -> str:
         }
         for metric in bundle.streams.values()
     }
-    padded = any("dummies" in stream for stream in streams.values())
+    padded = {metric.kem for metric in bundle.streams.values() if "dummies" in streams[metric.name]}
     keys = [
         {"id": key.id, "start": key.start, "end": key.end}
-        | ({"public": to_text(key.public)} if padded else {})
+        | ({"public": to_text(key.public)} if X25519 in padded else {})
+        | ({"x_wing": to_text(key.x_wing)} if X_WING in padded else {})
         for key in bundle.keys
     ]
     marked = {"development": True} if bundle.development else {}
@@ -192,6 +194,7 @@ def _leaving(metric: Metric) -> dict[str, str | int]:
         "mix": metric.mix,
         "dummies": metric.dummies,
         "values": metric.randomizer.layout.size,
+        **({} if metric.kem == X25519 else {"kem": metric.kem}),
     }
 
 
@@ -212,6 +215,17 @@ def _check_keys(keys: Sequence[OpeningKeyPublic]) -> None:
     for key, after in pairwise(sorted(keys, key=lambda key: key.start)):
         if after.start < key.end:
             raise BadParameter(f"opening keys {key.id} and {after.id} share an epoch")
+
+
+def _check_kems(metrics: Mapping[str, Metric], keys: Sequence[OpeningKeyPublic]) -> None:
+    """Raises BadParameter where a metric has a KEM that a key has no half of."""
+    sealed = next((name for name, metric in metrics.items() if metric.kem == X_WING), None)
+    lacking = next((key.id for key in keys if not key.x_wing), None)
+    if sealed is not None and lacking is not None:
+        raise BadParameter(
+            f'metric "{sealed}": kem = "{X_WING}", and opening key {lacking} has no X-Wing half; '
+            "make it with: hubbub keys x-wing FOLDER"
+        )
 
 
 def _check_roots(roots: str) -> None:

@@ -24,6 +24,7 @@ from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.visible import visible
+from hubbub.sealing import X_WING
 
 __all__ = ["open_bundle", "read_bundle", "sign_bundle"]
 
@@ -36,6 +37,7 @@ _REASON: Final = 300
 def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = False) -> bytes:
     """The bundle as a file's content: the app's, or the operator's with all that its fields say."""
     caps = dumped(bundle.caps)
+    hybrid = any(metric.kem == X_WING for metric in bundle.metrics.values())
     body = json.dumps(
         {
             "version": 1,
@@ -43,6 +45,7 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
             "roots": bundle.roots,
             "keys": [
                 {"id": k.id, "start": k.start, "end": k.end, "public": to_text(k.public)}
+                | ({"x_wing": to_text(k.x_wing)} if hybrid else {})
                 for k in bundle.keys
             ],
             "history": dict(bundle.history),
@@ -133,7 +136,10 @@ def _load(body: Any, signer: bytes) -> Bundle:
     return Bundle(
         metrics={name: _load_metric(name, entry, caps) for name, entry in body["metrics"].items()},
         keys=tuple(
-            OpeningKeyPublic(k["id"], k["start"], k["end"], from_text(k["public"]))
+            OpeningKeyPublic(
+                *(k["id"], k["start"], k["end"], from_text(k["public"])),
+                from_text(k.get("x_wing", "")),
+            )
             for k in _listed(body["keys"])
         ),
         shuffler=body["shuffler"],

@@ -5,8 +5,10 @@ travels with a report, and one that differs from the schedule is refused, so it 
 """
 
 import json
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +21,17 @@ from hubbub.catalog.keys.files import read, read_secret, replace
 from hubbub.catalog.keys.operator import OPERATOR, write_operator_key
 from hubbub.catalog.keys.points import KEY_BYTES, refuse_weak_opening_key
 from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.sealing import (
+    SEED_BYTES,
+    X25519,
+    X_WING,
+    Kem,
+    PrivateKey,
+    PublicKey,
+    x_wing_private,
+    x_wing_public,
+    x_wing_public_bytes,
+)
 
 __all__ = [
     "DEVELOPMENT_IDS",
@@ -50,6 +63,9 @@ _OPENING_PUBLIC: Final = "opening.pub.json"
 class OpeningKeyPublic:
     """A public key that reports are sealed to, for epochs that start in [start, end) seconds.
 
+    public: its X25519 half. x_wing: its half for metrics that are sealed by X-Wing, 1,216 bytes;
+        empty of keys that earlier versions made, and in bundles without such metrics.
+
     Raises:
         BadParameter: a number out of range, or a key that protects nothing.
     """
@@ -58,7 +74,9 @@ class OpeningKeyPublic:
     start: int
     end: int
     public: bytes
+    x_wing: bytes = b""
     key: X25519PublicKey = field(init=False, repr=False, compare=False)
+    _hybrid: PublicKey | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         if not (is_whole(self.id) and 0 <= self.id <= _LAST_ID):
@@ -68,18 +86,41 @@ class OpeningKeyPublic:
             raise BadParameter(f"opening key {self.id} has no period: start < end, in seconds")
         refuse_weak_opening_key(self.public)
         object.__setattr__(self, "key", X25519PublicKey.from_public_bytes(self.public))
+        if self.x_wing:
+            object.__setattr__(self, "_hybrid", x_wing_public(self.x_wing))
+            refuse_weak_opening_key(self.x_wing[-KEY_BYTES:])
+
+    def half(self, kem: Kem) -> PublicKey:
+        """The key that a metric of this KEM is sealed to. Raises BadParameter if it has none."""
+        if kem == X25519:
+            return self.key
+        if self._hybrid is None:
+            raise BadParameter(f"opening key {self.id} has no X-Wing half")
+        return self._hybrid
 
 
 @dataclass(frozen=True, slots=True)
 class OpeningKey:
-    """The private half: only the aggregator has it."""
+    """The private half: only the aggregator has it. x_wing: the seed of its X-Wing half, if any."""
 
     id: int
     private: bytes
+    x_wing: bytes = b""
 
     def load(self) -> X25519PrivateKey:
-        """The key itself."""
+        """Its X25519 half."""
         return X25519PrivateKey.from_private_bytes(self.private)
+
+    def halves(self) -> dict[Kem, PrivateKey]:
+        """What opens reports of each KEM."""
+        found: dict[Kem, PrivateKey] = {X25519: self.load()}
+        if self.x_wing:
+            found[X_WING] = x_wing_private(self.x_wing)
+        return found
+
+    def with_x_wing(self) -> "OpeningKey":
+        """The same with an X-Wing half; its own, if it has one."""
+        return self if self.x_wing else replaced(self, x_wing=secrets.token_bytes(SEED_BYTES))
 
     def __repr__(self) -> str:
         return f"OpeningKey(id={self.id})"
@@ -142,14 +183,20 @@ def new_periods(
         if not number and since is not None:
             begins = min(begins, since)
         raw = key.public_key().public_bytes_raw()
-        private.append(OpeningKey(first_id + number, key.private_bytes_raw()))
-        public.append(OpeningKeyPublic(first_id + number, begins, ends, raw))
+        own = OpeningKey(first_id + number, key.private_bytes_raw()).with_x_wing()
+        private.append(own)
+        x_wing = x_wing_public_bytes(own.x_wing)
+        public.append(OpeningKeyPublic(own.id, begins, ends, raw, x_wing))
     return private, public
 
 
 def write_opening_keys(path: Path, keys: Sequence[OpeningKey]) -> None:
     """Put these private keys into the file, all at once: a reader sees the old ones or the new."""
-    entries = [{"id": key.id, "private": to_text(key.private)} for key in keys]
+    entries = [
+        {"id": key.id, "private": to_text(key.private)}
+        | ({"x_wing": to_text(key.x_wing)} if key.x_wing else {})
+        for key in keys
+    ]
     replace(path, json.dumps(entries, indent=1).encode(), secret=True)
 
 
@@ -157,6 +204,7 @@ def write_public_keys(folder: Path, keys: Sequence[OpeningKeyPublic]) -> None:
     """Put these public keys into the folder, all at once."""
     entries = [
         {"id": key.id, "start": key.start, "end": key.end, "public": to_text(key.public)}
+        | ({"x_wing": to_text(key.x_wing)} if key.x_wing else {})
         for key in keys
     ]
     replace(folder / _OPENING_PUBLIC, json.dumps(entries, indent=1).encode())
@@ -168,7 +216,8 @@ def read_public_keys(folder: Path) -> tuple[OpeningKeyPublic, ...]:
     try:
         return tuple(
             OpeningKeyPublic(
-                int(key["id"]), int(key["start"]), int(key["end"]), _key_bytes(key["public"])
+                *(int(key["id"]), int(key["start"]), int(key["end"]), _key_bytes(key["public"])),
+                from_text(key.get("x_wing", "")),
             )
             for key in json.loads(read(path))
         )
@@ -184,7 +233,13 @@ def read_opening_keys(path: Path) -> tuple[OpeningKey, ...]:
     """
     raw = read_secret(path)
     try:
-        return tuple(OpeningKey(int(k["id"]), _key_bytes(k["private"])) for k in json.loads(raw))
+        return tuple(
+            OpeningKey(
+                *(int(k["id"]), _key_bytes(k["private"])),
+                _key_bytes(k["x_wing"]) if "x_wing" in k else b"",
+            )
+            for k in json.loads(raw)
+        )
     except MALFORMED:
         # The error of the parser would quote the secret.
         raise KeysUnusable(f"{path}: not a list of private opening keys") from None

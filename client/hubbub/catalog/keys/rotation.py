@@ -22,8 +22,9 @@ from hubbub.catalog.keys.opening import (
     write_public_keys,
 )
 from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.sealing import x_wing_public_bytes
 
-__all__ = ["forget_keys", "rotate_keys", "still_needed"]
+__all__ = ["add_x_wing", "forget_keys", "rotate_keys", "still_needed"]
 
 
 def still_needed(key: OpeningKeyPublic, now: float, longest: str) -> bool:
@@ -73,11 +74,29 @@ def rotate_keys(
         ids = {key.id for key in needed}
         # The private ones first: nobody is to seal to a key that nobody holds.
         _write(folder / OPENING, [*(key for key in private if key.id in ids), *more])
-        try:
-            write_public_keys(folder, [*needed, *added])
-        except OSError as error:
-            raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
+        _publish(folder, [*needed, *added])
         return added, deleted
+
+
+def add_x_wing(folder: Path) -> list[OpeningKeyPublic]:
+    """Give an X-Wing half to every key that has none, as those of earlier versions: which they are.
+
+    Raises:
+        KeysUnusable: the folder's keys cannot be read or written.
+    """
+    with _alone(folder):
+        public = read_public_keys(folder)
+        lacking = {key.id for key in public if not key.x_wing}
+        # An interrupted run left seeds whose public halves are not written yet: they are taken.
+        private = [
+            key.with_x_wing() if key.id in lacking else key
+            for key in read_opening_keys(folder / OPENING)
+        ]
+        halves = {key.id: x_wing_public_bytes(key.x_wing) for key in private if key.id in lacking}
+        whole = [replace(key, x_wing=halves.get(key.id, key.x_wing)) for key in public]
+        _write(folder / OPENING, private)
+        _publish(folder, whole)
+        return [key for key in whole if key.id in halves]
 
 
 def forget_keys(path: Path, ids: Collection[int]) -> None:
@@ -98,6 +117,13 @@ def _write(path: Path, keys: list[OpeningKey]) -> None:
         write_opening_keys(path, keys)
     except OSError as error:
         raise KeysUnusable(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _publish(folder: Path, keys: list[OpeningKeyPublic]) -> None:
+    try:
+        write_public_keys(folder, keys)
+    except OSError as error:
+        raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
 
 
 @contextmanager

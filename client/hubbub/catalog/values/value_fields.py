@@ -6,7 +6,7 @@ from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import entry
 from hubbub.catalog.values.value_kinds import KINDS
 
-__all__ = ["EDGES", "KIND", "OTHERS", "OUTSIDE", "UNIT"]
+__all__ = ["CANDIDATES", "EDGES", "KIND", "OTHERS", "OUTSIDE", "UNIT"]
 
 KIND: Final = entry(
     kinds.one_of(lambda: KINDS),
@@ -40,4 +40,11 @@ UNIT: Final = entry(
     "What numbers are measured in, beside every mean and range that is shown.",
     '"ms"',
     label="in",
+)
+CANDIDATES: Final = entry(
+    kinds.strings(),
+    "The strings to look for where none are named, for a mechanism over strings; they stay "
+    "with the operator.",
+    '"domains.txt"',
+    operator=True,
 )

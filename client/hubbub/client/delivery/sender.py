@@ -168,7 +168,7 @@ class Sender:
         if key is None:
             return Dropped(drawn.stream, "no_key")
         with self._sealing:
-            sealed = seal(drawn.payload, key.key, seal_info(drawn.stream, drawn.epoch))
+            sealed = seal(drawn.payload, key.half(metric.kem), seal_info(drawn.stream, drawn.epoch))
         late = epoch_start(drawn.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
         return OutboxEntry(number, drawn, metric, key.id, sealed, late)
 

@@ -10,7 +10,7 @@ from cryptography import x509
 from hubbub.catalog import EPOCH_SECONDS
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.keys.operator import hand_over_to_new
-from hubbub.catalog.keys.rotation import rotate_keys
+from hubbub.catalog.keys.rotation import add_x_wing, rotate_keys
 from hubbub.cli.commands.tokens import add_action
 from hubbub.cli.installation import (
     DEFAULT_DAYS,
@@ -80,6 +80,12 @@ def _add_opening(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
         help="epoch of any metric: keys are deleted so much sooner if it is shorter (%(default)s)",
     )
     rotate.set_defaults(run=_rotate)
+    hybrid = actions.add_parser(
+        "x-wing",
+        help='give keys of former versions the half that kem = "x-wing" seals to',
+    )
+    hybrid.add_argument("folder", type=Path, help="folder made by: hubbub keys new")
+    hybrid.set_defaults(run=_add_x_wing)
 
 
 def _add_signing(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -144,6 +150,16 @@ def _rotate(arguments: argparse.Namespace) -> int:
         for key in keys:
             say(f"{word} key {key.id}: epochs from {_day(key.start)} to before {_day(key.end)}")
     say("now: hubbub catalog build; start aggregators, then shufflers with it; ship the bundle")
+    return 0
+
+
+def _add_x_wing(arguments: argparse.Namespace) -> int:
+    added = add_x_wing(arguments.folder)
+    if not added:
+        say(f"{arguments.folder}: every key has its X-Wing half")
+        return 0
+    say(f"X-Wing halves made: of keys {', '.join(str(key.id) for key in added)}")
+    say("now: give aggregators the new opening.keys.json, then: hubbub catalog build")
     return 0
 
 

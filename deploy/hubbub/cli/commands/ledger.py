@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from hubbub.catalog import X_WING
 from hubbub.catalog.encoding import to_text
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, table
@@ -105,6 +106,7 @@ def _show(folder: str, shown: LedgerView, candidates: Sequence[str]) -> None:
             f"All crowds of a year together can say {shown.crowds_in_year:.3f} of "
             f"{shown.crowds_cap:g} nats about you to who sees whole epochs; then this device stops."
         )
+    _say_seals(shown.metrics)
     say(f"{_odds(shown.metrics)}\n")
     table(
         f"What was made of your answers ({len(shown.payloads):,} remembered; times are UTC)",
@@ -141,6 +143,16 @@ def _show_crowds(metrics: Sequence[MetricView]) -> None:
         "together against you, a report says that. The second rests on the shuffler, which lets "
         "reports leave together and tells nobody who sent what; it adds up, as its delta does.\n"
     )
+
+
+def _say_seals(metrics: Sequence[MetricView]) -> None:
+    """What is sealed so that a quantum computer opens it one day, and what is not."""
+    hybrid = [metric.name for metric in metrics if metric.kem == X_WING]
+    if hybrid:
+        say(
+            f"Sealed so that a recording of today stays shut for quantum computers too (X-Wing): "
+            f"{', '.join(hybrid)}. What is in a seal is randomized all the same."
+        )
 
 
 def _odds(metrics: Sequence[MetricView]) -> str:

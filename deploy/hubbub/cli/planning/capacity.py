@@ -2,14 +2,21 @@
 
 import argparse
 import json
+import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
-from hubbub.catalog import EPOCH_SECONDS, SEAL_BYTES, open_sealed, seal
+from hubbub.catalog import (
+    EPOCH_SECONDS,
+    SEAL_BYTES,
+    X25519,
+    OpeningKey,
+    PrivateKey,
+    open_sealed,
+    seal,
+)
 from hubbub.cli.planning.attack import chosen_metrics, is_missing
 from hubbub.cli.planning.capacity_model import (
     MEASURED,
@@ -94,8 +101,9 @@ def capacity(arguments: argparse.Namespace) -> int:
         traffic = [traffic_of(metric, arguments.devices) for metric in chosen_metrics(arguments)]
     else:
         epoch = EPOCH_SECONDS[arguments.epoch]
-        traffic = [Traffic(arguments.devices * arguments.per_day, epoch, SEAL_BYTES + 2, 128)]
-    costs = MEASURED.on(_measured_us()) if arguments.measure else MEASURED
+        sealed = SEAL_BYTES[X25519] + 2
+        traffic = [Traffic(arguments.devices * arguments.per_day, epoch, sealed, 128)]
+    costs = MEASURED.on(*_measured_us()) if arguments.measure else MEASURED
     machine = Machine(arguments.machine_cores, arguments.machine_gb)
     found = needs(
         traffic,
@@ -165,9 +173,9 @@ def _show(
     whose = "measured now" if arguments.measure else "of benchmarks/RESULTS.md"
     rest = costs.aggregator_us + costs.pool_us + costs.totals_us
     say(
-        f"behind it {costs.open_us:.0f} us of a processor to open one ({whose}) and {rest:.0f} us "
-        f"besides, and {costs.tag_bytes:.0f} bytes of the totals' Redis for three epochs and an "
-        "hour"
+        f"behind it {costs.open_us:.0f} us of a processor to open one, {costs.x_wing_us:.0f} if it "
+        f"is sealed by X-Wing ({whose}), {rest:.0f} us besides, and {costs.tag_bytes:.0f} bytes of "
+        "the totals' Redis for three epochs and an hour"
     )
 
 
@@ -202,9 +210,14 @@ def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} min"  # noqa: PLR2004
 
 
-def _measured_us() -> float:
-    """What opening a report takes on one processor of this machine."""
-    private = X25519PrivateKey.generate()
+def _measured_us() -> tuple[float, float]:
+    """What opening a report takes on one processor of this machine, by X25519 and by X-Wing."""
+    key = OpeningKey(1, secrets.token_bytes(32)).with_x_wing()
+    x25519, x_wing = (_opening_us(half) for half in key.halves().values())
+    return x25519, x_wing
+
+
+def _opening_us(private: PrivateKey) -> float:
     sealed, info = seal(b"ab", private.public_key(), b"measure"), b"measure"
     done, began = 0, time.perf_counter()
     while (took := time.perf_counter() - began) < _MEASURE_SECONDS:

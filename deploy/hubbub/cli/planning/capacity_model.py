@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final, Literal
 
-from hubbub.catalog import EPOCH_SECONDS, SEAL_BYTES, Metric, days_of_period
+from hubbub.catalog import (
+    EPOCH_SECONDS,
+    SEAL_BYTES,
+    X25519,
+    X_WING,
+    Kem,
+    Metric,
+    days_of_period,
+)
 
 __all__ = [
     "MEASURED",
@@ -42,12 +50,14 @@ class Costs:
     """What one report takes: microseconds of one processor, and bytes of Redis.
 
     grpc_us, http_us: of the shuffler for one visit, a fresh TLS connection that brings one report.
-    shuffler_us: for each further report of the same visit.
+    shuffler_us: for each further report of the same visit. x_wing_us: to open one that is sealed
+    by X-Wing.
     """
 
     grpc_us: float
     http_us: float
     open_us: float
+    x_wing_us: float
     aggregator_us: float
     shuffler_us: float
     pool_us: float
@@ -56,14 +66,15 @@ class Costs:
     pool_bytes: float
     tag_bytes: float
 
-    def on(self, open_us: float) -> "Costs":
-        """The same on a machine that opens a report in this time: all of it is as much slower."""
+    def on(self, open_us: float, x_wing_us: float) -> "Costs":
+        """The same on a machine that opens reports in these times: all of it is as much slower."""
         factor = open_us / self.open_us
         return replace(
             self,
             grpc_us=factor * self.grpc_us,
             http_us=factor * self.http_us,
             open_us=open_us,
+            x_wing_us=x_wing_us,
             aggregator_us=factor * self.aggregator_us,
             shuffler_us=factor * self.shuffler_us,
             pool_us=factor * self.pool_us,
@@ -81,6 +92,7 @@ MEASURED: Final = Costs(
     grpc_us=1102.0,
     http_us=789.0,
     open_us=46.5,
+    x_wing_us=69.0,
     aggregator_us=2.5,
     shuffler_us=8.3,
     pool_us=4.2,
@@ -104,6 +116,7 @@ class Traffic:
     sealed_bytes: int
     cells: int
     whole: bool = False
+    kem: Kem = X25519
 
     @property
     def crowd(self) -> float:
@@ -158,9 +171,8 @@ def traffic_of(metric: Metric, devices: float) -> Traffic:
     a_day = devices * metric.sampling * metric.limits.reports_per_epoch * _DAY / seconds
     if metric.report_on:
         a_day /= len(days_of_period(metric.period, 0))
-    layout = metric.randomizer.layout
-    sealed = layout.payload_bytes + SEAL_BYTES
-    return Traffic(a_day, seconds, sealed, layout.size, metric.mix == "epoch")
+    cells = metric.randomizer.layout.size
+    return Traffic(a_day, seconds, metric.sealed_bytes, cells, metric.mix == "epoch", metric.kem)
 
 
 def needs(
@@ -190,7 +202,7 @@ def needs(
     return [
         _service("shuffler", rate, costs.door_us(door, per_visit), 0.3, machine),
         _redis("Redis of the pool", rate, costs.pool_us + cut * costs.cut_us, pooled, machine),
-        _service("aggregator", rate, costs.open_us + costs.aggregator_us, 1.0, machine),
+        _service("aggregator", rate, _count_us(traffic, costs), 1.0, machine),
         _redis("Redis of the totals", rate, costs.totals_us, totals, machine),
     ]
 
@@ -206,7 +218,7 @@ def largest_crowd(
     if not largest.crowd:
         return None
     held = _WHOLE_EPOCHS * largest.crowd * (costs.pool_bytes + _excess([largest])) / 1e9 / nodes
-    opening = largest.crowd * (costs.open_us + costs.aggregator_us) / 1e6
+    opening = largest.crowd * _count_us([largest], costs) / 1e6
     return LargestCrowd(
         largest.crowd,
         held,
@@ -221,13 +233,21 @@ def _kept_seconds(kind: Traffic) -> float:
     return _EPOCHS_OF_TAGS * kind.epoch_seconds + _SECONDS_OF_TAGS
 
 
+def _count_us(traffic: Sequence[Traffic], costs: Costs) -> float:
+    """What the aggregator does for one report, opening it, on average."""
+    reports = sum(kind.a_day for kind in traffic)
+    hybrid = sum(kind.a_day for kind in traffic if kind.kem == X_WING) / (reports or 1)
+    opening = (1 - hybrid) * costs.open_us + hybrid * costs.x_wing_us
+    return opening + costs.aggregator_us
+
+
 def _excess(traffic: Sequence[Traffic]) -> float:
     """Bytes by which sealed reports are longer than those that were measured, on average."""
     reports = sum(kind.a_day for kind in traffic)
     if not reports:
         return 0.0
     mean = sum(kind.a_day * kind.sealed_bytes for kind in traffic) / reports
-    return mean - (SEAL_BYTES + 2)
+    return mean - (SEAL_BYTES[X25519] + 2)
 
 
 def _service(part: str, rate: float, us: float, gigabytes: float, machine: Machine) -> Need:

@@ -35,8 +35,9 @@ class SealedReport(_message.Message):
     key_id: _builtins.int
     """Which of the aggregator's public keys sealed it: one per epoch, the same for everybody."""
     sealed: _builtins.bytes
-    """HPKE base mode (RFC 9180), DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM, single shot:
-    32 bytes of encapsulated key, the payload, 16 bytes of tag. Constant length per stream.
+    """HPKE base mode (RFC 9180), HKDF-SHA256, AES-128-GCM, single shot: 32 bytes of encapsulated key
+    of DHKEM(X25519, HKDF-SHA256), or 1,120 of X-Wing where the metric has kem = "x-wing", the
+    payload, 16 bytes of tag. Constant length per stream.
     """
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Makes the known answers of the wire anew: `python -m tests.proofs.vectors.wire.make`.
 
 A change in what was known is a wire break. Sealing draws a new ephemeral key at every run, so
-sealing.json differs each time; what it proves is that the report in it opens.
+sealing.json and sealing_x_wing.json differ each time; what they prove is that the report opens.
 """
 
 import json
@@ -25,6 +25,7 @@ from hubbub.catalog import (
 )
 from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.messages import request_of, results_of
+from hubbub.sealing import SEED_BYTES, x_wing_public, x_wing_public_bytes
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
 
 HERE = Path(__file__).parent
@@ -118,6 +119,22 @@ def sealing() -> dict[str, Any]:
     }
 
 
+def sealing_x_wing() -> dict[str, Any]:
+    """The same of a metric that is sealed by X-Wing; its private key is a seed."""
+    seed, payload, info = bytes([4]) * SEED_BYTES, bytes.fromhex("5a00"), seal_info("theme", 20_000)
+    public = x_wing_public_bytes(seed)
+    return {
+        "provenance": PROVENANCE,
+        "private": seed.hex(),
+        "public": public.hex(),
+        "stream": "theme",
+        "epoch": 20_000,
+        "info": info.hex(),
+        "payload": payload.hex(),
+        "sealed": seal(payload, x_wing_public(public), info).hex(),
+    }
+
+
 def submission() -> dict[str, Any]:
     """Reports as the bytes of a SubmitRequest, and SubmitResponses as one result a report."""
     reports = [SealedReport("theme", 20_000, 1, bytes(range(50))), SealedReport("日本", 0, 0, b"")]
@@ -154,6 +171,6 @@ def submission() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    for make in (bundle, epochs, sealing, submission):
+    for make in (bundle, epochs, sealing, sealing_x_wing, submission):
         text = json.dumps(make(), indent=1, ensure_ascii=False) + "\n"
         (HERE / f"{make.__name__}.json").write_text(text, encoding="utf-8")

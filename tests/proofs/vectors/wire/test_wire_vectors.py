@@ -1,14 +1,18 @@
 """Known answers of the wire: bundles, epochs, sealed reports, submissions and their answers."""
 
+import hmac
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from hubbub.catalog import (
     SEAL_BYTES,
+    PrivateKey,
+    PublicKey,
     epoch_at,
     epoch_start,
     open_bundle,
@@ -19,9 +23,11 @@ from hubbub.catalog import (
 from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.messages import request_of, results_of
 from hubbub.errors import BadPayload, BundleRefused
+from hubbub.sealing import x_wing_private, x_wing_public, x_wing_public_bytes
 from hubbub.wire.v1.services_pb2 import SubmitResponse
 
 HERE = Path(__file__).parent
+SEALS = ("sealing", "sealing_x_wing")
 
 
 def _known(name: str) -> dict[str, Any]:
@@ -57,9 +63,20 @@ def test_a_moment_is_in_the_same_epoch() -> None:
         assert epoch_start(known["epoch"], known["length"]) == known["start"]
 
 
-def test_the_sealed_report_opens_where_it_is_bound_alone() -> None:
-    known = _known("sealing")
-    key = X25519PrivateKey.from_private_bytes(bytes.fromhex(known["private"]))
+def _keys(name: str, known: dict[str, Any]) -> tuple[PrivateKey, PublicKey]:
+    private, public = bytes.fromhex(known["private"]), bytes.fromhex(known["public"])
+    if name == "sealing":
+        return (
+            X25519PrivateKey.from_private_bytes(private),
+            X25519PublicKey.from_public_bytes(public),
+        )
+    return x_wing_private(private), x_wing_public(public)
+
+
+@pytest.mark.parametrize("name", SEALS)
+def test_the_sealed_report_opens_where_it_is_bound_alone(name: str) -> None:
+    known = _known(name)
+    key, _ = _keys(name, known)
     sealed, stream, epoch = bytes.fromhex(known["sealed"]), known["stream"], known["epoch"]
     assert seal_info(stream, epoch).hex() == known["info"]
     assert open_sealed(sealed, key, seal_info(stream, epoch)).hex() == known["payload"]
@@ -68,14 +85,45 @@ def test_the_sealed_report_opens_where_it_is_bound_alone() -> None:
             open_sealed(sealed, key, elsewhere)
 
 
-def test_a_new_seal_has_the_same_length_and_opens() -> None:
-    known = _known("sealing")
+@pytest.mark.parametrize("name", SEALS)
+def test_a_new_seal_has_the_same_length_and_opens(name: str) -> None:
+    known = _known(name)
+    key, public = _keys(name, known)
     payload, info = bytes.fromhex(known["payload"]), bytes.fromhex(known["info"])
-    public = X25519PublicKey.from_public_bytes(bytes.fromhex(known["public"]))
     sealed = seal(payload, public, info)
-    assert len(sealed) == len(payload) + SEAL_BYTES == len(bytes.fromhex(known["sealed"]))
-    key = X25519PrivateKey.from_private_bytes(bytes.fromhex(known["private"]))
+    more = SEAL_BYTES["x25519" if name == "sealing" else "x-wing"]
+    assert len(sealed) == len(payload) + more == len(bytes.fromhex(known["sealed"]))
     assert open_sealed(sealed, key, info) == payload
+
+
+@pytest.mark.parametrize("known", _known("x_wing")["vectors"], ids=lambda known: known["seed"][:8])
+def test_the_drafts_own_answers_open(known: dict[str, str]) -> None:
+    """Keys from seeds as the draft prints them, and what its shared secret sealed opens.
+
+    HPKE's schedule (RFC 9180, sec. 5.1, 6.1) is written out here from the draft's own secret, so
+    that neither half of ours can be wrong alike.
+    """
+    seed, shared = bytes.fromhex(known["seed"]), bytes.fromhex(known["shared"])
+    assert x_wing_public_bytes(seed).hex() == known["public"]
+    payload, info = b"\x5a\x00", seal_info("theme", 20_000)
+    suite = b"HPKE" + (0x647A).to_bytes(2) + (1).to_bytes(2) + (1).to_bytes(2)
+    context = b"\0" + _extract(suite, b"", b"psk_id_hash", b"")
+    context += _extract(suite, b"", b"info_hash", info)
+    secret = _extract(suite, shared, b"secret", b"")
+    key = _expand(suite, secret, b"key", context, 16)
+    nonce = _expand(suite, secret, b"base_nonce", context, 12)
+    sealed = bytes.fromhex(known["enc"]) + AESGCM(key).encrypt(nonce, payload, b"")
+    assert open_sealed(sealed, x_wing_private(seed), info) == payload
+
+
+def _extract(suite: bytes, salt: bytes, label: bytes, secret: bytes) -> bytes:
+    labelled = b"HPKE-v1" + suite + label + secret
+    return hmac.digest(salt or bytes(32), labelled, "sha256")
+
+
+def _expand(suite: bytes, secret: bytes, label: bytes, info: bytes, size: int) -> bytes:
+    labelled = size.to_bytes(2) + b"HPKE-v1" + suite + label + info
+    return hmac.digest(secret, labelled + b"\1", "sha256")[:size]
 
 
 def test_a_submission_has_the_same_bytes() -> None:

@@ -1,0 +1,122 @@
+"""Which keys a report can be sealed to: those of X25519, or of X-Wing, which has ML-KEM besides.
+
+What X25519 seals today opens to whoever records it now and has a quantum computer one day. X-Wing
+(draft-connolly-cfrg-xwing-kem; MLKEM768-X25519 of draft-ietf-hpke-pq, KEM 0x647a) takes both its
+halves to be broken. Its private key is a seed of 32 bytes, its public key ML-KEM-768's and X25519's
+one behind the other.
+"""
+
+import hashlib
+from typing import TYPE_CHECKING, Final, Literal, Union
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+
+from hubbub.errors import BadParameter
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
+    from cryptography.hazmat.primitives.hpke import (
+        MLKEM768X25519PrivateKey,
+        MLKEM768X25519PublicKey,
+    )
+
+
+__all__ = [
+    "KEMS",
+    "SEAL_BYTES",
+    "SEED_BYTES",
+    "X25519",
+    "X_WING",
+    "Kem",
+    "PrivateKey",
+    "PublicKey",
+    "x_wing_private",
+    "x_wing_public",
+    "x_wing_public_bytes",
+]
+
+PrivateKey = Union[X25519PrivateKey, "MLKEM768X25519PrivateKey"]
+PublicKey = Union[X25519PublicKey, "MLKEM768X25519PublicKey"]
+Kem = Literal["x25519", "x-wing"]
+"""How a stream's reports are sealed."""
+X25519: Final = "x25519"
+X_WING: Final = "x-wing"
+KEMS: Final[tuple[Kem, ...]] = (X25519, X_WING)
+
+# ML-KEM-768: FIPS 203, table 3.
+_ML_KEM_PUBLIC_BYTES: Final = 1184
+_ML_KEM_ENC_BYTES: Final = 1088
+_ML_KEM_SEED_BYTES: Final = 64
+_X25519_BYTES: Final = 32
+_AEAD_TAG_BYTES: Final = 16
+
+SEED_BYTES: Final = 32
+"""An X-Wing private key is so many random bytes."""
+
+SEAL_BYTES: Final[dict[Kem, int]] = {
+    X25519: _X25519_BYTES + _AEAD_TAG_BYTES,
+    X_WING: _ML_KEM_ENC_BYTES + _X25519_BYTES + _AEAD_TAG_BYTES,
+}
+"""What sealing adds to a payload: the encapsulated key in front, the authentication tag behind."""
+
+
+def x_wing_private(seed: bytes) -> "MLKEM768X25519PrivateKey":
+    """The private key of a seed (draft-connolly-cfrg-xwing-kem, sec. 5.2).
+
+    Raises:
+        BadParameter: no seed, or the cryptography library here knows no ML-KEM.
+    """
+    ml_kem, x25519 = _halves(seed)
+    from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey  # noqa: PLC0415
+
+    return MLKEM768X25519PrivateKey(ml_kem, x25519)
+
+
+def x_wing_public_bytes(seed: bytes) -> bytes:
+    """The public half of a seed, 1,216 bytes. Raises BadParameter as `x_wing_private`."""
+    ml_kem, x25519 = _halves(seed)
+    return ml_kem.public_key().public_bytes_raw() + x25519.public_key().public_bytes_raw()
+
+
+def x_wing_public(public: bytes) -> "MLKEM768X25519PublicKey":
+    """The key to seal to, of its 1,216 bytes.
+
+    Raises:
+        BadParameter: they are none, or the cryptography library here knows no ML-KEM.
+    """
+    # PRIVACY: a shuffler that adds no dummies does not even load what opens and seals.
+    from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PublicKey  # noqa: PLC0415
+    from cryptography.hazmat.primitives.hpke import MLKEM768X25519PublicKey  # noqa: PLC0415
+
+    size = _ML_KEM_PUBLIC_BYTES + _X25519_BYTES
+    if not (isinstance(public, bytes) and len(public) == size):
+        raise BadParameter(f"an X-Wing opening key is not {size} bytes")
+    try:
+        ml_kem = MLKEM768PublicKey.from_public_bytes(public[:_ML_KEM_PUBLIC_BYTES])
+    except ValueError:
+        raise BadParameter("the ML-KEM half of an X-Wing opening key is none") from None
+    except UnsupportedAlgorithm:
+        raise _too_old() from None
+    x25519 = X25519PublicKey.from_public_bytes(public[_ML_KEM_PUBLIC_BYTES:])
+    return MLKEM768X25519PublicKey(ml_kem, x25519)
+
+
+def _halves(seed: bytes) -> "tuple[MLKEM768PrivateKey, X25519PrivateKey]":
+    from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey  # noqa: PLC0415
+
+    if not (isinstance(seed, bytes) and len(seed) == SEED_BYTES):
+        raise BadParameter(f"an X-Wing private key is not {SEED_BYTES} bytes")
+    expanded = hashlib.shake_256(seed).digest(_ML_KEM_SEED_BYTES + _X25519_BYTES)
+    try:
+        ml_kem = MLKEM768PrivateKey.from_seed_bytes(expanded[:_ML_KEM_SEED_BYTES])
+    except UnsupportedAlgorithm:
+        raise _too_old() from None
+    return ml_kem, X25519PrivateKey.from_private_bytes(expanded[_ML_KEM_SEED_BYTES:])
+
+
+def _too_old() -> BadParameter:
+    return BadParameter(
+        f'kem = "{X_WING}" needs ML-KEM, which the cryptography library here has not: install one '
+        "of its own wheels"
+    )

@@ -1,0 +1,271 @@
+"""Seals for tomorrow's computers: who may open them, what knows of them, and what is refused."""
+
+import json
+import random
+import secrets
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import mlkem
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey
+
+from hubbub.accounting import Window
+from hubbub.catalog import (
+    SEAL_BYTES,
+    Bundle,
+    Kem,
+    OpeningKey,
+    PrivateKey,
+    Promise,
+    open_bundle,
+    open_sealed,
+    read_bundle,
+    read_opening_keys,
+    read_public_keys,
+    seal,
+    seal_info,
+    write_new_keys,
+)
+from hubbub.cli.installation import build_bundle
+from hubbub.cli.main import main
+from hubbub.client import Client, MemoryState
+from hubbub.client.testing import FakeShuffler
+from hubbub.errors import BadParameter, BadPayload, BundleRefused, CatalogInvalid
+from hubbub.privacy.planned import read_planned
+from hubbub.shuffler.dummies import sealed_dummies
+from hubbub.shuffler.streams import read_stream_table
+from tests.conftest import CATALOG
+from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.moment import now
+from tests.support.waiting import HANG_SECONDS
+
+SEALED = CATALOG.replace("[metrics.theme]", '[metrics.theme]\nkem = "x-wing"')
+CROWDED = """
+shuffler = "127.0.0.1:1"
+
+[metrics.theme]
+description = "Colour theme"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "day"
+mechanism = "grr"
+epsilon = 2.0
+central_epsilon = 1.0
+crowd = 30000
+dummies = 100
+kem = "x-wing"
+values = ["light", "dark", "system"]
+min_batch = 30000
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+"""
+
+
+@pytest.fixture(scope="module")
+def sealed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
+    today = int(now()) // DAY
+    return make_signed(tmp_path_factory.mktemp("sealed"), SEALED, start=(today - 14) * DAY)
+
+
+def _opening(signed: Signed) -> tuple[OpeningKey, ...]:
+    return read_opening_keys(signed.keys / "opening.keys.json")
+
+
+def test_a_device_seals_each_metric_as_its_catalog_says_and_the_person_sees_it(
+    sealed: Signed,
+) -> None:
+    shuffler = FakeShuffler()
+    client = Client(sealed.bundle, MemoryState(), shuffler, hold_seconds=None)
+    client.report("theme", "dark")
+    client.report("crashed", "no")
+    client.flush(HANG_SECONDS)
+    halves = {key.id: key.halves() for key in _opening(sealed)}
+    kems: dict[str, Kem] = {"theme": "x-wing", "crashed": "x25519"}
+    for report in shuffler.reports():
+        metric, kem = sealed.bundle.metric(report.stream), kems[report.stream]
+        assert len(report.sealed) == metric.sealed_bytes
+        key, info = halves[report.key_id], seal_info(report.stream, report.epoch)
+        payload = open_sealed(report.sealed, key[kem], info)
+        assert len(payload) == metric.randomizer.layout.payload_bytes
+    assert {report.stream for report in shuffler.reports()} == kems.keys()
+    assert {one.name: one.kem for one in client.ledger().metrics} == {
+        "theme": "x-wing",
+        **dict.fromkeys(("crashed", "editor", "homepage"), "x25519"),
+    }
+    client.close(0)
+
+
+def _stolen(kem: Kem, broken: X25519PrivateKey) -> PrivateKey:
+    """What a quantum computer makes of a public key: the X25519 half, and of ML-KEM a guess."""
+    if kem == "x25519":
+        return broken
+    return MLKEM768X25519PrivateKey(mlkem.MLKEM768PrivateKey.generate(), broken)
+
+
+@pytest.mark.parametrize("kem", ["x25519", "x-wing"])
+def test_who_records_today_and_breaks_x25519_tomorrow_is_at_chance(kem: Kem) -> None:
+    """400 devices with a coin's secret each; the attacker has every X25519 private key there is."""
+    rng, info = random.Random(25), seal_info("theme", 1)
+    own, broken = X25519PrivateKey.generate(), X25519PrivateKey.generate()
+    if kem == "x25519":
+        public: Any = (broken := own).public_key()
+    else:
+        ml_kem = mlkem.MLKEM768PrivateKey.generate()
+        public = MLKEM768X25519PrivateKey(ml_kem, broken).public_key()
+    right, devices = 0, 400
+    for _ in range(devices):
+        secret = rng.randrange(2)
+        recorded = seal(bytes([secret]), public, info)
+        try:
+            guess = open_sealed(recorded, _stolen(kem, broken), info)[0]
+        except BadPayload:
+            guess = rng.randrange(2)
+        right += guess == secret
+    if kem == "x25519":
+        assert right == devices
+    else:
+        assert abs(right - devices / 2) < 3 * sqrt(devices) / 2
+
+
+def test_keys_of_an_earlier_version_are_told_to_be_completed_and_stay_what_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["keys", "new", str(tmp_path / "keys"), "--periods", "3"]) == 0
+    names = ("opening.keys.json", "opening.pub.json")
+    private, public = (tmp_path / "keys" / name for name in names)
+    before = [{k: v for k, v in one.items() if k != "x_wing"} for one in _json(private)]
+    private.write_text(json.dumps(before))
+    public.write_text(
+        json.dumps([{k: v for k, v in one.items() if k != "x_wing"} for one in _json(public)])
+    )
+    (tmp_path / "metrics.toml").write_text(SEALED)
+    build = ["catalog", "build", str(tmp_path / "metrics.toml"), "--keys", str(tmp_path / "keys")]
+    build += ["--out", str(tmp_path / "app.hubbub"), "--streams", str(tmp_path / "streams.json")]
+    assert main(build) == 2
+    said = capsys.readouterr().err
+    assert 'metric "theme": kem = "x-wing", and opening key 1 has no X-Wing half' in said
+    assert "hubbub keys x-wing FOLDER" in said
+    assert main(["keys", "x-wing", str(tmp_path / "keys")]) == 0
+    assert "of keys 1, 2, 3" in capsys.readouterr().out
+    assert [{k: v for k, v in one.items() if k != "x_wing"} for one in _json(private)] == before
+    assert private.stat().st_mode & 0o77 == 0
+    assert main(build) == 0
+    bundle = read_bundle(tmp_path / "app.hubbub")
+    [key, *_], [own, *_] = bundle.keys, read_opening_keys(private)
+    info = seal_info("theme", 7)
+    assert open_sealed(seal(b"\1", key.half("x-wing"), info), own.halves()["x-wing"], info) == b"\1"
+    assert main(["keys", "x-wing", str(tmp_path / "keys")]) == 0
+    assert "every key has its X-Wing half" in capsys.readouterr().out
+
+
+def _json(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(path.read_text())
+    return found
+
+
+def test_a_bundle_has_halves_only_where_a_metric_is_sealed_to_them(
+    signed: Signed, sealed: Signed
+) -> None:
+    assert b"x_wing" not in signed.path.read_bytes()
+    assert all(key.x_wing == b"" for key in read_bundle(signed.path).keys)
+    assert [key.x_wing for key in sealed.bundle.keys] == [
+        key.x_wing for key in read_public_keys(sealed.keys)
+    ]
+    with pytest.raises(BadParameter, match="opening key 1 has no X-Wing half"):
+        read_bundle(signed.path).keys[0].half("x-wing")
+
+
+def test_a_device_whose_library_has_no_ml_kem_refuses_the_bundle_and_its_reports_wait(
+    signed: Signed, sealed: Signed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = MemoryState()
+    client = Client(signed.bundle, state, FakeShuffler(), hold_seconds=None)
+    client.report("theme", "dark")
+    client._sender.enter()
+
+    def unsupported(_: bytes) -> mlkem.MLKEM768PublicKey:
+        raise UnsupportedAlgorithm("ML-KEM")
+
+    monkeypatch.setattr(mlkem.MLKEM768PublicKey, "from_public_bytes", unsupported, raising=True)
+    with pytest.raises(BundleRefused, match=r'kem = "x-wing" needs ML-KEM, which .* here has not'):
+        open_bundle(sealed.path.read_bytes(), "app.hubbub")
+    assert state.waiting() == 1
+    client.close(0)
+
+
+def test_a_kem_that_nobody_knows_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(CatalogInvalid, match='"kem": must be one of x25519, x-wing; write'):
+        make_signed(tmp_path, SEALED.replace('"x-wing"', '"kyber"'), start=0)
+
+
+def test_a_seal_is_of_the_promise_and_is_not_taken_away_under_an_old_name(sealed: Signed) -> None:
+    theme = sealed.bundle.metric("theme")
+    weaker = replace(theme, kem="x25519")
+    assert Promise.of(theme).broken_by(Promise.of(weaker)) == "its definition changed"
+    assert theme.definition()["kem"] == "x-wing"
+    assert "kem" not in weaker.definition()
+
+
+def test_a_batch_that_its_seals_make_too_large_is_refused(sealed: Signed) -> None:
+    theme = sealed.bundle.metric("theme")
+    replace(theme, kem="x25519", min_batch=100_000)
+    with pytest.raises(BadParameter, match=r"110.0 MiB, above 64; .* or leave kem out"):
+        replace(theme, min_batch=100_000)
+
+
+@pytest.mark.parametrize("public", [b"", bytes(32), bytes(1216), b"\xff" * 1216])
+def test_a_half_that_is_none_or_protects_nothing_is_refused(sealed: Signed, public: bytes) -> None:
+    key = sealed.bundle.keys[0]
+    if not public:
+        with pytest.raises(BadParameter, match="has no X-Wing half; make it with"):
+            _with_keys(sealed.bundle, replace(key, x_wing=b""))
+        return
+    with pytest.raises(BadParameter, match=r"X-Wing opening key|small order"):
+        replace(key, x_wing=public)
+    weak = key.x_wing[:-32] + bytes(32)
+    with pytest.raises(BadParameter, match="small order"):
+        replace(key, x_wing=weak)
+
+
+def _with_keys(bundle: Bundle, *keys: Any) -> Bundle:
+    return replace(bundle, keys=keys)
+
+
+def test_dummies_are_sealed_as_the_reports_they_hide_among(tmp_path: Path) -> None:
+    path, keys = tmp_path / "streams.json", tmp_path / "keys"
+    write_new_keys(keys, start=0, period_seconds=28 * DAY, periods=1)
+    (tmp_path / "metrics.toml").write_text(CROWDED)
+    catalog, out = read_planned(tmp_path / "metrics.toml"), tmp_path / "app.hubbub"
+    build_bundle(catalog, keys, out=out, previous=out, streams=path, roots=None)
+    table, window = read_stream_table(path), Window("theme", 1)
+    made = sealed_dummies(table, window, table.streams["theme"], 20)
+    assert {len(one) for one in made} == {1 + SEAL_BYTES["x-wing"]}
+    [own] = read_opening_keys(keys / "opening.keys.json")
+    key, info = own.halves()["x-wing"], seal_info("theme", 1)
+    assert all(open_sealed(one, key, info)[0] < 3 for one in made)
+    document = json.loads(path.read_text())
+    for entry in document["keys"]:
+        del entry["x_wing"]
+    path.write_text(json.dumps(document))
+    with pytest.raises(BadParameter, match="has dummies, and key 1 no public half to seal them"):
+        read_stream_table(path)
+    document["streams"]["theme"]["kem"] = "kyber"
+    path.write_text(json.dumps(document))
+    with pytest.raises(BadParameter, match="kem 'kyber' is none of x25519, x-wing; or upgrade"):
+        read_stream_table(path)
+
+
+def test_an_altered_report_does_not_open_whichever_half_was_altered(sealed: Signed) -> None:
+    key, info = _opening(sealed)[0].halves()["x-wing"], seal_info("theme", 7)
+    report = seal(b"\1", sealed.bundle.keys[0].half("x-wing"), info)
+    for place in (0, 1087, 1088, 1119, 1120, len(report) - 1):
+        altered = report[:place] + bytes([report[place] ^ 1]) + report[place + 1 :]
+        with pytest.raises(BadPayload):
+            open_sealed(altered, key, info)
+    for hostile in (b"", secrets.token_bytes(1119), secrets.token_bytes(1137)):
+        with pytest.raises(BadPayload):
+            open_sealed(hostile, key, info)
