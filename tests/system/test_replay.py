@@ -18,7 +18,7 @@ from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import report_counts
-from hubbub.client import Client, MemoryState, SealedReport, Transport, transport_to
+from hubbub.client import Client, MemoryState, SealedReport, Submitted, Transport, transport_to
 from hubbub.runtime import TlsFolder, connect_redis
 from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
@@ -58,9 +58,7 @@ class Recorder:
         self.onward = onward
         self.sent: list[tuple[SealedReport, ...]] = []
 
-    def submit(
-        self, reports: Sequence[SealedReport], timeout_seconds: float
-    ) -> Sequence[str | None]:
+    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
         self.sent.append(tuple(reports))
         return self.onward.submit(reports, timeout_seconds)
 
@@ -142,7 +140,7 @@ def test_everything_sent_once_more_changes_no_total(made: Made, tmp_path: Path) 
         _report(run, recorder)
         # Devices' traffic again, while their epochs are still open.
         for reports in list(recorder.sent):
-            assert set(recorder.onward.submit(reports, HANG_SECONDS)) == {None}
+            assert set(recorder.onward.submit(reports, HANG_SECONDS).results) == {None}
         first = _drained(run)
         totals = _totals(run)
         assert (
@@ -154,7 +152,7 @@ def test_everything_sent_once_more_changes_no_total(made: Made, tmp_path: Path) 
         _look_at(tap.batches, recorder.sent)
         # And when they are closed.
         refused = recorder.onward.submit(recorder.sent[0], HANG_SECONDS)
-        assert set(refused) == {"refused_expired"}
+        assert set(refused.results) == {"refused_expired"}
         # The shuffler's traffic: as it was, then as another batch would carry it.
         captured = list(tap.batches)
         for batch in captured:

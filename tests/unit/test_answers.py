@@ -17,6 +17,7 @@ from hubbub.client import (
     MemoryState,
     Outcome,
     SealedReport,
+    Submitted,
     TryAgain,
     transport_to,
 )
@@ -308,7 +309,7 @@ def test_what_was_taken_before_a_failure_is_not_sent_again(device: Device) -> No
 
 def test_a_transport_that_fails_in_any_way_is_no_error_of_the_apps(device: Device) -> None:
     class Broken(FakeShuffler):
-        def submit(self, reports: object, timeout_seconds: float) -> list[str | None]:
+        def submit(self, reports: object, timeout_seconds: float) -> Submitted:
             raise TypeError(f"{reports} {timeout_seconds}")
 
     device.shuffler = Broken()

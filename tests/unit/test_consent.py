@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import epoch_at
-from hubbub.client import Client, FolderState, MemoryState, Outcome, SealedReport, State
+from hubbub.client import Client, FolderState, MemoryState, Outcome, SealedReport, State, Submitted
 from hubbub.client import client as sdk
 from hubbub.client.state import witness
 from hubbub.client.testing import FakeClock, FakeShuffler
@@ -142,9 +142,7 @@ def test_off_ends_a_submission_that_hangs(client_of: Make) -> None:
     submitting = threading.Event()
 
     class Hangs(FakeShuffler):
-        def submit(
-            self, reports: Sequence[SealedReport], timeout_seconds: float
-        ) -> Sequence[str | None]:
+        def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
             assert reports
             submitting.set()
             return super().submit(reports, timeout_seconds)

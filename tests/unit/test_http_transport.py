@@ -58,7 +58,7 @@ def test_what_a_proxy_answers_loses_no_report(
     with pytest.raises(TryAgain) as caught:
         transport.submit(REPORTS, HANG_SECONDS)
     assert caught.value.after_seconds is None
-    assert transport.submit(REPORTS, HANG_SECONDS) == [None]
+    assert transport.submit(REPORTS, HANG_SECONDS).results == [None]
     assert server.calls == 2  # a redirect was not followed
     transport.close()
 
@@ -97,17 +97,17 @@ def test_calls_at_once_have_a_connection_each(server: HttpShuffler) -> None:
     with ThreadPoolExecutor(2) as aside:
         waiting = [aside.submit(transport.submit, REPORTS, HANG_SECONDS) for _ in range(2)]
         server.ending.set()
-        assert [one.result() for one in waiting] == [[None], [None]]
+        assert [one.result().results for one in waiting] == [[None], [None]]
     transport.close()
 
 
 def test_a_connection_that_the_other_end_has_ended_costs_no_failure() -> None:
     with http_shuffler() as server:
         transport = transport_to(server.address, roots=None)
-        assert transport.submit(REPORTS, HANG_SECONDS) == [None]
+        assert transport.submit(REPORTS, HANG_SECONDS).results == [None]
         [connection] = transport._connection._idle  # type: ignore[attr-defined]
         connection.sock.shutdown(socket.SHUT_RDWR)
-        assert transport.submit(REPORTS, HANG_SECONDS) == [None]
+        assert transport.submit(REPORTS, HANG_SECONDS).results == [None]
         assert server.connections == 2
         transport.close()
 
@@ -146,10 +146,10 @@ def test_tls_trusts_the_bundles_roots_and_no_other(tmp_path: Path) -> None:
         address = server.address.replace("http:", "https:")
         own = (tmp_path / "ca.pem").read_text()
         transport = transport_to(address, roots=own)
-        assert transport.submit(REPORTS, HANG_SECONDS) == [None]
+        assert transport.submit(REPORTS, HANG_SECONDS).results == [None]
         transport.close()
         transport = transport_to(address.removeprefix("https://"), roots=own, transport="http")
-        assert transport.submit(REPORTS, HANG_SECONDS) == [None]
+        assert transport.submit(REPORTS, HANG_SECONDS).results == [None]
         transport.close()
         with pytest.raises(TryAgain, match="unavailable"):
             transport_to(address, roots=None).submit(REPORTS, HANG_SECONDS)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 from hubbub.cli.local.load_devices import Load, _Devices
-from hubbub.client import SealedReport, TryAgain
+from hubbub.client import SealedReport, Submitted, TryAgain
 from tests.conftest import Made
 
 
@@ -16,15 +16,13 @@ class Away:
         self._calls = calls
         self.taken = 0
 
-    def submit(
-        self, reports: Sequence[SealedReport], timeout_seconds: float
-    ) -> Sequence[str | None]:
+    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
         del timeout_seconds
         self._calls -= 1
         if self._calls >= 0:
             raise TryAgain("unavailable", 60)
         self.taken += len(reports)
-        return [None] * len(reports)
+        return Submitted([None] * len(reports))
 
     def close(self) -> None:
         """Nothing is open."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hubbub.client import GivenUp, SealedReport, Transport, TryAgain, transport_to
+from hubbub.client import GivenUp, SealedReport, Submitted, Transport, TryAgain, transport_to
 from hubbub.client.testing import FakeServer, FakeShuffler
 from hubbub.client.testing.fake_shuffler import Answer
 from hubbub.client.transport import messages
@@ -65,14 +65,14 @@ def way(request: pytest.FixtureRequest) -> Iterator[Way]:
 
 
 def test_reports_arrive_as_they_are_and_in_their_order(way: Way) -> None:
-    assert list(way.transport.submit(REPORTS, HANG_SECONDS)) == [None, None, None]
+    assert list(way.transport.submit(REPORTS, HANG_SECONDS).results) == [None, None, None]
     assert way.arrived() == REPORTS
-    assert list(way.transport.submit([], HANG_SECONDS)) == []
+    assert list(way.transport.submit([], HANG_SECONDS).results) == []
 
 
 def test_each_report_has_its_own_result(way: Way) -> None:
     way.answers.append({0: "refused_expired", 2: "refused_wrong_key"})
-    results = way.transport.submit(REPORTS, HANG_SECONDS)
+    results = way.transport.submit(REPORTS, HANG_SECONDS).results
     assert list(results) == ["refused_expired", None, "refused_wrong_key"]
 
 
@@ -82,7 +82,7 @@ def test_a_refusal_of_a_report_that_was_not_sent_changes_no_result_and_is_said_o
     messages._warn_of_strays.cache_clear()
     for _ in range(3):
         way.answers.append({3: "refused_expired", 99: "refused_not_yet"})
-        assert list(way.transport.submit(REPORTS, HANG_SECONDS)) == [None, None, None]
+        assert list(way.transport.submit(REPORTS, HANG_SECONDS).results) == [None, None, None]
         way.transport.close()
     warned = "the shuffler refused reports that it was not sent"
     assert caplog.text.count(warned) == (0 if isinstance(way.transport, FakeShuffler) else 1)
@@ -94,7 +94,7 @@ def test_who_is_to_try_again_hears_when(way: Way, after_seconds: float | None) -
     with pytest.raises(TryAgain, match="unavailable") as caught:
         way.transport.submit(REPORTS, HANG_SECONDS)
     assert caught.value.after_seconds == after_seconds
-    assert list(way.transport.submit(REPORTS, HANG_SECONDS)) == [None, None, None]
+    assert list(way.transport.submit(REPORTS, HANG_SECONDS).results) == [None, None, None]
 
 
 def test_what_is_given_up_is_told_from_what_may_be_taken_later(way: Way) -> None:
@@ -102,7 +102,7 @@ def test_what_is_given_up_is_told_from_what_may_be_taken_later(way: Way) -> None
     with pytest.raises(GivenUp, match="invalid_argument") as caught:
         way.transport.submit(REPORTS, HANG_SECONDS)
     assert caught.value.reason == "invalid_argument"
-    assert list(way.transport.submit(REPORTS, HANG_SECONDS)) == [None, None, None]
+    assert list(way.transport.submit(REPORTS, HANG_SECONDS).results) == [None, None, None]
 
 
 def test_without_time_nothing_is_sent(way: Way) -> None:
@@ -126,7 +126,7 @@ def test_closing_ends_what_is_on_its_way_and_another_submit_opens_again(way: Way
         with pytest.raises(TryAgain):
             waiting.result()
     way.transport.close()
-    assert list(way.transport.submit(REPORTS, HANG_SECONDS)) == [None, None, None]
+    assert list(way.transport.submit(REPORTS, HANG_SECONDS).results) == [None, None, None]
 
 
 class Wire:
@@ -137,12 +137,12 @@ class Wire:
         self.under_way, self.may_end = threading.Event(), threading.Event()
         self.may_end.set()
 
-    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> list[str | None]:
+    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
         self.under_way.set()
         self.may_end.wait(timeout_seconds)
         if not self.is_open:
             raise TryAgain("connection_closed")
-        return [None] * len(reports)
+        return Submitted([None] * len(reports))
 
     def close(self) -> None:
         self.is_open = False
@@ -188,7 +188,7 @@ def test_before_a_fork_calls_end_and_none_begins_until_it_is_over() -> None:
     assert caught.value.after_seconds == 0.5
     assert not wire.is_open
     transport.after_fork_in_parent()
-    assert transport.submit(REPORTS, HANG_SECONDS) == [None, None, None]
+    assert transport.submit(REPORTS, HANG_SECONDS).results == [None, None, None]
     assert len(dialled.wires) == 2
 
 
@@ -205,5 +205,5 @@ def test_a_child_stays_out_of_what_bears_no_fork(*, bears_forks: bool, used: boo
             dialled.transport.submit(REPORTS, HANG_SECONDS)
         assert caught.value.after_seconds == 60.0
     else:
-        assert dialled.transport.submit(REPORTS, HANG_SECONDS) == [None, None, None]
+        assert dialled.transport.submit(REPORTS, HANG_SECONDS).results == [None, None, None]
         assert dialled.wires[-1].is_open

@@ -33,6 +33,7 @@ from hubbub.catalog.keys.operator import read_operator_key
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.source import Catalog, read_catalog
+from hubbub.catalog.notice import Notice, open_notice, sign_notice
 from hubbub.catalog.periods import days_of_period, reports_of_one
 from hubbub.catalog.policy import SPANS, Budget, Caps, Release
 from hubbub.catalog.supersedes import superseded_by
@@ -71,6 +72,7 @@ __all__ = [
     "Kem",
     "Limits",
     "Metric",
+    "Notice",
     "OpeningKey",
     "OpeningKeyPublic",
     "Option",
@@ -93,6 +95,7 @@ __all__ = [
     "key_at",
     "metric_name_of",
     "open_bundle",
+    "open_notice",
     "open_sealed",
     "read_bundle",
     "read_catalog",
@@ -105,6 +108,7 @@ __all__ = [
     "seal",
     "seal_info",
     "sign_bundle",
+    "sign_notice",
     "stream_table",
     "superseded_by",
     "told_by",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         GivenUp,
         NotSent,
         SealedReport,
+        Submitted,
         Transport,
         TryAgain,
     )
@@ -45,6 +46,7 @@ __all__ = [
     "SealedReport",
     "Settings",
     "State",
+    "Submitted",
     "SystemClock",
     "Transport",
     "TryAgain",
@@ -64,7 +66,9 @@ _MODULES: Final = {
     "default_client": ("init", "report"),
     "settings": ("Settings",),
     "state.contract": ("Bounds", "State", "OutboxReport"),
-    "transport.contract": ("GivenUp", "NotSent", "SealedReport", "Transport", "TryAgain"),
+    "transport.contract": (
+        *("GivenUp", "NotSent", "SealedReport", "Submitted", "Transport", "TryAgain"),
+    ),
     "typed_metric": ("TypedMetric",),
     "ledger_view": ("LedgerView", "MetricView", "PayloadView"),
 }

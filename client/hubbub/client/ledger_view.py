@@ -18,7 +18,9 @@ from hubbub.catalog import (
 )
 from hubbub.catalog.central_cap import spent_of
 from hubbub.catalog.meanings import meanings_of
+from hubbub.catalog.notice import Notice
 from hubbub.client.ledger import crowds_since, reported_of
+from hubbub.client.notices import kept_notice
 from hubbub.client.state.contract import PayloadRecord
 from hubbub.client.state.device_state import DeviceState
 
@@ -42,6 +44,9 @@ class MetricView:
             honest; None where there is none.
         kem: what its reports are sealed with, "x25519" or "x-wing".
         central: the most that all reports so far can say to those, of `lifetime_central_epsilon`.
+        sampling: the chance that a device takes part in the epoch that runs now; 0 where the
+            operator has stopped the metric.
+        lowered: whether that is less than the app was made with.
     """
 
     name: str
@@ -57,6 +62,8 @@ class MetricView:
     central: float = 0.0
     lifetime_central_epsilon: float | None = None
     kem: Kem = X25519
+    sampling: float = 1.0
+    lowered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +111,8 @@ class LedgerView:
         counts: payloads given up by reason, and what befell the state itself.
         crowds_in_year: the most that all crowds of the last 366 days can say to who sees whole
             epochs alone, in nats, of `crowds_cap` that may be; None where the catalog has no cap.
+        notice, notice_until: the number of the operator's notice that is kept here, and until when
+            it holds, in seconds since 1970; None where there is none.
     """
 
     on: bool
@@ -112,13 +121,16 @@ class LedgerView:
     counts: Mapping[str, int]
     crowds_in_year: float | None = None
     crowds_cap: float | None = None
+    notice: int | None = None
+    notice_until: int | None = None
 
 
 def view(
     bundle: Bundle, standing: DeviceState, kept: Sequence[PayloadRecord], now: float
 ) -> LedgerView:
     """What the state holds, in the bundle's words."""
-    metrics = tuple(_metric(bundle, metric, standing, now) for metric in bundle.metrics.values())
+    told = kept_notice(standing.notice, bundle.operator)
+    metrics = tuple(_metric(bundle, m, standing, now, told) for m in bundle.metrics.values())
     payloads = tuple(
         PayloadView(
             metric_name_of(one.stream),
@@ -134,16 +146,21 @@ def view(
     if cap is not None:
         costs = crowds_since(standing.accounts.values(), int(now // _DAY_SECONDS) - SPANS["year"])
         spent = spent_of(bundle.caps, costs)
-    return LedgerView(standing.on, metrics, payloads, dict(standing.counts), spent, cap)
+    number, until = (told.number, told.until) if told else (None, None)
+    counts = dict(standing.counts)
+    return LedgerView(standing.on, metrics, payloads, counts, spent, cap, number, until)
 
 
-def _metric(bundle: Bundle, metric: Metric, standing: DeviceState, now: float) -> MetricView:
+def _metric(
+    bundle: Bundle, metric: Metric, standing: DeviceState, now: float, notice: Notice | None
+) -> MetricView:
     account = standing.account(metric)
     stream = metric.stream_within(standing.preference, standing.max_local)
     epoch = epoch_at(now, metric.epoch)
     reported = reported_of(account, metric, epoch)
     days = days_of_period(metric.period, epoch) if metric.report_on else (epoch,)
     limits, promise = metric.limits, metric.central
+    sampling = notice.sampling(metric, epoch) if notice else metric.sampling
     return MetricView(
         name=metric.name,
         description=metric.description,
@@ -158,4 +175,6 @@ def _metric(bundle: Bundle, metric: Metric, standing: DeviceState, now: float) -
         central=account.central,
         lifetime_central_epsilon=limits.lifetime_central_epsilon,
         kem=metric.kem,
+        sampling=sampling,
+        lowered=sampling < metric.sampling,
     )

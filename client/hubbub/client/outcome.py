@@ -20,6 +20,8 @@ class Outcome(Enum):
     """The metric asks a random part of all devices, and this one is not among them this epoch."""
     NOT_ITS_DAY = "not_its_day"
     """The metric asks each device on one day of a period, and today is not this one's."""
+    STOPPED = "stopped"
+    """The operator has stopped the metric for a while, for all devices, by a signed notice."""
     DISABLED = "disabled"
     """Reporting is switched off, by the person or by HUBBUB_DISABLED."""
     OVERFLOWED = "overflowed"

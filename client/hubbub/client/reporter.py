@@ -14,11 +14,13 @@ from hubbub.catalog import (
     EPOCH_SECONDS,
     Bundle,
     Metric,
+    Notice,
     days_of_period,
     epoch_start,
     key_at,
 )
 from hubbub.client.ledger import charge
+from hubbub.client.notices import kept_notice
 from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import PublicValues
 from hubbub.client.state.contract import PendingPayload, State
@@ -37,26 +39,39 @@ _LOCK_SECONDS: Final = 0.2
 class _AskedMetric:
     """A metric at this person's tier, with all that does not change from report to report.
 
-    metric: None if the person allows less than any tier has.
+    metric: None if the person allows less than any tier has. notice: the operator's, if any.
     """
 
     metric: Metric | None
     memo: DeviceMemo
     epoch_seconds: int
     expires: float
+    notice: Notice | None
     keyed: int = -1  # the epoch last found to have a key
     drawn_for: int = -1  # the epoch that `takes_part` was drawn for
     takes_part: bool = True
+    stopped: bool = False
     days: range = range(0)  # the period that `own_day` was drawn for
     own_day: int = -1
 
-    def is_sampled(self, metric: Metric, epoch: int) -> bool:
-        """Whether this device takes part in an epoch: a coin of its own, whatever the value."""
-        if metric.sampling < 1 and epoch != self.drawn_for:
-            coins = self.memo.coins(b"sampling" + epoch.to_bytes(8, "big"))
-            self.takes_part = coins.chance(Probability.at_most(metric.sampling))
+    def left_out(self, metric: Metric, epoch: int) -> Outcome | None:
+        """Why this device takes no part in an epoch: a notice, or its own coin, whatever the value.
+
+        An epoch's coin is the same whatever its chance: who takes part at a lower one would have
+        done so before, and is as good as drawn from all.
+        """
+        if epoch != self.drawn_for:
+            chance = self.notice.sampling(metric, epoch) if self.notice else metric.sampling
+            self.stopped = not chance
+            if 0 < chance < 1:
+                coins = self.memo.coins(b"sampling" + epoch.to_bytes(8, "big"))
+                self.takes_part = coins.chance(Probability.at_most(chance))
+            else:
+                self.takes_part = True
             self.drawn_for = epoch
-        return self.takes_part
+        if self.stopped:
+            return Outcome.STOPPED
+        return None if self.takes_part else Outcome.NOT_SAMPLED
 
     def is_asked_on(self, metric: Metric, epoch: int, memo: DeviceMemo) -> bool:
         """Whether this is the device's own day of the period, whatever the value.
@@ -97,6 +112,7 @@ class Reporter:
         self._lock = threading.Lock()
         self._drawn: list[tuple[int, PendingPayload]] = []
         self._standing = DeviceState(b"")
+        self._notice: Notice | None = None
         self._questions: dict[str, _AskedMetric] = {}
         self._memos: dict[str, DeviceMemo] = {}
         self._off = self._held = False
@@ -129,6 +145,11 @@ class Reporter:
             return self._report(self._questions[name], code, cell)
         finally:
             self._lock.release()
+
+    def is_stopped(self, stream: str, epoch: int) -> bool:
+        """Whether a notice has stopped what would be sent of a stream in an epoch."""
+        metric, notice = self._bundle.streams.get(stream), self._notice
+        return bool(metric and notice and not notice.sampling(metric, epoch))
 
     def drawn(self) -> list[tuple[int, PendingPayload]]:
         """What was drawn and not entered yet, oldest first."""
@@ -180,6 +201,8 @@ class Reporter:
         with self._lock:
             if standing.secret != self._standing.secret:
                 self._memos = {}
+            if standing.notice != self._standing.notice:
+                self._notice = kept_notice(standing.notice, self._bundle.operator)
             for _, drawn in self._drawn:
                 metric = self._bundle.streams[drawn.stream]
                 standing.account(metric).add(metric, drawn.epoch, drawn.tag)
@@ -199,7 +222,8 @@ class Reporter:
         name = chosen.name if chosen else metric.name
         memo = self._memo(name)
         standing.account(metric)  # opened, if it has none
-        return _AskedMetric(chosen, memo, EPOCH_SECONDS[metric.epoch], over.timestamp())
+        seconds = EPOCH_SECONDS[metric.epoch]
+        return _AskedMetric(chosen, memo, seconds, over.timestamp(), self._notice)
 
     def _memo(self, name: str) -> DeviceMemo:
         return self._memos.setdefault(name, DeviceMemo(self._standing.secret, name))
@@ -213,8 +237,7 @@ class Reporter:
         own = self._memo(metric.base_name)
         if obstacle is None and not question.is_asked_on(metric, epoch, own):
             obstacle = Outcome.NOT_ITS_DAY
-        if obstacle is None and not question.is_sampled(metric, epoch):
-            obstacle = Outcome.NOT_SAMPLED
+        obstacle = obstacle or question.left_out(metric, epoch)
         if obstacle is not None:
             return obstacle
         memo = question.memo

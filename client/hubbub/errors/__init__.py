@@ -11,6 +11,7 @@ HubbubError
 ├── UnknownList           no list of candidates is saved under this name
 ├── CatalogInvalid        metrics.toml is wrong
 ├── BundleRefused         a bundle is malformed, wrongly signed, or changes what may not change
+├── NoticeRefused         a notice is malformed, wrongly signed, or nobody's that the app trusts
 ├── KeysUnusable          a key file is missing, malformed, or readable by others
 ├── StateUnusable         a device's or a service's state folder cannot be read or written
 │   └── StateBusy         other processes write to it all the time
@@ -42,6 +43,7 @@ __all__ = [
     "KeysUnusable",
     "MissingDependency",
     "NothingToLookFor",
+    "NoticeRefused",
     "ProofFailed",
     "ServiceUnavailable",
     "ShapeMismatch",
@@ -100,6 +102,10 @@ class CatalogInvalid(HubbubError):
 
 class BundleRefused(HubbubError):
     """A bundle is malformed, wrongly signed, or changes what may not change under a name."""
+
+
+class NoticeRefused(HubbubError):
+    """A notice is malformed, altered, too long, or another operator's than the bundle's."""
 
 
 class KeysUnusable(HubbubError):

@@ -23,7 +23,7 @@ _GROUPS: Final = {
         *("discover", "export", "release", "rappor"),
     ),
     "look, mark": ("metrics", "status", "watch", "candidates", "mark"),
-    "keep": ("forget", "backup", "verify", "restore"),
+    "keep": ("notice", "forget", "backup", "verify", "restore"),
     "run": ("shuffler", "aggregator", "load"),
     "anywhere": ("ledger", "completion"),
 }

@@ -43,6 +43,7 @@ from hubbub.shuffler.metrics import (
 )
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
+from hubbub.shuffler.notice_file import read_notice
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.reload import (
     Parts,
@@ -76,8 +77,7 @@ async def _serve(settings: Settings) -> None:
     onward = open_channels(settings)
     stages = Stages()
     mixer = Mixer(pool, table, onward, _policy(settings), stages=stages, clocks=clocks)
-    intake = Intake(pool, stages)
-    limiter = Limiter(settings.peer_rate, settings.peer_burst)
+    intake, limiter = Intake(pool, stages), Limiter(settings.peer_rate, settings.peer_burst)
     pressure = _pressure(settings, pool, table)
     admission = Admission(
         table,
@@ -88,6 +88,7 @@ async def _serve(settings: Settings) -> None:
         clocks=clocks,
         shards=settings.shards,
     )
+    admission.use(table, read_notice(settings.notice))
     for_devices = _for_devices(settings, admission)
     for_operators = _for_operators(settings, admission, pool)
     http_door = _http_door(settings, admission) if settings.http.listen else None
@@ -119,7 +120,7 @@ async def _serve(settings: Settings) -> None:
         await serve_until_signal(
             [door for door in doors if door],
             [clocks.run, intake.run, mixer.run, mixer.heartbeat, pressure.run, reloader.run],
-            _told(settings, table),
+            _told(settings, table, admission.notice),
             reloader.reload,
         )
     finally:
@@ -158,7 +159,7 @@ def _policy(settings: Settings) -> Policy:
     )
 
 
-def _told(settings: Settings, table: StreamTable) -> dict[str, Any]:
+def _told(settings: Settings, table: StreamTable, notice: bytes) -> dict[str, Any]:
     """What the start's line says."""
     return {
         "devices": settings.listen,
@@ -166,7 +167,7 @@ def _told(settings: Settings, table: StreamTable) -> dict[str, Any]:
         "operators": settings.operator_listen,
         "metrics": settings.common.metrics_listen,
         "aggregators": list(settings.aggregators),
-        **describe(settings, table),
+        **describe(settings, table, notice),
     }
 
 

@@ -20,7 +20,7 @@ from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.shards import spread
 from hubbub.shuffler.streams import StreamTable
 from hubbub.wire.v1.report_pb2 import SealedReport
-from hubbub.wire.v1.services_pb2 import Reason, Refusal
+from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
 
 __all__ = ["LARGEST_SUBMIT_BYTES", "Admission", "ComeBack", "Never", "Taken"]
 
@@ -37,6 +37,11 @@ class Taken:
     """All are in the pool, but for those refused for good, by their place in the submission."""
 
     refused: tuple[Refusal, ...]
+    notice: bytes = b""
+
+    def response(self) -> SubmitResponse:
+        """It as every door sends it."""
+        return SubmitResponse(refused=self.refused, notice=self.notice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,7 @@ class Admission:
     """Takes reports from devices.
 
     shards: that the pool of a window is spread over if it leaves whole.
+    notice: the operator's, signed, which every answer carries; empty for none.
     counts: reports by what became of them: "taken", or why not. refusals: submissions, by
         reason.
     """
@@ -80,12 +86,13 @@ class Admission:
         self._limiter = limiter
         self._pressure = pressure
         self._clocks = clocks or Clocks()
+        self.notice = b""
         self.counts: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
 
-    def use(self, table: StreamTable) -> None:
-        """Take what this table has from now on."""
-        self._table = table
+    def use(self, table: StreamTable, notice: bytes) -> None:
+        """Take what this table has from now on, and answer with this notice."""
+        self._table, self.notice = table, notice
 
     def wait_seconds(self, caller: str) -> float:
         """How long a caller must wait, before its request is even read; 0 to let it in."""
@@ -137,7 +144,8 @@ class Admission:
         if waiting:
             self.refusals["stream_full"] += 1
             return ComeBack("no room for one of these metrics now", _CROWDED_SECONDS)
-        return Taken(tuple(refused))
+        # PRIVACY: whoever asks, and whatever it knows already: it must not mark anybody.
+        return Taken(tuple(refused), self.notice)
 
     def _refusal(
         self, report: SealedReport, earliest: float, latest: float

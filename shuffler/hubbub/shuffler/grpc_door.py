@@ -46,7 +46,7 @@ class ShufflerService(ShufflerServicer):
             if answer.wait_seconds is None:
                 await context.abort(grpc.StatusCode.UNAVAILABLE, answer.why)
             await come_back(context, answer.wait_seconds, answer.why)
-        return SubmitResponse(refused=answer.refused)
+        return answer.response()
 
 
 class OperatorService(OperatorServicer):

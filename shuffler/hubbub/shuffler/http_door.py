@@ -1,4 +1,4 @@
-"""The shuffler's HTTP door: POST /v1/reports for devices, and the bundle. admission.py decides.
+"""The shuffler's HTTP door: POST /v1/reports for devices; bundle and notice. admission.py decides.
 
 PRIVACY: of a request are looked at its path, its length, its type and the network that it comes
 from, which the limiter alone keeps, in memory. No cookie, Origin, Referer or User-Agent is read,
@@ -17,7 +17,8 @@ from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.rpc.strict import log_fault
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission, ComeBack, Never
 from hubbub.shuffler.bundle_file import BundleFile
-from hubbub.wire.v1.services_pb2 import SubmitRequest, SubmitResponse
+from hubbub.shuffler.served import Served
+from hubbub.wire.v1.services_pb2 import SubmitRequest
 
 __all__ = ["ReportsApp"]
 
@@ -26,8 +27,12 @@ _log: Final = logging.getLogger("hubbub.shuffler")
 _MESSAGE: Final = b"application/protobuf"
 _REPORTS: Final = "/v1/reports"
 _BUNDLE: Final = "/v1/bundle"
+_NOTICE: Final = "/v1/notice"
 _HEALTH: Final = "/health"
-_METHODS: Final = {_REPORTS: ("POST",), _BUNDLE: ("GET", "HEAD"), _HEALTH: ("GET", "HEAD")}
+_METHODS: Final = {
+    _REPORTS: ("POST",),
+    **dict.fromkeys((_BUNDLE, _NOTICE, _HEALTH), ("GET", "HEAD")),
+}
 # Any page may send, as any program may: nothing that a browser would add of itself is looked at.
 _ANYONE: Final = (b"access-control-allow-origin", b"*")
 # What a page may read of an answer beside its body.
@@ -97,7 +102,8 @@ class ReportsApp:
     ) -> tuple[HTTPStatus, tuple[tuple[bytes, bytes], ...], bytes]:
         path, method = scope["path"], scope["method"]
         known = _METHODS.get(path)
-        if known is None or (path == _BUNDLE and self._bundle is None):
+        served = self._served(path)
+        if known is None or (served is None and path in {_BUNDLE, _NOTICE}):
             raise _Refused(HTTPStatus.NOT_FOUND, f"nothing is here; reports go to {_REPORTS}")
         if method == "OPTIONS":
             return HTTPStatus.NO_CONTENT, _PREFLIGHT, b""
@@ -108,9 +114,15 @@ class ReportsApp:
         if path == _REPORTS:
             message = await self._submit(self._caller(scope, headers), headers, receive)
             return HTTPStatus.OK, ((b"content-type", _MESSAGE),), message
-        if path == _BUNDLE and self._bundle:
-            return self._bundle.answer(headers.get(b"if-none-match", b""))
+        if served:
+            return served.answer(headers.get(b"if-none-match", b""))
         return HTTPStatus.OK, ((b"content-type", b"text/plain"),), b"ok\n"
+
+    def _served(self, path: str) -> Served | None:
+        """What is handed out at a path; None if nothing is."""
+        if path == _NOTICE and self._admission.notice:
+            return Served(self._admission.notice)
+        return self._bundle.served() if path == _BUNDLE and self._bundle else None
 
     def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
         # Where a proxy said whom it asks for, the server put them in its place.
@@ -158,7 +170,7 @@ class ReportsApp:
             if answer.wait_seconds is None:
                 raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.why)
             raise _come_back(answer.wait_seconds, answer.why)
-        return SubmitResponse(refused=answer.refused).SerializeToString()
+        return answer.response().SerializeToString()
 
 
 async def _body(receive: Receive) -> bytes:

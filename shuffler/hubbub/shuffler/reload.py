@@ -1,6 +1,7 @@
-"""What the shuffler takes anew while it runs: stream table, certificates, limits."""
+"""What the shuffler takes anew while it runs: stream table, certificates, limits, notice."""
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from hubbub.runtime.http.server import HttpDoor
 from hubbub.shuffler.admission import Admission
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.notice_file import read_notice
 from hubbub.shuffler.settings import Settings, limited
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 
@@ -51,7 +53,7 @@ class Parts:
 def files(settings: Settings) -> list[Path]:
     """What is looked at for changes."""
     tls = [path for folder in folders(settings) for path in folder.files]
-    return [settings.streams, *tls, *([settings.limits] if settings.limits else [])]
+    return [settings.streams, *tls, *filter(None, (settings.limits, settings.notice))]
 
 
 def folders(settings: Settings) -> list[TlsFolder]:
@@ -66,12 +68,14 @@ def open_channels(settings: Settings) -> list[grpc.aio.Channel]:
     return [channel(address, "aggregator", tls=tls) for address in settings.aggregators]
 
 
-def describe(settings: Settings, table: StreamTable) -> dict[str, Any]:
+def describe(settings: Settings, table: StreamTable, notice: bytes) -> dict[str, Any]:
     """What the log says of what is in use."""
     return {
         "streams": len(table.streams),
         "keys_until": day_of(table.keys_until) if table.keys else "none",
         "certificates_until": certificates_until(folders(settings)),
+        # Whose number only devices read.
+        "notice": hashlib.sha256(notice).hexdigest()[:8] if notice else "none",
     }
 
 
@@ -83,20 +87,20 @@ def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
         table = read_stream_table(settings.streams)
         table.refuse_elsewhere(development=settings.common.development, path=settings.streams)
         table.check_follows(parts.table)
-        limits = limited(settings)
+        limits, notice = limited(settings), read_notice(settings.notice)
         for folder in folders(settings):
             folder.server_context(mutual=folder is tls)  # says what does not fit, if anything
 
         def take() -> Mapping[str, Any]:
-            _take(limits, table, parts)
-            return describe(settings, table)
+            _take(limits, table, notice, parts)
+            return describe(settings, table, notice)
 
         return take
 
     return read
 
 
-def _take(limits: Settings, table: StreamTable, parts: Parts) -> None:
+def _take(limits: Settings, table: StreamTable, notice: bytes, parts: Parts) -> None:
     tls = limits.common.tls
     if tls:
         former, parts.channels = parts.channels, open_channels(limits)
@@ -109,7 +113,7 @@ def _take(limits: Settings, table: StreamTable, parts: Parts) -> None:
             closing.add_done_callback(parts.closing.discard)
     parts.table = table
     parts.mixer.use(table, parts.channels)
-    parts.admission.use(table)
+    parts.admission.use(table, notice)
     parts.pressure.use(limits.max_pool, limits.max_memory, table.sizes)
     parts.limiter.allow(limits.peer_rate, limits.peer_burst)
     parts.for_devices.allow_calls(limits.peer_calls)

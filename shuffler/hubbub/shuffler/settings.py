@@ -66,6 +66,7 @@ class Settings:
     peer_burst: int
     peer_calls: int
     limits: Path | None
+    notice: Path | None
 
 
 # What may be changed while it runs, by --limits.
@@ -118,6 +119,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         peer_burst=given.peer_burst,
         peer_calls=given.peer_calls,
         limits=given.limits,
+        notice=given.notice,
     )
 
 
@@ -168,6 +170,13 @@ def parser() -> argparse.ArgumentParser:
         "--aggregator",
         action="append",
         help="its Ingest (127.0.0.1:7071); repeat for several that share one Redis",
+    )
+    add(
+        "--notice",
+        type=Path,
+        metavar="FILE",
+        help="signed by: hubbub notice make; in every answer to devices, and at /v1/notice; read "
+        "again when it changes, and may come later",
     )
     add_common(known, metrics_listen="127.0.0.1:7074")
     _add_http(known)

@@ -58,7 +58,7 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
         | ({"caps": caps} if caps else {})
         | ({"serial": bundle.serial} if bundle.serial else {})
         | ({"development": True} if bundle.development else {})
-        | ({"handovers": [_words(h) for h in bundle.handovers]} if bundle.handovers else {}),
+        | ({"handovers": [h.words() for h in bundle.handovers]} if bundle.handovers else {}),
         separators=(",", ":"),
     ).encode()
     head = {
@@ -121,14 +121,6 @@ def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> B
     return bundle
 
 
-def _words(handover: Handover) -> dict[str, str]:
-    return {
-        "old": to_text(handover.old),
-        "new": to_text(handover.new),
-        "signature": to_text(handover.signature),
-    }
-
-
 def _load(body: Any, signer: bytes) -> Bundle:
     if body["version"] != 1:
         raise ValueError(f"version {body['version']}")
@@ -150,10 +142,7 @@ def _load(body: Any, signer: bytes) -> Bundle:
         caps=caps,
         serial=body.get("serial", 0),
         development=body.get("development", False),
-        handovers=tuple(
-            Handover(from_text(h["old"]), from_text(h["new"]), from_text(h["signature"]))
-            for h in _listed(body.get("handovers", []))
-        ),
+        handovers=tuple(map(Handover.load, _listed(body.get("handovers", [])))),
     )
 
 

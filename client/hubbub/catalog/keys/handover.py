@@ -4,13 +4,14 @@ A bundle carries the last of them, oldest first. A device that trusts any key of
 from it to the bundle's signer, one signature after the other, and needs nobody else's word.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from hubbub.catalog.encoding import from_text, to_text
 from hubbub.catalog.keys.points import refuse_weak_signing_key
 from hubbub.errors import BadParameter
 
@@ -46,6 +47,19 @@ class Handover:
             )
         except (InvalidSignature, TypeError, ValueError):
             raise BadParameter("a handover is not signed by the key that hands over") from None
+
+    def words(self) -> dict[str, str]:
+        """It as JSON has it: in bundles, notices and the operator's folder."""
+        return {
+            "old": to_text(self.old),
+            "new": to_text(self.new),
+            "signature": to_text(self.signature),
+        }
+
+    @classmethod
+    def load(cls, words: Mapping[str, str]) -> Self:
+        """What `words()` told. Raises one of MALFORMED for another shape."""
+        return cls(*(from_text(words[name]) for name in ("old", "new", "signature")))
 
 
 def hand_over(old: Ed25519PrivateKey, new: bytes) -> Handover:

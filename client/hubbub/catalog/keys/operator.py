@@ -8,7 +8,7 @@ from typing import Final
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
+from hubbub.catalog.encoding import MALFORMED, read_json, to_text
 from hubbub.catalog.keys.files import read, read_secret, replace, write_secret
 from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.errors import BadParameter, KeysUnusable
@@ -54,10 +54,7 @@ def read_handovers(folder: Path) -> tuple[Handover, ...]:
     if not path.exists():
         return ()
     try:
-        words = [
-            Handover(*(from_text(word[name]) for name in ("old", "new", "signature")))
-            for word in read_json(read(path))
-        ]
+        words = [Handover.load(word) for word in read_json(read(path))]
     except (*MALFORMED, BadParameter) as error:
         raise KeysUnusable(f"{path}: not a list of handovers") from error
     # A word for a key that was never put in place: whoever gave it was cut off.
@@ -76,10 +73,7 @@ def hand_over_to_new(folder: Path) -> tuple[Path, bytes]:
     old, before = read_operator_key(folder), read_handovers(folder)
     new = Ed25519PrivateKey.generate()
     words = (*before, hand_over(old, _public(new)))
-    entries = [
-        {"old": to_text(w.old), "new": to_text(w.new), "signature": to_text(w.signature)}
-        for w in words
-    ]
+    entries = [word.words() for word in words]
     number = 1
     while (kept := folder / f"operator.{number}.key").exists():
         number += 1

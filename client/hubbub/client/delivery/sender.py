@@ -13,9 +13,11 @@ from hubbub.catalog import Bundle, epoch_start, grace_seconds, key_at, seal, sea
 from hubbub.client.clock import Clock
 from hubbub.client.delivery.waits import longest_soon, soon
 from hubbub.client.diagnostics import Diagnostics
+from hubbub.client.notices import hear
 from hubbub.client.reporter import Reporter
 from hubbub.client.state.contract import (
     SENT,
+    STOPPED,
     Dropped,
     OutboxEntry,
     OutboxReport,
@@ -23,7 +25,7 @@ from hubbub.client.state.contract import (
     State,
 )
 from hubbub.client.transport.contract import GivenUp, SealedReport, Transport, TryAgain
-from hubbub.errors import StateBusy
+from hubbub.errors import NoticeRefused, StateBusy, StateUnusable
 
 __all__ = ["Sender"]
 
@@ -66,6 +68,7 @@ class Sender:
         self._sealing = threading.Lock()
         self._held = False
         self._failures = 0
+        self._heard = b""
         self._stopped = threading.Event()
 
     @property
@@ -180,7 +183,9 @@ class Sender:
         self._diagnostics.drop(late)
         if not reports:
             return _CLAIMED_SECONDS if self._state.waiting() else None
-        fates, failure = self._submit(reports, timeout_seconds)
+        fates = {r.id: STOPPED for r in reports if self._reporter.is_stopped(r.stream, r.epoch)}
+        sent, failure = self._submit([r for r in reports if r.id not in fates], timeout_seconds)
+        fates |= sent
         if fates:
             self._state.record_results(
                 fates
@@ -210,7 +215,7 @@ class Sender:
         """
         deadline = self._clock.monotonic() + timeout_seconds
         fates: dict[int, str] = {}
-        parts = [reports]
+        parts = [reports] if reports else []
         while parts:
             part = parts.pop()
             if self._stopped.is_set():
@@ -218,7 +223,7 @@ class Sender:
             plain = [SealedReport(r.stream, r.epoch, r.key_id, r.sealed) for r in part]
             left = max(0.0, deadline - self._clock.monotonic())
             try:
-                results = self._transport.submit(plain, left)
+                answer = self._transport.submit(plain, left)
             except TryAgain as error:
                 return fates, error
             except GivenUp as error:
@@ -228,5 +233,20 @@ class Sender:
                     half = len(part) // 2
                     parts += [part[half:], part[:half]]
                 continue
-            fates |= {r.id: why or SENT for r, why in zip(part, results, strict=True)}
+            fates |= {r.id: why or SENT for r, why in zip(part, answer.results, strict=True)}
+            self._hear(answer.notice)
         return fates, None
+
+    def _hear(self, notice: bytes) -> None:
+        """Keep what the operator lets everybody know; what cannot be kept is heard again."""
+        if not notice or notice == self._heard:
+            return
+        try:
+            hear(notice, self._bundle.operator, self._state)
+            self._reporter.refresh()
+            self._heard = notice
+        except NoticeRefused as error:
+            self._heard = notice
+            self._diagnostics.warn_once("notice", "a notice is not heeded: %s", error)
+        except StateUnusable as error:
+            self._diagnostics.warn_once("notice", "a notice cannot be kept: %s", error)

@@ -4,7 +4,7 @@ Two keepers: `FolderState` for real devices; `MemoryState` for simulated ones, f
 device where nothing can be kept.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,6 +18,7 @@ __all__ = [
     "HISTORY",
     "PUT_BACK",
     "SENT",
+    "STOPPED",
     "Bounds",
     "Dropped",
     "OutboxEntry",
@@ -38,6 +39,9 @@ SENT = "sent"
 
 DISABLED = "disabled"
 """The fate of what was drawn or waited when reporting was switched off."""
+
+STOPPED = "stopped"
+"""The fate of what waited when the operator stopped its metric."""
 
 DAMAGED = "damaged"
 """The fate of a report whose row no longer holds what was kept there."""
@@ -188,6 +192,10 @@ class State(Protocol):
 
     def prefer(self, epsilon: float, max_local: float) -> None:
         """Keep the most epsilon that the person allows a report, as promised and locally."""
+        ...
+
+    def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
+        """Keep an operator's notice, if it `follows` the one that is kept; b"" if none is."""
         ...
 
     def close(self) -> None:

@@ -20,6 +20,7 @@ class DeviceState:
         crowd, in it. max_local: the most of any report to whoever looks.
     since: when the person had everything forgotten, or 0: epochs then running are over.
     may_send: whether what is spent can be written down; nothing may leave if not.
+    notice: the operator's newest that was heard here, as it was signed; empty for none.
     counts: payloads given up by reason, and mishaps of the state itself by name.
     """
 
@@ -31,6 +32,7 @@ class DeviceState:
     accounts: dict[str, Account] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     max_local: float = math.inf
+    notice: bytes = field(default=b"", repr=False)
 
     @property
     def consent(self) -> Consent:

@@ -31,6 +31,7 @@ __all__ = [
     "inherit",
     "is_new",
     "known",
+    "notice",
     "part",
     "save",
     "seal",
@@ -39,7 +40,8 @@ __all__ = [
 
 # What may change without a sum, or is one. Version 0.1 changes consent and counts no commit: what
 # was said last, as far as we know, stands under the sum in its place.
-_UNSEALED: Final = ("sum", "bundle", "generation", "preference", "max_local")
+# A notice has a signature of its own, and is heard again.
+_UNSEALED: Final = ("sum", "bundle", "notice", "generation", "preference", "max_local")
 
 
 def is_new(rows: Rows) -> bool:
@@ -125,7 +127,14 @@ def device_state(rows: Rows) -> DeviceState:
         max_local=consent.local,
         accounts=accounts,
         counts=Counter({name: number for name, number in counts if str(name).isprintable()}),
+        notice=notice(rows),
     )
+
+
+def notice(rows: Rows) -> bytes:
+    """The operator's newest notice that was heard here, as it was signed; empty for none."""
+    kept = meta(rows, "notice")
+    return kept if isinstance(kept, bytes) else b""
 
 
 def known(rows: Rows) -> Known:

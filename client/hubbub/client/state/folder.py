@@ -203,6 +203,12 @@ class FolderState:
         said = {"preference": epsilon, "max_local": max_local}
         self._say(lambda rows: facts.commit(rows, **said), careful=careful)
 
+    def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
+        """Keep an operator's notice, if it `follows` the one that is kept."""
+        with self._transaction() as rows:
+            if follows(facts.notice(rows)):
+                queries.set_meta(rows, notice=notice)
+
     def close(self) -> None:
         """Let go; what waits stays for the next start."""
         self._notes.close()

@@ -181,6 +181,12 @@ class MemoryState:
                 raise
             self._standing.preference, self._standing.max_local = epsilon, max_local
 
+    def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
+        """Keep an operator's notice, if it `follows` the one that is kept; for this process."""
+        with self._lock:
+            if follows(self._standing.notice):
+                self._standing.notice = notice
+
     def after_fork_in_child(self) -> None:
         """In a forked child: what waits is the parent's to send."""
         self._lock = threading.RLock()
@@ -199,6 +205,7 @@ class MemoryState:
             DeviceState(secrets.token_bytes(SECRET_BYTES), generation, since=now),
             preference=kept.preference,
             max_local=kept.max_local,
+            notice=kept.notice,
             accounts=forgotten(kept.accounts, now),
         )
 

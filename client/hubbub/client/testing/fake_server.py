@@ -31,7 +31,8 @@ class FakeServer(ShufflerServicer):  # type: ignore[misc,unused-ignore]
     opening: the keys that open reports, of `make_bundle()`.
     answers: those of the next calls, one each, as a `FakeShuffler` has them.
     failing: a status to answer with instead, and `retry_ms` to hint at. hang_seconds: how long to
-        wait before any answer. received: every report of every call that was taken, resends too.
+        wait before any answer. notice: the operator's, signed, in every answer.
+    received: every report of every call that was taken, resends too.
     """
 
     def __init__(self, opening: Sequence[OpeningKey] = ()) -> None:
@@ -40,6 +41,7 @@ class FakeServer(ShufflerServicer):  # type: ignore[misc,unused-ignore]
         self.retry_ms: int | None = None
         self.hang_seconds = 0.0
         self.calls = 0
+        self.notice = b""
         self.answers: list[Answer] = []
         self.received: list[SealedReport] = []
         self._server = grpc.server(ThreadPoolExecutor(8))
@@ -72,7 +74,8 @@ class FakeServer(ShufflerServicer):  # type: ignore[misc,unused-ignore]
         refused = answer if isinstance(answer, Mapping) else {}
         self.received += request.reports
         return SubmitResponse(
-            refused=[Refusal(index=place, reason=_number(why)) for place, why in refused.items()]
+            refused=[Refusal(index=place, reason=_number(why)) for place, why in refused.items()],
+            notice=self.notice,
         )
 
     def payloads(self, metric: str) -> list[bytes]:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Mapping, Sequence
 
-from hubbub.client.transport.contract import GivenUp, SealedReport, TryAgain
+from hubbub.client.transport.contract import GivenUp, SealedReport, Submitted, TryAgain
 
 __all__ = ["Answer", "FakeShuffler"]
 
@@ -16,16 +16,16 @@ class FakeShuffler:
     """Gives the answers it was made with, one a call; then takes everything.
 
     submissions: what was submitted, call by call, also where the answer was an error.
+    notice: the operator's, signed, which every answer carries.
     """
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
+        self.notice = b""
         self.submissions: list[tuple[SealedReport, ...]] = []
         self._closed = threading.Event()
 
-    def submit(
-        self, reports: Sequence[SealedReport], timeout_seconds: float
-    ) -> Sequence[str | None]:
+    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
         """As the Transport protocol says."""
         if not timeout_seconds > 0:
             raise TryAgain("deadline_exceeded")
@@ -36,7 +36,8 @@ class FakeShuffler:
             raise TryAgain("cancelled" if closed.wait(timeout_seconds) else "deadline_exceeded")
         if isinstance(answer, TryAgain | GivenUp):
             raise answer
-        return [answer.get(place) for place in range(len(reports))]
+        results = [answer.get(place) for place in range(len(reports))]
+        return Submitted(results, self.notice)
 
     def close(self) -> None:
         """As the Transport protocol says: who waits for an answer waits no more."""

@@ -1,4 +1,4 @@
-"""The way to the shuffler, in plain types: sealed reports out, one result each back.
+"""The way to the shuffler, in plain types: sealed reports out, one result each and a notice back.
 
 How reports travel is a transport's own business; nobody else knows of any protocol. All transports
 pass tests/unit/test_transports.py, and so do those of `hubbub.client.testing`.
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from hubbub.errors import HubbubError
 
-__all__ = ["GivenUp", "NotSent", "SealedReport", "Transport", "TryAgain"]
+__all__ = ["GivenUp", "NotSent", "SealedReport", "Submitted", "Transport", "TryAgain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,19 @@ class SealedReport:
     epoch: int
     key_id: int
     sealed: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What a shuffler answered to reports that it looked at.
+
+    Attributes:
+        results: of each report, in their order: None for taken, else why it is refused for good.
+        notice: the operator's newest, signed; empty for none.
+    """
+
+    results: Sequence[str | None]
+    notice: bytes = b""
 
 
 class NotSent(HubbubError):
@@ -62,10 +75,8 @@ class Transport(Protocol):
     `after_fork_in_child` too (decision 0014); the others need none of them.
     """
 
-    def submit(
-        self, reports: Sequence[SealedReport], timeout_seconds: float
-    ) -> Sequence[str | None]:
-        """Each report's result, in their order: None for taken, else why it is refused for good.
+    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
+        """Each report's result, and what the operator lets everybody know.
 
         Raises:
             TryAgain: not within that time, or not now. Without any time nothing is sent.

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from hubbub.client.transport.contract import SealedReport, TryAgain
+from hubbub.client.transport.contract import SealedReport, Submitted, TryAgain
 
 __all__ = ["Connection", "DialledTransport"]
 
@@ -15,9 +15,7 @@ _OTHERS_SECONDS: Final = 60.0
 class Connection(Protocol):
     """One protocol's own part: all of it is in one file."""
 
-    def submit(
-        self, reports: Sequence[SealedReport], timeout_seconds: float
-    ) -> Sequence[str | None]:
+    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
         """As the Transport protocol says; TryAgain too where it was closed meanwhile."""
         ...
 
@@ -42,9 +40,7 @@ class DialledTransport:
         self._idle = threading.Condition(self._lock)
         self._barred = self._broken = self._used = False
 
-    def submit(
-        self, reports: Sequence[SealedReport], timeout_seconds: float
-    ) -> Sequence[str | None]:
+    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
         """As the Transport protocol says."""
         if not timeout_seconds > 0:  # a library may try all the same: gRPC does
             raise TryAgain("deadline_exceeded")

@@ -5,8 +5,8 @@ from typing import Final
 
 import grpc
 
-from hubbub.client.transport.contract import GivenUp, SealedReport, TryAgain
-from hubbub.client.transport.messages import request_of, results_of
+from hubbub.client.transport.contract import GivenUp, SealedReport, Submitted, TryAgain
+from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.wire.v1.services_pb2_grpc import ShufflerStub
 
 __all__ = ["GrpcConnection"]
@@ -38,7 +38,7 @@ class GrpcConnection:
             self._channel = grpc.secure_channel(address, credentials, _OPTIONS)
         self._stub = ShufflerStub(self._channel)
 
-    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> list[str | None]:
+    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
         """As the Transport protocol says."""
         request = request_of(reports)
         try:
@@ -48,7 +48,7 @@ class GrpcConnection:
         except ValueError as error:
             # Closed by another thread in the meantime.
             raise TryAgain("connection_closed") from error
-        return results_of(response, len(reports))
+        return answer_of(response, len(reports))
 
     def close(self) -> None:
         """End every call and let go."""

@@ -20,8 +20,8 @@ from urllib.request import getproxies, proxy_bypass
 
 from google.protobuf.message import DecodeError
 
-from hubbub.client.transport.contract import GivenUp, SealedReport, TryAgain
-from hubbub.client.transport.messages import request_of, results_of
+from hubbub.client.transport.contract import GivenUp, SealedReport, Submitted, TryAgain
+from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.wire.v1.services_pb2 import SubmitResponse
 
 __all__ = ["HttpConnection"]
@@ -56,7 +56,7 @@ class HttpConnection:
         self._busy: set[http.client.HTTPConnection] = set()
         self._closed = False
 
-    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> list[str | None]:
+    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
         """As the Transport protocol says."""
         deadline = time.monotonic() + timeout_seconds
         body = request_of(reports).SerializeToString()
@@ -74,7 +74,7 @@ class HttpConnection:
             response = SubmitResponse.FromString(answer)
         except DecodeError as error:
             raise TryAgain("no_shuffler") from error
-        return results_of(response, len(reports))
+        return answer_of(response, len(reports))
 
     def close(self) -> None:
         """End every call and let go."""

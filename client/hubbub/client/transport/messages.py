@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from hubbub.client.transport.contract import SealedReport
+from hubbub.client.transport.contract import SealedReport, Submitted
 from hubbub.wire.v1 import report_pb2
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse
 
-__all__ = ["request_of", "results_of"]
+__all__ = ["answer_of", "request_of"]
 
 _log: Final = logging.getLogger("hubbub.client")
 # Reasons of shufflers to come are counted by their number, but for those that cannot be theirs.
@@ -28,15 +28,15 @@ def request_of(reports: Sequence[SealedReport]) -> SubmitRequest:
     )
 
 
-def results_of(response: SubmitResponse, reports: int) -> list[str | None]:
-    """One result for each of so many reports, whatever a stranger answered."""
+def answer_of(response: SubmitResponse, reports: int) -> Submitted:
+    """One result for each of so many reports, whatever a stranger answered, and its notice."""
     results: list[str | None] = [None] * reports
     for refusal in response.refused:
         if refusal.index < reports:
             results[refusal.index] = _reason(refusal.reason)
     if any(refusal.index >= reports for refusal in response.refused):
         _warn_of_strays()
-    return results
+    return Submitted(results, response.notice)
 
 
 @cache

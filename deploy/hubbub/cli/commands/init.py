@@ -30,6 +30,7 @@ _CA: Final = "/etc/hubbub/tls/ca.pem"
 _FOLDERS: Final = (
     *("data/redis-pool", "data/redis-totals"),
     *("data/prometheus", "data/alertmanager", "data/grafana"),
+    "notice",
 )
 _TOKEN_DAYS: Final = 365
 # Of the images; the key that signs bundles stays with whoever made it.

@@ -107,6 +107,8 @@ def _show(folder: str, shown: LedgerView, candidates: Sequence[str]) -> None:
             f"{shown.crowds_cap:g} nats about you to who sees whole epochs; then this device stops."
         )
     _say_seals(shown.metrics)
+    for line in _lowered(shown):
+        say(line)
     say(f"{_odds(shown.metrics)}\n")
     table(
         f"What was made of your answers ({len(shown.payloads):,} remembered; times are UTC)",
@@ -119,6 +121,20 @@ def _show(folder: str, shown: LedgerView, candidates: Sequence[str]) -> None:
     for reason, number in sorted(shown.counts.items()):
         if number:
             say(f"{number:,} {reason.replace('_', ' ')}")
+
+
+def _lowered(shown: LedgerView) -> Iterator[str]:
+    """What the operator asks less for a while, of all devices alike."""
+    until = None if shown.notice_until is None else _when(shown.notice_until)
+    for metric in shown.metrics:
+        if metric.lowered:
+            part = f"{metric.sampling:.4g} of all devices" if metric.sampling else "no device"
+            yield (
+                f"{metric.name}: the operator asks {part} until "
+                f"{until:%Y-%m-%d} (notice {shown.notice}, the same for everybody)"
+                if until
+                else f"{metric.name}: the operator asks {part} (notice {shown.notice})"
+            )
 
 
 def _show_crowds(metrics: Sequence[MetricView]) -> None:
@@ -210,4 +226,6 @@ def _json(shown: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
         "counts": dict(shown.counts),
         "crowds_in_year": shown.crowds_in_year,
         "crowds_cap": shown.crowds_cap,
+        "notice": shown.notice,
+        "notice_until": shown.notice_until,
     }

@@ -226,6 +226,7 @@ class LocalRun:
             *("--listen", local(self._ports.shuffler)),
             *("--http", self.http_door),
             *("--http-bundle", str(self.bundle_path.absolute())),
+            *("--notice", str((self.home / "notice.hubbub").absolute())),
             *("--operator-listen", self.shuffler_status),
             *("--aggregator", local(self._ports.ingest)),
             *("--metrics-listen", local(self._ports.shuffler_metrics)),

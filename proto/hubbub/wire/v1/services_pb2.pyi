@@ -70,6 +70,11 @@ class SubmitResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REFUSED_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
+    notice: _builtins.bytes
+    """The operator's newest notice as it was signed, the same bytes for everybody; empty for none.
+    It may ask fewer devices, or none. What device asks, or what it knows already, is not looked at.
+    """
     @_builtins.property
     def refused(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]:
         """The reports not taken; every other one is acknowledged."""
@@ -78,10 +83,11 @@ class SubmitResponse(_message.Message):
         self,
         *,
         refused: _abc.Iterable[Global___Refusal] | None = ...,
+        notice: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["refused", b"refused"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["notice", b"notice", "refused", b"refused"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -6,6 +6,7 @@ sealing.json and sealing_x_wing.json differ each time; what they prove is that t
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hubbub.catalog import (
     EPOCH_SECONDS,
     Bundle,
+    Notice,
     OpeningKeyPublic,
     epoch_at,
     epoch_start,
@@ -22,9 +24,10 @@ from hubbub.catalog import (
     seal,
     seal_info,
     sign_bundle,
+    sign_notice,
 )
 from hubbub.client.transport.contract import SealedReport
-from hubbub.client.transport.messages import request_of, results_of
+from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.sealing import SEED_BYTES, x_wing_public, x_wing_public_bytes
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
 
@@ -148,6 +151,8 @@ def submission() -> dict[str, Any]:
         SubmitResponse(refused=[Refusal(index=i, reason=Reason.ValueType(r)) for i, r in answer])
         for answer in answers
     ]
+    responses.append(SubmitResponse(notice=b"two lines of JSON, which notice.json has"))
+    told = [answer_of(response, len(reports)) for response in responses]
     return {
         "provenance": PROVENANCE,
         "reports": [
@@ -163,14 +168,41 @@ def submission() -> dict[str, Any]:
         "answers": [
             {
                 "response": response.SerializeToString(deterministic=True).hex(),
-                "results": results_of(response, len(reports)),
+                "results": list(answer.results),
+                "notice": answer.notice.hex(),
             }
-            for response in responses
+            for response, answer in zip(responses, told, strict=True)
         ],
     }
 
 
+def notice() -> dict[str, Any]:
+    """A signed notice, what it asks of the bundle's theme, and files that a device must refuse."""
+    public = SIGNING.public_key().public_bytes_raw()
+    steps = ((START + 1, 0.25), (START + 5 * DAY, 0.5), (START + 6 * DAY + 1, 0.0))
+    said = Notice(START + 7 * DAY, START + 30 * DAY, {"theme": steps, "unknown": steps}, public)
+    signed = sign_notice(said, SIGNING).decode()
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "metrics.toml"
+        source.write_text(CATALOG, encoding="utf-8")
+        theme = read_catalog(source).metrics["theme"]
+    other = STRANGER.public_key().public_bytes_raw()
+    return {
+        "provenance": PROVENANCE,
+        "operator": public.hex(),
+        "notice": signed,
+        "number": said.number,
+        "until": said.until,
+        "sampling": [[epoch, said.sampling(theme, epoch)] for epoch in range(19_999, 20_032)],
+        "refused": {
+            "altered": signed.replace("0.25", "0.75"),
+            "another operator's": sign_notice(replace(said, operator=other), STRANGER).decode(),
+            "no notice": "{}",
+        },
+    }
+
+
 if __name__ == "__main__":
-    for make in (bundle, epochs, sealing, sealing_x_wing, submission):
+    for make in (bundle, epochs, sealing, sealing_x_wing, submission, notice):
         text = json.dumps(make(), indent=1, ensure_ascii=False) + "\n"
         (HERE / f"{make.__name__}.json").write_text(text, encoding="utf-8")

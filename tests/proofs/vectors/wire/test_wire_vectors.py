@@ -16,13 +16,14 @@ from hubbub.catalog import (
     epoch_at,
     epoch_start,
     open_bundle,
+    open_notice,
     open_sealed,
     seal,
     seal_info,
 )
 from hubbub.client.transport.contract import SealedReport
-from hubbub.client.transport.messages import request_of, results_of
-from hubbub.errors import BadPayload, BundleRefused
+from hubbub.client.transport.messages import answer_of, request_of
+from hubbub.errors import BadPayload, BundleRefused, NoticeRefused
 from hubbub.sealing import x_wing_private, x_wing_public, x_wing_public_bytes
 from hubbub.wire.v1.services_pb2 import SubmitResponse
 
@@ -140,4 +141,17 @@ def test_an_answer_means_the_same() -> None:
     known = _known("submission")
     for answer in known["answers"]:
         response = SubmitResponse.FromString(bytes.fromhex(answer["response"]))
-        assert results_of(response, len(known["reports"])) == answer["results"]
+        found = answer_of(response, len(known["reports"]))
+        assert (found.results, found.notice.hex()) == (answer["results"], answer["notice"])
+
+
+def test_a_notice_says_the_same_and_others_are_refused() -> None:
+    known = _known("notice")
+    operator = bytes.fromhex(known["operator"])
+    notice = open_notice(known["notice"].encode(), operator=operator)
+    assert (notice.number, notice.until) == (known["number"], known["until"])
+    theme = open_bundle(_known("bundle")["signed"].encode(), "known").metrics["theme"]
+    assert [[e, notice.sampling(theme, e)] for e, _ in known["sampling"]] == known["sampling"]
+    for refused in known["refused"].values():
+        with pytest.raises(NoticeRefused):
+            open_notice(refused.encode(), operator=operator)

@@ -1,0 +1,189 @@
+"""Notices: what an operator asks less while its apps are out, signed with its bundles' key.
+
+Two lines of JSON, as of bundles: who signed, and what. A notice lowers how many devices take part
+in a metric, down to none, and can do nothing else: it has no word for epsilon, values or a metric
+that the bundle lacks, and a sampling above the bundle's is the bundle's.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final, Self
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
+from hubbub.catalog.epochs import epoch_start
+from hubbub.catalog.fields.rules import NAME
+from hubbub.catalog.keys.handover import Handover, line_of
+from hubbub.catalog.keys.points import refuse_weak_signing_key
+from hubbub.catalog.metric import Metric
+from hubbub.errors import BadParameter, NoticeRefused
+
+__all__ = ["LARGEST_NOTICE_BYTES", "Notice", "Step", "open_notice", "sign_notice"]
+
+LARGEST_NOTICE_BYTES: Final = 16 << 10
+"""Every answer carries one."""
+
+_SIGNED: Final = b"hubbub/1 notice\n"
+_LAST: Final = 1 << 53
+_STEPS: Final = 16
+_LEAST: Final = 1e-6  # as of `sampling` in a catalog
+
+Step = tuple[int, float]
+"""From which moment, in seconds since 1970-01-01 UTC, and the chance to take part from then on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One notice, with all that is asked less.
+
+    number: grows from notice to notice of one signing key.
+    until: epochs that begin then or later are asked as the bundle says.
+    steps: by metric, ascending; a chance of 0 stops it.
+    operator: who signed. handovers: how earlier keys of the operator led to that one.
+    signed: the bytes that it was read from.
+
+    Raises:
+        BadParameter: it says what no notice may.
+    """
+
+    number: int
+    until: int
+    steps: Mapping[str, tuple[Step, ...]]
+    operator: bytes
+    handovers: tuple[Handover, ...] = ()
+    signed: bytes = field(default=b"", repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        line_of(self.handovers, self.operator)
+        if not (_is_moment(self.number) and self.number and _is_moment(self.until)):
+            raise BadParameter(f"number and until must be whole and below {_LAST}")
+        for name, steps in self.steps.items():
+            if not (isinstance(name, str) and NAME.fullmatch(name)):
+                raise BadParameter("a notice names what is no metric")
+            _check_steps(name, steps)
+
+    @property
+    def line(self) -> tuple[bytes, ...]:
+        """The operator's signing keys, oldest first, the signer's last."""
+        return line_of(self.handovers, self.operator)
+
+    def follows(self, former: Self) -> bool:
+        """Whether it takes the place of another: a higher number, or of the key that came after."""
+        if self.operator == former.operator:
+            return self.number > former.number
+        return former.operator in self.line
+
+    def sampling(self, metric: Metric, epoch: int) -> float:
+        """The chance that a device takes part in an epoch; 0 for none.
+
+        An epoch has one chance from its beginning to its end, whichever moment a device hears of
+        it: what changes while an epoch runs holds from the next one on. A stop alone holds at once.
+        """
+        start = epoch_start(epoch, metric.epoch)
+        steps = self.steps.get(metric.base_name, ())
+        if start >= self.until:
+            return metric.sampling
+        if any(not chance and since >= start for since, chance in steps):
+            return 0.0
+        told = [chance for since, chance in steps if since <= start]
+        return min(metric.sampling, told[-1]) if told else metric.sampling
+
+
+def sign_notice(notice: Notice, operator: Ed25519PrivateKey) -> bytes:
+    """The notice as it is served and kept. Raises BadParameter for one that is too long."""
+    body = _dumped(
+        {
+            "version": 1,
+            "number": notice.number,
+            "until": notice.until,
+            "sampling": {name: list(map(list, steps)) for name, steps in notice.steps.items()},
+        }
+        | ({"handovers": [h.words() for h in notice.handovers]} if notice.handovers else {})
+    )
+    signature = to_text(operator.sign(_SIGNED + body))
+    public = to_text(operator.public_key().public_bytes_raw())
+    head = _dumped({"hubbub notice": 1, "operator": public, "signature": signature})
+    signed = head + b"\n" + body + b"\n"
+    if len(signed) > LARGEST_NOTICE_BYTES:
+        raise BadParameter(
+            f"a notice of {len(signed)} bytes is above {LARGEST_NOTICE_BYTES}, and every answer "
+            "carries it; name fewer metrics"
+        )
+    return signed
+
+
+def open_notice(signed: bytes, *, operator: bytes | None) -> Notice:
+    """The notice in some bytes, its signature checked.
+
+    operator: the key that signed the app's bundle: it signed the notice too, or it handed over to
+        who did. None believes whoever signed.
+
+    Raises:
+        NoticeRefused: malformed, altered, another operator's, or it says what this version does
+            not know. Then nothing of it holds.
+    """
+    if len(signed) > LARGEST_NOTICE_BYTES:
+        raise NoticeRefused(f"larger than {LARGEST_NOTICE_BYTES >> 10} KiB: not a notice")
+    try:
+        head, body = signed.rstrip(b"\n").split(b"\n")
+        seal = read_json(head)
+        signer, signature = from_text(seal["operator"]), from_text(seal["signature"])
+        refuse_weak_signing_key(signer)
+        Ed25519PublicKey.from_public_bytes(signer).verify(signature, _SIGNED + body)
+    except (*MALFORMED, BadParameter) as error:
+        raise NoticeRefused("not a notice; make one: hubbub notice make") from error
+    except InvalidSignature as error:
+        raise NoticeRefused(
+            "the signature does not fit: altered after signing; serve it as it was made"
+        ) from error
+    try:
+        notice = _load(read_json(body), signer, signed)
+    except (*MALFORMED, BadParameter) as error:
+        raise NoticeRefused("signed, but not readable by this version; upgrade hubbub") from error
+    if operator is not None and operator not in notice.line:
+        raise NoticeRefused(
+            f"signed by {to_text(signer)}, to which {to_text(operator)}, who signed the bundle, "
+            "never handed over; make it with that operator's key"
+        )
+    return notice
+
+
+def _load(body: Any, signer: bytes, signed: bytes) -> Notice:
+    known = {"version", "number", "until", "sampling", "handovers"}
+    if body["version"] != 1 or not body.keys() <= known:
+        raise ValueError("of a later version")
+    return Notice(
+        number=body["number"],
+        until=body["until"],
+        steps={
+            name: tuple((since, chance) for since, chance in steps)
+            for name, steps in body["sampling"].items()
+        },
+        operator=signer,
+        handovers=tuple(map(Handover.load, body.get("handovers", []))),
+        signed=signed,
+    )
+
+
+def _check_steps(name: str, steps: tuple[Step, ...]) -> None:
+    if not 1 <= len(steps) <= _STEPS:
+        raise BadParameter(f'metric "{name}": {len(steps)} steps are outside [1, {_STEPS}]')
+    for since, chance in steps:
+        if not _is_moment(since):
+            raise BadParameter(f'metric "{name}": a step is at no moment')
+        if type(chance) not in (int, float) or not (chance == 0 or _LEAST <= chance <= 1):
+            raise BadParameter(f'metric "{name}": a chance to take part is 0 or in [{_LEAST:g}, 1]')
+    if any(after <= since for (since, _), (after, _) in pairwise(steps)):
+        raise BadParameter(f'metric "{name}": steps do not ascend')
+
+
+def _is_moment(thing: Any) -> bool:
+    return type(thing) is int and 0 <= thing < _LAST
+
+
+def _dumped(thing: Mapping[str, Any]) -> bytes:
+    return json.dumps(thing, separators=(",", ":")).encode()

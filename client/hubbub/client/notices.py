@@ -1,0 +1,40 @@
+"""What a device does with an operator's notice: it believes the signature, and keeps the newest.
+
+It comes with the answer to reports that were sent anyway; nothing is asked for it, and nothing is
+told of what is known here.
+"""
+
+from hubbub.catalog import Notice, open_notice
+from hubbub.client.state.contract import State
+from hubbub.errors import NoticeRefused
+
+__all__ = ["hear", "kept_notice"]
+
+
+def kept_notice(signed: bytes, operator: bytes) -> Notice | None:
+    """The notice that a state keeps; None for none, or one that this bundle's operator never made.
+
+    operator: who signed the bundle.
+    """
+    try:
+        return open_notice(signed, operator=operator) if signed else None
+    except NoticeRefused:
+        return None
+
+
+def hear(signed: bytes, operator: bytes, state: State) -> None:
+    """Keep a notice that came with an answer, unless a newer one is kept.
+
+    PRIVACY: a shuffler that hands out an older one, or one of its own, changes nothing.
+
+    Raises:
+        NoticeRefused: it is none of this operator's; what is kept still holds.
+        StateUnusable: it cannot be kept.
+    """
+    notice = open_notice(signed, operator=operator)
+
+    def follows(kept: bytes) -> bool:
+        former = kept_notice(kept, operator)
+        return former is None or notice.follows(former)
+
+    state.heed(signed, follows)

@@ -1,0 +1,32 @@
+"""What the HTTP door hands out to whoever asks: the same bytes for everybody, which caches keep."""
+
+import hashlib
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Final
+
+__all__ = ["Served"]
+
+# The same bytes for everybody, so that any cache may keep them, and nobody be told apart by them.
+_CACHE: Final = (b"cache-control", b"public, max-age=300")
+_KIND: Final = (b"content-type", b"application/octet-stream")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Signed bytes, which the shuffler does not read."""
+
+    content: bytes
+    tag: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        tag = b'"' + hashlib.sha256(self.content).hexdigest()[:32].encode() + b'"'
+        object.__setattr__(self, "tag", tag)
+
+    def answer(self, known: bytes) -> tuple[HTTPStatus, tuple[tuple[bytes, bytes], ...], bytes]:
+        """Status, headers and body for who has what these tags (If-None-Match) are of."""
+        headers = ((b"etag", self.tag), _CACHE)
+        tags = [tag.strip().removeprefix(b"W/") for tag in known.split(b",")]
+        if self.tag in tags:
+            return HTTPStatus.NOT_MODIFIED, headers, b""
+        return HTTPStatus.OK, (*headers, _KIND), self.content

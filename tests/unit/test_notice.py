@@ -1,0 +1,322 @@
+"""A signed notice asks less of all devices: never more, never of one alone, never by others."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from hubbub.catalog import Notice, hand_over, open_notice, read_operator_key, sign_notice
+from hubbub.catalog.encoding import to_text
+from hubbub.catalog.notice import LARGEST_NOTICE_BYTES, Step
+from hubbub.cli.main import main
+from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
+from hubbub.client.reporter import Reporter
+from hubbub.client.testing import FakeShuffler, coins
+from hubbub.errors import BadParameter, NoticeRefused
+from hubbub.mechanisms import Totals
+from hubbub.mechanisms.layout import OneHot
+from tests.conftest import CATALOG
+from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.waiting import HANG_SECONDS
+
+TODAY = 20_010
+NOON = TODAY * DAY + DAY // 2
+Steps = Mapping[str, tuple[Step, ...]]
+
+
+@pytest.fixture
+def signed(tmp_path: Path) -> Signed:
+    text = CATALOG.replace("[metrics.theme]", "[metrics.theme]\nsampling = 0.5")
+    return make_signed(tmp_path, text.replace('"unary.oue"', '"grr"'), start=20_000 * DAY)
+
+
+class Operator:
+    """Who signs notices, and devices with that operator's bundle."""
+
+    def __init__(self, signed: Signed) -> None:
+        self.bundle = signed.bundle
+        self.key = read_operator_key(signed.keys)
+        self.public = self.key.public_key().public_bytes_raw()
+
+    def notice(self, number: int, steps: Steps, until: int = NOON + 30 * DAY) -> bytes:
+        return sign_notice(Notice(number, until, steps, self.public), self.key)
+
+    def client(
+        self, shuffler: FakeShuffler, state: State | None = None, moment: float = NOON
+    ) -> Client:
+        return Client(
+            self.bundle,
+            state or MemoryState(),
+            shuffler,
+            hold_seconds=None,
+            clock=SystemClock(lambda: moment),
+        )
+
+
+@pytest.fixture
+def operator(signed: Signed) -> Operator:
+    return Operator(signed)
+
+
+def _shuffler(notice: bytes) -> FakeShuffler:
+    shuffler = FakeShuffler()
+    shuffler.notice = notice
+    return shuffler
+
+
+def _heard(state: State, notice: bytes, operator: Operator) -> None:
+    """A device with this state submits something, and hears what is said to everybody."""
+    with operator.client(_shuffler(notice), state) as client:
+        assert client.report("crashed", "no") is Outcome.QUEUED
+        assert client.flush(HANG_SECONDS)
+
+
+def test_a_notice_says_what_was_signed(operator: Operator) -> None:
+    steps = {"theme": ((NOON, 0.1), (NOON + 5, 0.25)), "crashed": ((NOON, 0.0),)}
+    signed = operator.notice(7, steps)
+    notice = open_notice(signed, operator=operator.public)
+    assert (notice.number, notice.steps, notice.signed) == (7, steps, signed)
+    assert len(signed) < 400
+
+
+def test_whoever_else_signed_or_altered_it_is_not_believed(operator: Operator) -> None:
+    signed = operator.notice(7, {"theme": ((NOON, 0.1),)})
+    stranger = Ed25519PrivateKey.generate()
+    foreign = sign_notice(
+        Notice(8, NOON + DAY, {}, stranger.public_key().public_bytes_raw()), stranger
+    )
+    head, body, _ = signed.split(b"\n")
+    newer = json.dumps({**json.loads(body), "epsilon": 2}).encode()
+    later = to_text(operator.key.sign(b"hubbub/1 notice\n" + newer))
+    grown = json.dumps({**json.loads(head), "signature": later}).encode() + b"\n" + newer
+    for wrong, why in {
+        signed.replace(b"0.1", b"0.2"): "the signature does not fit",
+        foreign: "never handed over",
+        grown: "not readable by this version",
+        signed[:50]: "not a notice",
+        operator.bundle.signed: "(the signature does not fit|larger than)",
+        signed + bytes(LARGEST_NOTICE_BYTES): "larger than 16 KiB",
+    }.items():
+        with pytest.raises(NoticeRefused, match=why):
+            open_notice(wrong, operator=operator.public)
+
+
+def test_what_no_notice_may_say_cannot_be_built(operator: Operator) -> None:
+    def build(number: int = 1, until: int = NOON + DAY, **steps: tuple[Step, ...]) -> None:
+        Notice(number, until, steps, operator.public)
+
+    build(theme=((NOON, 0.5),))
+    for why, wrong in {
+        "is 0 or in": ({"theme": ((NOON, 1.5),)}, {}),
+        "do not ascend": ({"theme": ((NOON, 0.5), (NOON, 0.1))}, {}),
+        "outside \\[1, 16\\]": ({"theme": ()}, {}),
+        "names what is no metric": ({"theme/0.5": ((NOON, 0.5),)}, {}),
+        "must be whole": ({}, {"number": 0}),
+    }.items():
+        with pytest.raises(BadParameter, match=why):
+            build(**wrong[1], **wrong[0])  # type: ignore[arg-type]
+    many = Notice(1, NOON + DAY, {f"m{n}": ((NOON, 0.5),) for n in range(1000)}, operator.public)
+    with pytest.raises(BadParameter, match="16384"):
+        sign_notice(many, operator.key)
+
+
+def test_an_epoch_has_one_chance_from_its_beginning_to_its_end(operator: Operator) -> None:
+    """What changes at noon holds from tomorrow on; a stop at once, to the end of its day."""
+    theme, crashed = (operator.bundle.metrics[name] for name in ("theme", "crashed"))
+    steps = {"theme": ((NOON, 0.1), (NOON + 2 * DAY, 0.9), (NOON + 4 * DAY, 0.0))}
+    notice = Notice(1, NOON + 6 * DAY, steps, operator.public)
+    told = [notice.sampling(theme, TODAY + day) for day in range(-1, 9)]
+    #       the bundle's, lowered, 0.9 is above the bundle's, stopped, lapsed
+    assert told[:2] == [0.0, 0.0]  # of an epoch that is over nothing is reported any more
+    lowered = replace(notice, steps={"theme": steps["theme"][:2]})
+    told = [lowered.sampling(theme, TODAY + day) for day in range(-1, 9)]
+    assert told == [0.5, 0.5, 0.1, 0.1, *[0.5] * 6]
+    stopped = replace(notice, steps={"theme": ((NOON, 0.0), (NOON + 2 * DAY, 1.0))})
+    told = [stopped.sampling(theme, TODAY + day) for day in range(5)]
+    assert told == [0.0, 0.0, 0.0, 0.5, 0.5]
+    assert notice.sampling(crashed, TODAY * 24) == crashed.sampling
+
+
+def test_a_stop_holds_at_once_and_takes_along_what_waits(operator: Operator) -> None:
+    shuffler = _shuffler(operator.notice(1, {"theme": ((NOON, 0.0),), "unheard_of": ((1, 0.0),)}))
+    while True:  # a device that its own coin lets take part
+        client = operator.client(shuffler)
+        if client.report("theme", "dark") is Outcome.QUEUED:
+            break
+    shuffler.answers = [{}]
+    assert client.flush(HANG_SECONDS)  # it had not heard of it yet
+    assert [r.stream for r in shuffler.reports()] == ["theme"]
+    assert client.report("theme", "dark") is Outcome.STOPPED
+    client.report("crashed", "no")  # others go on
+    assert client.flush(HANG_SECONDS)
+    assert {r.stream for r in shuffler.reports()} == {"theme", "crashed"}
+    assert client.outcomes[Outcome.STOPPED] == 1
+
+
+def test_what_waits_when_its_metric_is_stopped_never_leaves(operator: Operator) -> None:
+    state = MemoryState()
+    shuffler = FakeShuffler()
+    client = operator.client(shuffler, state)
+    assert client.report("crashed", "yes") is Outcome.QUEUED
+    client._sender.enter()
+    notice = operator.notice(1, {"crashed": ((NOON, 0.0),)})
+    state.heed(notice, lambda _kept: True)
+    client._reporter.refresh()
+    assert client.flush(HANG_SECONDS)
+    assert (shuffler.reports(), client.dropped) == ([], {"stopped": 1})
+    [payload] = client.ledger().payloads
+    assert payload.fate == "stopped"
+
+
+def test_an_older_notice_is_refused_after_a_restart_too(operator: Operator, tmp_path: Path) -> None:
+    stop = {"theme": ((NOON, 0.0),)}
+    older, newer = operator.notice(5, {}), operator.notice(6, stop)
+    folder = tmp_path / "state"
+    for notice, outcome in ((newer, True), (older, True), (operator.notice(7, {}), False)):
+        state = FolderState(folder)
+        with operator.client(_shuffler(notice), state, NOON + 3600) as client:
+            client.report("crashed", "no")
+            client.flush(HANG_SECONDS)
+            assert (client.report("theme", "dark") is Outcome.STOPPED) is outcome
+        state = FolderState(folder)
+        with operator.client(FakeShuffler(), state, NOON + DAY / 4) as client:  # another start
+            assert (client.report("theme", "dark") is Outcome.STOPPED) is outcome
+
+
+def test_what_the_person_forgets_is_not_the_notice(operator: Operator, tmp_path: Path) -> None:
+    for state in (FolderState(tmp_path / "state"), MemoryState()):
+        shuffler = _shuffler(operator.notice(6, {"theme": ((NOON, 0.0),)}))
+        with operator.client(shuffler, state) as client:
+            client.report("crashed", "no")
+            assert client.flush(HANG_SECONDS)
+            client.disable(forget=True)
+            client.enable()
+            assert client.report("theme", "dark") is Outcome.STOPPED
+
+
+def test_a_key_that_was_handed_over_to_speaks_last(operator: Operator) -> None:
+    """An old app believes its operator's newer key; after that, nothing by the key before."""
+    key = Ed25519PrivateKey.generate()
+    public = key.public_key().public_bytes_raw()
+    words = (hand_over(operator.key, public),)
+    stop = {"theme": ((NOON, 0.0),)}
+    newer = sign_notice(Notice(1, NOON + DAY, stop, public, words), key)
+    state = MemoryState()
+    for notice in (operator.notice(9, {}), newer, operator.notice(10, {})):
+        _heard(state, notice, operator)
+    assert state.device_state().notice == newer
+
+
+def test_a_stranger_in_the_shufflers_place_changes_nothing_and_is_told_of(
+    operator: Operator, caplog: pytest.LogCaptureFixture
+) -> None:
+    state = MemoryState()
+    _heard(state, b"not ours", operator)
+    assert state.device_state().notice == b""
+    assert "a notice is not heeded: not a notice" in caplog.text
+
+
+def test_the_ledger_shows_what_is_asked_less(operator: Operator) -> None:
+    state = MemoryState()
+    steps = {"theme": ((TODAY * DAY, 0.125),), "editor": ((NOON, 0.0),)}
+    _heard(state, operator.notice(6, steps), operator)
+    with operator.client(FakeShuffler(), state) as client:
+        shown = client.ledger()
+    found = {m.name: (m.sampling, m.lowered) for m in shown.metrics}
+    assert found["theme"] == (0.125, True)
+    assert found["editor"] == (0.0, True)
+    assert found["crashed"] == (1.0, False)
+    assert (shown.notice, shown.notice_until) == (6, NOON + 30 * DAY)
+
+
+def test_who_takes_part_at_a_lower_chance_would_have_before_whatever_they_hold(
+    operator: Operator,
+) -> None:
+    """Estimates stay what they were: of a part of those who were asked, drawn by coins alone.
+
+    Of 1,500 devices 30% hold dark; those of them that report at 0.2 instead of 0.5 are a subset,
+    and the estimate from their reports is within six of its own standard errors: 2e-9.
+    """
+    notice = operator.notice(6, {"theme": ((TODAY * DAY, 0.2),)})
+    theme = operator.bundle.metrics["theme"]
+    before: set[int] = set()
+    after: set[int] = set()
+    dark, payloads = 0, []
+    for device in range(1500):
+        value = "dark" if device % 10 < 3 else "light"
+        for kept in (b"", notice):
+            state = MemoryState(device.to_bytes(32, "big"))
+            state.heed(kept, lambda _former: True)
+            reporter = Reporter(operator.bundle, state, coins(f"{device}"), lambda: float(NOON))
+            if reporter.report("theme", value) is not Outcome.QUEUED:
+                continue
+            (after if kept else before).add(device)
+            if kept:
+                dark += value == "dark"
+                payloads.append(reporter.drawn()[0][1].payload)
+    assert after < before
+    assert abs(len(before) - 750) < 6 * sqrt(1500 * 0.25)
+    assert abs(len(after) - 300) < 6 * sqrt(1500 * 0.16)
+    assert abs(dark - 0.3 * len(after)) < 6 * sqrt(len(after) * 0.21)
+    layout = theme.randomizer.layout
+    assert isinstance(layout, OneHot)
+    cells = [payloads.count(layout.encode(code)) for code in range(3)]
+    told = theme.randomizer.estimate(Totals(cells, len(payloads)))
+    assert abs(told.values[1] - dark) < 6 * sqrt(told.variances[1])
+
+
+def _made(folder: Path, *told: str) -> Notice:
+    folder.mkdir(exist_ok=True)
+    base = folder.parent
+    out = folder / "notice.hubbub"
+    files = "--keys", str(base / "keys"), "--bundle", str(base / "app.hubbub"), "--out", str(out)
+    assert main(["notice", "make", *files, *told]) == 0
+    return open_notice(out.read_bytes(), operator=None)
+
+
+def test_the_command_goes_on_from_the_notice_there_is(
+    signed: Signed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "told"
+    first = _made(folder, "--stop", "crashed", "--sampling", "theme=0.1")
+    assert {name: steps[-1][1] for name, steps in first.steps.items()} == {
+        "crashed": 0.0,
+        "theme": 0.1,
+    }
+    second = _made(folder, "--lift", "crashed")
+    assert second.follows(first)
+    assert second.number > first.number
+    assert second.steps["crashed"][-1][1] == 1.0
+    assert second.steps["theme"] == first.steps["theme"]
+    assert main(["notice", "show", str(folder / "notice.hubbub")]) == 0
+    said = capsys.readouterr().out
+    assert "as the bundle has it" in said
+    assert "0.1 of them" in said
+    opened = open_notice((folder / "notice.hubbub").read_bytes(), operator=signed.bundle.operator)
+    assert opened.steps == second.steps
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (("--sampling", "theme=0.6"), "its bundle has 0.5, and a notice never raises"),
+        (("--sampling", "theme"), "write METRIC=CHANCE"),
+        (("--sampling", "theme=nan"), "never raises"),
+        (("--sampling", "theme=-1"), "is 0 or in"),
+        (("--stop", "thme"), "thme"),
+        (("--stop", "theme", "--lift", "theme"), "named twice"),
+        (("--stop", "theme", "--until", "2020-01-01"), "is outside"),
+    ],
+)
+def test_the_command_says_what_a_notice_cannot(
+    told: tuple[str, ...], why: str, signed: Signed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = ("--keys", str(signed.keys), "--bundle", str(signed.path))
+    out = signed.path.with_name("notice.hubbub")
+    assert main(["notice", "make", *files, "--out", str(out), *told]) != 0
+    assert why in capsys.readouterr().err
+    assert not out.exists()
