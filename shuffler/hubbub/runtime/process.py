@@ -3,12 +3,10 @@
 import argparse
 import asyncio
 import logging
-import multiprocessing
 import os
 import resource
 import signal
 import sys
-import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,7 +34,6 @@ __all__ = [
     "common",
     "day_of",
     "end_tasks",
-    "end_with_parent",
     "read_network",
     "redis_url",
     "run_service",
@@ -194,19 +191,6 @@ def certificates_until(folders: Iterable[TlsFolder | None]) -> str:
 def day_of(seconds: float) -> str:
     """A moment's day, UTC."""
     return datetime.fromtimestamp(seconds, UTC).date().isoformat()
-
-
-def end_with_parent() -> None:
-    """End this worker process when the process that started it is gone, killed included."""
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        raise AssertionError("only a process of multiprocessing has a parent to end with")
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, name="hubbub-parent", daemon=True).start()
 
 
 async def serve_until_signal(

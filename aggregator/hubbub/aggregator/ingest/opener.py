@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import multiprocessing
-import signal
 from collections.abc import Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -12,9 +11,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.catalog import SEAL_BYTES, X25519, Kem, OpeningKey, PrivateKey, open_sealed, seal_info
-from hubbub.errors import BadPayload
-from hubbub.runtime import end_with_parent
+from hubbub.aggregator.ingest.worker import hold_keys, open_chunk
+from hubbub.catalog import SEAL_BYTES, X25519, Kem, OpeningKey, seal_info
 
 __all__ = ["Opener"]
 
@@ -24,8 +22,6 @@ _log: Final = logging.getLogger("hubbub.aggregator")
 _CHUNK: Final = 500
 
 Payloads = npt.NDArray[np.uint8]
-
-_keys: dict[tuple[int, Kem], PrivateKey] = {}  # of a worker process, set once when it starts
 
 
 class Opener:
@@ -56,7 +52,7 @@ class Opener:
                 opened = await asyncio.gather(
                     *(
                         loop.run_in_executor(
-                            executor, _open_chunk, info, (key_id, kem), chunk, length
+                            executor, open_chunk, info, (key_id, kem), chunk, length
                         )
                         for chunk in chunks
                     )
@@ -100,33 +96,6 @@ class Opener:
         return ProcessPoolExecutor(
             self._processes,
             mp_context=multiprocessing.get_context("spawn"),
-            initializer=_hold_keys,
+            initializer=hold_keys,
             initargs=(self._keys,),
         )
-
-
-def _hold_keys(keys: Sequence[OpeningKey]) -> None:
-    # The terminal's Ctrl-C reaches every process; it is the parent that decides when to stop.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    end_with_parent()  # a worker holds private keys: it must not outlive the aggregator
-    _keys.update({(key.id, kem): half for key in keys for kem, half in key.halves().items()})
-
-
-def _open_chunk(
-    info: bytes, key_id: tuple[int, Kem], sealed: bytes, length: int
-) -> tuple[bytes, bytes]:
-    """Payloads end to end, and a byte per report: 1 if it did open. Runs in a worker."""
-    key = _keys.get(key_id)
-    nothing = bytes(length - SEAL_BYTES[key_id[1]])
-    payloads, did_open = [], bytearray()
-    for first in range(0, len(sealed), length):
-        payload = None
-        if key is not None:
-            try:
-                payload = open_sealed(sealed[first : first + length], key, info)
-            except BadPayload:
-                payload = None
-        payloads.append(nothing if payload is None else payload)
-        did_open.append(payload is not None)
-    return b"".join(payloads), bytes(did_open)

@@ -6,8 +6,8 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from hubbub.aggregator.ingest.worker import end_with_parent
 from hubbub.errors import HubbubError
-from hubbub.runtime import end_with_parent
 
 if TYPE_CHECKING:
     from multiprocessing.queues import Queue
