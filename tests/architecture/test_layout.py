@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from docs.pictures.layout import FOLDERS, picture
 
 ROOT = Path(__file__).parents[2]
@@ -35,3 +37,18 @@ def test_the_blind_process_runs_what_the_page_says_and_nothing_else_of_ours() ->
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     [said] = re.findall(r"blind shuffler's process runs (.*?), and nothing else", PAGE)
     assert sorted(re.findall(r"`(\w+)`", said)) == done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("process", "without"),
+    [
+        # What questions of a few metrics need is loaded by the first of them.
+        ("aggregator.__main__", "scipy.stats scipy.signal scipy.optimize dp_accounting"),
+        # Of these there is one a processor.
+        ("aggregator.ingest.worker", "numpy redis grpc google prometheus_client"),
+    ],
+)
+def test_a_process_starts_without_what_it_may_never_need(process: str, without: str) -> None:
+    code = f"import sys, hubbub.{process}; print({set(without.split())} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -6,7 +6,8 @@ from math import comb, exp, log, sqrt
 import pytest
 
 from hubbub.errors import BadParameter
-from hubbub.privacy.composition import Event, compose, sampled
+from hubbub.privacy.amplification import sampled
+from hubbub.privacy.composition import Event, compose
 
 
 @pytest.mark.parametrize(

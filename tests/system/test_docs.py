@@ -268,9 +268,9 @@ def _names() -> dict[str, Any]:
     """What the expressions of docs/privacy.md may use."""
     from hubbub.catalog import Release
     from hubbub.mechanisms import Totals, build
-    from hubbub.privacy.amplification import amplified, closed_form
+    from hubbub.privacy.amplification import amplified, closed_form, sampled
     from hubbub.privacy.card import max_belief_change, max_posterior
-    from hubbub.privacy.composition import Event, compose, sampled
+    from hubbub.privacy.composition import Event, compose
     from hubbub.privacy.metric_draft import MetricDraft
     from hubbub.privacy.planner import plan
     from hubbub.privacy.releases import release

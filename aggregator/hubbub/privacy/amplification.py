@@ -28,13 +28,13 @@ Tightened (2023), mended as said; closed form: Feldman, McMillan, Talwar, Hiding
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, exp, expm1, floor, inf, log, sqrt
+from math import ceil, exp, expm1, floor, inf, log, log1p, sqrt
 from typing import Final
 
 import numpy as np
-from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.binomials import above, pmf
 from hubbub.analysis.estimators.estimate import Integers
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
@@ -46,6 +46,7 @@ __all__ = [
     "amplified",
     "closed_form",
     "delta_at",
+    "sampled",
 ]
 
 ASSUMPTION: Final = (
@@ -136,6 +137,11 @@ def delta_at(
     return min(1.0, *(crowd.delta(central) for crowd in crowds))
 
 
+def sampled(epsilon: float, sampling: float) -> float:
+    """What is left of epsilon if the person is in it with chance q: ln(1 + q (e^epsilon - 1))."""
+    return log1p(sampling * expm1(epsilon))
+
+
 def _crowds(epsilon: float, reports: int, variation: float, delta: float) -> list["_Crowd"]:
     """By epsilon alone, and by the total variation where that is smaller."""
     most = expm1(epsilon) / (exp(epsilon) + 1)
@@ -195,8 +201,8 @@ class _Crowd:
             edge = np.floor(s * (t * p - 1) / ((p - 1) * (1 + t))) + 1
         telling = (p > t) & (edge <= s)
         s, p, edge = s[telling], p[telling], edge[telling]
-        at_edge = binom.pmf(edge - 1, s - 1, 0.5)
-        beyond = binom.sf(edge - 1, s - 1, 0.5)
+        at_edge = pmf(edge - 1, s - 1, 0.5)
+        beyond = above(edge - 1, s - 1, 0.5)
         chances = ((p - t) * at_edge - (1 + p) * expm1(central) * beyond) / (1 + p)
         # What rounding may hide is added before anything is left out as negative.
         error = _FLOAT_ERROR * np.abs(chances) + 1e-11 * at_edge
@@ -210,9 +216,7 @@ def _blocks(trials: int, chance: float, cut: float, most: int) -> tuple[Floats, 
     # Within a block all count as the lowest: a thousandth below the others at most, if that fits.
     fine = min(most, 2 + 1000 * len(every) // max(int(every[0]), 1))
     starts = np.arange(0, len(every), -(-len(every) // fine))
-    return every[starts].astype(np.float64), np.add.reduceat(
-        binom.pmf(every, trials, chance), starts
-    )
+    return every[starts].astype(np.float64), np.add.reduceat(pmf(every, trials, chance), starts)
 
 
 def _likely(trials: int, chance: float, cut: float) -> Integers:
@@ -233,8 +237,8 @@ def _coins(
         return np.array([members + 1.0]), np.array([odds]), np.ones(1)
     likely = _likely(members, chance, cut)
     every = np.append(likely, likely[-1] + 1)
-    coin = binom.pmf(every - 1, members, chance) * (1 - neither)
-    both = coin + binom.pmf(every, members, chance) * neither
+    coin = pmf(every - 1, members, chance) * (1 - neither)
+    both = coin + pmf(every, members, chance) * neither
     # A coin, or with the chance that it is none a fair one: odds nearer to even.
     bias = (
         (odds - 1)

@@ -19,10 +19,8 @@ from hubbub.catalog import (
     facts,
     unchanged_exposure,
 )
-from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified
-from hubbub.privacy.composition import sampled
+from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.crowd import rests_on, shuffled_of, smallest_crowd
-from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.verdict import advice, verdict
 
 __all__ = [
@@ -148,6 +146,8 @@ def _central(metrics: Sequence[Metric], delta: float) -> dict[str, float] | None
     crowds = [(metric, crowd) for metric in metrics if (crowd := smallest_crowd(metric))]
     if not crowds:
         return None
+    from hubbub.privacy.many_epochs import composed_epsilon  # noqa: PLC0415 50 MB for crowds alone
+
     return {
         span: composed_epsilon(
             [(crowd, crowds_within(metric, days)) for metric, crowd in crowds], delta

@@ -15,7 +15,7 @@ Sources: Dwork, Rothblum, Vadhan (FOCS 2010), theorem III.3; Bun, Steinke (TCC 2
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import expm1, inf, log, log1p, sqrt
+from math import expm1, inf, log, sqrt
 from typing import Final
 
 import dp_accounting
@@ -23,8 +23,9 @@ from dp_accounting import pld, rdp
 from dp_accounting.pld import common, privacy_loss_distribution
 
 from hubbub.errors import BadParameter
+from hubbub.privacy.amplification import sampled
 
-__all__ = ["Composed", "Event", "compose", "sampled"]
+__all__ = ["Composed", "Event", "compose"]
 
 _MAX_TIMES: Final = 10_000_000
 # Of the smallest epsilon: the grid that losses are rounded up on, and a Gaussian's.
@@ -85,11 +86,6 @@ class Composed:
         """The smallest of the bounds."""
         bounds = (self.basic, self.advanced, self.rdp, self.pld)
         return min(bound for bound in bounds if bound is not None)
-
-
-def sampled(epsilon: float, sampling: float) -> float:
-    """What is left of epsilon if the person is in it with chance q: ln(1 + q (e^epsilon - 1))."""
-    return log1p(sampling * expm1(epsilon))
 
 
 def compose(events: Sequence[Event], delta: float) -> Composed:

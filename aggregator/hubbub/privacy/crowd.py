@@ -3,8 +3,7 @@
 from dataclasses import replace
 from math import floor, inf, sqrt
 
-from scipy.stats import binom
-
+from hubbub.analysis.binomials import least
 from hubbub.catalog import CentralPromise, Metric
 from hubbub.mechanisms import AnyMechanism, Memoized, cells_and_groups
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
@@ -30,7 +29,7 @@ def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) ->
     """
     if isinstance(mechanism, Memoized) and (groups := mechanism.permanent_groups) > 1:
         # Down: rounding may not promise one report too many.
-        others = int(binom.ppf(delta / 2 * (1 - 1e-6), reports - 1, 1 / groups))
+        others = least(delta / 2 * (1 - 1e-6), reports - 1, 1 / groups)
         found = amplified(mechanism.privacy_loss(), 1 + max(0, others), delta / 2)
         return replace(found, delta=delta, reports=reports)
     variation = float(mechanism.total_variation()) * (1 + 2**-50)

@@ -35,15 +35,14 @@ Talwar (FOCS 2021), section 3, for this one mechanism.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import ceil, exp, expm1, floor, inf, log, sqrt
+from math import exp, expm1, floor, inf, log, sqrt
 from typing import Final
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.signal import fftconvolve
-from scipy.stats import binom
+from scipy.fft import irfft, next_fast_len, rfft
 
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.binomials import above, laws, likely, pmf
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 
@@ -55,7 +54,6 @@ __all__ = [
     "delta_of",
     "keeps",
     "largest_local",
-    "likely",
     "profile",
 ]
 
@@ -252,6 +250,8 @@ def largest_local(
     if hides(high):
         return high
     if over(low) < 0:  # then the logarithm, nearly straight, finds it sooner than halving
+        from scipy.optimize import brentq  # noqa: PLC0415 25 MB that a service never needs
+
         found = max(float(brentq(over, low, high, xtol=_FINE)) - 2 * _FINE, low)
         if hides(found):
             return found
@@ -285,7 +285,7 @@ class _Counts:
         noise, chance = likely(crowd.others, crowd.hiding, cut), crowd.hiding
         wide = max(-(-len(noise) // _BLOCKS), int((noise[0] + crowd.dummies) * _BLOCK))
         starts = np.arange(0, len(noise), wide)
-        weights = np.add.reduceat(binom.pmf(noise, crowd.others, chance), starts)
+        weights = np.add.reduceat(pmf(noise, crowd.others, chance), starts)
         return cls(crowd, noise[starts] + 1 + crowd.dummies, weights, cut)
 
     @cached_property
@@ -303,7 +303,7 @@ class _Counts:
             weights.append(np.full(len(both[-1]), weight))
             if total == self.totals[-1] or sum(map(len, both)) > _AT_ONCE:
                 n, s = np.concatenate(totals), np.concatenate(both)
-                found.append((n, s, np.concatenate(weights) * binom.pmf(s, n, share)))
+                found.append((n, s, np.concatenate(weights) * pmf(s, n, share)))
                 totals, weights, both = [], [], []
         return found
 
@@ -318,8 +318,8 @@ class _Counts:
             edge = np.floor((t * s + hidden / truth) / (1 + t)) + 1 if truth > 0 else s + 1
             told = edge <= s
             n, x, hidden = s[told], edge[told], hidden[told]
-            at_edge = binom.pmf(x - 1, n - 1, 0.5)
-            beyond = binom.sf(x - 2, n - 1, 0.5)  # x - 1 or more
+            at_edge = pmf(x - 1, n - 1, 0.5)
+            beyond = above(x - 2, n - 1, 0.5)  # x - 1 or more
             up = truth * n / 2 * t * at_edge + hidden * at_edge / 2
             down = truth * n / 2 * expm1(central) * beyond + hidden * beyond
             error = _FLOAT_ERROR * np.abs(up - down) + 1e-11 * up
@@ -339,7 +339,10 @@ class _OneCount:
     @classmethod
     def of(cls, crowd: Crowd, delta: float) -> "_OneCount":
         cut = delta * _TAILS
-        return cls(crowd, tuple(_noise(crowd, *split, cut) for split in _splits(crowd)), cut)
+        held, others = (laws(n, crowd.lie, cut) for n in zip(*_splits(crowd), strict=True))
+        [dummies] = laws([crowd.dummies], 0.5, cut)
+        lies = map(_convolved, others, (turned[::-1] for turned in held))
+        return cls(crowd, tuple(_convolved(own, dummies) for own in lies), cut)
 
     def delta(self, central: float) -> float:
         """The largest of all splits, rounded up."""
@@ -368,29 +371,10 @@ def _splits(crowd: Crowd) -> list[tuple[int, int]]:
     return splits
 
 
-def _noise(crowd: Crowd, holders: int, others: int, cut: float) -> Floats:
-    """The chances of what others add to a count, from its least on; shape (numbers,)."""
-    noise = np.ones(1)
-    for trials, chance, turned in (
-        (others, crowd.lie, False),
-        (holders, crowd.lie, True),
-        (crowd.dummies, 0.5, False),
-    ):
-        if trials and chance:
-            own = binom.pmf(likely(trials, chance, cut), trials, chance)
-            noise = _convolved(noise, own[::-1] if turned else own)
-    return noise
-
-
 def _convolved(one: Floats, other: Floats) -> Floats:
     if min(len(one), len(other)) <= _DIRECT:
         return np.convolve(one, other)
-    whole: Floats = np.maximum(fftconvolve(one, other), 0.0)
-    return whole
-
-
-def likely(trials: int, chance: float, cut: float) -> Floats:
-    """All but what a binomial is outside of with the chance `cut` at most (Bernstein 1924)."""
-    mean, reach = trials * chance, log(2 / cut)
-    off = reach / 3 + sqrt(reach**2 / 9 + 2 * reach * mean * (1 - chance))
-    return np.arange(max(0, floor(mean - off)), min(trials, ceil(mean + off)) + 1.0)
+    length = len(one) + len(other) - 1
+    size = next_fast_len(length, real=True)
+    whole: Floats = irfft(rfft(one, size) * rfft(other, size), size)[:length]
+    return np.maximum(whole, 0.0)

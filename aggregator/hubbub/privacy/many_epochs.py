@@ -19,10 +19,10 @@ from typing import Final
 
 import numpy as np
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
-from scipy.stats import binom
 
+from hubbub.analysis.binomials import likely, pmf
 from hubbub.errors import BadParameter
-from hubbub.privacy.histogram import Crowd, central_epsilon, likely, profile
+from hubbub.privacy.histogram import Crowd, central_epsilon, profile
 
 __all__ = ["composed_epsilon"]
 
@@ -80,7 +80,7 @@ def _losses(
     noise = likely(crowd.others, chance, cut)
     fine = max(1, int(noise[0] * _WIDTH))
     starts = np.arange(0, len(noise), fine)
-    weights = np.add.reduceat(binom.pmf(noise, crowd.others, chance), starts)
+    weights = np.add.reduceat(pmf(noise, crowd.others, chance), starts)
     losses: dict[int, float] = {}
     for lowest, weight in zip(noise[starts].tolist(), weights.tolist(), strict=True):
         total = lowest + 1 + crowd.dummies
@@ -88,7 +88,7 @@ def _losses(
         reach = len(likely(int(both[-1, 0]), 0.5, cut)) // 2 + 1
         x = np.floor(both / 2) + np.arange(-reach, reach + 1)[None, :]
         # As likely as if all were drawn evenly, times how much likelier v makes it.
-        even = binom.pmf(both, total, 2 / d) * binom.pmf(x, both, 0.5)
+        even = pmf(both, total, 2 / d) * pmf(x, both, 0.5)
         for_v, for_w = truth * x + q * total, truth * (both - x) + q * total
         seen = (even > 0) & (for_v > 0) & (for_w > 0)  # else it tells everything
         steps = np.ceil(np.log(for_v[seen] / for_w[seen]) / grid).astype(np.int64)

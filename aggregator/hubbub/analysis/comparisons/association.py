@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.linalg import null_space
 from scipy.special import gammaincc
 
 from hubbub.analysis.arrays import Floats
@@ -100,11 +99,17 @@ def _interaction(told: Floats, likely: Floats, spread: Floats) -> tuple[Floats, 
 def _test(table: Table) -> float:
     """Wald's test of no interaction, by the covariance under independence."""
     own, spread = _interaction(table.shares, table.likely, table.independent)
-    rows, columns = (null_space(np.ones((1, size))) for size in own.shape)
+    rows, columns = (_beside_ones(size) for size in own.shape)
     basis = np.kron(rows, columns)
     held = basis.T @ own.reshape(-1)
     square = float(held @ np.linalg.solve(basis.T @ spread @ basis, held))
     return float(gammaincc(len(held) / 2, max(square, 0.0) / 2))
+
+
+def _beside_ones(size: int) -> Floats:
+    """An orthonormal basis of what adds up to 0; shape (size, size - 1)."""
+    _, _, turned = np.linalg.svd(np.ones((1, size)))
+    return np.asarray(turned[1:].T)
 
 
 def _together(shares: Floats, error: float) -> Floats:

@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 from scipy.special import bdtrc, ndtri
-from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.binomials import pmf
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.mechanisms.pure import Pure
 
@@ -58,8 +58,8 @@ def _padded_tail(q: float, reports: int, dummies: int, share: float) -> Tail | N
     reach = int((_FAR + 2) * deviation) + 12
     first = [max(0, int(reports * q) - reach), max(0, int(dummies * share) - reach)]
     law = np.convolve(
-        binom.pmf(first[0] + np.arange(2 * reach), reports, q),
-        binom.pmf(first[1] + np.arange(2 * reach), dummies, share),
+        pmf(first[0] + np.arange(2 * reach), reports, q),
+        pmf(first[1] + np.arange(2 * reach), dummies, share),
     )
     counts = sum(first) + np.arange(len(law))
     upper = np.cumsum(law[::-1])[::-1][counts >= int(mean)]

@@ -19,7 +19,7 @@ from itertools import pairwise
 from math import exp, inf, log
 from typing import Any, Final
 
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from hubbub.mechanisms import AnyMechanism, Layout
 
@@ -159,6 +159,6 @@ def _bound(one: int, other: int, trials: int, alarm: float) -> float:
     """The log ratio of the lowest chance of the one to the highest of the other."""
     if not one:
         return -inf
-    lowest = float(beta.ppf(alarm, one, trials - one + 1))
-    highest = float(beta.ppf(1 - alarm, other + 1, trials - other)) if other < trials else 1.0
+    lowest = float(betaincinv(one, trials - one + 1, alarm))
+    highest = float(betaincinv(other + 1, trials - other, 1 - alarm)) if other < trials else 1.0
     return log(lowest / highest) if lowest > 0 else -inf

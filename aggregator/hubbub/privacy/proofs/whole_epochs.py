@@ -21,7 +21,7 @@ from math import exp, inf
 from typing import Any, Final
 
 import numpy as np
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from hubbub.analysis.arrays import Floats
 from hubbub.mechanisms import AnyMechanism
@@ -111,10 +111,9 @@ def _passed(seen: Counts, cuts: Counts | Floats) -> Floats:
 
 def _bounds(ones: Floats, others: Floats, trials: int, delta: float, alarm: float) -> Floats:
     """The log ratio of the lowest chance of the one, less delta, to the highest of the other."""
-    lowest = np.where(ones > 0, beta.ppf(alarm, np.maximum(ones, 1), trials - ones + 1), 0.0)
-    highest = np.where(
-        others < trials, beta.ppf(1 - alarm, others + 1, np.maximum(trials - others, 1)), 1.0
-    )
+    lowest = np.where(ones > 0, betaincinv(np.maximum(ones, 1), trials - ones + 1, alarm), 0.0)
+    min_left = np.maximum(trials - others, 1)
+    highest = np.where(others < trials, betaincinv(others + 1, min_left, 1 - alarm), 1.0)
     told = lowest > delta
     found = np.full(len(ones), -inf)
     found[told] = np.log((lowest[told] - delta) / highest[told])
