@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 import pytest
@@ -192,11 +193,11 @@ def test_what_is_held_and_the_memory_used_are_known(check: Callable[[Body], None
         await pool.add({window: _reports(50), Window("more", 1): _reports(7)})
         await pool.take(window, Take(20, 20), await pool.level(window))
         assert await pool.pool_reports() == 57
-        assert await pool.memory() == 0, "no limit, no part of it"
+        assert await pool.room() == (0, inf), "no limit, no part of it"
         used = (await client.info("memory"))["used_memory"]
         await client.config_set("maxmemory", 4 * used)
         try:
-            assert 0.2 < await pool.memory() < 0.4
+            assert 0.2 < (await pool.room())[0] < 0.4
         finally:
             await client.config_set("maxmemory", 0)
 
@@ -283,13 +284,13 @@ def test_a_window_laid_aside_is_forgotten_with_its_counters(check: Callable[[Bod
     async def body(pool: Pool, client: Client, window: Window) -> None:
         await pool.add({window: _reports(3)})
         assert await pool.close_windows() == [window]
-        assert await pool.closed() == {window}
+        assert (await pool.closed_and_all())[0] == {window}
         await pool.withhold(window, 20)
         await pool.archive(window)
         assert 0 < await client.ttl(window.key("shuffler:law")) <= 30 * 86_400
         await client.delete(window.key("shuffler:law"))
         assert await pool.report_counts() == {}
-        assert await pool.closed() == frozenset()
+        assert (await pool.closed_and_all())[0] == frozenset()
         assert await client.keys("*") == []
 
     check(body)

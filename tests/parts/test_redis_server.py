@@ -7,6 +7,7 @@ import secrets
 import shutil
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +223,7 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         await pool.archive(WINDOW)
         assert await pool.pool_reports() == 0
         assert (await pool.report_counts())[WINDOW]["withheld"] == 30
-        assert await pool.memory() == 0
+        assert await pool.room() == (0, inf)
         await pool.resign()
         assert await store.shards(WINDOW) == 1
         tags = [secrets.token_bytes(16) for _ in range(3)]
@@ -393,7 +394,7 @@ def test_each_role_may_do_its_work_on_a_cluster_too(tmp_path: Path) -> None:
                 store = RedisStore(server, 3)
                 assert await store.shards(WINDOW) == 3
                 assert (await store.add(WINDOW, _commit([bytes(16)])))[0] is Outcome.APPLIED
-            assert await server.memory() == 0
+            assert await server.room() == (0, inf)
             await server.close()
 
     with redis_cluster(tmp_path) as cluster:

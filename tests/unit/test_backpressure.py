@@ -23,11 +23,8 @@ class Full:
             raise StoreUnavailable("as told")
         return {"theme": self.reports}
 
-    async def memory(self) -> float:
-        return 0.0
-
-    async def memory_left(self, _part: float) -> float:
-        return float("inf")
+    async def room(self, _part: float) -> tuple[float, float]:
+        return 0.0, float("inf")
 
 
 def test_it_looks_four_times_a_second_and_goes_on_when_redis_is_away() -> None:

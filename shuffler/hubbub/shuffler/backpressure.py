@@ -99,8 +99,8 @@ class Backpressure:
 
     async def look(self) -> None:
         """See how full it is. Raises StoreUnavailable if Redis cannot be asked."""
-        held, memory = Counter(await self._pool.held_of_streams()), await self._pool.memory()
-        self._left = await self._pool.memory_left(self._max_memory)
+        held = Counter(await self._pool.held_of_streams())
+        memory, self._left = await self._pool.room(self._max_memory)
         self._held, self.reports, self.memory = held, held.total(), memory
         if self.reports < self.max_reports and self.memory < self._max_memory:
             if self._looks:

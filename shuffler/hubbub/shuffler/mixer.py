@@ -101,9 +101,8 @@ class Mixer:
                 if self._clock.monotonic() > next_restore:
                     await self._pool.restore_archived()
                     next_restore = self._clock.monotonic() + _RESTORE_SECONDS
-                self.closed = await self._pool.closed()
+                self.closed, windows = await self._pool.closed_and_all()
                 # Shards after windows: who adds to some has listed them, and then the window.
-                windows = await self._pool.windows()
                 await self._mix_all(windows, await self._pool.shards())
             except StoreUnavailable as error:
                 _log.warning("mixing waits: %s", error)

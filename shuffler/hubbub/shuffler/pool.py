@@ -225,9 +225,12 @@ class Pool:
         """Every window that may hold anything."""
         return await self._listed("windows")
 
-    async def closed(self) -> frozenset[Window]:
-        """The windows that an operator closed before their time."""
-        return frozenset(await self._listed("closed"))
+    async def closed_and_all(self) -> tuple[frozenset[Window], list[Window]]:
+        """The windows that an operator closed before their time, and every one of `windows`."""
+        indexes = "closed", "windows"
+        told = await self._server.execute([("SMEMBERS", f"shuffler:{one}") for one in indexes])
+        closed, windows = (self._told.windows(*one) for one in zip(indexes, told, strict=True))
+        return frozenset(closed), windows
 
     async def close_windows(self) -> list[Window]:
         """Close every window now: what holds its minimum batch goes out whole, less is withheld."""
@@ -247,13 +250,12 @@ class Pool:
             held[window.stream] += term["pooled"] + term["in_flight"]
         return dict(held)
 
-    async def memory(self) -> float:
-        """Which part of the memory that it may use Redis uses; 0 where it has no limit."""
-        return await self._server.memory()
+    async def room(self, part: float = 1.0) -> tuple[float, float]:
+        """Which part of its memory the fullest Redis uses, and how many bytes are left of `part`.
 
-    async def memory_left(self, part: float) -> float:
-        """How many bytes are left of this part of what Redis may use; endless without a limit."""
-        return await self._server.memory_left(part)
+        Of no limit nothing is used, and what is left is endless.
+        """
+        return await self._server.room(part)
 
     async def restore_archived(self) -> None:
         """List windows again that were archived though they hold reports.

@@ -203,7 +203,8 @@ class RedisStore:
 
     async def room(self) -> float:
         """How many bytes more Redis may take; endless without a maxmemory."""
-        return await self._server.memory_left()
+        _, left = await self._server.room()
+        return left
 
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
         """What each of these windows holds, in their order."""

@@ -102,6 +102,8 @@ class OpenConnections:
 
 def among(client: tuple[str, int] | None, networks: Collection[IPv4Network | IPv6Network]) -> bool:
     """Whether a connection comes from one of these networks."""
+    if not networks:
+        return False
     try:
         host = ip_address(client[0] if client else "")
     except ValueError:

@@ -28,4 +28,4 @@ class Memory:
 
     async def look(self) -> None:
         """See how full it is. Raises StoreUnavailable if Redis cannot be asked."""
-        self.ratio = await self._server.memory()
+        self.ratio, _ = await self._server.room()

@@ -80,19 +80,19 @@ class RedisServer:
         """End every connection."""
         await self.client.aclose()
 
-    async def memory(self) -> float:
-        """Which part of the memory that it may use the fullest node uses; 0 without a limit."""
-        async with self.errors():
-            nodes = await self.info("memory")
-        most = ((int(told.get("maxmemory", 0)), int(told["used_memory"])) for told in nodes)
-        return max((used / limit for limit, used in most if limit), default=0.0)
+    async def room(self, part: float = 1.0) -> tuple[float, float]:
+        """Which part of its limit the fullest node uses, and how many bytes are left of `part`.
 
-    async def memory_left(self, part: float = 1.0) -> float:
-        """How many bytes are left of this part of the fullest node's limit; endless without one."""
+        Nothing is used of no limit, and what is left is endless.
+        """
         async with self.errors():
             nodes = await self.info("memory")
-        most = ((int(told.get("maxmemory", 0)), int(told["used_memory"])) for told in nodes)
-        return min((part * limit - used for limit, used in most if limit), default=inf)
+        told = ((int(node.get("maxmemory", 0)), int(node["used_memory"])) for node in nodes)
+        most = [(limit, used) for limit, used in told if limit]
+        return (
+            max((used / limit for limit, used in most), default=0.0),
+            min((part * limit - used for limit, used in most), default=inf),
+        )
 
     async def times(self) -> list[float]:
         """What the time is by every node that takes writes, in seconds since 1970."""
