@@ -201,9 +201,12 @@ class LocalRun:
                 f"{self.home} was made {how} --dev; start it {how} --dev, or give another --home"
             )
 
-    def _start(self) -> None:
+    def _start_redis(self) -> None:
         for role in ("shuffler", "aggregator"):
             self._redis.append(EmbeddedRedis((self.home / f"redis-{role}").absolute()))
+
+    def _start(self) -> None:
+        self._start_redis()
         tls = ["--tls", str(self.home / "tls"), *(["--dev"] if self._development else [])]
         local, home = "127.0.0.1:{}".format, self.home.absolute()
         self._service(
