@@ -153,6 +153,10 @@ SICK: dict[str, list[dict[str, str]]] = {
     "HubbubRedisNearlyFull": [
         _series("hubbub_redis_memory_ratio", "0.75x60", job="hubbub-aggregator")
     ],
+    "HubbubRedisWillBeFull": [
+        # A day's epoch begun an hour ago, of which a third more comes than there is room for.
+        _series("hubbub_redis_memory_ratio", "0+0.0009x60", job="hubbub-aggregator")
+    ],
     "HubbubWindowFull": [
         _series("hubbub_batches_total", "0+1x60", outcome="window_full", job="hubbub-aggregator")
     ],
