@@ -240,3 +240,9 @@ def test_a_phone_shows_the_interval_and_tables_scroll_by_keyboard(
         wide.focus()
         page.keyboard.press("ArrowRight")
         eventually(lambda: wide.evaluate("element => element.scrollLeft") > 0)
+
+
+def test_a_link_with_something_else_after_the_sign_is_shown(browser: Browser, home: House) -> None:
+    with Watched(browser) as seen:
+        page = seen.open(f"{home.page}/metric?name=theme#main")
+        expect(page.locator("#table")).to_contain_text("dark")

@@ -16,6 +16,7 @@ const LONGEST = 4000;
 export class Address {
   constructor(fields, changed) {
     this.fields = fields;
+    this.typed = [];
     this.read();
     addEventListener("popstate", () => {
       const before = this.written();
