@@ -7,6 +7,7 @@ from typing import Any, Final
 import httpx2
 
 from docs.reference.tables import cell, table
+from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.web.app import make_app
 from hubbub.runtime import Limiter
 
@@ -44,7 +45,7 @@ def page() -> str:
 async def _document() -> Any:
     """The document, asked of an application that nothing stands behind."""
     nothing: Any = None
-    app: Any = make_app(nothing, nothing, None, Limiter(0, 1))
+    app: Any = make_app(nothing, nothing, Access(), Limiter(0, 1))
     here = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(
         transport=here, base_url="http://127.0.0.1", timeout=None

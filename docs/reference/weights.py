@@ -23,6 +23,7 @@ EXTRAS: Final = {
     "aggregator": "`hubbub aggregator`",
     "aggregator,cli": "beside it `hubbub forget`, `backup`, `restore`",
     "aggregator,releases": "an aggregator of a catalog with a `release`",
+    "aggregator,oidc": "an aggregator whose people log in at a provider",
     "aggregator,tables": "an aggregator that writes Parquet",
     "local": "`hubbub up`, `hubbub demo`",
     "notebook": "an analyst's notebook, with data frames and plots",

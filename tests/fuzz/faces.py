@@ -20,11 +20,12 @@ import numpy as np
 from uvicorn.server import ServerState
 
 from hubbub.accounting import Window
+from hubbub.aggregator.access.opening import access_of
+from hubbub.aggregator.access.tokens import add_token
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.release_log import Entry, MemoryReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.store.contract import Commit, MemoryStore
-from hubbub.aggregator.web.access import add_token
 from hubbub.aggregator.web.server import HttpServer
 from tests.conftest import CATALOG
 from tests.fuzz.documents import varied
@@ -116,7 +117,7 @@ class House:
         add_token(tokens, "fuzz", "publisher", 365, NOW)
         self._configs = []
         for known in (None, tokens):
-            server = HttpServer("127.0.0.1:1", query, releases, tokens=known)
+            server = HttpServer("127.0.0.1:1", query, releases, access=access_of(known, None))
             server._server.config.load()
             self._configs.append(server._server.config)
         self._faults = Faults()

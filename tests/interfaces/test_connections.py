@@ -18,7 +18,8 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse
 
-from hubbub.aggregator.web.access import add_token
+from hubbub.aggregator.access.callers import Access
+from hubbub.aggregator.access.tokens import add_token
 from hubbub.aggregator.web.connection import HttpConnection
 from hubbub.aggregator.web.guard import Guard
 from hubbub.aggregator.web.problems import handle_problems
@@ -97,7 +98,7 @@ async def _served(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterat
         return len(await request.body())
 
     config = uvicorn.Config(
-        Guard(app, None, Limiter(0, 1), pages=()),
+        Guard(app, Access(), Limiter(0, 1), pages=()),
         port=face.port,
         http=partial(Watched, face, OpenConnections(refusals=face.refusals)),  # type: ignore[arg-type]  # as in the face
         log_config=None,

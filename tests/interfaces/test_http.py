@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 import hubbub.notebook
-from hubbub.aggregator.web.access import Tokens, add_token, read_tokens, remove_token
+from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens, remove_token
 from hubbub.cli.local.certificates import write_certificates
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import ask

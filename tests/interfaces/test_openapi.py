@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from hubbub.aggregator.web.access import add_token
+from hubbub.aggregator.access.tokens import add_token
 from tests.interfaces.house import house
 from tests.support.waiting import HANG_SECONDS
 

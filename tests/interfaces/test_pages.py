@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from hubbub.aggregator.web.access import add_token
+from hubbub.aggregator.access.tokens import add_token
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.interfaces.house import DAYS, HOSTILE, House, house
 from tests.support import web

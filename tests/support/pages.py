@@ -2,10 +2,11 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import httpx2
 import numpy as np
@@ -36,8 +37,11 @@ def page_of(
     *,
     seed: int = 1,
     earlier: Mapping[str, int] = MappingProxyType({}),
+    opened: Callable[[str, QueryEngine], dict[str, Any]] = lambda _address, _query: {},
 ) -> Iterator[str]:
     """A page's address until the end of the block.
+
+    opened: more arguments of its server, such as who may ask.
 
     held: per metric, who holds each value. earlier: of some metrics, by how many their epoch is.
     """
@@ -48,7 +52,7 @@ def page_of(
     releases = Releases(query.collected, MemoryReleaseLog(), clock=lambda: now)
     address = f"127.0.0.1:{free_port()}"
     chance = np.random.default_rng(seed)
-    server = HttpServer(address, query, releases)
+    server = HttpServer(address, query, releases, **opened(f"http://{address}", query))
 
     async def serve() -> None:
         for number, (name, truth) in enumerate(held.items()):

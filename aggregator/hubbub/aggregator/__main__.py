@@ -1,10 +1,15 @@
 """The aggregator's process: `python -m hubbub.aggregator`, as `hubbub aggregator` runs it."""
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hubbub.aggregator.access.audit import Audit
+from hubbub.aggregator.access.callers import Access
+from hubbub.aggregator.access.opening import access_of
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.ingest.intake import Intake
@@ -101,7 +106,8 @@ async def _serve(settings: Settings) -> None:
     )
     releases = Releases(query.collected, RedisReleaseLog(server))
     refusals: Counter[str] = Counter()
-    http = _http(settings, query, releases, refusals)
+    access = access_of(settings.http_tokens, settings.http_access)
+    http = _http(settings, query, releases, access, refusals)
     loops = [*([http.run] if http else []), *_outlets(settings, query, server)]
     if settings.kept_epochs:
         loops.append(EstimateKeeper(query, kept, intake.changed, settings.kept_epochs).run)
@@ -123,7 +129,7 @@ async def _serve(settings: Settings) -> None:
     )
     metrics.serve(settings.common.metrics_listen, tls)
     own = (intake, opener, room, query, keeping, clocks)
-    parts = Parts(bundle, *own, servers, metrics, upstream, http)
+    parts = Parts(bundle, *own, servers, metrics, upstream, http, access)
     reloader = Reloader(files(settings), reading(settings, parts), reloads)
     try:
         retention = Retention(lambda: parts.bundle, store, kept, clocks, intake.changed)
@@ -200,7 +206,11 @@ def _for_people(
 
 
 def _http(
-    settings: Settings, query: QueryEngine, releases: Releases, refusals: Counter[str]
+    settings: Settings,
+    query: QueryEngine,
+    releases: Releases,
+    access: Access,
+    refusals: Counter[str],
 ) -> "HttpServer | None":
     """The HTTP face, if it is asked for."""
     if not settings.http_listen:
@@ -212,7 +222,8 @@ def _http(
         query,
         releases,
         tls=settings.http_tls,
-        tokens=settings.http_tokens,
+        access=access,
+        audit=_audit(settings, query),
         rate=settings.http_rate,
         origins=settings.http_origins,
         proxies=settings.http_proxies,
@@ -220,6 +231,14 @@ def _http(
         command=settings.http_command,
         notice=_notice(settings),
     )
+
+
+def _audit(settings: Settings, query: QueryEngine) -> Audit | None:
+    """What writes who asked what, if it is asked for."""
+    if not settings.http_audit:
+        return None
+    path = None if settings.http_audit == "-" else Path(settings.http_audit)
+    return Audit(path, lambda: set(query.collected.bundle.streams), time.time)
 
 
 def _notice(settings: Settings) -> str:

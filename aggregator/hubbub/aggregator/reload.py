@@ -1,4 +1,4 @@
-"""What the aggregator takes anew while it runs: bundle, opening keys, certificates, limits.
+"""What the aggregator takes anew while it runs: bundle, keys, certificates, limits, access.
 
 Tokens are read again by who asks for them (web.access).
 """
@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hubbub.aggregator.access.access_file import AccessFile, read_access
+from hubbub.aggregator.access.callers import Access
+from hubbub.aggregator.access.opening import login_of
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
@@ -50,6 +53,7 @@ class Parts:
     metrics: Metrics
     upstream: Shuffler | None
     http: "HttpServer | None"
+    access: Access
 
 
 def files(settings: Settings) -> list[Path]:
@@ -60,6 +64,7 @@ def files(settings: Settings) -> list[Path]:
         settings.keys,
         *(path for folder in folders for path in folder.files),
         *([settings.limits] if settings.limits else []),
+        *(read_access(settings.http_access).files if settings.http_access else ()),
     ]
 
 
@@ -93,12 +98,15 @@ def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
         _check_follows(bundle, parts.bundle, settings.bundle)
         check_fits(bundle, keys, parts.clocks.now(), settings.keys)
         limits = limited(settings)
+        access = read_access(settings.http_access) if settings.http_access else None
         for folder, mutual in ((settings.common.tls, True), (settings.http_tls, False)):
             if folder:
                 folder.server_context(mutual=mutual)  # says what does not fit, if anything
 
         def take() -> Mapping[str, Any]:
             _take(limits, bundle, keys, parts)
+            if access:
+                _let_in(access, parts.access)
             return describe(settings, bundle)
 
         return take
@@ -124,6 +132,10 @@ def _take(limits: Settings, bundle: Bundle, keys: Sequence[OpeningKey], parts: P
     parts.intake.use(bundle)
     parts.query.use(bundle)
     parts.keeping.use(bundle)
+
+
+def _let_in(access: AccessFile, parts: Access) -> None:
+    parts.use(access.groups, login_of(access, parts.login))
 
 
 def _check_follows(bundle: Bundle, former: Bundle, path: Path) -> None:

@@ -32,6 +32,8 @@ class Settings:
     query_listen: str
     http_listen: str
     http_tokens: Path | None
+    http_access: Path | None
+    http_audit: str
     http_tls: TlsFolder | None
     http_rate: float
     http_origins: tuple[str, ...]
@@ -80,6 +82,8 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         query_listen=given.query_listen,
         http_listen=given.http_listen,
         http_tokens=given.http_tokens,
+        http_access=given.http_access,
+        http_audit=given.http_audit,
         http_tls=TlsFolder(given.http_tls, "aggregator") if given.http_tls else None,
         http_rate=given.http_rate,
         http_origins=tuple(given.http_origin),
@@ -173,8 +177,22 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--http-tokens",
         type=Path,
-        help="file of who may ask over HTTP, of hubbub keys token; without it, everyone on this "
-        "machine, and on no other",
+        help="file of who may ask over HTTP, of hubbub keys token; without it and --http-access, "
+        "everyone on this machine, and on no other",
+    )
+    parser.add_argument(
+        "--http-access",
+        type=Path,
+        metavar="FILE",
+        help="TOML file of the provider that people log in at, and of what its groups may see "
+        "(needs hubbub[oidc]; docs/operate/access.md)",
+    )
+    parser.add_argument(
+        "--http-audit",
+        default="",
+        metavar="FILE",
+        help="gets a line of JSON for every question over HTTP, of who asked what; - for the "
+        "service's log; none without it",
     )
     parser.add_argument(
         "--http-tls", type=Path, help="folder of certificates for HTTPS; plain HTTP without it"

@@ -7,6 +7,7 @@ batches keep coming meanwhile.
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Final
 
@@ -53,6 +54,7 @@ from hubbub.aggregator.query.page import WHOLE, Page
 from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.query.trends import Part, series, together
+from hubbub.aggregator.query.visible import Sees, visible
 from hubbub.aggregator.query.watching import arrived
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import Top, changes, top
@@ -118,6 +120,13 @@ class QueryEngine:
         self._trends: SingleFlightCache[list[Series]] = SingleFlightCache(_MAX_VALUES)
         self._tops: SingleFlightCache[Top] = SingleFlightCache(_MAX_VALUES)
         self._crosses: SingleFlightCache[Crossed] = SingleFlightCache(_MAX_VALUES)
+        self._visible: dict[frozenset[str], Bundle] = {}
+
+    def seen_by(self, sees: Sees) -> "QueryEngine":
+        """The same for somebody for whom other metrics than those that they see do not exist."""
+        made, own = copy(self), (self.collected, self.marks, self._law)
+        made.collected, made.marks, made._law = visible(*own, sees, self._visible)  # noqa: SLF001 of the same class
+        return made
 
     async def metrics(self) -> list[MetricLine]:
         """Every metric, with what is held of it."""

@@ -44,7 +44,10 @@ class Page:
         elif field != "listed":
             if not all(hasattr(row, field) for row in found):
                 raise BadParameter(f"order {self.order}: these rows have no {field}; take another")
-            found.sort(key=lambda row: getattr(row, field), reverse=self.order != field)
+            # Of a mean some are not known; those come last of what is largest first.
+            of = [(getattr(row, field) is not None, getattr(row, field)) for row in found]
+            places = sorted(range(len(of)), key=of.__getitem__, reverse=self.order != field)
+            found = [found[place] for place in places]
         end = None if self.number is None else self.first + self.number
         return found[self.first : end], len(found)
 

@@ -90,6 +90,10 @@ class Releases:
         self._record = record
         self._clock = clock
 
+    def of(self, collected: TotalsByEpoch) -> "Releases":
+        """The same, of the metrics of these totals alone; the record and its budgets stay whole."""
+        return Releases(collected, self._record, self._clock)
+
     async def release(self, ask: ReleaseQuery) -> ReleaseResult:
         """Answer from the record, or draw, enter and answer.
 

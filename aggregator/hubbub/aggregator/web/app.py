@@ -12,15 +12,17 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 
+from hubbub.aggregator.access.audit import Audit
+from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
-from hubbub.aggregator.web.access import Tokens
 from hubbub.aggregator.web.api_page import api_page
 from hubbub.aggregator.web.candidate_routes import saved_lists
 from hubbub.aggregator.web.gauges import exposition
 from hubbub.aggregator.web.guard import App, Guard, Message, Receive, Scope, Send, shared
+from hubbub.aggregator.web.login_routes import logging_in
 from hubbub.aggregator.web.mark_routes import marking
-from hubbub.aggregator.web.parameters import needs
+from hubbub.aggregator.web.parameters import Questions, needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
 from hubbub.aggregator.web.query_routes import questions
 from hubbub.aggregator.web.release_routes import publishing
@@ -36,18 +38,20 @@ _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 def make_app(
     query: QueryEngine,
     releases: Releases,
-    tokens: Tokens | None,
+    access: Access,
     limiter: Limiter,
     origins: Collection[str] = (),
     *,
     refusals: Counter[str] | None = None,
+    audit: Audit | None = None,
     command: str = "",
     notice: str = "",
 ) -> App:
     """The application, behind its guard.
 
-    tokens: None where everyone on this machine may ask. limiter: of requests, by caller. origins:
-        of other pages that may ask. refusals: counts requests that were refused, by reason.
+    access: who may ask, and of which metrics. limiter: of requests, by caller. origins: of other
+        pages that may ask. refusals: counts requests that were refused, by reason. audit: has a
+        line for every question; None for none.
     command: the command line that analysts reach it by, with {} for the question.
     notice: what every page says first.
     """
@@ -59,10 +63,12 @@ def make_app(
         redoc_url=None,
     )
     handle_problems(app)
-    app.include_router(questions(query, tokens=tokens is not None, command=command))
-    app.include_router(saved_lists(query))
-    app.include_router(marking(query))
-    app.include_router(publishing(releases, tokens))
+    app.state.query = query
+    app.include_router(questions(tokens=access.asks, command=command))
+    app.include_router(saved_lists())
+    app.include_router(marking())
+    app.include_router(publishing(releases, access))
+    app.include_router(logging_in(access, _PAGES))
     requests: Counter[int] = Counter()
 
     @app.get(
@@ -71,10 +77,19 @@ def make_app(
         dependencies=[needs("viewer")],
         responses=PROBLEMS,
     )
-    async def prometheus() -> Response:
+    async def prometheus(query: Questions) -> Response:
         """Estimates as gauges with the bounds of their intervals, for Prometheus."""
         return Response(await exposition(query, requests), media_type=_TEXT)
 
+    _tell_whether_it_serves(app, query)
+    _serve_pages(app, notice)
+    app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way
+    counted = _counted(app, requests)
+    guarded = Guard(counted, access, limiter, _PAGES, origins, refusals=refusals, audit=audit)
+    return shared(guarded, origins) if origins else guarded
+
+
+def _tell_whether_it_serves(app: FastAPI, query: QueryEngine) -> None:
     @app.get("/health")
     async def health() -> dict[str, str]:
         """Whether this process serves, and which version it is."""
@@ -85,11 +100,6 @@ def make_app(
         """Whether it can answer: Redis does."""
         await query.collected.check()
         return {"status": "ready"}
-
-    _serve_pages(app, notice)
-    app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way
-    guarded = Guard(_counted(app, requests), tokens, limiter, _PAGES, origins, refusals=refusals)
-    return shared(guarded, origins) if origins else guarded
 
 
 def _serve_pages(app: FastAPI, notice: str) -> None:
@@ -112,7 +122,8 @@ def _page(path: Path, notice: str) -> Callable[[], Response]:
     """What serves a page, which says the notice first, if there is any."""
     if not notice:
         return lambda: FileResponse(path)
-    said = f'<p class="notice" role="note">{escape(visible(notice))}</p>\n<main'
+    text_of = escape(visible(notice))
+    said = f'<aside class="notice" aria-label="What these numbers are">{text_of}</aside>\n<main'
     text = path.read_text(encoding="utf-8").replace("<main", said, 1)
     return lambda: HTMLResponse(text)
 

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
-from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.candidates import CandidateList, SavedList
-from hubbub.aggregator.web.parameters import Candidates, ListName, needs
+from hubbub.aggregator.web.parameters import Candidates, ListName, Questions, about, needs
 from hubbub.aggregator.web.problems import PROBLEMS
 
 __all__ = ["saved_lists"]
@@ -19,28 +18,31 @@ class ListPage:
     lists: list[SavedList]
 
 
-def saved_lists(query: QueryEngine) -> APIRouter:
+def saved_lists() -> APIRouter:
     """The routes."""
     router = APIRouter(prefix="/v1/candidates", responses=PROBLEMS, dependencies=[needs("viewer")])
 
     @router.get("")
-    async def every() -> ListPage:
+    async def every(query: Questions) -> ListPage:
         """Every list, without its strings."""
         return ListPage(await query.lists.all())
 
     @router.get("/{name}")
-    async def one(name: ListName) -> CandidateList:
+    async def one(query: Questions, name: ListName) -> CandidateList:
         """The strings of one."""
         found = await query.lists.find(name)
         return CandidateList(name, len(found), list(found))
 
     @router.put("/{name}")
-    async def save(name: ListName, body: Candidates) -> SavedList:
+    async def save(
+        query: Questions, request: Request, name: ListName, body: Candidates
+    ) -> SavedList:
         """Save a list, in place of the one of this name."""
+        about(request).candidates = len(body.candidates)
         return await query.lists.save(name, body.candidates)
 
     @router.delete("/{name}", status_code=204)
-    async def remove(name: ListName) -> None:
+    async def remove(query: Questions, name: ListName) -> None:
         """Forget one."""
         await query.lists.remove(name)
 

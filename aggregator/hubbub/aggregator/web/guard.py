@@ -3,25 +3,34 @@
 Without tokens whoever can connect may ask, so the service is for this machine alone; then a request
 must name it so, or a page of somebody else's could have its browser ask under a name that suddenly
 means this machine (DNS rebinding).
+
+What a session asks for is asked by a page of ours: its cookie goes along with nothing that begins
+elsewhere (SameSite=Strict), and what changes something must say that it does not (CSRF).
 """
 
 import hashlib
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 
-from hubbub.aggregator.web.access import ROLES, Role, Token, Tokens
+from hubbub.aggregator.access.audit import Seen, is_question
+from hubbub.aggregator.access.callers import Access
+from hubbub.aggregator.access.rights import Caller
 from hubbub.aggregator.web.problems import problem
+from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.runtime import Limiter
 from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.rpc.strict import log_fault
 from hubbub.runtime.tls import is_loopback
 
-__all__ = ["EVERYONE", "Guard", "allowed", "shared"]
+if TYPE_CHECKING:
+    from hubbub.aggregator.access.audit import Audit
+
+__all__ = ["Guard", "shared"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -30,9 +39,6 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _log: Final = logging.getLogger("hubbub.aggregator.web")
-
-EVERYONE: Final = Token("this machine", ROLES[-1], "", 0)
-"""Who asks where no tokens are asked for."""
 
 # Scripts, styles and requests are the service's own; nothing is framed, nothing is sent elsewhere.
 _POLICY: Final = (
@@ -49,55 +55,63 @@ _HEADERS: Final = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 # Needed before there is a token, and all the same for everyone.
-_OPEN: Final = ("/health", "/ready", "/static/", "/openapi.json", "/docs")
+_OPEN: Final = ("/health", "/ready", "/static/", "/openapi.json", "/docs", "/login")
+_READING: Final = {"GET", "HEAD"}
 _LARGEST_BODY: Final = 32 << 20
 
 
 class Guard:
     """An ASGI application around another.
 
-    tokens: None where everyone on this machine may ask. limiter: of requests. pages: the paths of
-        those that are open to all; what they ask is not. origins: whose pages may ask too; their
-        browsers are told so by `shared`. refusals: counts, by reason.
+    access: who may ask. limiter: of requests. pages: the paths of those that are open to all; what
+        they ask is not. origins: whose pages may ask too; their browsers are told so by `shared`.
+        refusals: counts, by reason. audit: has a line for every question; None for none.
     """
 
     def __init__(
         self,
         app: App,
-        tokens: Tokens | None,
+        access: Access,
         limiter: Limiter,
         pages: Collection[str],
         origins: Collection[str] = (),
         *,
         refusals: Counter[str] | None = None,
+        audit: "Audit | None" = None,
     ) -> None:
         self._refusals = Counter() if refusals is None else refusals
         self._app = app
         self._pages = pages
         self._origins = origins
-        self._tokens = tokens
+        self._access = access
         self._limiter = limiter
+        self._audit = audit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = self._refusal(scope) or self._app
+        state = scope.setdefault("state", {})
+        state.update(caller=None, seen=Seen())
+        answer = await self._refusal(scope) or self._app
+        told = _with_headers(send, scope)
+        if self._audit and is_question(scope["path"]):
+            told = _noted(told, scope, self._audit)
         try:
-            await answer(scope, receive, _with_headers(send, scope))
+            await answer(scope, receive, told)
         except Exception as error:  # noqa: BLE001 the boundary; who asked was answered already
             log_fault(_log, f"{scope['method']} of HTTP", error)
 
-    def _refusal(self, scope: Scope) -> App | None:
+    async def _refusal(self, scope: Scope) -> App | None:
         """What is answered to who may not ask; None to who may."""
         headers = Headers(scope=scope)
-        return self._misplaced(scope, headers) or self._unknown(scope, headers)
+        return self._misplaced(scope, headers) or await self._unknown(scope, headers)
 
     def _misplaced(self, scope: Scope, headers: Headers) -> App | None:
-        if self._tokens is None and not is_loopback(headers.get("host", "") or "?"):
+        if not self._access.asks and not is_loopback(headers.get("host", "") or "?"):
             return problem(403, "WrongHost", "ask under a name of this machine: 127.0.0.1")
-        if scope["method"] not in {"GET", "HEAD"} and _from_elsewhere(headers, self._origins):
+        if scope["method"] not in _READING and _from_elsewhere(headers, self._origins):
             return problem(403, "OtherOrigin", "pages of other origins may not ask")
         if "transfer-encoding" in headers:
             return problem(411, "LengthRequired", "send a Content-Length, not chunks")
@@ -105,32 +119,44 @@ class Guard:
             return problem(413, "TooLarge", f"a request has at most {_LARGEST_BODY >> 20} MiB")
         return None
 
-    def _unknown(self, scope: Scope, headers: Headers) -> App | None:
-        token: Token | None = EVERYONE
-        if self._tokens is not None:
-            scheme, _, secret = headers.get("authorization", "").partition(" ")
-            token = self._tokens.find(secret) if scheme.lower() == "bearer" else None
-        caller = (
-            f"token {token.name}"
-            if token and token is not EVERYONE
+    async def _unknown(self, scope: Scope, headers: Headers) -> App | None:
+        caller, refusal = await self._known(headers)
+        asking = (
+            f"{caller.way} {caller.subject or caller.name}"
+            if caller and caller.way != "machine"
             else network_of(scope.get("client"))
         )
-        wait_seconds = self._limiter.wait_seconds(caller)
+        wait_seconds = self._limiter.wait_seconds(asking)
         if wait_seconds:
             self._refusals["peer_limit"] += 1
             after = {"retry-after": str(int(wait_seconds) + 1)}
             return problem(429, "TooManyRequests", f"wait {wait_seconds:.1f} seconds", after)
-        self._limiter.charge(caller, 1)
-        if token is None and not (scope["path"] in self._pages or scope["path"].startswith(_OPEN)):
-            asks = {"www-authenticate": "Bearer"}
-            return problem(401, "NoToken", "send a token: Authorization: Bearer hubbub_...", asks)
-        scope.setdefault("state", {})["token"] = token
+        self._limiter.charge(asking, 1)
+        scope["state"]["caller"] = caller
+        if caller is None:
+            is_open = scope["path"] in self._pages or scope["path"].startswith(_OPEN)
+            return None if is_open else refusal
+        if caller.way == "login" and scope["method"] not in _READING and not _is_ours(headers):
+            return problem(403, "OtherOrigin", "a session asks from pages of this service alone")
         return None
 
-
-def allowed(role: Role, token: Token | None) -> bool:
-    """Whether who has this token may do what asks for this role."""
-    return token is not None and ROLES.index(token.role) >= ROLES.index(role)
+    async def _known(self, headers: Headers) -> tuple[Caller | None, App]:
+        """Who asks, or what is answered to who has to be known."""
+        login = self._access.login
+        way = {"login": login.oidc.title} if login else {}
+        told, title = "send a token: Authorization: Bearer hubbub_...", "NoToken"
+        shown, cookie = headers.get("authorization", ""), headers.get("cookie", "")
+        try:
+            found = await self._access.caller(shown, cookie)
+        except AccessRefused as error:
+            found, title, told = None, "TokenRefused", str(error)
+        except ServiceUnavailable as error:
+            again = {"retry-after": "5"}
+            return None, problem(503, type(error).__name__, str(error), again)
+        if login and not shown:
+            told, title = "log in, or send a token", "NotLoggedIn"
+        asks = {"www-authenticate": "Bearer"}
+        return found, problem(401, title, told, asks, **way)
 
 
 def shared(app: App, origins: Collection[str]) -> App:
@@ -153,6 +179,37 @@ def _from_elsewhere(headers: Headers, origins: Collection[str]) -> bool:
     return site not in {"same-origin", "none"} or not own
 
 
+def _is_ours(headers: Headers) -> bool:
+    """Whether a browser says that a page of this service asks; silence is no such word."""
+    own = (headers.get("origin") or "").partition("://")[2] == headers.get("host")
+    return own or headers.get("sec-fetch-site") == "same-origin"
+
+
+def _noted(send: Send, scope: Scope, audit: "Audit") -> Send:
+    """Nothing is answered before its line is written; if it cannot be, that is the answer."""
+    unwritten: list[str] = []
+
+    async def sending(message: Message) -> None:
+        if unwritten:
+            return
+        if message["type"] == "http.response.start":
+            state, address = scope["state"], network_of(scope.get("client"))
+            try:
+                audit.note(scope, state["caller"], address, message["status"], state["seen"])
+            except ServiceUnavailable as error:
+                unwritten.append(str(error))
+                _log.error("%s", error)
+                await problem(503, type(error).__name__, str(error))(scope, _nothing, send)
+                return
+        await send(message)
+
+    return sending
+
+
+async def _nothing() -> Message:
+    return {"type": "http.disconnect"}
+
+
 def _with_headers(send: Send, scope: Scope) -> Send:
     """Security headers on everything; an ETag on what was read, and nothing where it is known."""
     started: list[Message] = []
@@ -165,7 +222,7 @@ def _with_headers(send: Send, scope: Scope) -> Send:
                 headers["cross-origin-resource-policy"] = "cross-origin"
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
-            headers.setdefault("cache-control", "no-cache")
+            headers.setdefault("cache-control", "private, no-cache")
             if scope["method"] != "GET" or message["status"] != 200 or "etag" in headers:  # noqa: PLR2004 OK
                 await send(message)
             else:

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.marks import Mark, check_mark
-from hubbub.aggregator.web.parameters import needs
+from hubbub.aggregator.web.parameters import Questions, about, needs
 from hubbub.aggregator.web.problems import PROBLEMS
 
 __all__ = ["marking"]
@@ -39,24 +38,25 @@ class MarkPage:
     marks: list[Mark]
 
 
-def marking(query: QueryEngine) -> APIRouter:
+def marking() -> APIRouter:
     """The routes."""
     router = APIRouter(prefix="/v1/marks", responses=PROBLEMS, dependencies=[needs("viewer")])
 
     @router.get("")
-    async def every(metric: OfMetric = "") -> MarkPage:
+    async def every(query: Questions, metric: OfMetric = "") -> MarkPage:
         """Every mark, or those of a metric's trend."""
         return MarkPage(await query.marks.all(metric))
 
     @router.put("/{name}")
-    async def save(name: Name, body: Marked) -> Mark:
+    async def save(query: Questions, request: Request, name: Name, body: Marked) -> Mark:
         """Set a mark, in place of the one of this name."""
+        about(request).metric = body.metric
         mark = Mark(name, body.date, body.text, body.metric)
         check_mark(mark, query.collected.bundle)
         return await query.marks.save(mark)
 
     @router.delete("/{name}", status_code=204)
-    async def remove(name: Name) -> None:
+    async def remove(query: Questions, name: Name) -> None:
         """Forget one."""
         await query.marks.remove(name)
 

@@ -7,11 +7,11 @@ from fastapi import Depends, HTTPException, Path, Query, Request, Response
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 
-from hubbub.aggregator.query import Page
+from hubbub.aggregator.access.audit import Seen
+from hubbub.aggregator.access.rights import Caller, Role
+from hubbub.aggregator.query import Page, QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
-from hubbub.aggregator.web.access import Role
-from hubbub.aggregator.web.guard import allowed
 from hubbub.analysis import CONFIDENCE, MAX_CONFIDENCE, MIN_CONFIDENCE
 
 __all__ = [
@@ -23,7 +23,10 @@ __all__ = [
     "Paged",
     "Paging",
     "ParsedQuery",
+    "Questions",
     "Text",
+    "Who",
+    "about",
     "listed",
     "needs",
     "strings",
@@ -47,6 +50,18 @@ Order = Literal[
     "-low",
     "high",
     "-high",
+    "share",
+    "-share",
+    "detected",
+    "-detected",
+    "consistent",
+    "-consistent",
+    "before",
+    "-before",
+    "after",
+    "-after",
+    "changed",
+    "-changed",
     "difference",
     "-difference",
     "p_value",
@@ -116,9 +131,13 @@ def listed(metric: Metric, question: Annotated[EstimateParameters, Depends()]) -
 
 
 def strings(
-    metric: Metric, question: Annotated[EstimateParameters, Depends()], body: Candidates
+    metric: Metric,
+    question: Annotated[EstimateParameters, Depends()],
+    body: Candidates,
+    request: Request,
 ) -> ParsedQuery:
     """A question about strings, decoded against candidates of its own."""
+    about(request).candidates = len(body.candidates)
     return _parsed(metric, question, tuple(dict.fromkeys(body.candidates)))
 
 
@@ -173,10 +192,34 @@ Bearer = Annotated[object, Depends(_bearer)]
 
 
 def needs(role: Role) -> Any:
-    """A dependency: who asks has this role or more."""
+    """A dependency: who asks has this role or more, for some metric."""
 
     async def check(request: Request, _shown: Bearer) -> None:
-        if not allowed(role, request.scope["state"].get("token")):
-            raise HTTPException(403, f"this takes a token of the role {role}")
+        if not _caller(request).is_a(role):
+            raise HTTPException(403, f"this takes the role {role}")
 
     return Depends(check)
+
+
+def about(request: Request) -> Seen:
+    """What the audit is told of a request beside its address."""
+    seen: Seen = request.scope["state"]["seen"]
+    return seen
+
+
+def _caller(request: Request) -> Caller:
+    # The guard lets nobody through to what asks this whom it does not know.
+    found: Caller = request.scope["state"]["caller"]
+    return found
+
+
+def _seen(request: Request) -> QueryEngine:
+    query: QueryEngine = request.app.state.query
+    caller = _caller(request)
+    return query if caller.sees_all else query.seen_by(caller.sees)
+
+
+Who = Annotated[Caller, Depends(_caller)]
+"""Who asks."""
+Questions = Annotated[QueryEngine, Depends(_seen)]
+"""What answers them, of the metrics that they see."""

@@ -18,19 +18,23 @@ _TYPE: Final = "application/problem+json"
 
 
 class Problem(BaseModel):
-    """What is wrong, and the remedy. title: the kind of error, for programs to tell them apart."""
+    """What is wrong, and the remedy. title: the kind of error, for programs to tell them apart.
+
+    login: by what people log in at /login, where who asks has to be known and they may.
+    """
 
     type: str = "about:blank"
     title: str
     status: int
     detail: str
+    login: str | None = None
 
 
 _SAID: Final = {
     400: "A parameter that is none, such as a range of epochs outside the grammar.",
-    401: "No token, or one that is not known or has expired.",
-    403: "The token's role may not.",
-    404: "No such metric.",
+    401: "No token or session, or one that is not known, not for this service, or has expired.",
+    403: "The role may not; or a page of elsewhere asks by a session.",
+    404: "No such metric, for who asks.",
     409: "Too few reports to tell anything, or a budget that is exhausted.",
     422: "Malformed.",
     429: "Too many requests; Retry-After says when to come back.",
@@ -48,10 +52,16 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
 
 
 def problem(
-    status: int, title: str, detail: str, headers: dict[str, str] | None = None
+    status: int,
+    title: str,
+    detail: str,
+    headers: dict[str, str] | None = None,
+    *,
+    login: str | None = None,
 ) -> Response:
     """An error's answer."""
-    body = Problem(title=title, status=status, detail=detail).model_dump()
+    whole = Problem(title=title, status=status, detail=detail, login=login)
+    body = whole.model_dump(exclude_none=True)
     # As ASCII: an error may quote a text that no encoding has.
     return Response(json.dumps(body), status, headers, media_type=_TYPE)
 

@@ -12,7 +12,6 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from hubbub.aggregator.publishing.tables import to_csv, to_parquet
-from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import (
     Compared,
     Crossed,
@@ -34,6 +33,7 @@ from hubbub.aggregator.web.parameters import (
     Paged,
     Paging,
     ParsedQuery,
+    Questions,
     listed,
     needs,
     strings,
@@ -74,12 +74,13 @@ class MetricPage:
     metrics: list[MetricLine]
 
 
-def questions(query: QueryEngine, *, tokens: bool = False, command: str = "") -> APIRouter:
+def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
     """The routes. tokens: whether one is asked for. command: as Reached has it."""
     router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[needs("viewer")])
 
     @router.get("/metrics")
     async def metrics(
+        query: Questions,
         paging: Pages,
         first: Annotated[int, Query(ge=0)] = 0,
         number: Annotated[int, Query(ge=1, le=1000)] = 100,
@@ -90,7 +91,7 @@ def questions(query: QueryEngine, *, tokens: bool = False, command: str = "") ->
         return MetricPage(len(found), found[first : first + number])
 
     @router.get("/metrics/{metric}")
-    async def metric(metric: Metric) -> MetricDetail:
+    async def metric(query: Questions, metric: Metric) -> MetricDetail:
         """One metric, and what one person's report reveals."""
         return await query.metric(metric)
 
@@ -100,12 +101,13 @@ def questions(query: QueryEngine, *, tokens: bool = False, command: str = "") ->
         return {question: list(own) for question, own in COLUMNS.items()}
 
     @router.get("/status")
-    async def status() -> PipelineStatus:
+    async def status(query: Questions) -> PipelineStatus:
         """The conservation law: where every report is."""
         return await query.status()
 
     @router.get("/arrivals")
     async def arrivals(
+        query: Questions,
         after: Annotated[int, Query(ge=0, lt=1 << 53, description="the last that was seen")] = 0,
     ) -> Watched:
         """Reports of a development installation as they come; of production none."""
@@ -113,23 +115,27 @@ def questions(query: QueryEngine, *, tokens: bool = False, command: str = "") ->
 
     @router.get("/metrics/{metric}/cross")
     async def cross(
-        asked: Annotated[ParsedQuery, Depends(listed)], rows: Part, columns: Part
+        query: Questions,
+        asked: Annotated[ParsedQuery, Depends(listed)],
+        rows: Part,
+        columns: Part,
     ) -> Crossed:
         """Two parts of a metric as a table, and how they go together."""
         return await query.cross(asked.name, asked.query, (rows, columns))
 
-    _export(router, query)
+    _export(router)
     for route, put in ((router.get, listed), (router.post, strings)):
-        _ask(route, query, put)
-        _take_along(route, query, put, Reached("", tokens, command))
+        _ask(route, put)
+        _take_along(route, put, Reached("", tokens, command))
     return router
 
 
-def _ask(route: Route, query: QueryEngine, put: Callable[..., ParsedQuery]) -> None:
+def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
     """The same five questions, by GET of listed values and numbers, by POST of strings."""
 
     @route("/metrics/{metric}/estimates")
     async def estimates(
+        query: Questions,
         asked: Annotated[ParsedQuery, Depends(put)],
         page: Annotated[Paged, Depends()],
         paging: Pages,
@@ -140,12 +146,15 @@ def _ask(route: Route, query: QueryEngine, put: Callable[..., ParsedQuery]) -> N
         return found
 
     @route("/metrics/{metric}/top")
-    async def top(asked: Annotated[ParsedQuery, Depends(put)], number: Number = 10) -> TopList:
+    async def top(
+        query: Questions, asked: Annotated[ParsedQuery, Depends(put)], number: Number = 10
+    ) -> TopList:
         """The most frequent values, and how sure it is that they are in this order."""
         return await query.top(asked.name, asked.query, number)
 
     @route("/metrics/{metric}/compare")
     async def compare(
+        query: Questions,
         asked: Annotated[ParsedQuery, Depends(put)],
         page: Annotated[Paged, Depends()],
         to_last: Last = None,
@@ -160,25 +169,31 @@ def _ask(route: Route, query: QueryEngine, put: Callable[..., ParsedQuery]) -> N
 
     @route("/metrics/{metric}/trend")
     async def trend(
-        asked: Annotated[ParsedQuery, Depends(put)], value: Follow = None, number: FollowNumber = 5
+        query: Questions,
+        asked: Annotated[ParsedQuery, Depends(put)],
+        value: Follow = None,
+        number: FollowNumber = 5,
     ) -> Trended:
         """Some values epoch by epoch."""
         return await query.trend(asked.name, asked.query, value or (), number)
 
     @route("/metrics/{metric}/breakdown")
-    async def breakdown(asked: Annotated[ParsedQuery, Depends(put)], by: By = "") -> BrokenDown:
+    async def breakdown(
+        query: Questions, asked: Annotated[ParsedQuery, Depends(put)], by: By = ""
+    ) -> BrokenDown:
         """A metric by one of its public fields: each value beside all others."""
         return await query.breakdown(asked.name, asked.query, by)
 
 
-def _take_along(
-    route: Route, query: QueryEngine, put: Callable[..., ParsedQuery], reached: Reached
-) -> None:
+def _take_along(route: Route, put: Callable[..., ParsedQuery], reached: Reached) -> None:
     """The same question as commands."""
 
     @route("/metrics/{metric}/commands")
     async def take_along(
-        asked: Annotated[ParsedQuery, Depends(put)], request: Request, origin: Origin = ""
+        query: Questions,
+        asked: Annotated[ParsedQuery, Depends(put)],
+        request: Request,
+        origin: Origin = "",
     ) -> Commands:
         """The estimates of a question as texts to paste into a shell or a notebook."""
         found = await query.collected.find(asked.name, asked.query.range)
@@ -186,7 +201,7 @@ def _take_along(
         return commands(asked.name, asked.query, found.dates, where)
 
 
-def _export(router: APIRouter, query: QueryEngine) -> None:
+def _export(router: APIRouter) -> None:
     content: dict[str, Any] = {
         "text/csv": {"schema": {"type": "string"}},
         _TYPES["parquet"]: {"schema": {"type": "string", "format": "binary"}},
@@ -198,6 +213,7 @@ def _export(router: APIRouter, query: QueryEngine) -> None:
         responses={200: {"description": "The file.", "content": content}},
     )
     async def export(
+        query: Questions,
         asked: Annotated[ParsedQuery, Depends(listed)],
         format: Literal["csv", "parquet"] = "csv",  # noqa: A002 its usual name
     ) -> Response:

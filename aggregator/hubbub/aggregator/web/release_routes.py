@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.releases.releasing import BudgetLeft, ReleaseQuery, ReleaseResult, Releases
-from hubbub.aggregator.web.access import Tokens
-from hubbub.aggregator.web.parameters import Text, needs
+from hubbub.aggregator.web.parameters import Questions, Text, Who, about, needs
 from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.privacy.releases import Released
 
@@ -81,37 +81,44 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class TokenLine:
-    """Who may ask. expires: seconds since 1970."""
+    """Who may ask. expires: seconds since 1970. groups: whose metrics; all where there is none."""
 
     name: str
     role: str
     expires: int
+    groups: tuple[str, ...]
 
 
-def publishing(releases: Releases, tokens: Tokens | None) -> APIRouter:
+def publishing(releases: Releases, access: Access) -> APIRouter:
     """The routes."""
     router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
     @router.post("/releases", dependencies=[needs("publisher")])
-    async def release(ask: AskBody) -> Release:
+    async def release(ask: AskBody, request: Request, who: Who, query: Questions) -> Release:
         """Make a release; asked twice, the same answer, paid once."""
+        about(request).metric, about(request).release = ask.metric, ask.query[:40]
+        if who.sees(ask.metric) and not who.may("publisher", ask.metric):
+            raise HTTPException(403, "this takes the role publisher for this metric")
         asked = ReleaseQuery(
             ask.metric, ask.query, ask.value, tuple(ask.epochs), ask.purpose, ask.by, ask.dates
         )
-        return _release(releases, await releases.release(asked))
+        own = releases.of(query.collected)
+        return _release(own, await own.release(asked))
 
     @router.get("/releases", dependencies=[needs("publisher")])
-    async def record() -> Record:
+    async def record(who: Who) -> Record:
         """What was released, by whom, and what each purpose has left this year."""
         entries, purposes = await releases.record()
-        lines = [RecordLine(**releases.dated(entry)) for entry in entries.read]
+        lines = [
+            RecordLine(**releases.dated(entry)) for entry in entries.read if who.sees(entry.metric)
+        ]
         return Record(lines, list(purposes), entries.unreadable)
 
     @router.get("/tokens", dependencies=[needs("admin")])
     async def known() -> list[TokenLine]:
         """Who has a token, and until when."""
-        found = tokens.all() if tokens else []
-        return [TokenLine(one.name, one.role, one.expires) for one in found]
+        found = access.tokens.all() if access.tokens else []
+        return [TokenLine(one.name, one.role, one.expires, one.groups) for one in found]
 
     return router
 

@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 import uvicorn
 from uvicorn.config import Config
 
+from hubbub.aggregator.access.audit import Audit
+from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
-from hubbub.aggregator.web.access import Tokens
 from hubbub.aggregator.web.app import make_app
 from hubbub.aggregator.web.connection import HttpConnection
 from hubbub.errors import ServiceUnavailable
@@ -35,8 +35,8 @@ class HttpServer:
     notice: what every page says first.
 
     Raises:
-        ServiceUnavailable: away from this machine without TLS or without tokens.
-        KeysUnusable: the tokens or certificates cannot be read.
+        ServiceUnavailable: away from this machine without TLS, or where everyone may ask.
+        KeysUnusable: the certificates cannot be read.
     """
 
     def __init__(
@@ -46,7 +46,8 @@ class HttpServer:
         releases: Releases,
         *,
         tls: TlsFolder | None = None,
-        tokens: Path | None = None,
+        access: Access | None = None,
+        audit: Audit | None = None,
         rate: float = 0,
         origins: Collection[str] = (),
         proxies: Collection[str] = (),
@@ -54,20 +55,22 @@ class HttpServer:
         command: str = "",
         notice: str = "",
     ) -> None:
-        if not is_loopback(address) and (tls is None or tokens is None):
+        access = access or Access()
+        if not is_loopback(address) and (tls is None or not access.asks):
             raise ServiceUnavailable(
                 f"{address} is not on this machine: give --http-tls FOLDER with certificates and "
-                "--http-tokens FILE with who may ask, or listen on 127.0.0.1"
+                "--http-tokens FILE or --http-access FILE with who may ask, or listen on 127.0.0.1"
             )
         host, _, port = address.rpartition(":")
         self._limiter = Limiter(rate, _burst(rate))
         app = make_app(
             query,
             releases,
-            Tokens(tokens) if tokens else None,
+            access,
             self._limiter,
             origins,
             refusals=refusals,
+            audit=audit,
             command=command,
             notice=notice,
         )

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from hubbub.aggregator.web.access import add_token
+from hubbub.aggregator.access.tokens import add_token
 from hubbub.catalog import Catalog
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.local.certificates import names_by_role, write_certificates

@@ -1,4 +1,4 @@
-"""`hubbub keys token`: who may ask over HTTP."""
+"""`hubbub keys token`: who may ask over HTTP; `hubbub keys session`: what seals a login."""
 
 import argparse
 import sys
@@ -6,9 +6,13 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hubbub.aggregator.web.access import ROLES, add_token, read_tokens, remove_token
+from cryptography.fernet import Fernet
+
+from hubbub.aggregator.access.rights import ROLES
+from hubbub.aggregator.access.tokens import add_token, read_tokens, remove_token
 from hubbub.cli.terminal.output import say, table
-from hubbub.errors import BadParameter
+from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.runtime import replace_file
 
 __all__ = ["add_action"]
 
@@ -34,8 +38,23 @@ def add_action(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "tokens (%(default)s)",
     )
     token.add_argument("--days", type=int, default=_DEFAULT_DAYS, help="until it expires")
+    token.add_argument(
+        "--group",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="one of --http-access whose metrics it sees (repeat); all metrics without",
+    )
     token.add_argument("--remove", action="store_true", help="take the token of this name back")
     token.set_defaults(run=_token)
+    session = actions.add_parser(
+        "session",
+        help="a key that seals who logged in, for session_keys of --http-access",
+        description="Adds a new key on top; the former one still opens what it sealed. Every "
+        "aggregator reads the same file.",
+    )
+    session.add_argument("file", type=Path, help="file of keys; made if there is none")
+    session.set_defaults(run=_session)
 
 
 def _token(arguments: argparse.Namespace) -> int:
@@ -46,7 +65,8 @@ def _token(arguments: argparse.Namespace) -> int:
         say(f"{arguments.name}: taken back")
     elif arguments.name:
         secret = add_token(
-            arguments.file, arguments.name, arguments.role, arguments.days, time.time()
+            *(arguments.file, arguments.name, arguments.role, arguments.days, time.time()),
+            groups=arguments.group,
         )
         say(secret)
         print(  # noqa: T201 beside the token, so that a pipe gets it alone
@@ -58,16 +78,30 @@ def _token(arguments: argparse.Namespace) -> int:
         now = time.time()
         table(
             f"{arguments.file}: who may ask",
-            ("name", "role", "until"),
+            ("name", "role", "sees", "until"),
             [
                 (
                     one.name,
                     one.role,
+                    ", ".join(one.groups) or "everything",
                     f"{datetime.fromtimestamp(one.expires, UTC):%Y-%m-%d}"
                     + (" (expired)" if one.expires <= now else ""),
                 )
                 for one in read_tokens(arguments.file)
             ],
-            text_columns=3,
+            text_columns=4,
         )
+    return 0
+
+
+def _session(arguments: argparse.Namespace) -> int:
+    path: Path = arguments.file
+    try:
+        held = path.read_text(encoding="ascii").split() if path.exists() else []
+        lines = [Fernet.generate_key().decode(), *held[:1]]
+        replace_file(path, ("\n".join(lines) + "\n").encode(), mode=0o600)
+    except (OSError, ValueError) as error:
+        raise KeysUnusable(f"{path}: cannot be read and written as a file of keys") from error
+    former = "; the former one still opens" if held else ""
+    say(f"{path}: a new key{former}")
     return 0

@@ -54,12 +54,12 @@ export class Refused extends Error {
 /** Nobody answered. */
 export class Unreachable extends Error {}
 
-/** The answer's JSON, if it has any. Asks for a token where one is needed.
+/** The answer's JSON, if it has any. Asks who it is where that has to be known.
  *  method: GET, or POST where there is a body, unless it is said. */
 export async function ask(path, parameters = {}, body = null, method = null) {
   const answer = await request(path, parameters, body, method);
   if (answer.status === 401) {
-    await askForToken(Boolean(sessionStorage.getItem("token")));
+    await askWho(await answer.json().catch(() => ({})));
     return ask(path, parameters, body, method);
   }
   return answer.status === 204 ? null : answer.json();
@@ -113,35 +113,36 @@ export async function download(path, parameters, name) {
 
 let asking = null;
 
-function askForToken(refused) {
+/** By a token, or at the provider, which comes back to this page. */
+function askWho({ login, detail }) {
   asking ??= new Promise((resolve) => {
+    const token = sessionStorage.getItem("token");
     const input = h("input", {
       type: "password",
       name: "token",
       autocomplete: "off",
       required: "",
     });
+    const form = h(
+      "form",
+      { method: "dialog", class: "controls" },
+      h("label", {}, "Token", input),
+      h("button", {}, "Go on"),
+    );
     const dialog = h(
       "dialog",
-      { "aria-labelledby": "token-title" },
-      h("h2", { id: "token-title" }, "A token, please"),
-      h(
-        "p",
-        {},
-        refused
-          ? "The token of this tab is not taken: it has expired, was removed, or has a slip. Who runs the service makes one with: hubbub keys token"
-          : "This service answers to who has a token. It is kept until this tab is closed.",
-      ),
-      h(
-        "form",
-        { method: "dialog", class: "controls" },
-        h("label", {}, "Token", input),
-        h("button", {}, "Go on"),
-      ),
+      { "aria-labelledby": "who-title" },
+      h("h2", { id: "who-title" }, login ? "Log in, please" : "A token, please"),
+      h("p", {}, said(token, login, detail)),
+      login ? h("p", {}, h("a", { class: "button", href: wayIn() }, `Log in with ${login}`)) : null,
+      login ? h("details", {}, h("summary", {}, "With a token instead"), form) : form,
     );
+    dialog.querySelector("a")?.addEventListener("click", leave);
     document.body.append(dialog);
     dialog.addEventListener("close", () => {
-      sessionStorage.setItem("token", input.value.trim());
+      const given = input.value.trim();
+      if (given) sessionStorage.setItem("token", given);
+      else sessionStorage.removeItem("token");
       dialog.remove();
       asking = null;
       resolve();
@@ -149,6 +150,51 @@ function askForToken(refused) {
     dialog.showModal();
   });
   return asking;
+}
+
+function said(token, login, detail) {
+  if (token) {
+    const why = login && detail ? ` (${detail})` : "";
+    return `The token of this tab is not taken${why}: it has expired, was removed, or has a slip. Who runs the service makes one with: hubbub keys token`;
+  }
+  if (!login) {
+    return "This service answers to who has a token. It is kept until this tab is closed.";
+  }
+  return localStorage.getItem("known")
+    ? "You are not logged in, or your session is over. You come back to this page."
+    : "This service answers to who logs in. You come back to this page.";
+}
+
+const wayIn = () => `/login?to=${encodeURIComponent(location.pathname + location.search)}`;
+
+/** What stands after the # has strings that somebody typed: it stays in this tab meanwhile. */
+function leave() {
+  sessionStorage.removeItem("token");
+  sessionStorage.setItem("left", JSON.stringify([location.pathname + location.search, location.hash]));
+}
+
+function comeBack() {
+  const [page, hash] = JSON.parse(sessionStorage.getItem("left") ?? "[]");
+  if (page === undefined) return;
+  sessionStorage.removeItem("left");
+  if (page === location.pathname + location.search && hash && !location.hash) {
+    history.replaceState(history.state, "", hash);
+  }
+}
+
+/** In the head of the page: who is logged in, and the way out. */
+async function showWho() {
+  const me = await ask("/v1/me");
+  if (me.way !== "login") return;
+  localStorage.setItem("known", "yes");
+  const until = new Date(1000 * me.until).toISOString();
+  const out = button("Log out", async () => {
+    const { to } = await ask("/logout", {}, null, "POST");
+    localStorage.removeItem("known");
+    location.assign(to);
+  });
+  const name = h("span", { title: `Until ${utc(until)}; groups: ${me.groups.join(", ")}` }, shown(me.name, 40));
+  $("theme").before(h("span", { class: "who" }, name, out));
 }
 
 /** A table's row; a cell may be a text, an element, or a cell of its own. */
@@ -177,6 +223,9 @@ export function fill(table, caption, header, rows) {
 export function ready() {
   $("main").setAttribute("aria-busy", "false");
 }
+
+comeBack();
+showWho().catch(() => {}); // what the page asks says what is wrong
 
 const chosen = localStorage.getItem("theme");
 if (chosen) document.documentElement.dataset.theme = chosen;

@@ -1,4 +1,4 @@
-"""Access: who may ask what over HTTP, by tokens whose hashes stand in a file.
+"""Tokens: who may ask what over HTTP, told by secrets whose hashes stand in a file.
 
 A viewer reads estimates; a publisher also makes releases; an admin also sees who has tokens. The
 file is written by `hubbub keys token` and read again when it has changed, so a token can be taken
@@ -10,24 +10,22 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Any, Final
 
+from hubbub.aggregator.access.rights import Caller, Grant, Role, granted, within
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.runtime import replace_file
 
-__all__ = ["ROLES", "Role", "Token", "Tokens", "add_token", "read_tokens", "remove_token"]
-
-Role = Literal["viewer", "publisher", "admin"]
-ROLES: Final[tuple[Role, ...]] = get_args(Role)
-"""Each may what the ones before it may."""
+__all__ = ["PREFIX", "Token", "Tokens", "add_token", "read_tokens", "remove_token"]
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 _BYTES: Final = 32
-_PREFIX: Final = "hubbub_"
+PREFIX: Final = "hubbub_"
+"""By it our tokens are told from a provider's."""
 _LOOK_SECONDS: Final = 1.0
 _DAY_SECONDS: Final = 86_400
 _LONGEST_NAME: Final = 100
@@ -35,12 +33,23 @@ _LONGEST_NAME: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token, of which only the hash is kept. expires: seconds since 1970."""
+    """One token, of which only the hash is kept. expires: seconds since 1970.
+
+    groups: whose metrics it sees, by the rights of these groups; of none, all metrics.
+    """
 
     name: str
     role: Role
     sha256: str
     expires: int
+    groups: tuple[str, ...] = ()
+
+    def caller(self, rights: Mapping[str, Grant]) -> Caller:
+        """Who shows it."""
+        grants = within(granted(self.groups, rights), self.role)
+        if not self.groups:
+            grants = (Grant(self.role),)
+        return Caller(self.name, "token", grants, groups=self.groups, until=self.expires)
 
 
 class Tokens:
@@ -91,15 +100,23 @@ def read_tokens(path: Path) -> list[Token]:
         KeysUnusable: it cannot be read, or is no such file.
     """
     try:
-        return [Token(**one) for one in json.loads(path.read_bytes())["tokens"]]
+        return [_token(**one) for one in json.loads(path.read_bytes())["tokens"]]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise KeysUnusable(
             f"{path}: not a file of tokens; make one with: hubbub keys token {path} --name NAME"
         ) from error
 
 
-def add_token(path: Path, name: str, role: Role, days: int, now: float) -> str:
+def _token(*, groups: Sequence[str] = (), **given: Any) -> Token:
+    return Token(**given, groups=tuple(groups))
+
+
+def add_token(
+    path: Path, name: str, role: Role, days: int, now: float, *, groups: Sequence[str] = ()
+) -> str:
     """Make a token and put its hash into the file: the token, which is told this once.
+
+    groups: whose metrics it sees; all without.
 
     Raises:
         BadParameter: a name that is taken or none.
@@ -110,8 +127,9 @@ def add_token(path: Path, name: str, role: Role, days: int, now: float) -> str:
         raise BadParameter(f"a token's name is 1 to {_LONGEST_NAME} printable characters")
     if any(token.name == name for token in tokens):
         raise BadParameter(f'there is a token "{name}" already; take it back first, with --remove')
-    secret = _PREFIX + secrets.token_urlsafe(_BYTES)
-    tokens.append(Token(name, role, _hash(secret), int(now) + days * _DAY_SECONDS))
+    secret = PREFIX + secrets.token_urlsafe(_BYTES)
+    until = int(now) + days * _DAY_SECONDS
+    tokens.append(Token(name, role, _hash(secret), until, tuple(groups)))
     _write(path, tokens)
     return secret
 
@@ -131,7 +149,9 @@ def remove_token(path: Path, name: str) -> None:
 
 
 def _write(path: Path, tokens: list[Token]) -> None:
-    text = json.dumps({"tokens": [asdict(token) for token in tokens]}, indent=1) + "\n"
+    # Without what is empty: what was written before groups is read by both.
+    lines = [{name: held for name, held in asdict(one).items() if held != ()} for one in tokens]
+    text = json.dumps({"tokens": lines}, indent=1) + "\n"
     try:
         replace_file(path, text.encode(), mode=0o600)
     except OSError as error:

@@ -1,0 +1,1 @@
+"""Who may ask over HTTP, and what: tokens, a provider's logins, rights by group, the audit."""

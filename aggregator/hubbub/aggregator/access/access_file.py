@@ -1,0 +1,222 @@
+"""The file of access: whom a provider vouches for, and what each of its groups may see. TOML.
+
+origin = "https://hubbub.example.org"
+
+[oidc]
+issuer = "https://id.example.org/realms/company"
+client = "hubbub"
+secret_file = "oidc.secret"
+
+[groups."telemetry"]
+role = "viewer"
+metrics = ["*"]
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from hubbub.aggregator.access.rights import ROLES, Grant
+from hubbub.errors import BadParameter
+from hubbub.runtime.tls import is_loopback
+
+__all__ = ["AccessFile", "Oidc", "read_access"]
+
+_LONGEST_SESSION_HOURS: Final = 24 * 7
+
+
+@dataclass(frozen=True, slots=True)
+class Oidc:
+    """A provider of OpenID Connect, and this service as its client.
+
+    issuer: its address, as its discovery document says it. client: what it calls this service.
+    secret: "" of a public client. audience: whom tokens of programs must be for. groups_claim: in
+    which claim groups are; with dots, of claims within claims. session_seconds: after which people
+    log in anew. session_keys: seal what browsers keep, the newest first; none: drawn at the start,
+    so that a new start logs everybody out. authority: a PEM file that the provider's certificate
+    chains to; None for the system's. title: what the button says after "Log in with".
+    """
+
+    issuer: str
+    client: str
+    origin: str
+    secret: str
+    audience: str
+    groups_claim: str
+    scopes: tuple[str, ...]
+    session_seconds: int
+    session_keys: tuple[bytes, ...]
+    authority: Path | None
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccessFile:
+    """All of it. groups: what each may. files: itself and all that it names."""
+
+    groups: Mapping[str, Grant]
+    oidc: Oidc | None
+    files: tuple[Path, ...]
+
+
+def read_access(path: Path) -> AccessFile:
+    """What a file of access says.
+
+    Raises:
+        BadParameter: it cannot be read, or says what it may not.
+    """
+    text = _read(path, "it")
+    try:
+        found = tomllib.loads(text)
+    except ValueError as error:
+        raise BadParameter(f"{path}: cannot be read as TOML: {error}") from error
+    table = _Table(path, "", found)
+    table.only("origin", "oidc", "groups")
+    groups = _groups(table.table("groups"))
+    provider = table.table("oidc") if "oidc" in found else None
+    files = [path]
+    oidc = None
+    if provider is not None:
+        oidc, more = _oidc(path, provider, table.text("origin"))
+        files += more
+        if not groups:
+            raise BadParameter(
+                f'{path}: nobody may see anything: say which groups may, as [groups."telemetry"] '
+                'with metrics = ["*"]'
+            )
+    return AccessFile(groups, oidc, tuple(files))
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table of the file, read field by field; `name` is how errors call it."""
+
+    path: Path
+    name: str
+    held: Mapping[str, Any]
+
+    def only(self, *known: str) -> None:
+        for field in self.held:
+            if field not in known:
+                near = get_close_matches(field, known, 1)
+                meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
+                raise self.wrong(field, f"is no field{meant}")
+
+    def wrong(self, field: str, problem: str) -> BadParameter:
+        where = f"[{self.name}] " if self.name else ""
+        return BadParameter(f"{self.path}: {where}{field[:60]} {problem}")
+
+    def text(self, field: str, default: str | None = None) -> str:
+        given = self.held.get(field, default)
+        if given is None:
+            raise self.wrong(field, "is missing")
+        if not (isinstance(given, str) and given.isprintable() and given.strip() == given):
+            raise self.wrong(field, "is no text without spaces around it")
+        return given
+
+    def texts(self, field: str, default: tuple[str, ...]) -> tuple[str, ...]:
+        given = self.held.get(field, list(default))
+        if not (isinstance(given, list) and given and all(isinstance(one, str) for one in given)):
+            raise self.wrong(field, 'is no list of texts, as ["theme", "browser.*"]')
+        return tuple(given)
+
+    def number(self, field: str, default: int, most: int) -> int:
+        given = self.held.get(field, default)
+        if type(given) is not int or not 1 <= given <= most:
+            raise self.wrong(field, f"is no whole number in [1, {most}]")
+        return given
+
+    def table(self, field: str) -> "_Table":
+        given = self.held.get(field, {})
+        if not isinstance(given, dict):
+            raise self.wrong(field, "is no table")
+        return _Table(self.path, ".".join(filter(None, (self.name, field))), given)
+
+
+def _groups(groups: _Table) -> dict[str, Grant]:
+    found = {}
+    for name in groups.held:
+        one = groups.table(name)
+        one.only("role", "metrics")
+        role = one.text("role", ROLES[0])
+        if role not in ROLES:
+            raise one.wrong("role", f"is none of {', '.join(ROLES)}")
+        if "metrics" not in one.held:
+            raise one.wrong("metrics", f"is missing; for all of them metrics = {['*']}")
+        found[name] = Grant(role, one.texts("metrics", ()))
+    return found
+
+
+def _oidc(path: Path, table: _Table, origin: str) -> tuple[Oidc, list[Path]]:
+    known = {one.name for one in fields(Oidc)} - {"origin", "secret", "session_seconds"}
+    table.only(*sorted(known | {"secret_file", "session_hours"}))
+    issuer = _address(table, "issuer", table.text("issuer"))
+    own = _address(_Table(path, "", {}), "origin", origin)
+    if urlsplit(own).path not in {"", "/"} or urlsplit(own).query:
+        raise BadParameter(f"{path}: origin is more than https://HOST")
+    client = table.text("client")
+    if not client:
+        raise table.wrong("client", "is missing")
+    named = {
+        field: path.parent / table.text(field)
+        for field in ("secret_file", "session_keys", "authority")
+        if field in table.held
+    }
+    secret = (
+        _read(named["secret_file"], "its secret_file").strip() if "secret_file" in named else ""
+    )
+    keys = _keys(named["session_keys"]) if "session_keys" in named else ()
+    if "authority" in named:
+        _read(named["authority"], "its authority")
+    oidc = Oidc(
+        issuer=issuer,
+        client=client,
+        origin=own.rstrip("/"),
+        secret=secret,
+        audience=table.text("audience", client),
+        groups_claim=table.text("groups_claim", "groups"),
+        scopes=table.texts("scopes", ("openid", "profile", "email")),
+        session_seconds=3600 * table.number("session_hours", 8, _LONGEST_SESSION_HOURS),
+        session_keys=keys,
+        authority=named.get("authority"),
+        title=table.text("title", urlsplit(issuer).hostname or issuer),
+    )
+    if "openid" not in oidc.scopes:
+        raise table.wrong("scopes", 'lacks "openid", without which nobody says who logs in')
+    return oidc, list(named.values())
+
+
+def _address(table: _Table, field: str, text: str) -> str:
+    parts = urlsplit(text)
+    plain = parts.scheme == "http" and is_loopback(parts.netloc)
+    if not parts.hostname or not (parts.scheme == "https" or plain):
+        raise table.wrong(field, "is no https://HOST (http:// is for 127.0.0.1 alone)")
+    return text
+
+
+def _keys(path: Path) -> tuple[bytes, ...]:
+    from cryptography.fernet import Fernet  # noqa: PLC0415 beside its one use
+
+    lines = [line.encode() for line in _read(path, "its session_keys").split()]
+    try:
+        for line in lines:
+            Fernet(line)
+    except ValueError as error:
+        raise BadParameter(
+            f"{path}: holds what is no key; make one: hubbub keys session"
+        ) from error
+    if not lines:
+        raise BadParameter(f"{path}: holds no key; make one: hubbub keys session {path}")
+    return tuple(lines)
+
+
+def _read(path: Path, what: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise BadParameter(f"--http-access: {what}, {path}, cannot be read: {said}") from error

@@ -1,0 +1,149 @@
+"""The audit: a line for every question over HTTP, of who asked what and what came of it.
+
+A line never has a string that somebody looked for, nor one that they typed to find a value: of
+those it has how many there were. It goes to a file of its own, or into the service's log, and
+never to Redis.
+"""
+
+import json
+import logging
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from hubbub.aggregator.access.rights import Caller
+from hubbub.errors import ServiceUnavailable
+from hubbub.runtime import facts
+
+__all__ = ["Audit", "Seen", "is_question"]
+
+_log: Final = logging.getLogger("hubbub.audit")
+
+# What of a question may be told: it is checked, and is of a known grammar or of the catalog.
+_TOLD: Final = (
+    *("last", "epochs", "to_last", "to_epochs", "confidence", "tier", "list", "rows", "columns"),
+    *("format", "number", "first", "order"),
+)
+_METRICS: Final = ("", "v1", "metrics")
+_OK: Final = 400
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a request turned out to be about, as its route says it.
+
+    metric: where the address does not have it. candidates: how many strings are looked for.
+    release: the question of a release. why: of what was refused.
+    """
+
+    metric: str = ""
+    candidates: int = 0
+    release: str = ""
+    why: str = ""
+
+
+class Audit:
+    """Writes lines.
+
+    path: a file, opened for each line, so that it may be moved away; None for the service's log.
+    metrics: the names that there are now, tiers among them. clock: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        path: Path | None,
+        metrics: Callable[[], Collection[str]],
+        clock: Callable[[], float],
+    ) -> None:
+        self._path = path
+        self._metrics = metrics
+        self._clock = clock
+        if path:
+            self._append("")  # says where it starts, if it cannot be written
+
+    def note(
+        self,
+        scope: Mapping[str, Any],
+        caller: Caller | None,
+        address: str,
+        status: int,
+        seen: Seen,
+    ) -> None:
+        """One request. Raises ServiceUnavailable if its line cannot be written."""
+        line = self._line(scope, caller, address, status, seen)
+        if self._path is None:
+            _log.info("%s %s", line.pop("method"), line.pop("question"), extra=facts(**line))
+            return
+        now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
+        self._append(json.dumps({"time": now, **line}) + "\n")
+
+    def _line(
+        self,
+        scope: Mapping[str, Any],
+        caller: Caller | None,
+        address: str,
+        status: int,
+        seen: Seen,
+    ) -> dict[str, Any]:
+        metric, question = _question(scope["path"])
+        metric = seen.metric or metric
+        told: dict[str, Any] = {
+            "who": caller.name if caller else None,
+            "by": caller.way if caller else None,
+            "address": address,
+            "method": scope["method"],
+            "question": question,
+            "status": status,
+        }
+        if caller and caller.subject:
+            told |= {"subject": caller.subject, "groups": list(caller.groups)}
+        if metric:
+            # A name that is none may be anything, such as a string that was looked for.
+            told["metric"] = metric if metric in self._metrics() else "unknown"
+        if status < _OK and (asked := _asked(scope)):
+            told["asked"] = asked
+        told |= {"candidates": seen.candidates} if seen.candidates else {}
+        told |= {"release": seen.release} if seen.release else {}
+        told |= {"why": seen.why} if seen.why else {}
+        return told
+
+    def _append(self, line: str) -> None:
+        if self._path is None:
+            return
+        try:
+            where = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(where, line.encode())
+            finally:
+                os.close(where)
+        except OSError as error:
+            raise ServiceUnavailable(
+                f"the audit cannot be written ({error.strerror}), and nothing is answered without "
+                "it; make room, or let the service write --http-audit"
+            ) from error
+
+
+def is_question(path: str) -> bool:
+    """Whether a request is one that the audit has: not a page's, nor of whether we serve."""
+    return path.startswith(("/v1/", "/login", "/logout")) or path == "/metrics"
+
+
+def _question(path: str) -> tuple[str, str]:
+    """The metric that a path names, and the path without names."""
+    parts = path.split("/")
+    if tuple(parts[:3]) == _METRICS and len(parts) > 3:  # noqa: PLR2004 the metric's place
+        rest = "/".join(parts[4:5])
+        return parts[3], "/v1/metrics/NAME" + (f"/{rest}" if rest.isalpha() else "")
+    if path.startswith(("/v1/candidates/", "/v1/marks/")):
+        return "", "/".join([*parts[:3], "NAME"])
+    known = path.count("/") <= 2 and path.replace("/", "").isalnum() and len(path) <= 40  # noqa: PLR2004 as ours are
+    return "", path if known else "other"
+
+
+def _asked(scope: Mapping[str, Any]) -> dict[str, Any]:
+    given = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+    return {name: ",".join(given[name])[:200] for name in _TOLD if name in given}

@@ -1,0 +1,71 @@
+"""Callers: who asks, told by a token, by a provider's token, or by a session; in this order."""
+
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING, Final
+
+from hubbub.aggregator.access.rights import EVERYONE, Caller, Grant
+from hubbub.aggregator.access.tokens import PREFIX, Tokens
+
+if TYPE_CHECKING:
+    from hubbub.aggregator.access.login import Login
+
+__all__ = ["SESSION", "Access", "cookies_of"]
+
+SESSION: Final = "__Host-hubbub"
+"""The session's cookie: by its name browsers keep it to this host, and to HTTPS."""
+
+
+class Access:
+    """Who may ask over HTTP.
+
+    tokens: the file of our own; None for none. rights: what groups may. login: the way in by a
+    provider; None for none. With neither, everyone on this machine may ask.
+    """
+
+    def __init__(
+        self,
+        tokens: Tokens | None = None,
+        rights: Mapping[str, Grant] | None = None,
+        login: "Login | None" = None,
+    ) -> None:
+        self.tokens = tokens
+        self.rights: Mapping[str, Grant] = rights or {}
+        self.login = login
+
+    @property
+    def asks(self) -> bool:
+        """Whether anybody is asked who they are."""
+        return self.tokens is not None or self.login is not None
+
+    def use(self, rights: Mapping[str, Grant], login: "Login | None") -> None:
+        """From now on by these."""
+        self.rights, self.login = rights, login
+
+    async def caller(self, authorization: str, cookie: str) -> Caller | None:
+        """Who asks, by two headers of a request; None of somebody unknown.
+
+        Raises:
+            AccessRefused: a provider's token that does not let in; the message says why.
+            ServiceUnavailable: the provider has to be asked, and does not answer.
+        """
+        if not self.asks:
+            return EVERYONE
+        scheme, _, secret = authorization.partition(" ")
+        if authorization:
+            if scheme.lower() != "bearer":
+                return None
+            if self.login is None or secret.startswith(PREFIX):
+                found = self.tokens.find(secret) if self.tokens else None
+                return found.caller(self.rights) if found else None
+            return await self.login.script(secret)
+        held = cookies_of(cookie).get(SESSION, "") if self.login else ""
+        return self.login.session(held) if self.login and held else None
+
+
+def cookies_of(header: str) -> dict[str, str]:
+    """A request's cookies by name."""
+    try:
+        return {name: held.value for name, held in SimpleCookie(header).items()}
+    except CookieError:
+        return {}

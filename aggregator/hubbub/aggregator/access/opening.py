@@ -1,0 +1,46 @@
+"""Opening the doors of HTTP: the tokens and the way in by a provider that settings name."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hubbub.aggregator.access.access_file import AccessFile, read_access
+from hubbub.aggregator.access.callers import Access
+from hubbub.aggregator.access.tokens import Tokens
+from hubbub.errors import MissingDependency
+
+if TYPE_CHECKING:
+    from hubbub.aggregator.access.login import Login
+
+__all__ = ["access_of", "login_of"]
+
+
+def access_of(tokens: Path | None, access: Path | None) -> Access:
+    """Who may ask, by two files.
+
+    Raises:
+        BadParameter: the file of access cannot be read, or says what it may not.
+        KeysUnusable: the file of tokens is none.
+        MissingDependency: it names a provider, and what speaks with one is not installed.
+    """
+    found = read_access(access) if access else AccessFile({}, None, ())
+    return Access(Tokens(tokens) if tokens else None, found.groups, login_of(found))
+
+
+def login_of(
+    access: AccessFile,
+    former: "Login | None" = None,
+    clock: Callable[[], float] = time.time,
+) -> "Login | None":
+    """The way in by the file's provider, going on from the former one; None where it has none."""
+    if access.oidc is None:
+        return None
+    try:
+        from hubbub.aggregator.access.login import Login  # noqa: PLC0415 of an extra
+    except ImportError as error:
+        raise MissingDependency(
+            "Logging in by a provider needs Authlib, joserfc and httpx2, which are not installed "
+            "here: pip install 'hubbub[oidc]'"
+        ) from error
+    return former.renewed(access) if former else Login(access.oidc, access.groups, clock)

@@ -1,0 +1,87 @@
+"""Rights: who asks, as what, and which metrics they may see. What is not granted does not exist."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final, Literal, get_args
+
+from hubbub.catalog import metric_name_of
+
+__all__ = ["EVERYONE", "ROLES", "Caller", "Grant", "Role", "Way", "granted", "within"]
+
+Role = Literal["viewer", "publisher", "admin"]
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+"""Each may what the ones before it may."""
+
+Way = Literal["machine", "token", "login", "script"]
+"""By what somebody is known: being on this machine, a token of ours, a login at the provider, or a
+token of the provider's that a program shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role for some metrics. metrics: patterns of their names, as of files: "*", "browser.*"."""
+
+    role: Role
+    metrics: tuple[str, ...] = ("*",)
+
+    def covers(self, metric: str) -> bool:
+        """Whether it is for this metric; its tiers and cells ("theme/0.5") are its own."""
+        name = metric_name_of(metric)
+        return any(fnmatchcase(name, pattern) for pattern in self.metrics)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks.
+
+    name: for people. subject: the provider's own name of them, "" of tokens. groups: those that
+    rights know, of all that somebody is in. until: seconds since 1970; 0 for no end.
+    """
+
+    name: str
+    way: Way
+    grants: tuple[Grant, ...]
+    subject: str = ""
+    groups: tuple[str, ...] = ()
+    until: int = 0
+
+    @property
+    def role(self) -> Role | None:
+        """The highest they have for anything; None of who may nothing."""
+        return max((grant.role for grant in self.grants), key=ROLES.index, default=None)
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether no metric is hidden from them, whatever it is called."""
+        return any("*" in grant.metrics for grant in self.grants)
+
+    def is_a(self, role: Role) -> bool:
+        """Whether they have a role, or a higher one, for anything."""
+        own = self.role
+        return own is not None and ROLES.index(own) >= ROLES.index(role)
+
+    def may(self, role: Role, metric: str) -> bool:
+        """Whether they have a role, or a higher one, for a metric."""
+        least = ROLES.index(role)
+        return any(
+            ROLES.index(grant.role) >= least and grant.covers(metric) for grant in self.grants
+        )
+
+    def sees(self, metric: str) -> bool:
+        """Whether a metric exists for them."""
+        return any(grant.covers(metric) for grant in self.grants)
+
+
+EVERYONE: Final = Caller("this machine", "machine", (Grant(ROLES[-1]),))
+"""Who asks where nobody is asked who they are."""
+
+
+def granted(groups: Collection[str], rights: Mapping[str, Grant]) -> tuple[Grant, ...]:
+    """What members of these groups may, all together."""
+    return tuple(grant for group, grant in rights.items() if group in groups)
+
+
+def within(grants: Iterable[Grant], role: Role) -> tuple[Grant, ...]:
+    """The same, with no role above this one."""
+    return tuple(Grant(min(one.role, role, key=ROLES.index), one.metrics) for one in grants)

@@ -1,0 +1,120 @@
+"""Sessions: what a browser keeps of who logged in, sealed so that it can neither read nor write it.
+
+There is no table of them, so that any aggregator answers to a session that another began, if both
+have the same keys; and nothing about people stands beside devices' data. Fernet (AES-128-CBC and
+HMAC-SHA256; Fernet specification, 2013) seals; its keys are those of the access file.
+"""
+
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+from hubbub.errors import AccessRefused
+
+__all__ = ["LOGIN_SECONDS", "Begun", "Session", "Sessions", "new_id"]
+
+LOGIN_SECONDS: Final = 600
+"""So long somebody may take at the provider."""
+
+# Browsers keep 4,096 bytes of name, value and attributes.
+_LARGEST_BYTES: Final = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A login on its way: what its answer must match, and where it goes on to."""
+
+    state: str
+    nonce: str
+    verifier: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Who logged in. issuer, client: by whom, for whom. until: seconds since 1970."""
+
+    id: str
+    issuer: str
+    client: str
+    subject: str
+    name: str
+    groups: tuple[str, ...]
+    until: int
+
+
+class Sessions:
+    """Seals and opens.
+
+    keys: the newest first; others still open what they sealed. clock: seconds since 1970.
+    """
+
+    def __init__(self, keys: Sequence[bytes], clock: Callable[[], float]) -> None:
+        self._seal = MultiFernet([Fernet(key) for key in keys or (Fernet.generate_key(),)])
+        self._clock = clock
+        self._ended: dict[str, int] = {}
+
+    def seal(self, session: Session) -> str:
+        """As a cookie. Raises AccessRefused if a browser would not keep it."""
+        sealed = self._sealed("session", {**_held(session), "groups": list(session.groups)})
+        if len(sealed) > _LARGEST_BYTES:
+            raise AccessRefused(
+                f"{len(session.groups)} groups are too many for one session; name fewer of them in "
+                "the access file"
+            )
+        return sealed
+
+    def open(self, cookie: str) -> Session | None:
+        """The session, if it is one, goes on and was not ended here."""
+        held = self._opened("session", cookie)
+        if held is None:
+            return None
+        session = Session(**{**held, "groups": tuple(held["groups"])})
+        gone_on = self._clock() < session.until and session.id not in self._ended
+        return session if gone_on else None
+
+    def end(self, session: Session) -> None:
+        """Nobody asks by it any more, not even by a copy; of this process."""
+        now = self._clock()
+        self._ended = {one: until for one, until in self._ended.items() if until > now}
+        self._ended[session.id] = session.until
+
+    def seal_login(self, begun: Begun) -> str:
+        """A login on its way, as a cookie."""
+        return self._sealed("login", _held(begun))
+
+    def open_login(self, cookie: str) -> Begun | None:
+        """The same, if it did not take too long."""
+        held = self._opened("login", cookie, LOGIN_SECONDS)
+        return None if held is None else Begun(**held)
+
+    def _sealed(self, kind: str, held: Mapping[str, Any]) -> str:
+        text = json.dumps({"kind": kind, **held}, separators=(",", ":")).encode()
+        return self._seal.encrypt_at_time(text, int(self._clock())).decode()
+
+    def _opened(self, kind: str, cookie: str, seconds: int | None = None) -> dict[str, Any] | None:
+        try:
+            sealed = cookie.encode()
+            now = int(self._clock())
+            text = (
+                self._seal.decrypt(sealed)
+                if seconds is None
+                else self._seal.decrypt_at_time(sealed, seconds, now)
+            )
+        except (InvalidToken, ValueError):
+            return None
+        held: dict[str, Any] = json.loads(text)  # sealed by us: it is what we wrote
+        return held if held.pop("kind") == kind else None
+
+
+def new_id() -> str:
+    """A session's own name."""
+    return secrets.token_urlsafe(16)
+
+
+def _held(of: Begun | Session) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in of.__slots__}

@@ -1,0 +1,141 @@
+"""Logging in and out by a provider, and who one is."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from hubbub.aggregator.access.callers import SESSION, Access, cookies_of
+from hubbub.aggregator.access.login import Login
+from hubbub.aggregator.access.rights import Role, Way
+from hubbub.aggregator.access.sessions import LOGIN_SECONDS
+from hubbub.aggregator.web.parameters import Who, about, needs
+from hubbub.aggregator.web.problems import PROBLEMS, problem
+from hubbub.aggregator.web.refused_page import refused_page
+from hubbub.errors import AccessRefused, HubbubError
+
+__all__ = ["logging_in"]
+
+# One for each login on its way: two tabs may log in at once.
+_LOGIN: Final = f"{SESSION}-login-"
+_STATE_LENGTH: Final = 10
+_SEE_OTHER: Final = 303
+_LONGEST: Final = 4000
+
+To = Annotated[str, Query(max_length=_LONGEST, description="the page to go on to")]
+Anew = Annotated[bool, Query(description="have the provider ask who it is, though it knows")]
+
+
+@dataclass(frozen=True, slots=True)
+class Myself:
+    """Who asks. way: by what they are known. until: seconds since 1970; 0 for no end.
+
+    role: the highest they have; None of who may nothing.
+    """
+
+    name: str
+    way: Way
+    role: Role | None
+    groups: tuple[str, ...]
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedOut:
+    """Where a browser goes on to: the provider's own logout, if it has one."""
+
+    to: str
+
+
+def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
+    """The routes. pages: the paths that a login may go on to."""
+    router = APIRouter(responses=PROBLEMS)
+
+    @router.get("/v1/me", dependencies=[needs("viewer")])
+    async def me(who: Who) -> Myself:
+        """Who asks, as what, and until when."""
+        return Myself(who.name, who.way, who.role, who.groups, who.until)
+
+    @router.get("/login", include_in_schema=False)
+    async def log_in(request: Request, to: To = "/", anew: Anew = False) -> Response:  # noqa: FBT002 of an address
+        to = _own(to, pages)
+        if access.login is None:
+            return problem(404, "NotServed", "nobody logs in here: --http-access names no provider")
+        try:
+            url, begun, sealed = await access.login.begin(to, anew=anew)
+        except HubbubError as error:
+            return _refused(request, error, to)
+        answer = RedirectResponse(url, _SEE_OTHER)
+        # The provider's answer comes from elsewhere, so it is Lax; it is of no use but for that.
+        _keep(answer, _name(begun.state), sealed, LOGIN_SECONDS, strict=False)
+        return answer
+
+    @router.get("/login/callback", include_in_schema=False)
+    async def answered(request: Request) -> Response:
+        login, given = access.login, dict(request.query_params)
+        if login is None:
+            return problem(404, "NotServed", "nobody logs in here: --http-access names no provider")
+        name, to = _name(given.get("state", "")), "/"
+        try:
+            begun = login.begun(request.cookies.get(name, ""), given.get("state", ""))
+            to = begun.to
+            caller, sealed = await login.finish(begun, given)
+        except HubbubError as error:
+            return _forget(_refused(request, error, to), name)
+        request.scope["state"]["caller"] = caller  # for the audit
+        answer = RedirectResponse(to, _SEE_OTHER)
+        _keep(answer, SESSION, sealed, login.oidc.session_seconds)
+        return _forget(answer, name)
+
+    @router.post("/logout", dependencies=[needs("viewer")])
+    async def log_out(request: Request, response: Response) -> LoggedOut:
+        """End a session, here and, by the address that is answered, at the provider."""
+        held = cookies_of(request.headers.get("cookie", "")).get(SESSION, "")
+        to = await _ended(access.login, held)
+        _forget(response, SESSION)
+        return LoggedOut(to or "/")
+
+    return router
+
+
+async def _ended(login: Login | None, cookie: str) -> str | None:
+    return await login.end(cookie) if login and cookie else None
+
+
+def _refused(request: Request, error: HubbubError, to: str) -> Response:
+    about(request).why = str(error)[:300]
+    status = 403 if isinstance(error, AccessRefused) else 503
+    return refused_page(status, str(error), to)
+
+
+def _own(to: str, pages: Collection[str]) -> str:
+    """A page of ours with its question, or the first one: nobody is sent elsewhere."""
+    parts = urlsplit(to)
+    if parts.scheme or parts.netloc or parts.path not in pages or "\\" in to:
+        return "/"
+    return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def _name(state: str) -> str:
+    short = state[:_STATE_LENGTH]
+    return _LOGIN + (short if short.isalnum() else "none")
+
+
+def _keep(answer: Response, name: str, sealed: str, seconds: int, *, strict: bool = True) -> None:
+    answer.set_cookie(
+        name,
+        sealed,
+        max_age=seconds,
+        path="/",
+        secure=True,
+        httponly=True,
+        samesite="strict" if strict else "lax",
+    )
+
+
+def _forget(answer: Response, name: str) -> Response:
+    answer.delete_cookie(name, path="/", secure=True, httponly=True, samesite="strict")
+    return answer

@@ -1,0 +1,45 @@
+"""The page that a browser is shown where a login let nobody in: why, and what to do next."""
+
+from html import escape
+from typing import Final
+from urllib.parse import quote
+
+from starlette.responses import HTMLResponse
+
+from hubbub.errors.visible import visible
+
+__all__ = ["refused_page"]
+
+_PAGE: Final = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>hubbub: not logged in</title>
+<link rel="icon" href="/static/favicon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/static/style.css">
+</head>
+<body>
+<header class="top">
+<a class="brand" href="/"><img src="/static/favicon.svg" alt="" width="24" height="24">hubbub</a>
+</header>
+<main id="main" aria-busy="false">
+<h1>{heading}</h1>
+<div class="state"><p>{said}</p>
+<p class="actions"><a class="button" href="/login?anew=true&amp;to={to}">Log in again</a></p></div>
+</main>
+</body>
+</html>
+"""
+_DOWN: Final = 503
+
+
+def refused_page(status: int, said: str, to: str) -> HTMLResponse:
+    """The page. to: where a login that succeeds goes on to."""
+    heading = "Nobody can log in for now" if status == _DOWN else "Not logged in"
+    text = visible(said)
+    if text.startswith(("the ", "this ")):  # and no name of somebody
+        text = text[0].upper() + text[1:]
+    page = _PAGE.format(heading=heading, said=escape(text) + ".", to=quote(to, safe=""))
+    return HTMLResponse(page, status, {"cache-control": "no-store"})

@@ -1,0 +1,317 @@
+"""Logging in at a real provider of OpenID Connect: people in a browser, programs by its tokens."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from hubbub.aggregator.access.access_file import read_access
+from hubbub.aggregator.access.audit import Audit
+from hubbub.aggregator.access.callers import SESSION, Access
+from hubbub.aggregator.access.opening import access_of, login_of
+from hubbub.aggregator.query import QueryEngine
+from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.support import web
+from tests.support.oidc import Provider, access_file, needs_provider, provider
+from tests.support.pages import page_of
+
+AUDIENCE: Final = "urn:hubbub"
+RIGHTS: Final = {"telemetry": ["theme", "launches"], "browsers": ["browser*"]}
+METRIC: Final = """
+[metrics.{}]
+description = "{}"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "grr"
+epsilon = 4.0
+values = ["light", "dark", "system"]
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+"""
+CATALOG: Final = 'shuffler = "127.0.0.1:1"\n' + "".join(
+    METRIC.format(name, f"What {name} says") for name in ("theme", "launches", "browser")
+)
+HELD: Final = {name: {0: 500, 1: 900} for name in ("theme", "browser")}
+
+pytestmark = needs_provider
+
+
+@dataclass
+class House:
+    """A page whose people log in. moved: seconds that its clock is ahead of this machine's."""
+
+    address: str
+    provider: Provider
+    folder: Path
+    access: Access
+    audit: Path
+    moved: float = 0.0
+
+    def clock(self) -> float:
+        return time.time() + self.moved
+
+    def script(self, token: str, path: str = "/v1/metrics") -> Any:
+        return web.get(f"{self.address}{path}", headers={"authorization": f"Bearer {token}"})
+
+
+@contextmanager
+def _house(folder: Path, skew: int = 0) -> Iterator[House]:
+    made: list[House] = []
+    running: list[Any] = []
+
+    def opened(address: str, query: QueryEngine) -> dict[str, Any]:
+        block = provider(folder, address, skew=skew)
+        running.append(block)
+        one = block.__enter__()
+        path = access_file(folder, one.issuer, address, RIGHTS, audience=AUDIENCE)
+        house = House(address, one, folder, Access(), folder / "audit.jsonl")
+        found = read_access(path)
+        house.access.use(found.groups, login_of(found, clock=house.clock))
+        made.append(house)
+        audit = Audit(house.audit, lambda: set(query.collected.bundle.streams), house.clock)
+        return {"access": house.access, "audit": audit}
+
+    try:
+        with page_of(folder, CATALOG, HELD, opened=opened):
+            yield made[0]
+    finally:
+        for block in running:
+            block.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with _house(tmp_path_factory.mktemp("login")) as house:
+        yield house
+
+
+@pytest.fixture
+def moved(home: House) -> Iterator[Callable[[float], None]]:
+    def move(seconds: float) -> None:
+        home.moved = seconds
+
+    yield move
+    home.moved = 0.0
+
+
+def _log_in(page: Page, name: str) -> None:
+    page.get_by_role("link", name="Log in with Example").click()
+    page.fill("input[name=login]", name)
+    page.fill("input[name=password]", "any")
+    page.click("button[type=submit]")
+    page.get_by_role("button", name="Continue").click()
+
+
+@needs_browser
+def test_people_log_in_see_what_their_groups_may_and_log_out(home: House) -> None:
+    with chromium() as browser, Watched(browser, clean=False) as seen:
+        page = seen.page
+        page.goto(f"{home.address}/metric?name=theme&confidence=0.99#look=typed")
+        _log_in(page, "ana")
+        page.wait_for_selector("main[aria-busy=false]")
+        # Back at the very page, with what stands after the #, which nobody else was told.
+        assert page.url == f"{home.address}/metric?name=theme&confidence=0.99#look=typed"
+        expect(page.get_by_text("ana@example.org")).to_be_visible()
+        expect(page.locator("#table")).to_contain_text("dark")
+        [session] = [one for one in seen._context.cookies() if one["name"] == SESSION]
+        assert (session["httpOnly"], session["secure"], session["sameSite"]) == (
+            True,
+            True,
+            "Strict",
+        )
+        assert [one["name"] for one in seen._context.cookies() if "login" in one["name"]] == []
+        assert not page.evaluate("document.cookie"), "a script can read it"
+
+        page.goto(f"{home.address}/")
+        page.wait_for_selector("main[aria-busy=false]")
+        assert page.locator(".cards > li").count() == 2
+        assert "browser" not in page.inner_text("main")
+        page.goto(f"{home.address}/metric?name=browser")
+        expect(page.get_by_text("No such metric")).to_be_visible()
+
+        page.get_by_role("button", name="Log out").click()
+        page.wait_for_url(f"{home.provider.issuer}/session/end**")
+        copied = {"cookie": f"{SESSION}={session['value']}"}
+        assert web.get(f"{home.address}/v1/metrics", headers=copied).status_code == 401
+        page.goto(f"{home.address}/")
+        expect(page.get_by_role("link", name="Log in with Example")).to_be_visible()
+
+
+@needs_browser
+def test_who_is_in_no_group_is_told_so_and_sees_nothing(home: House) -> None:
+    with chromium() as browser, Watched(browser, clean=False) as seen:
+        page = seen.page
+        page.goto(f"{home.address}/")
+        _log_in(page, "eve")
+        expect(page.get_by_role("heading", name="Not logged in")).to_be_visible()
+        expect(page.locator("main")).to_contain_text("eve@example.org is known, but in no group")
+        assert not [one for one in seen._context.cookies() if one["name"] == SESSION]
+
+
+@needs_browser
+def test_a_session_that_is_over_asks_again_and_comes_back(
+    home: House, moved: Callable[[float], None]
+) -> None:
+    with chromium() as browser, Watched(browser, clean=False) as seen:
+        page = seen.page
+        page.goto(f"{home.address}/metric?name=theme")
+        _log_in(page, "ana")
+        expect(page.locator("#table")).to_contain_text("dark")
+        moved(8 * 3600 + 1)
+        page.reload()
+        expect(page.get_by_text("your session is over")).to_be_visible()
+        moved(0)
+        page.get_by_role("link", name="Log in with Example").click()
+        # The provider still knows who it is: nothing is typed again.
+        expect(page.locator("#table")).to_contain_text("dark")
+        assert page.url == f"{home.address}/metric?name=theme"
+
+
+def test_a_program_asks_by_a_token_of_the_provider(home: House) -> None:
+    token = home.provider.script_token(AUDIENCE)
+    answer = home.script(token)
+    assert [one["name"] for one in answer.json()["metrics"]] == ["theme", "launches"]
+    me = home.script(token, "/v1/me").json()
+    assert (me["way"], me["role"], me["groups"]) == ("script", "viewer", ["telemetry"])
+
+
+def test_a_token_for_others_says_for_whom_it_is_and_for_whom_it_should_be(home: House) -> None:
+    answer = home.script(home.provider.script_token("urn:somebody-else"))
+    assert answer.status_code == 401
+    said = answer.json()["detail"]
+    assert 'another audience, "urn:somebody-else"' in said
+    assert f'for "{AUDIENCE}"' in said
+
+
+def test_a_token_that_is_over_says_since_when(home: House, moved: Callable[[float], None]) -> None:
+    token = home.provider.script_token(AUDIENCE)
+    moved(600 + 59)
+    assert home.script(token).status_code == 200, "clocks may be a minute apart"
+    moved(600 + 3600)
+    answer = home.script(token)
+    assert (answer.status_code, "expired 3,6" in answer.json()["detail"]) == (401, True)
+
+
+@pytest.mark.parametrize("broken", ["cut", "another's", "none", "altered"])
+def test_what_the_provider_did_not_sign_lets_nobody_in(home: House, broken: str) -> None:
+    token = home.provider.script_token(AUDIENCE)
+    head, body, signature = token.split(".")
+    swapped = signature[:20] + ("A" if signature[20] != "A" else "B") + signature[21:]
+    shown = {
+        "cut": token[:-40],
+        "another's": f"{head}.{body}.{swapped}",
+        "none": f"eyJhbGciOiJub25lIn0.{body}.",  # by the algorithm "none"
+        "altered": f"{head}.{body[:-4]}AAAA.{signature}",
+    }[broken]
+    answer = home.script(shown)
+    assert answer.status_code == 401
+    assert "not signed by the provider" in answer.json()["detail"]
+
+
+def test_clocks_that_are_apart_are_named(tmp_path: Path) -> None:
+    with _house(tmp_path, skew=400) as ahead:
+        answer = ahead.script(ahead.provider.script_token(AUDIENCE))
+    assert answer.status_code == 401
+    assert "set the clocks of this machine and of the provider right" in answer.json()["detail"]
+
+
+def test_a_provider_that_is_down_keeps_out_who_comes_and_nobody_who_is_in(tmp_path: Path) -> None:
+    with _house(tmp_path) as house:
+        token = house.provider.script_token(AUDIENCE)
+        assert house.script(token).status_code == 200
+        house.provider.child.stop()
+        assert house.script(token).status_code == 200, "its keys are known"
+        fresh = login_of(read_access(tmp_path / "access.toml"), clock=house.clock)
+        house.access.use(house.access.rights, fresh)
+        refused = house.script(token)
+        assert (refused.status_code, refused.json()["title"]) == (503, "ServiceUnavailable")
+        assert "does not answer as one" in refused.json()["detail"]
+        page = web.get(f"{house.address}/login")
+        assert page.status_code == 503
+        assert "Nobody can log in for now" in page.text
+
+
+@pytest.mark.parametrize(
+    "to",
+    ["//evil.example", "https://evil.example/", "/\\evil.example", "/v1/metrics", "javascript:x"],
+)
+def test_a_login_goes_on_to_pages_of_ours_alone(home: House, to: str) -> None:
+    answer = web.get(f"{home.address}/login", params={"to": to}, follow_redirects=False)
+    assert answer.status_code == 303
+    assert "code_challenge_method=S256" in answer.headers["location"]
+    [name, sealed] = answer.headers["set-cookie"].split(";")[0].split("=", 1)
+    assert name.startswith(f"{SESSION}-login-")
+    login = home.access.login
+    assert login is not None
+    begun = login._sessions.open_login(sealed)
+    assert begun is not None
+    assert begun.to == "/"
+
+
+def test_an_answer_to_no_login_of_this_browser_is_refused(home: House) -> None:
+    answer = web.get(f"{home.address}/login/callback", params={"state": "abc", "code": "def"})
+    assert answer.status_code == 403
+    assert "begun in another browser" in answer.text
+    denied = web.get(f"{home.address}/login", follow_redirects=False)
+    cookie = denied.headers["set-cookie"].split(";")[0]
+    state = denied.headers["location"].partition("state=")[2].partition("&")[0]
+    told = {"state": state, "error": "access_denied", "error_description": "<b>no</b>"}
+    refused = web.get(f"{home.address}/login/callback", params=told, headers={"cookie": cookie})
+    assert "the provider let nobody in: access_denied &lt;b&gt;no" in refused.text.lower()
+
+
+def test_a_session_writes_from_pages_of_ours_alone(home: House) -> None:
+    login = home.access.login
+    assert login is not None
+    from hubbub.aggregator.access.sessions import Session
+
+    until = int(home.clock()) + 60
+    sealed = login._sessions.seal(
+        Session("one", login.oidc.issuer, login.oidc.client, "ana", "ana", ("telemetry",), until)
+    )
+    cookie = {"cookie": f"{SESSION}={sealed}"}
+    url, mark = f"{home.address}/v1/marks/today", {"date": "2026-11-22", "text": "x"}
+    assert web.put(url, json=mark, headers=cookie).status_code == 403, "silence is no word"
+    evil = {**cookie, "origin": "https://evil.example"}
+    assert web.put(url, json=mark, headers=evil).status_code == 403
+    assert web.put(url, json=mark, headers={**cookie, "origin": home.address}).status_code == 200
+    assert web.get(f"{home.address}/v1/metrics", headers=cookie).status_code == 200
+    other = {"cookie": f"{SESSION}={sealed[:-4]}AAAA"}
+    assert web.get(f"{home.address}/v1/metrics", headers=other).status_code == 401
+
+
+def test_the_audit_says_who_asked_what_and_no_string(home: House) -> None:
+    token = home.provider.script_token(AUDIENCE)
+    home.script(token, "/v1/metrics/theme/estimates?confidence=0.9&find=SECRET")
+    home.script(token, "/v1/metrics/SECRET/estimates?epochs=SECRET")
+    lines = home.audit.read_text()
+    assert "SECRET" not in lines
+    assert '"who": "robot"' in lines
+    assert '"metric": "theme", "asked": {"confidence": "0.9"}' in lines
+    assert '"metric": "unknown"' in lines
+    assert (home.audit.stat().st_mode & 0o777) == 0o600
+
+
+def test_other_rights_hold_from_the_next_question_on(home: House) -> None:
+    token = home.provider.script_token(AUDIENCE)
+    before = read_access(home.folder / "access.toml")
+    try:
+        path = access_file(
+            home.folder, home.provider.issuer, home.address, {"telemetry": ["*"]}, audience=AUDIENCE
+        )
+        found = read_access(path)
+        home.access.use(found.groups, login_of(found, home.access.login))
+        assert home.script(token).json()["total"] == 3
+    finally:
+        home.access.use(before.groups, login_of(before, home.access.login))
+    assert home.script(token).json()["total"] == 2
+
+
+def test_access_is_opened_from_its_file(home: House) -> None:
+    assert access_of(None, home.folder / "access.toml").asks

@@ -1,0 +1,222 @@
+"""Rights: of a metric that somebody may not see, nothing tells them that it exists."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from hubbub.aggregator.access.audit import Audit
+from hubbub.aggregator.access.opening import access_of
+from hubbub.aggregator.access.rights import Role
+from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.answers import PipelineStatus
+from hubbub.cli.main import main
+from tests.support import web
+from tests.support.pages import page_of
+
+METRIC: Final = """
+[metrics.{}]
+description = "Colours"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "grr"
+epsilon = 4.0
+values = ["light", "dark", "system"]
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+{}
+"""
+CATALOG: Final = 'shuffler = "127.0.0.1:1"\n' + "".join(
+    [
+        METRIC.format("theme", ""),
+        METRIC.format("hidden", ""),
+        # What is seen goes on from what is not.
+        METRIC.format("colour", 'supersedes = "hidden"'),
+    ]
+)
+HELD: Final = {name: {0: 500, 1: 900} for name in ("theme", "hidden", "colour")}
+ACCESS: Final = """
+[groups.some]
+metrics = ["theme", "col*"]
+[groups.all]
+role = "publisher"
+metrics = ["*"]
+"""
+QUESTIONS: Final = [
+    *("", "/estimates", "/top", "/compare", "/trend", "/commands", "/export"),
+    "/cross?rows=a&columns=b",
+    "/estimates?tier=1",
+    "/breakdown?by=os",
+]
+
+
+@dataclass
+class House:
+    address: str
+    tokens: dict[str, str]
+    audit: Path
+    query: QueryEngine
+
+    def ask(self, who: str, path: str, method: str = "get", **more: Any) -> Any:
+        headers = {"authorization": f"Bearer {self.tokens[who]}"}
+        return getattr(web, method)(f"{self.address}{path}", headers=headers, **more)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = tmp_path_factory.mktemp("rights")
+    tokens, access = folder / "tokens.json", folder / "access.toml"
+    access.write_text(ACCESS)
+    now = time.time()
+    people: list[tuple[str, Role, list[str]]] = [
+        ("some", "viewer", ["some"]),
+        ("all", "publisher", ["all"]),
+        ("none", "admin", ["gone"]),
+        ("old", "admin", []),
+        ("less", "viewer", ["all"]),
+    ]
+    secrets = {
+        who: add_token(tokens, who, role, 1, now, groups=groups) for who, role, groups in people
+    }
+    made: list[House] = []
+
+    def opened(address: str, query: QueryEngine) -> dict[str, Any]:
+        made.append(House(address, secrets, folder / "audit.jsonl", query))
+        audit = Audit(
+            folder / "audit.jsonl", lambda: set(query.collected.bundle.streams), time.time
+        )
+        return {"access": access_of(tokens, access), "audit": audit}
+
+    with page_of(folder, CATALOG, HELD, opened=opened, earlier={"hidden": 1}):
+        yield made[0]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_hidden_metric_is_answered_as_one_that_does_not_exist(home: House, question: str) -> None:
+    hidden = home.ask("some", f"/v1/metrics/hidden{question}")
+    unknown = home.ask("some", f"/v1/metrics/absent{question}")
+    assert hidden.status_code == unknown.status_code == 404
+    assert hidden.text.replace("hidden", "absent") == unknown.text
+    if "tier" not in question:
+        assert home.ask("all", f"/v1/metrics/hidden{question}").status_code != 404
+
+
+def test_nothing_that_is_listed_names_a_hidden_metric(home: House) -> None:
+    for path in (
+        *("/v1/metrics", "/v1/status", "/v1/marks", "/v1/arrivals", "/metrics", "/v1/me"),
+        *("/v1/metrics/colour", "/v1/metrics/colour/trend?epochs=all", "/v1/metrics/absent"),
+    ):
+        answer = home.ask("some", path)
+        assert answer.status_code in {200, 404}, path
+        assert "hidden" not in answer.text, path
+    assert [one["name"] for one in home.ask("some", "/v1/metrics").json()["metrics"]] == [
+        *("theme", "colour")
+    ]
+    assert home.ask("all", "/v1/metrics/colour/trend?epochs=all").json()["joined"] == ["hidden"]
+    assert home.ask("some", "/v1/metrics/colour/trend?epochs=all").json()["joined"] == []
+
+
+def test_the_law_is_added_up_over_what_is_seen(home: House) -> None:
+    some: dict[str, Any] = home.ask("some", "/v1/status").json()
+    whole: dict[str, Any] = home.ask("old", "/v1/status").json()
+    assert {one["stream"] for one in some["windows"]} == {"theme", "colour"}
+    assert (some["total"]["counted"], whole["total"]["counted"]) == (2800, 4200)
+    assert set(some) == set(whole) == set(PipelineStatus.__slots__)
+
+
+def test_answers_are_those_that_everybody_gets(home: House) -> None:
+    path = "/v1/metrics/theme/estimates"
+    assert home.ask("some", path).json() == home.ask("old", path).json()
+
+
+def test_marks_of_a_hidden_metric_are_neither_seen_nor_written_over(home: House) -> None:
+    mark = {"date": "2024-10-04", "text": "first", "metric": "hidden"}
+    assert home.ask("all", "/v1/marks/launch", "put", json=mark).status_code == 200
+    try:
+        assert home.ask("some", "/v1/marks").json() == {"marks": []}
+        assert home.ask("some", "/v1/marks/launch", "delete").status_code == 404
+        refused = home.ask("some", "/v1/marks/launch", "put", json={"date": "2024-10-04"})
+        assert (refused.status_code, "is taken" in refused.text) == (400, True)
+        assert home.ask("some", "/v1/marks/other", "put", json=mark).status_code == 404
+        [kept] = home.ask("all", "/v1/marks").json()["marks"]
+        assert kept["text"] == "first"
+    finally:
+        home.ask("all", "/v1/marks/launch", "delete")
+
+
+def test_who_is_in_no_group_there_is_may_ask_for_nothing(home: House) -> None:
+    for path in ("/v1/metrics", "/v1/metrics/theme", "/metrics", "/v1/tokens", "/v1/me"):
+        assert home.ask("none", path).status_code == 403, path
+
+
+def test_a_token_has_no_higher_role_than_its_own_or_its_groups(home: House) -> None:
+    ask = {"metric": "theme", "query": "count", "value": "dark", "by": "me"}
+    assert home.ask("less", "/v1/releases", "post", json=ask).status_code == 403
+    assert home.ask("some", "/v1/releases", "post", json=ask).status_code == 403
+    assert home.ask("all", "/v1/releases", "post", json=ask).status_code == 400, "no budget"
+    assert home.ask("all", "/v1/tokens").status_code == 403
+    listed = {one["name"]: one["groups"] for one in home.ask("old", "/v1/tokens").json()}
+    assert (listed["some"], listed["old"]) == (["some"], [])
+
+
+def test_another_bundle_is_seen_through_the_same_rights(home: House) -> None:
+    bundle = home.query.collected.bundle
+    home.ask("some", "/v1/metrics")
+    home.query.use(bundle)
+    assert home.ask("some", "/v1/metrics").json()["total"] == 2
+
+
+def test_the_audit_has_every_question_and_nothing_that_was_typed(home: House) -> None:
+    home.ask("some", "/v1/metrics/hidden/estimates")
+    home.ask("some", "/v1/metrics/theme/estimates?find=PRIVATE&epochs=all")
+    home.ask("some", "/v1/candidates/mine", "put", json={"candidates": ["PRIVATE", "TOO"]})
+    home.ask("some", "/v1/PRIVATE PRIVATE")
+    web.get(f"{home.address}/v1/metrics")
+    web.get(f"{home.address}/static/shell.js")
+    text = home.audit.read_text()
+    assert "PRIVATE" not in text
+    lines = [json.loads(line) for line in text.splitlines()][-5:]
+    found = [(one["who"], one["question"], one["status"]) for one in lines]
+    assert found == [
+        ("some", "/v1/metrics/NAME/estimates", 404),
+        ("some", "/v1/metrics/NAME/estimates", 200),
+        ("some", "/v1/candidates/NAME", 200),
+        ("some", "other", 404),
+        (None, "/v1/metrics", 401),
+    ]
+    assert (lines[0]["metric"], lines[1]["asked"]) == ("hidden", {"epochs": "all"})
+    assert lines[2]["candidates"] == 2
+
+
+def test_nothing_is_answered_whose_line_cannot_be_written(home: House) -> None:
+    moved = home.audit.with_suffix(".kept")
+    home.audit.rename(moved)
+    home.audit.mkdir()
+    try:
+        refused = home.ask("some", "/v1/metrics")
+        assert (refused.status_code, "cannot be written" in refused.text) == (503, True)
+        assert "theme" not in refused.text
+    finally:
+        home.audit.rmdir()
+    assert home.ask("some", "/v1/metrics").status_code == 200, "a file moved away is begun anew"
+    assert home.audit.read_text().count("\n") == 1
+
+
+def test_tokens_of_before_groups_see_everything(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "tokens.json"
+    secret = add_token(path, "old", "viewer", 1, time.time())
+    assert "groups" not in path.read_text(), "an older hubbub reads it too"
+    found = Tokens(path).find(secret)
+    assert found is not None
+    assert found.caller({}).sees_all
+    assert main(["keys", "token", str(path), "--name", "new", "--group", "some"]) == 0
+    assert [one.groups for one in read_tokens(path)] == [(), ("some",)]
+    capsys.readouterr()
+    assert main(["keys", "token", str(path)]) == 0
+    assert "everything" in capsys.readouterr().out

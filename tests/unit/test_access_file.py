@@ -1,0 +1,107 @@
+"""The file of access: what is wrong in it is said, with the place and the remedy."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from hubbub.aggregator.access.access_file import read_access
+from hubbub.aggregator.access.opening import access_of
+from hubbub.aggregator.access.rights import Caller, Grant
+from hubbub.cli.main import main
+from hubbub.errors import BadParameter, MissingDependency
+
+WHOLE = """
+origin = "https://hubbub.example.org"
+
+[oidc]
+issuer = "https://id.example.org/realms/company"
+client = "hubbub"
+
+[groups."/analysts"]
+metrics = ["*"]
+
+[groups.browsers]
+role = "publisher"
+metrics = ["browser.*"]
+"""
+
+
+def _file(folder: Path, text: str) -> Path:
+    path = folder / "access.toml"
+    path.write_text(text)
+    return path
+
+
+def test_what_it_says_is_read_and_what_it_leaves_out_has_a_default(tmp_path: Path) -> None:
+    found = read_access(_file(tmp_path, WHOLE))
+    assert found.groups == {
+        "/analysts": Grant("viewer", ("*",)),
+        "browsers": Grant("publisher", ("browser.*",)),
+    }
+    assert found.oidc is not None
+    assert (found.oidc.audience, found.oidc.groups_claim) == ("hubbub", "groups")
+    assert (found.oidc.session_seconds, found.oidc.title) == (8 * 3600, "id.example.org")
+    assert found.files == (tmp_path / "access.toml",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("[oidc]", "[oidc", "cannot be read as TOML"),
+        ("[oidc]", "[oicd]", "did you mean oidc"),
+        ("issuer =", "isuer =", "did you mean issuer"),
+        ("https://id", "http://id", r"\[oidc\] issuer is no https"),
+        ("https://hubbub.example.org", "https://hubbub.example.org/x", "origin is more than"),
+        ('origin = "https://hubbub.example.org"', "", "origin is missing"),
+        ('client = "hubbub"', 'client = ""', "client is missing"),
+        ('client = "hubbub"', 'client = "x"\nsession_hours = 0', r"in \[1, 168\]"),
+        ('client = "hubbub"', 'client = "x"\nscopes = ["email"]', 'lacks "openid"'),
+        ('client = "hubbub"', 'client = "x"\nsecret_file = "none"', "its secret_file.*cannot"),
+        ('client = "hubbub"', 'client = "x"\nsession_keys = "access.toml"', "what is no key"),
+        ('role = "publisher"', 'role = "boss"', "role is none of viewer, publisher, admin"),
+        ('metrics = ["*"]', "", r"\[groups\./analysts\] metrics is missing"),
+        ('metrics = ["*"]', 'metrics = "*"', "is no list of texts"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, said: str) -> None:
+    with pytest.raises(BadParameter, match=said):
+        read_access(_file(tmp_path, WHOLE.replace(old, new, 1)))
+
+
+def test_a_provider_without_groups_lets_nobody_in_and_is_refused(tmp_path: Path) -> None:
+    text = WHOLE.partition("[groups")[0]
+    with pytest.raises(BadParameter, match="nobody may see anything"):
+        read_access(_file(tmp_path, text))
+
+
+def test_keys_of_sessions_are_made_and_changed(tmp_path: Path) -> None:
+    keys = tmp_path / "session.keys"
+    for _ in range(3):
+        assert main(["keys", "session", str(keys)]) == 0
+    more = 'client = "hubbub"\nsession_keys = "session.keys"'
+    found = read_access(_file(tmp_path, WHOLE.replace('client = "hubbub"', more)))
+    assert found.oidc is not None
+    assert len(found.oidc.session_keys) == 2, "the new one and the former"
+    assert keys.stat().st_mode & 0o777 == 0o600
+    assert found.files == (tmp_path / "access.toml", keys)
+
+
+def test_without_the_extra_the_remedy_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "authlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in ("login", "provider", "claims"):
+        monkeypatch.delitem(sys.modules, f"hubbub.aggregator.access.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, "authlib", None)
+    with pytest.raises(MissingDependency, match=r"hubbub\[oidc\]"):
+        access_of(None, _file(tmp_path, WHOLE))
+
+
+def test_grants_add_up_and_cover_tiers() -> None:
+    caller = Caller("x", "token", (Grant("viewer", ("a*",)), Grant("publisher", ("b",))))
+    assert (caller.role, caller.sees_all) == ("publisher", False)
+    assert [caller.sees(name) for name in ("a", "a/0.5", "b", "c")] == [True, True, True, False]
+    assert [caller.may("publisher", name) for name in ("a", "b")] == [False, True]
+    assert not Caller("y", "login", ()).is_a("viewer")
