@@ -48,7 +48,10 @@ def test_a_single_report_is_counted_and_every_face_says_that_it_protects_nobody(
     assert up.said.startswith(PROTECTS_NOBODY)
     page = up.endpoints.page
     for path in ("", "metric?name=theme", "pipeline"):
-        assert f'<p class="notice" role="note">{PROTECTS_NOBODY}' in web.get(page + path).text
+        assert (
+            f'<aside class="notice" aria-label="What these numbers are">{PROTECTS_NOBODY}'
+            in web.get(page + path).text
+        )
     for path in ("estimates", "top", "trend"):
         answer = web.get(f"{page}v1/metrics/theme/{path}").json()
         assert answer["notice"] == PROTECTS_NOBODY, path
