@@ -37,7 +37,7 @@ def api_page(document: Mapping[str, Any]) -> str:
     for path, methods in document["paths"].items():
         parts += [_operation(path, name, methods[name]) for name in _METHODS if name in methods]
     parts.append("<h2>Refusals</h2>\n<p>Each is a problem (RFC 9457), with its remedy.</p>\n")
-    parts.append(_table(("status", "meaning"), sorted(_refusals(document).items())))
+    parts.append(_table("Refusals", ("status", "meaning"), sorted(_refusals(document).items())))
     parts.append("<h2>Shapes</h2>\n")
     schemas = document["components"]["schemas"]
     parts += [_shape(name, schemas[name]) for name in sorted(schemas)]
@@ -65,11 +65,12 @@ def _operation(path: str, method: str, told: Mapping[str, Any]) -> str:
         for status, said in told["responses"].items()
         if _PROBLEM not in said.get("content", {})
     ]
+    name = f"{method.upper()} {path}"
     return (
-        f"<h2><code>{method.upper()} {escape(path)}</code></h2>\n"
+        f"<h2><code>{escape(name)}</code></h2>\n"
         f"{_text(told.get('description', ''))}{body}"
-        + _table(("parameter", "in", "type", "default", "meaning"), rows)
-        + _table(("status", "meaning", "answer"), answers)
+        + _table(f"Parameters of {name}", ("parameter", "in", "type", "default", "meaning"), rows)
+        + _table(f"Answers of {name}", ("status", "meaning", "answer"), answers)
     )
 
 
@@ -100,7 +101,7 @@ def _shape(name: str, told: Mapping[str, Any]) -> str:
         )
         for field, schema in told.get("properties", {}).items()
     ]
-    fields = _table(("field", "type", "default", "meaning"), rows)
+    fields = _table(f"Fields of {name}", ("field", "type", "default", "meaning"), rows)
     return (
         f'<h3 id="{escape(name)}">{escape(name)}</h3>\n{_text(told.get("description", ""))}{fields}'
     )
@@ -128,7 +129,7 @@ def _text(told: str) -> str:
     return "".join(f"<p>{escape(part)}</p>\n" for part in told.split("\n\n") if part.strip())
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _table(of: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
     heads = "".join(f'<th scope="col">{one}</th>' for one in head)
@@ -136,6 +137,6 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         "<tr>" + "".join(f"<td>{escape(one)}</td>" for one in row) + "</tr>\n" for row in rows
     )
     return (
-        '<div class="wide" tabindex="0" role="region" aria-label="Table"><table>\n'
+        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(of)}"><table>\n'
         f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{lines}</tbody>\n</table></div>\n"
     )

@@ -6,6 +6,8 @@ import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
 
 const SHOWN = 15;
+const ROWS = 100;
+const SORTED = ["value", "before", "after", "difference", "low", "p_value", "changed"];
 
 export class Compared {
   /** change: goes to another state, which says which two epochs. */
@@ -14,6 +16,7 @@ export class Compared {
     this.metric = metric;
     this.address = address;
     this.form = $("comparing");
+    this.change = change;
     this.large = metric.epochs.filter((one) => one.reports >= metric.min_batch);
     for (const which of ["before", "after"]) {
       const control = this.form.elements[which];
@@ -51,9 +54,11 @@ export class Compared {
     this.choose();
     const { before, after } = this.chosen();
     const { confidence, list } = asked;
-    const given = { confidence, list: list ?? [], epochs: before, to_epochs: after, number: 100 };
+    const given = { confidence, list: list ?? [], epochs: before, to_epochs: after, number: ROWS };
+    const order = this.address.state.changes || "p_value";
+    const sort = (field) => this.change({ changes: field });
     try {
-      await show(await ask(`${this.path}/compare`, given, body));
+      await show(await ask(`${this.path}/compare`, { ...given, order }, body), order, sort);
     } catch (error) {
       if (error.status !== 400 && error.status !== 409) throw error;
       showState($("compared"), error, {});
@@ -61,19 +66,23 @@ export class Compared {
   }
 }
 
-async function show(found) {
+async function show(found, order, sort) {
   const mean = found.kind === "mean";
   const drawing = h("div"),
     table = h("table");
   const changed = found.values.filter((one) => one.changed).length;
+  const part = found.values.length < found.total;
+  // By p-value those that changed come first, so that none is missed.
+  const those = part && order !== "p_value" ? `the ${count(found.values.length)} below` : "";
+  const verdict = changed
+    ? `${changed} of ${those || count(found.total)} changed,`
+    : `no change${those && ` among ${those}`}`;
   $("compared").replaceChildren(
     h(
       "p",
       {},
       `${count(found.before_reports)} reports before, ${count(found.after_reports)} after: ` +
-        (changed
-          ? `${changed} of ${count(found.total)} changed, beyond what chance explains.`
-          : "no change beyond what chance explains.") +
+        `${verdict} beyond what chance explains.` +
         " Of the population that reports are from: intervals hold who happened to report too.",
     ),
     h("figure", {}, drawing),
@@ -93,5 +102,8 @@ async function show(found) {
     mean ? d3.format("~g") : d3.format("+.1%"),
     mean ? d3.format("+.5~g") : d3.format("+.2%"),
   );
-  await fillAnswer(table, "Sorted by p-value", "compare", found, found.values);
+  const which = part ? `The first ${count(found.values.length)} of ${count(found.total)}, s` : "S";
+  const by = order.replace("-", "").replace("low", "interval").replace("p_value", "p-value");
+  const sorting = mean ? {} : { order, sort, fields: SORTED };
+  await fillAnswer(table, `${which}orted by ${by}`, "compare", found, found.values, sorting);
 }

@@ -1,6 +1,7 @@
 // The controls of a metric's page: what they show is the address, and what they are set to goes there.
 import { $, ask, h, shown } from "./shell.js";
 import { offerBeside } from "./beside.js";
+import { CATALOG, SavedLists } from "./lists.js";
 
 const RANGES = [
   ["newest", "newest epoch"],
@@ -11,7 +12,6 @@ const RANGES = [
   ["all", "all"],
   ["custom", "other …"],
 ];
-const CATALOG = "catalog";
 
 export class Controls {
   /** change: goes to another state. */
@@ -33,8 +33,12 @@ export class Controls {
     for (const name of ["confidence", "show", "beside"]) {
       form[name].addEventListener("change", () => change({ [name]: form[name].value }));
     }
-    const ticked = () =>
-      [...$("lists").querySelectorAll("input:checked")].map((one) => one.value);
+    const lists = new SavedLists(form, (saved) => {
+      const list = [...new Set([...this.lists.ticked(), ...saved])];
+      change({ list, first: "0" }, undefined, saved.length ? [] : address.typed);
+    });
+    this.lists = lists;
+    const ticked = () => lists.ticked();
     const typed = () => {
       const lines = form.typed.value.split("\n").map((line) => line.trim());
       // Beside the lists that are ticked, not in their place.
@@ -55,25 +59,7 @@ export class Controls {
     await offerBeside(this.metric, this.form.beside);
     const looks = this.metric.candidates !== null;
     $("lists").hidden = $("typed").hidden = !looks;
-    if (looks) {
-      const { lists } = await ask("/v1/candidates");
-      const all = lists.map((one) => [one.name, one.total]);
-      if (this.metric.candidates) all.unshift([CATALOG, this.metric.candidates]);
-      $("lists").append(
-        ...all.map(([name, total]) =>
-          h(
-            "label",
-            {},
-            h("input", { type: "checkbox", value: name }),
-            ` ${name === CATALOG ? "the catalog’s own" : shown(name)} (${total.toLocaleString("en")})`,
-          ),
-        ),
-      );
-      $("lists").hidden = !all.length;
-      $("typed").querySelector("span").textContent = all.length
-        ? "Others, one a line"
-        : "Strings to look for, one a line";
-    }
+    if (looks) await this.lists.begin(this.metric.candidates);
     this.show();
   }
 
@@ -89,15 +75,11 @@ export class Controls {
     this.form.beside.value = beside;
     if (this.form.beside.selectedIndex < 0) this.form.beside.value = "";
     this.form.typed.value = this.address.typed.join("\n");
-    this.tick(list);
+    this.lists.show(list, this.address.typed);
   }
 
   /** An answer tells which lists it was for. */
   answered(found) {
-    this.tick(found.lists);
-  }
-
-  tick(lists) {
-    for (const box of $("lists").querySelectorAll("input")) box.checked = lists.includes(box.value);
+    this.lists.tick(found.lists);
   }
 }

@@ -8,7 +8,7 @@ const SHOWN = 25;
 // At this chance the strings asked for are no explanation of the totals.
 const DOUBT = 1e-3;
 const TWINS = 5;
-const SORTED = ["value", "estimate", "stderr", "low", "rank"];
+const SORTED = ["value", "estimate", "stderr", "low", "share", "rank", "detected", "consistent"];
 
 const note = (text, kind = "") => h("p", { class: `note ${kind}` }, text);
 const span = (one) => `${count(one.low)} to ${count(one.high)}`;

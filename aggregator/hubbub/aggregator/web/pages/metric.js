@@ -12,7 +12,7 @@ import { Crossed } from "./cross.js";
 import { showEstimates, showFlags, showPages } from "./estimates.js";
 import { Marks } from "./marks.js";
 import { privacyCard } from "./privacy.js";
-import { few, showState, unlisted } from "./states.js";
+import { few, headed, showState, unlisted } from "./states.js";
 
 const ROWS = 100;
 const MAX_RANGES = 1024;
@@ -25,6 +25,7 @@ const FIELDS = {
   list: kinds.texts(),
   before: kinds.text(""),
   after: kinds.text(""),
+  changes: kinds.text("", (given) => /^-?[a-z_]{1,20}$/.test(given)),
   rows: kinds.text(""),
   columns: kinds.text(""),
   by: kinds.text(""),
@@ -171,7 +172,7 @@ async function answered(asks) {
     $("state").replaceChildren(...complaints());
     const instead = metric.reports ? unnamed() : few(metric);
     show(!instead);
-    if (instead) $("flags").replaceChildren(instead);
+    if (instead) showInstead(instead);
     else await asks();
   } catch (error) {
     showState($("flags"), error, {
@@ -179,13 +180,18 @@ async function answered(asks) {
       again: all,
       ways: {
         all: () => change({ epochs: "all", first: "0" }),
-        reset: () => change({ epochs: "newest", order: "", first: "0", find: "", list: [] }),
+        reset: () => change({ epochs: "newest", order: "", changes: "", first: "0", find: "", list: [] }),
         without: () => change({ list: [] }),
       },
     });
     show(Boolean(newest) && error.status === undefined);
   }
   ready();
+}
+
+function showInstead(state) {
+  $("flags").replaceChildren(state);
+  headed($("flags"));
 }
 
 /** What is shown where strings are looked for and none were named. */

@@ -23,8 +23,17 @@ export function showState(place, error, { metric = null, again = null, ways = {}
   const retry = again && button("Try again", again);
   const shownState = explained(error, metric, retry, ways);
   place.replaceChildren(shownState);
+  headed(place);
   if (again && passing(error)) {
     timer = setTimeout(again, 1000 * (error.wait || AGAIN_SECONDS));
+  }
+}
+
+/** A state's heading is one below the heading that it stands under. */
+export function headed(place) {
+  if (place.closest("section")) return;
+  for (const low of place.querySelectorAll(".state h3")) {
+    low.replaceWith(h("h2", {}, low.textContent));
   }
 }
 

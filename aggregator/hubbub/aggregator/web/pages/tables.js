@@ -69,8 +69,8 @@ function cell(column, row, means) {
 function heading(title, field, { order, sort } = {}) {
   if (!sort) return { inside: title, sorted: null };
   const now = order === field ? "ascending" : order === `-${field}` ? "descending" : null;
-  // Names from A, figures from the largest.
-  const first = field === "value" || field === "rank" ? field : `-${field}`;
+  // Names from A, chances from the smallest, figures from the largest.
+  const first = ["value", "rank", "p_value"].includes(field) ? field : `-${field}`;
   const other = first === field ? `-${field}` : field;
   const made = button(title, () => sort(order === first ? other : first), { class: "sort" });
   if (now) made.append(now === "ascending" ? " ▲" : " ▼");

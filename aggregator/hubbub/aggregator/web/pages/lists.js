@@ -1,0 +1,106 @@
+// Lists of strings to look for: the catalog's own, and those that analysts saved; ticked, kept, forgotten.
+import { $, Refused, ask, button, count, h, shown, several } from "./shell.js";
+
+export const CATALOG = "catalog";
+
+const at = (name) => `/v1/candidates/${encodeURIComponent(name)}`;
+
+export class SavedLists {
+  /** form: the page's controls. asks: asks anew, with these lists ticked too. */
+  constructor(form, asks) {
+    this.form = form;
+    this.asks = asks;
+    this.own = null;
+    this.typed = [];
+    form.keeping.addEventListener("click", () => this.keep());
+    form.keep.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
+      event.preventDefault();
+      this.keep();
+    });
+  }
+
+  /** own: how many strings the catalog has. */
+  async begin(own) {
+    this.own = own;
+    const { lists } = await ask("/v1/candidates");
+    const all = lists.map((one) => [one.name, one.total]);
+    if (own) all.unshift([CATALOG, own]);
+    const before = this.ticked();
+    $("lists").replaceChildren(
+      h("legend", {}, "Strings to look for"),
+      ...all.map(([name, total]) => this.line(name, total)),
+    );
+    this.tick(before);
+    $("lists").hidden = !all.length;
+    $("typed").querySelector("span").textContent = all.length
+      ? "Others, one a line"
+      : "Strings to look for, one a line";
+  }
+
+  line(name, total) {
+    const called = name === CATALOG ? "the catalog’s own" : shown(name);
+    const box = h("input", { type: "checkbox", value: name });
+    const forget =
+      name === CATALOG
+        ? null
+        : button("Forget", () => this.forget(name, total), { "aria-label": `Forget ${called}` });
+    return h("span", { class: "list" }, h("label", {}, box, ` ${called} (${count(total)})`), forget);
+  }
+
+  ticked() {
+    return [...$("lists").querySelectorAll("input:checked")].map((one) => one.value);
+  }
+
+  tick(lists) {
+    for (const box of $("lists").querySelectorAll("input")) box.checked = lists.includes(box.value);
+  }
+
+  show(lists, typed) {
+    this.tick(lists);
+    this.typed = typed;
+    $("keep").hidden = !typed.length;
+  }
+
+  /** Save what is typed, and look for the list in its place. */
+  async keep() {
+    const name = this.form.keep.value.trim();
+    if (!name) return this.say("Give it a name first.");
+    if (name.includes("/")) return this.say("A list’s name has no /.");
+    const held = await this.told(() => ask("/v1/candidates"));
+    if (!held) return null;
+    const there = held.lists.find((one) => one.name === name);
+    const whole = there && `There is a list “${shown(name)}” of ${several(there.total, "string")}. Put this one in its place?`;
+    if (whole && !confirm(whole)) return null;
+    const body = { candidates: this.typed };
+    const saved = await this.told(() => ask(at(name), {}, body, "PUT"));
+    if (!saved) return null;
+    this.form.keep.value = "";
+    await this.begin(this.own);
+    this.say(`Saved: ${shown(name)}, ${several(saved.total, "string")}.`);
+    return this.asks([name]);
+  }
+
+  async forget(name, total) {
+    const whole = `Forget the list “${shown(name)}” of ${several(total, "string")}, for everybody?`;
+    if (!confirm(whole)) return;
+    if ((await this.told(() => ask(at(name), {}, null, "DELETE"))) === undefined) return;
+    await this.begin(this.own);
+    this.asks([]);
+  }
+
+  /** What the service answers; undefined where it refuses, and why is said. */
+  async told(asking) {
+    try {
+      return await asking();
+    } catch (error) {
+      this.say(error instanceof Refused ? error.message : "The service does not answer.");
+      return undefined;
+    }
+  }
+
+  say(text) {
+    $("kept").textContent = text;
+    $("keep").hidden = false;
+  }
+}
