@@ -39,6 +39,20 @@ def test_the_container_file_is_in_order() -> None:
     assert text.count("USER 10001:10001") == len(targets)
 
 
+def test_whatever_an_image_is_built_of_is_built_without_a_date() -> None:
+    text = (DEPLOY / "Containerfile").read_text()
+    of = {name: base for base, name in re.findall(r"^FROM (\S+) AS (\S+)$", text, re.MULTILINE)}
+    builders = {name for name, base in of.items() if base == "building"}
+    assert builders == {
+        "wheel",
+        *(f"{one}-installed" for one in ("shuffler", "aggregator", "tools")),
+    }
+    assert "RUN " not in text.partition("FROM building AS wheel")[0]
+    assert "RUN " not in text.partition("FROM base AS shuffler\n")[2]
+    [building] = re.findall(r"FROM base AS building\n(.*?)\n\n", text, re.DOTALL)
+    assert "SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH} PYTHONHASHSEED=0" in building
+
+
 def test_the_image_of_a_shuffler_holds_what_it_needs_and_no_more(tmp_path: Path) -> None:
     """The commands of the container file, here, on what `.dockerignore` lets in."""
     source = tmp_path / "src"
