@@ -15,7 +15,7 @@ __all__ = ["begun", "moved_past"]
 async def begun(bundle: Bundle, store: TotalsStore) -> list[int]:
     """The beginning of each epoch of which reports were counted, ascending; seconds since 1970."""
     counted = await store.counted(bundle.streams)
-    return sorted({epoch_start(w.epoch, bundle.metric(w.stream).epoch) for w in counted})
+    return sorted({epoch_start(w.epoch, bundle.asked_in(w.stream).epoch) for w in counted})
 
 
 def moved_past(starts: Sequence[int], end: int, longest: str) -> bool:

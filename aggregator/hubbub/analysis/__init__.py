@@ -11,6 +11,7 @@ from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex, 
 from hubbub.analysis.estimators.estimate import estimate
 from hubbub.analysis.honesty.plausible import Plausibility, combine, plausibility
 from hubbub.analysis.honesty.poisoning import Attack, maximal_gain
+from hubbub.analysis.lists import answer_lists, only_of_all
 from hubbub.analysis.numbers import Mean
 from hubbub.analysis.strings.decode import Decoded, decode, decode_counts
 from hubbub.analysis.strings.design import Collection
@@ -41,6 +42,7 @@ __all__ = [
     "ValueAnswer",
     "Whose",
     "answer",
+    "answer_lists",
     "answer_tiers",
     "base_cut",
     "changes",
@@ -54,6 +56,7 @@ __all__ = [
     "joined_shares",
     "maximal_gain",
     "norm_sub",
+    "only_of_all",
     "p_values",
     "plausibility",
     "shares",

@@ -67,6 +67,8 @@ class Answer:
         if it is so; None as `others`.
     twins: of RAPPOR strings, those that cannot be told apart.
     beginnings: of strings that were found, those that are only what longer ones begin with.
+    reports_asked: of how many reports each value could be said, where values were appended in
+        between; empty where all could say all. Shares are of these.
     figures: what the values are made of, where more can be said of them; for comparisons.
     """
 
@@ -82,6 +84,7 @@ class Answer:
     repeats: int = 1
     twins: tuple[Twins, ...] = ()
     beginnings: tuple[str, ...] = ()
+    reports_asked: tuple[int, ...] = ()
     figures: ValueEstimates | None = field(default=None, compare=False, repr=False)
 
     @property

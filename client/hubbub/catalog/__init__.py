@@ -5,7 +5,7 @@ metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle-
 
 from hubbub.catalog.alerts import Alert, Rule
 from hubbub.catalog.breakdown import UNLISTED, cell_of, told_by
-from hubbub.catalog.bundles.bundle import Bundle, refuse_changes, stream_table
+from hubbub.catalog.bundles.bundle import Bundle, grown, refuse_changes, stream_table
 from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.bundles.signing import open_bundle, read_bundle, sign_bundle
 from hubbub.catalog.choice import Choice, Option
@@ -31,6 +31,7 @@ from hubbub.catalog.keys.opening import (
 )
 from hubbub.catalog.keys.operator import read_operator_key
 from hubbub.catalog.limits import Limits
+from hubbub.catalog.lists import versions_of
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.source import Catalog, read_catalog
 from hubbub.catalog.notice import Notice, open_notice, sign_notice
@@ -91,6 +92,7 @@ __all__ = [
     "exposure",
     "facts",
     "grace_seconds",
+    "grown",
     "hand_over",
     "key_at",
     "metric_name_of",
@@ -113,5 +115,6 @@ __all__ = [
     "superseded_by",
     "told_by",
     "unchanged_exposure",
+    "versions_of",
     "write_new_keys",
 ]

@@ -1,8 +1,5 @@
 """Metric: one question that an app may answer, and everything promised about it."""
 
-import hashlib
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -31,9 +28,10 @@ from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.operator_fields import ALERT, KEEP, SUPERSEDES
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
-from hubbub.catalog.policy import Caps, Release
+from hubbub.catalog.policy import RELEASE, Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
 from hubbub.catalog.seal_fields import KEM
+from hubbub.catalog.values.grown import GROWN, STREAM, check_grown, digests_of, list_names, tier_of
 from hubbub.catalog.values.kind_fields import refuse_misfits
 from hubbub.catalog.values.part_ranges import RANGES, PartRange
 from hubbub.catalog.values.parted import PARTS, code_of, size_of
@@ -56,8 +54,6 @@ __all__ = ["DOMAINS", "Metric"]
 
 DOMAINS: Final = {"strings": "string", "numbers": "number"}
 """What `domain` says for each kind of value that is not listed."""
-
-_TIER: Final = re.compile(r"[0-9.e+-]{0,16}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,16 +194,7 @@ class Metric:
     sampling: float = field(default=1.0, metadata=SAMPLING)
     period: str = field(default="", metadata=PERIOD)
     report_on: str = field(default="", metadata=REPORT_ON)
-    release: Release | None = field(
-        default=None,
-        metadata=entry(
-            table_of(Release),
-            "How its numbers may be published outside; none may without it.",
-            '{ mechanism = "laplace", epsilon = 0.5 }',
-            write='write release = { mechanism = "laplace", epsilon = 0.5 }, '
-            "for gaussian with delta",
-        ),
-    )
+    release: Release | None = field(default=None, metadata=RELEASE)
     central_epsilon: float | None = field(default=None, metadata=CENTRAL_EPSILON)
     crowd: int | None = field(default=None, metadata=CROWD)
     delta: float = field(default=1e-8, metadata=DELTA)
@@ -221,6 +208,7 @@ class Metric:
     other: bool = field(default=False, metadata=OTHERS)
     ranges: Mapping[str, PartRange] = field(default_factory=dict, metadata=RANGES)
     breakdown: Rules = field(default_factory=dict, metadata=BREAKDOWN)
+    grown: tuple[int, ...] = field(default=(), metadata=GROWN)
     unit: str = field(default="", metadata=UNIT)
     kem: Kem = field(default=X25519, metadata=KEM)
     candidates: tuple[str, ...] = field(default=(), metadata=CANDIDATES)
@@ -253,14 +241,15 @@ class Metric:
     def _check(self) -> None:
         """Raises BadParameter for what stands in a field by itself."""
         check(self)
-        name, tier = (self.base_name, self.tier) if isinstance(self.name, str) else ("", "")
-        if not (NAME.fullmatch(name) and _TIER.fullmatch(tier)):
+        name, rest = (self.base_name, self.name) if isinstance(self.name, str) else ("", "")
+        if not (NAME.fullmatch(name) and STREAM.fullmatch(rest[len(rest.partition("/")[0]) :])):
             raise BadParameter(f"name must match {NAME.pattern}")
         if self.mechanism == AUTO:
             raise BadParameter(f"mechanism must be one of {', '.join(REGISTRY)}")
         if self.parameters.keys() & {"epsilon", "categories", "sizes"}:
             raise BadParameter("parameters hold epsilon or a number of values, which both follow")
         refuse_misfits(self)
+        check_grown(self)
         found = conflicts(self.epsilon, self.limits, self.tiers) | central_conflicts(self)
         names = ("period", "report_on", "epoch", "limits")
         found |= period_conflicts({name: getattr(self, name) for name in names})
@@ -306,8 +295,24 @@ class Metric:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The names of its streams: its own, its cells', and those of its tiers."""
+        """The names of its streams: its own, its cells', those of tiers and of former lists."""
+        if self.grown:
+            return tuple(one for name in self._lists for one in (name, *self._tiers(name)))
         return tuple(streams_of(self.name, self.breakdown, [f"{tier:g}" for tier in self.tiers]))
+
+    @property
+    def own_streams(self) -> tuple[str, ...]:
+        """Those of the values that are asked now."""
+        return (self.stream, *self._tiers(self.stream)) if self.grown else self.streams
+
+    @property
+    def stream(self) -> str:
+        """The stream of the values that are asked now, at its own epsilon."""
+        return self._lists[-1]
+
+    @property
+    def _lists(self) -> tuple[str, ...]:
+        return list_names(self.name, self.grown, len(self.values or ()))
 
     @property
     def fewest(self) -> int:
@@ -317,7 +322,7 @@ class Metric:
     @property
     def tier(self) -> str:
         """Which tier this is, as its stream's name says it; "" for the metric itself."""
-        return self.name.partition("/")[2]
+        return tier_of(self.name)
 
     def at(self, epsilon: float) -> Self:
         """The same question at a smaller epsilon: a stream of its own, with totals of its own."""
@@ -325,19 +330,20 @@ class Metric:
             name: number * epsilon / self.epsilon if name == "permanent_epsilon" else number
             for name, number in self.parameters.items()
         }
-        name = self._stream(epsilon)
-        return replace(self, name=name, epsilon=epsilon, parameters=scaled, choice=None, tiers=())
+        name, none = f"{self.stream}/{epsilon:g}", ()
+        told = replace(self, name=name, choice=None, tiers=none, grown=none)
+        return replace(told, epsilon=epsilon, parameters=scaled)
 
     def stream_within(self, max_epsilon: float, max_local: float) -> str | None:
         """The stream of the largest epsilon that is allowed, as promised and locally; or None."""
         promised = min(self.central_epsilon or self.epsilon, self.epsilon)
         if promised <= max_epsilon and self.epsilon <= max_local:
-            return self.name
+            return self.stream
         allowed = [epsilon for epsilon in self.tiers if epsilon <= min(max_epsilon, max_local)]
-        return self._stream(allowed[-1]) if allowed else None
+        return f"{self.stream}/{allowed[-1]:g}" if allowed else None
 
-    def _stream(self, tier: float) -> str:
-        return f"{self.name}/{tier:g}"
+    def _tiers(self, stream: str) -> tuple[str, ...]:
+        return tuple(f"{stream}/{tier:g}" for tier in self.tiers)
 
     def code(self, value: Any) -> Any:
         """The mechanism's value for what the app reported.
@@ -387,6 +393,5 @@ class Metric:
         return {"mechanism": told.pop("mechanism"), "version": self.randomizer.VERSION, **told}
 
     def digest(self) -> str:
-        """SHA-256 of the definition, in hex."""
-        text = json.dumps(self.definition(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        """SHA-256 of the definition, in hex; where values were appended, of the first list's."""
+        return digests_of(self)[self.name]

@@ -16,10 +16,11 @@ from typing import Final
 
 from hubbub.catalog.fields.field import check, entry
 from hubbub.catalog.fields.kinds import number, numbers_by_name, one_of, shares
+from hubbub.catalog.fields.tables import table_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 
-__all__ = ["RELEASED_BY", "SPANS", "Budget", "Caps", "Release"]
+__all__ = ["RELEASE", "RELEASED_BY", "SPANS", "Budget", "Caps", "Release"]
 
 SPANS: Final = {"day": 1, "month": 31, "year": 366}
 """How many days each span has at most."""
@@ -163,3 +164,11 @@ class Budget:
         """Epsilon and delta that a purpose has in a year; KeyError if it has no share."""
         share = self.purposes[purpose]
         return self.epsilon_per_year * share, self.delta_per_year * share
+
+
+RELEASE: Final = entry(
+    table_of(Release),
+    "How its numbers may be published outside; none may without it.",
+    '{ mechanism = "laplace", epsilon = 0.5 }',
+    write='write release = { mechanism = "laplace", epsilon = 0.5 }, for gaussian with delta',
+)

@@ -134,7 +134,7 @@ class Reporter:
             ValueOutOfDomain: the metric has no such value; the message does not show it.
         """
         asked = self._bundle.metric(name)
-        if asked.name != asked.base_name:
+        if name not in self._bundle.metrics:
             return Outcome.UNKNOWN_METRIC  # the person chooses a tier, and `public` a cell
         code = asked.code(value)
         cell = self._public.stream(asked)
@@ -251,6 +251,8 @@ class Reporter:
         else:
             payload = metric.randomizer.randomize(code, self._coins)
         stream = f"{cell}/{metric.tier}" if metric.tier else cell
+        if not metric.breakdown:  # nor a cell: one of its lists of values
+            stream = metric.name
         generation = self._standing.generation
         drawn = PendingPayload(stream, epoch, tag, payload, generation, now)
         self._drawn.append((self._state.note(drawn), drawn))

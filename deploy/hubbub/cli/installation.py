@@ -11,6 +11,7 @@ from hubbub.catalog import (
     Catalog,
     epoch_at,
     epoch_start,
+    grown,
     read_bundle,
     read_operator_key,
     read_public_keys,
@@ -113,20 +114,20 @@ def build_bundle(
     """
     operator = read_operator_key(keys)
     signer, handovers = operator.public_key().public_bytes_raw(), read_handovers(keys)
-    history = {name: metric.digest() for name, metric in catalog.metrics.items()}
-    serial = int(now())
+    metrics, serial = catalog.metrics, int(now())
+    history = {name: metric.digest() for name, metric in metrics.items()}
     if previous.exists():
         old = read_bundle(previous)
         if old.operator not in line_of(handovers, signer):
             raise _strange(previous, old.operator, signer, keys)
-        history = refuse_changes(catalog.metrics, old)
+        history = refuse_changes(metrics := grown(metrics, old), old)
         # Devices take no bundle back that is older than one they know, whatever clocks say.
         serial = max(serial, old.serial + 1)
     public = read_public_keys(keys)
     try:
         refuse_long_periods(catalog.metrics.values(), public, serial)
         bundle = Bundle(
-            metrics=catalog.metrics,
+            metrics=metrics,
             keys=public,
             shuffler=catalog.shuffler,
             roots=None if roots is None else _of_shuffler(roots),

@@ -104,7 +104,7 @@ class Intake:
         """
         # Known, and begun, or nothing of it gets into Redis. One bundle for all of a batch.
         bundle = self._bundle
-        metric = bundle.metric(window.stream)
+        metric = bundle.asked_in(window.stream)
         if epoch_start(window.epoch, metric.epoch) > self._clocks.latest() + _AHEAD_SECONDS:
             raise BadParameter(f"{_date(window, metric)} of {window.stream} has not begun")
         _check_dummies(metric, dummies, len(sealed))
@@ -179,7 +179,7 @@ class Intake:
         over: bool,
     ) -> _Part:
         """What belongs to one shard, opened and checked."""
-        metric = bundle.metric(window.stream)
+        metric = bundle.asked_in(window.stream)
         length = metric.sealed_bytes
         rejected: Counter[str] = Counter()
         if over or not _key_fits(bundle, metric, window, key_id):

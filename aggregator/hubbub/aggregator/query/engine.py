@@ -53,11 +53,11 @@ from hubbub.aggregator.query.overview import (
 from hubbub.aggregator.query.page import WHOLE, Page
 from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection, TotalsByEpoch
-from hubbub.aggregator.query.trends import Part, series, together
 from hubbub.aggregator.query.visible import Sees, visible
+from hubbub.aggregator.query.trends import by_list, series, together
 from hubbub.aggregator.query.watching import arrived
 from hubbub.aggregator.store.contract import TotalsReader
-from hubbub.analysis import Top, changes, top
+from hubbub.analysis import Top, changes, only_of_all, top
 from hubbub.catalog import Bundle, epoch_start
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.places import notice
@@ -299,7 +299,8 @@ class QueryEngine:
                 "independent; compare epochs that are in one of them alone"
             )
         old, new = [(await self._work(holding, query)).answer for holding in holdings]
-        values, total = page.of(changes(old, new), lambda change: change.p_value)
+        told = changes(*only_of_all(old, new))
+        values, total = page.of(told, lambda change: change.p_value)
         return Compared(
             metric=holdings[0].metric.name,
             kind=old.kind,
@@ -330,7 +331,8 @@ class QueryEngine:
         answer = (await self._work(selection, query)).answer
 
         async def make() -> tuple[list[Series], int]:
-            parts = [Part(one, await self.collected.read(one)) for one in (selection, *joined)]
+            every = [(one, await self.collected.read(one)) for one in (selection, *joined)]
+            parts = [part for one in every for part in by_list(*one)]
             found = await asyncio.to_thread(
                 series,
                 *(self.collected, parts, answer),

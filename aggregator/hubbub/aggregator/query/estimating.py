@@ -6,8 +6,16 @@ from dataclasses import dataclass
 from hubbub.accounting import Window
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
-from hubbub.analysis import CONFIDENCE, Answer, Plausibility, answer_tiers, combine, plausibility
-from hubbub.catalog import Bundle, reports_of_one
+from hubbub.analysis import (
+    CONFIDENCE,
+    Answer,
+    Plausibility,
+    answer_lists,
+    answer_tiers,
+    combine,
+    plausibility,
+)
+from hubbub.catalog import Bundle, reports_of_one, versions_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified
@@ -62,15 +70,39 @@ def estimate_range(
 ) -> RangeEstimate:
     """Estimates, their plausibility and amplification, from the totals of some epochs' windows."""
     metric = selection.metric
-    tiers = collected.tiers(metric, totals, selection.epochs)
+    tiers = [
+        tier
+        for asked in versions_of(metric)
+        for tier in collected.tiers(asked, totals, selection.epochs)
+    ]
     repeats = reports_of_one(metric, selection.epochs)
     return RangeEstimate(
-        answer_tiers(tiers, metric.values, query.candidates, query.confidence, repeats),
+        _answer(collected, selection, totals, query, repeats),
         _judged(tiers, repeats),
         _weakest(collected.bundle, totals),
         shuffled_of(metric),
         max(one.at for one in totals.values()),
     )
+
+
+def _answer(
+    collected: TotalsByEpoch,
+    selection: EpochSelection,
+    totals: Mapping[Window, WindowTotals],
+    query: EstimateQuery,
+    repeats: int,
+) -> Answer:
+    metric, epochs = selection.metric, selection.epochs
+    if not metric.grown or metric.values is None:
+        tiers = collected.tiers(metric, totals, epochs)
+        return answer_tiers(tiers, metric.values, query.candidates, query.confidence, repeats)
+    if query.candidates:
+        raise BadParameter("this metric is not over strings: leave candidates out")
+    lists = [
+        (collected.tiers(asked, totals, epochs), len(asked.values or ()))
+        for asked in versions_of(metric)
+    ]
+    return answer_lists(lists, metric.values, query.confidence, repeats)
 
 
 def _judged(tiers: Sequence[tuple[AnyMechanism, Totals]], repeats: int) -> Plausibility:
@@ -85,7 +117,7 @@ def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified
     sizes: dict[str, int] = {}
     dummies: dict[str, int] = {}
     for window, one in totals.items():
-        whole = bundle.metric(window.stream).central is not None
+        whole = bundle.asked_in(window.stream).central is not None
         size = one.counted if whole else one.batch_reports
         sizes[window.stream] = min(size, sizes.get(window.stream, size))
         # Those that came, and not those that should have: a shuffler may have made none.
@@ -93,7 +125,7 @@ def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified
     if not all(sizes.values()):
         return None
     found = [
-        shuffled_of(bundle.metric(name), size, dummies=dummies[name])
+        shuffled_of(bundle.asked_in(name), size, dummies=dummies[name])
         for name, size in sizes.items()
     ]
     return max(found, key=lambda one: one.epsilon, default=None)

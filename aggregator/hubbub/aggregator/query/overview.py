@@ -1,7 +1,7 @@
 """Overview: the metrics there are, what is held of each, and what one person's report reveals."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -23,6 +23,7 @@ from hubbub.privacy.crowd import rests_on
 __all__ = ["detail", "iso_time", "line", "notes", "shown_epochs", "shuffled"]
 
 _SHOWN_EPOCHS: Final = 60
+_NAMED: Final = 5
 _LATEST: Final = 253_402_300_799
 
 
@@ -121,7 +122,9 @@ def shuffled(metric: Metric, found: Amplified) -> Shuffled:
 
 
 def notes(metric: Metric, found: Answer) -> list[str]:
-    """What a mean or an open end does not tell, in a sentence each."""
+    """What a mean, an open end or an appended value does not tell, in a sentence each."""
+    if found.reports_asked:
+        return list(_appended(found))
     if metric.edges and metric.clamps:
         return [_at_the_ends(metric, found)]
     if found.span is None or (found.kind != "mean" and found.mean is None):
@@ -135,6 +138,21 @@ def notes(metric: Metric, found: Answer) -> list[str]:
     else:
         told.append("For the mean each number counts as the middle of its range.")
     return told
+
+
+def _appended(found: Answer) -> Iterator[str]:
+    """Which values not all reports could say."""
+    for number in sorted(
+        {asked for asked in found.reports_asked if asked < found.reports}, reverse=True
+    ):
+        values = [
+            v.value for v, n in zip(found.values, found.reports_asked, strict=True) if n == number
+        ]
+        names = ", ".join(values[:_NAMED]) + (", ..." if len(values) > _NAMED else "")
+        yield (
+            f"Not asked in {found.reports - number:,} of {found.reports:,} reports, as appended "
+            f"since: {names}. Its share is of the {number:,} that could say it."
+        )
 
 
 def _at_the_ends(metric: Metric, found: Answer) -> str:

@@ -235,14 +235,17 @@ class TotalsByEpoch:
     def tiers(
         self, metric: Metric, totals: Mapping[Window, WindowTotals], epochs: Sequence[int]
     ) -> list[tuple[AnyMechanism, Totals]]:
-        """Of every tier its mechanism, and its totals over these epochs and its cells added up."""
+        """Of every tier its mechanism, and its totals over these epochs and its cells added up.
+
+        Where values were appended, of those alone who were asked for all of them.
+        """
         wanted = set(epochs)
         cells: dict[str, list[str]] = {}
-        for stream in metric.streams:
+        for stream in metric.own_streams:
             cells.setdefault(stream.partition("/")[2], []).append(stream)
         tiers = []
         for streams in cells.values():  # of one mechanism each, so that their totals add exactly
-            own = self.bundle.metric(streams[0])
+            own = self.bundle.asked_in(streams[0])
             mechanism = own.randomizer
             parts = [one for w, one in totals.items() if w.stream in streams and w.epoch in wanted]
             tiers.append((mechanism, sum_totals(parts, mechanism.layout.size, own.dummies)))

@@ -1,6 +1,6 @@
 """Trends: a metric's values epoch by epoch, also of the metrics that it goes on from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,10 +9,10 @@ from hubbub.aggregator.query.answers import Point, Series
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import Answer, Followed, Mean, joined_shares
-from hubbub.catalog import EPOCH_SECONDS, Metric
+from hubbub.catalog import EPOCH_SECONDS, Metric, versions_of
 from hubbub.errors import BadParameter
 
-__all__ = ["MAX_SERIES", "Part", "series", "together"]
+__all__ = ["MAX_SERIES", "Part", "by_list", "series", "together"]
 
 MAX_SERIES: Final = 50
 MEAN: Final = "mean"
@@ -37,6 +37,16 @@ class Part:
         """Its reports of an epoch, and the places of the values that are followed."""
         tiers = collected.tiers(self.metric, self.totals, [epoch])
         return Followed(tiers, places, self.metric.limits.reports_per_epoch)
+
+
+def by_list(selection: EpochSelection, totals: Mapping[Window, WindowTotals]) -> Iterator[Part]:
+    """A metric's reports by the list of values that they were asked with, the latest first."""
+    newest, *former = reversed(list(versions_of(selection.metric)))
+    for metric, asked in ((selection.metric, newest), *zip(former, former, strict=True)):
+        own = set(asked.own_streams)
+        counted = {window: n for window, n in selection.counted.items() if window.stream in own}
+        epochs = tuple(sorted({window.epoch for window in counted}))
+        yield Part(EpochSelection(metric, epochs, counted), totals)
 
 
 def together(selections: Sequence[EpochSelection]) -> EpochSelection:

@@ -11,7 +11,7 @@ from math import inf
 from typing import Any, cast
 
 from hubbub.accounting import epoch_dates
-from hubbub.aggregator.query.totals import TotalsByEpoch
+from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.releases.entry import LONGEST_NAME, LONGEST_VALUE, Entry
 from hubbub.aggregator.releases.release_log import Entries, ReleaseLog
 from hubbub.aggregator.words import check_words
@@ -121,6 +121,7 @@ class Releases:
                 f'metric "{metric.name}" is not released: the catalog gives it no release'
             )
         selection = await self._collected.closed(metric, ask.epochs, ask.dates)
+        _refuse_former_lists(metric, selection)
         held, epochs = await self._collected.read(selection), selection.epochs
         parts = self._collected.tiers(metric, held, epochs)
         answer = await asyncio.to_thread(
@@ -250,6 +251,17 @@ class Releases:
                 "right, or ask again later (docs/operate/clocks.md)"
             )
         return years.pop()
+
+
+def _refuse_former_lists(metric: Metric, selection: EpochSelection) -> None:
+    """Raises BadParameter where some reports could not say what is in the list now."""
+    former = [w.epoch for w in selection.counted if w.stream not in metric.own_streams]
+    if former:
+        raise BadParameter(
+            f'metric "{metric.name}": {selection.date(max(former))} holds reports of before values '
+            "were appended, and a release is of one list; name epochs in which all were asked for "
+            "all of them"
+        )
 
 
 def _digest(metric: Metric, ask: ReleaseQuery, epochs: Sequence[int]) -> str:

@@ -15,14 +15,16 @@ from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.fields.rules import NAME, is_address, is_whole, metric_name_of
 from hubbub.catalog.keys.handover import Handover, line_of
 from hubbub.catalog.keys.opening import OpeningKeyPublic, is_development
+from hubbub.catalog.lists import grown_from, versions_of
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.supersedes import misfits
+from hubbub.catalog.values.grown import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.places import wrong_place
 from hubbub.sealing import X25519, X_WING
 
-__all__ = ["Bundle", "refuse_changes", "stream_table"]
+__all__ = ["Bundle", "grown", "refuse_changes", "stream_table"]
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _LAST_SERIAL: Final = (1 << 53) - 1
@@ -89,7 +91,8 @@ class Bundle:
         every = [
             part_of_metric(tier, name)
             for metric in self.metrics.values()
-            for tier in (metric, *(metric.at(epsilon) for epsilon in metric.tiers))
+            for asked in versions_of(metric)
+            for tier in (asked, *(asked.at(epsilon) for epsilon in asked.tiers))
             for name in streams_of(tier.name, tier.breakdown, ())
         ]
         object.__setattr__(self, "streams", {stream.name: stream for stream in every})
@@ -106,16 +109,30 @@ class Bundle:
         base, slash, tier = name.partition("/")
         if base != (whole := metric_name_of(name)) and f"{whole}{slash}{tier}" in self.streams:
             return part_of_metric(self.streams[f"{whole}{slash}{tier}"], name)
-        if name not in self.streams:
+        return self.metrics[name] if name in self.metrics else self.asked_in(name)
+
+    def asked_in(self, stream: str) -> Metric:
+        """What is asked in a stream: of a metric whose values have grown, one of its lists.
+
+        Raises:
+            UnknownMetric: there is no such stream.
+        """
+        if stream not in self.streams:
             raise UnknownMetric(
-                f'metric "{name}" is not in the bundle; it has {_list(self.metrics)}'
+                f'metric "{stream}" is not in the bundle; it has {_list(self.metrics)}'
             )
-        return self.streams[name]
+        return self.streams[stream]
 
     def promises(self) -> dict[str, Promise]:
         """What it promises of every name that it knows, those retired among them."""
         retired = {name: Promise(digest) for name, digest in self.history.items()}
         return retired | {name: Promise.of(metric) for name, metric in self.metrics.items()}
+
+
+def grown(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, Metric]:
+    """Metrics as they go on from those before: what was appended to their values is told apart."""
+    before = previous.metrics
+    return {name: grown_from(metric, before.get(name)) for name, metric in metrics.items()}
 
 
 def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, str]:
@@ -127,9 +144,14 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
     history = dict(previous.history)
     problems = []
     for name, metric in metrics.items():
-        if history.setdefault(name, metric.digest()) == metric.digest():
+        if all(history.setdefault(one, told) == told for one, told in digests_of(metric).items()):
             before = previous.metrics.get(name)
-            if before and (raised := Promise.of(before).broken_by(Promise.of(metric))):
+            if before and digests_of(before).keys() - digests_of(metric).keys():
+                problems.append(
+                    f'metric "{name}": values were taken away under an old name; reports of them '
+                    f"would be lost: put them back, in their order, or give the metric a new name"
+                )
+            elif before and (raised := Promise.of(before).broken_by(Promise.of(metric))):
                 problems.append(
                     f'metric "{name}": {raised} under an old name; devices refuse a bundle that '
                     f"takes more than was promised: lower it, or give the metric a new name, such "
@@ -202,10 +224,12 @@ def _check_names(metrics: Mapping[str, Metric], history: Mapping[str, str]) -> N
     for name, metric in metrics.items():
         if name != metric.name or metric.tier:
             raise BadParameter(f'metric "{name}" is named otherwise within')
-        if history.get(name, metric.digest()) != metric.digest():
+        if any(history.get(one, told) != told for one, told in digests_of(metric).items()):
             raise BadParameter(f'metric "{name}" is not what the history says it is')
     for name, digest in history.items():
-        if not (NAME.fullmatch(name) and isinstance(digest, str) and _DIGEST.fullmatch(digest)):
+        base, slash, rest = name.partition("/")
+        known = NAME.fullmatch(base) and STREAM.fullmatch(slash + rest)
+        if not (known and isinstance(digest, str) and _DIGEST.fullmatch(digest)):
             raise BadParameter("the history is no digests by name")
 
 

@@ -32,6 +32,9 @@ def build(arguments: argparse.Namespace) -> int:
     )
     metrics, keys = several(len(bundle.metrics), "metric"), several(len(bundle.keys), "key")
     say(f"{arguments.out}: {metrics}, {keys}, for the apps")
+    for metric in bundle.metrics.values():
+        if metric.grown:
+            say(f"{metric.name}: asks for {len(metric.values or ())} values since {metric.stream}")
     over = f"; handed over so often: {len(bundle.handovers)}" if bundle.handovers else ""
     say(f"{arguments.out}: serial {bundle.serial}, signed by {to_text(bundle.operator)}{over}")
     say(f"{operators}: the same with candidates and alerts, for the aggregator")

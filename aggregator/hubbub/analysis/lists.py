@@ -1,0 +1,110 @@
+"""Lists: one answer from people who were asked for a list of values, and for longer ones later.
+
+How many of all reports hold a value is a sum: who was not asked for it does not hold it, exactly,
+and coins of different reports are independent, so variances add. Its share is of those who could
+say it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.families import Tier, added, family_for, figures_of
+from hubbub.analysis.families.contract import ValueEstimates
+from hubbub.analysis.families.rows import columns, nearest, rows
+
+__all__ = ["ListedReports", "answer_lists", "only_of_all"]
+
+ListedReports = tuple[Sequence[Tier], int]
+"""People who were asked for so many of the values, the first ones: at each epsilon."""
+
+
+def answer_lists(
+    lists: Sequence[ListedReports],
+    values: Sequence[str],
+    confidence: float = CONFIDENCE,
+    repeats: int = 1,
+) -> Answer:
+    """As `answer_tiers`, from the reports to several lists, each the beginning of `values`.
+
+    Raises:
+        BatchTooSmall: not a single report.
+        ShapeMismatch: totals of another shape than the mechanism's.
+    """
+    heard: list[ListedReports] = [
+        ([tier for tier in tiers if tier[1].reports], size) for tiers, size in lists if _sum(tiers)
+    ] or [lists[-1]]
+    parts = []
+    for tiers, size in heard:
+        found = figures_of(family_for(tiers[0][0]), tiers, (), repeats, shape=False)
+        # Of what they were not asked for they could say nothing: none of them holds it.
+        none = np.zeros(len(values) - size)
+        parts.append(_mapped(found, partial(np.append, values=none)))
+    figures = added(parts)
+    reports = sum(_sum(tiers) for tiers, _ in heard)
+    asked = np.zeros(len(values), dtype=np.int64)
+    for tiers, size in heard:
+        asked[:size] += _sum(tiers)
+    judged = columns(figures, reports, confidence)
+    told = rows(values, reports, judged, nearest(judged, figures.absent, reports))
+    of_asked = tuple(map(_among_those, told, asked.tolist()))
+    against = max(family_for(m).correlation(m) for tiers, _ in heard for m, _ in tiers)
+    return Answer(
+        *("values", reports, confidence, of_asked, against),
+        repeats=repeats,
+        figures=figures,
+        reports_asked=tuple(asked.tolist()),
+    )
+
+
+def _among_those(row: ValueAnswer, asked: int) -> ValueAnswer:
+    """A row as of those who could say its value, of whom no more than all can hold it."""
+    most = float(asked)
+    return replace(
+        row,
+        share=row.estimate / max(asked, 1),
+        low=min(row.low, most),
+        high=min(row.high, most),
+        consistent=min(row.consistent or 0.0, most),
+    )
+
+
+def only_of_all(one: Answer, other: Answer) -> tuple[Answer, Answer]:
+    """Two answers, of the values alone that every report of both could say."""
+    places = [
+        place
+        for place in range(len(one.values))
+        if all(
+            not told.reports_asked or told.reports_asked[place] == told.reports
+            for told in (one, other)
+        )
+    ]
+    return _cut(one, places), _cut(other, places)
+
+
+def _cut(told: Answer, places: Sequence[int]) -> Answer:
+    if len(places) == len(told.values):
+        return told
+    own = list(places)
+    figures = told.figures and _mapped(told.figures, lambda column: column[own])
+    values = tuple(told.values[place] for place in places)
+    return replace(told, values=values, figures=figures, reports_asked=())
+
+
+def _mapped(figures: ValueEstimates, of: Callable[[Floats], Floats]) -> ValueEstimates:
+    """All that there is one of for each value, changed alike."""
+    return replace(
+        figures,
+        estimates=of(figures.estimates),
+        stderrs=of(figures.stderrs),
+        absent=of(figures.absent),
+        growth=of(figures.growth),
+    )
+
+
+def _sum(tiers: Sequence[Tier]) -> int:
+    return sum(totals.reports for _, totals in tiers)

@@ -1,0 +1,299 @@
+"""Values that were appended under the same name: told apart by stream, joined exactly."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hubbub.accounting import Window
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.answers import Compared, Estimated, Trended
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.totals import EpochRange
+from hubbub.aggregator.reload import _check_follows
+from hubbub.aggregator.store.contract import Commit, MemoryStore
+from hubbub.analysis import answer, answer_lists
+from hubbub.catalog import Bundle, open_bundle, read_bundle, stream_table
+from hubbub.catalog.bundles.signing import _SIGNED
+from hubbub.cli.installation import build_bundle, make_keys
+from hubbub.client import Client, MemoryState, Outcome, SystemClock
+from hubbub.client.testing import FakeShuffler
+from hubbub.client.trust.bundles import Trust
+from hubbub.errors import BundleRefused
+from hubbub.mechanisms import Totals, build
+from hubbub.privacy.draws import draw
+from hubbub.privacy.planned import read_planned
+from hubbub.shuffler.streams import read_stream_table
+from tests.support.bundles import DAY
+from tests.support.moment import now
+from tests.support.waiting import HANG_SECONDS
+
+TABLE = """shuffler = "127.0.0.1:1"
+
+[metrics.theme]
+description = "Colour theme"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "{mechanism}"
+epsilon = 2.0
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+values = {values}
+{rest}
+"""
+THREE, FOUR = ["light", "dark", "system"], ["light", "dark", "system", "sepia"]
+FIVE = [*FOUR, "blue"]
+
+
+class Installation:
+    """A folder whose catalog is built again and again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        make_keys(folder / "keys")
+
+    def build(self, values: list[str], mechanism: str = "grr", rest: str = "") -> Bundle:
+        source = self.folder / "metrics.toml"
+        text = TABLE.format(mechanism=mechanism, values=values, rest=rest)
+        source.write_text(text.replace("'", '"'))
+        out = self.folder / "app.hubbub"
+        return build_bundle(
+            read_planned(source),
+            self.folder / "keys",
+            out=out,
+            streams=self.folder / "streams.json",
+            previous=out,
+            roots=None,
+        )
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Installation:
+    return Installation(tmp_path)
+
+
+def test_what_is_appended_is_a_stream_of_its_own_under_the_same_name(
+    installation: Installation,
+) -> None:
+    first = installation.build(THREE)
+    assert list(first.streams) == ["theme"]
+    second = installation.build(FOUR, rest="tiers = [0.5]")
+    assert list(second.streams) == ["theme", "theme/0.5", "theme/v4", "theme/v4/0.5"]
+    assert second.asked_in("theme").values == tuple(THREE)
+    assert second.asked_in("theme/v4").values == second.metric("theme").values == tuple(FOUR)
+    assert second.asked_in("theme/v4/0.5").tier == "0.5"
+    assert second.metric("theme").streams == tuple(second.streams)
+    third = read_bundle(installation.folder / "app.hubbub")
+    assert third.metrics == second.metrics
+    assert installation.build(FIVE, rest="tiers = [0.5]").metric("theme").grown == (3, 4)
+    assert set(stream_table(second).split('"')) >= {"theme", "theme/v4"}
+
+
+@pytest.mark.parametrize(
+    ("values", "mechanism", "why"),
+    [
+        (["light", "dark", "sepia", "system"], "grr", "values changed under an old name"),
+        (["light", "dark"], "grr", "values changed under an old name"),
+        (FOUR, "unary.oue", "mechanism, values changed under an old name"),
+    ],
+)
+def test_what_would_corrupt_totals_is_refused_as_before(
+    values: list[str], mechanism: str, why: str, installation: Installation
+) -> None:
+    installation.build(THREE)
+    with pytest.raises(BundleRefused, match=why):
+        installation.build(values, mechanism)
+
+
+def test_what_was_appended_cannot_be_taken_away_or_exchanged(installation: Installation) -> None:
+    installation.build(THREE)
+    installation.build(FOUR)
+    with pytest.raises(BundleRefused, match="values were taken away under an old name"):
+        installation.build(THREE)
+    with pytest.raises(BundleRefused, match="values changed under an old name"):
+        installation.build([*THREE, "blue"])
+
+
+def test_lists_with_other_do_not_grow(installation: Installation) -> None:
+    """What counted as "other" before would be something else now."""
+    installation.build(THREE, rest="other = true")
+    with pytest.raises(BundleRefused, match="values changed under an old name"):
+        installation.build(FOUR, rest="other = true")
+
+
+def test_auto_stays_with_its_mechanism(installation: Installation) -> None:
+    few = installation.build(THREE, "auto", "reports = 10000").metric("theme")
+    many = [*THREE, *(f"v{n}" for n in range(60))]
+    grown = installation.build(many, "auto", "reports = 10000").metric("theme")
+    assert (grown.grown, grown.mechanism) == ((3,), few.mechanism)
+
+
+def test_a_device_takes_the_longer_list_and_keeps_one_budget(installation: Installation) -> None:
+    old, new = installation.build(THREE), installation.build(FOUR)
+    trust = Trust()
+    for bundle in (old, new):  # what was promised is kept
+        trust.admit("app", bundle, None, [])
+    state, shuffler, moment = MemoryState(), FakeShuffler(), now()
+
+    def client(bundle: Bundle, at: float) -> Client:
+        return Client(bundle, state, shuffler, hold_seconds=None, clock=SystemClock(lambda: at))
+
+    with client(old, moment) as app:
+        assert app.report("theme", "dark") is Outcome.QUEUED
+        assert app.flush(HANG_SECONDS)
+    with client(new, moment) as app:
+        assert app.report("theme", "sepia") is Outcome.ALREADY_REPORTED  # whatever the list
+    with client(new, moment + DAY) as app:
+        assert app.report("theme", "sepia") is Outcome.QUEUED
+        assert app.report("theme/v4", "sepia") is Outcome.UNKNOWN_METRIC
+        assert app.flush(HANG_SECONDS)
+        assert app.ledger().metrics[0].spent == pytest.approx(2 * new.metric("theme").report_loss)
+        assert {one.metric for one in app.ledger().payloads} == {"theme"}
+    assert [report.stream for report in shuffler.reports()] == ["theme", "theme/v4"]
+
+
+def test_who_knows_of_one_list_alone_refuses_the_bundle(installation: Installation) -> None:
+    """Or an app with an older SDK would count four values as three."""
+    installation.build(THREE)
+    plain = (installation.folder / "app.hubbub").read_bytes()
+    assert b'"version":1,"shuffler"' in plain
+    installation.build(FOUR)
+    signed = (installation.folder / "app.hubbub").read_bytes()
+    assert b'"version":2,"shuffler"' in signed
+    assert open_bundle(signed, "it").metric("theme").grown == (3,)
+    assert _SIGNED == b"hubbub/1 bundle\n"
+
+
+FIRST = 20_000
+
+
+async def _store(held: Mapping[tuple[str, int], Totals]) -> MemoryStore:
+    store = MemoryStore()
+    for (stream, epoch), totals in held.items():
+        batch = f"{stream} {epoch}".encode().ljust(16)[:16]
+        tags = [batch[-8:] + n.to_bytes(8, "big") for n in range(totals.reports)]
+        cells = np.array(totals.cells)
+        commit = Commit(batch, tags, cells, 0, {}, 1 << 40, batch_reports=totals.reports)
+        await store.add(Window(stream, epoch), commit)
+    return store
+
+
+def _drawn(bundle: Bundle, stream: str, held: list[int], seed: int) -> Totals:
+    mechanism = bundle.asked_in(stream).randomizer
+    return draw(mechanism, range(len(held)), held, np.random.default_rng(seed))
+
+
+@pytest.fixture
+def counted(
+    installation: Installation,
+) -> tuple[Bundle, dict[tuple[str, int], Totals]]:
+    """A day of the first list, one of both, one of the second."""
+    installation.build(THREE)
+    bundle = installation.build(FOUR)
+    return bundle, {
+        ("theme", FIRST): _drawn(bundle, "theme", [600, 300, 100], 1),
+        ("theme", FIRST + 1): _drawn(bundle, "theme", [500, 200, 100], 2),
+        ("theme/v4", FIRST + 1): _drawn(bundle, "theme/v4", [200, 600, 200, 200], 3),
+        ("theme/v4", FIRST + 2): _drawn(bundle, "theme/v4", [500, 600, 200, 200], 4),
+    }
+
+
+def _asked(
+    bundle: Bundle, held: Mapping[tuple[str, int], Totals]
+) -> tuple[Estimated, Trended, Compared, list[int]]:
+    async def ask() -> tuple[Estimated, Trended, Compared, list[int]]:
+        store = await _store(held)
+        engine = QueryEngine(bundle, store, clock=lambda: (FIRST + 9) * DAY)
+        every = EstimateQuery(EpochRange(epochs="all"))
+        days = [EpochRange(epochs=str(FIRST + n)) for n in (1, 2)]
+        return (
+            await engine.estimate("theme", every),
+            await engine.trend("theme", every, ["dark", "sepia"]),
+            await engine.compare("theme", EstimateQuery(days[0]), days[1]),
+            [one.reports for one in await engine.metrics()],
+        )
+
+    return asyncio.run(ask())
+
+
+def test_answers_join_all_lists_with_exact_variances(
+    counted: tuple[Bundle, dict[tuple[str, int], Totals]],
+) -> None:
+    bundle, held = counted
+    found, trend, compared, reports = _asked(bundle, held)
+    assert found.reports == 4500
+    assert reports == [4500]
+    rows = {row.value: row for row in found.values}
+    parts = [
+        answer(bundle.asked_in(stream).randomizer, totals, bundle.asked_in(stream).values)
+        for stream, totals in (
+            ("theme", _sum(held, "theme")),
+            ("theme/v4", _sum(held, "theme/v4")),
+        )
+    ]
+    dark = [next(row for row in part.values if row.value == "dark") for part in parts]
+    assert rows["dark"].estimate == pytest.approx(sum(row.estimate for row in dark))
+    assert rows["dark"].stderr == pytest.approx(sqrt(sum(row.stderr**2 for row in dark)))
+    sepia = parts[1].values[3]
+    assert rows["sepia"].estimate == pytest.approx(sepia.estimate)
+    assert rows["sepia"].stderr == pytest.approx(sepia.stderr)
+    assert rows["sepia"].share == pytest.approx(sepia.estimate / 2700)
+    assert rows["dark"].share == pytest.approx(rows["dark"].estimate / 4500)
+    [note] = found.notes
+    assert "Not asked in 1,800 of 4,500 reports, as appended since: sepia." in note
+    assert "Its share is of the 2,700 that could say it." in note
+    for value, true in (("light", 1800), ("dark", 1700), ("system", 600), ("sepia", 400)):
+        # Of a normal law, 5 errors are passed by one in 1.7 million.
+        assert abs(rows[value].estimate - true) < 5 * rows[value].stderr
+    dark_line, sepia_line = trend.series
+    assert [point.reports for point in dark_line.points] == [1000, 2000, 1500]
+    assert [point.reports for point in sepia_line.points] == [1200, 1500]
+    assert (dark_line.not_asked, sepia_line.not_asked) == ("", trend.epochs[0].date)
+    assert trend.joined == []
+    # What not all could say is not compared.
+    assert [row.value for row in compared.values] == THREE
+
+
+def _sum(held: Mapping[tuple[str, int], Totals], stream: str) -> Totals:
+    own = [totals for (name, _), totals in held.items() if name == stream]
+    cells = np.sum([totals.cells for totals in own], axis=0).tolist()
+    return Totals(cells, sum(totals.reports for totals in own))
+
+
+def test_the_errors_of_joined_lists_are_what_they_say() -> None:
+    """600 epochs of two lists: scores of a value of both, and of an appended one."""
+    chance = np.random.default_rng(9)
+    three, four = (build("grr", epsilon=1.0, categories=size) for size in (3, 4))
+    scores = np.empty((600, 2))
+    inside = np.zeros(2)
+    for run in range(600):
+        old = chance.multinomial(700, [0.2, 0.3, 0.5]).tolist()
+        new = chance.multinomial(500, [0.3, 0.3, 0.2, 0.2]).tolist()
+        lists = [
+            ([(mechanism, draw(mechanism, range(len(held)), held, chance))], len(held))
+            for mechanism, held in ((three, old), (four, new))
+        ]
+        found = answer_lists(lists, FOUR)
+        for place, (row, true) in enumerate(((1, old[1] + new[1]), (3, new[3]))):
+            told = found.values[row]
+            scores[run, place] = (told.estimate - true) / told.stderr
+            inside[place] += told.low <= true <= told.high
+    assert np.all(np.abs(scores.mean(axis=0)) < 5 / sqrt(600))
+    assert np.all(np.abs((scores**2).mean(axis=0) - 1) < 5 * sqrt(2 / 600))
+    assert np.all(inside / 600 > 0.95 - 5 * sqrt(0.95 * 0.05 / 600))
+
+
+def test_an_aggregator_takes_the_longer_list_while_it_runs(installation: Installation) -> None:
+    old = installation.build(THREE)
+    table = read_stream_table(installation.folder / "streams.json")
+    new = installation.build(FOUR)
+    here = installation.folder / "operator.hubbub"
+    _check_follows(new, old, here)
+    read_stream_table(installation.folder / "streams.json").check_follows(table)
+    with pytest.raises(BundleRefused):
+        _check_follows(replace(old, serial=new.serial + 1), new, here)
