@@ -132,6 +132,8 @@ def notes(metric: Metric, found: Answer) -> list[str]:
     low, high = found.span
     unit = f" {metric.unit}" if metric.unit else ""
     others = "others count as the nearer end" if metric.clamps else "devices report no others"
+    if metric.clamps and found.kind == "mean":
+        others += ", and how many do is not known: edges would tell"
     told = [f"Of numbers from {low:,g} to {high:,g}{unit}: {others}."]
     if found.kind == "mean":
         told.append("How they are spread is not known: a few large ones move a mean as many do.")

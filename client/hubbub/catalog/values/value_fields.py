@@ -10,8 +10,8 @@ __all__ = ["CANDIDATES", "EDGES", "KIND", "OTHERS", "OUTSIDE", "UNIT"]
 
 KIND: Final = entry(
     kinds.one_of(lambda: KINDS),
-    "What the app reports: `true` and `false`, a whole number, a number, a timedelta or a number "
-    "of `unit`; instead of `values` and `domain`.",
+    "What the app reports: `true` and `false`, a whole number, a number, a timedelta, a size with "
+    "its unit, or a number of `unit`; instead of `values` and `domain`.",
     '"duration"',
     defines=True,
 )

@@ -4,6 +4,7 @@ Each becomes what mechanisms know: listed values, of which a range of numbers is
 between two. So totals, answers and promises are those of listed values and of numbers.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -41,8 +42,18 @@ _DURATIONS: Final[Mapping[str, timedelta]] = {
     "h": timedelta(hours=1),
     "d": timedelta(days=1),
 }
-_SIZES: Final = ("B", "kB", "MB", "GB", "KiB", "MiB", "GiB")
-_UNITS: Final[Mapping[str, Sequence[str]]] = {"duration": [*_DURATIONS], "size": _SIZES}
+_SIZES: Final = {
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KiB": 1 << 10,
+    "MiB": 1 << 20,
+    "GiB": 1 << 30,
+}
+_SIZE: Final = re.compile(rf"([0-9]{{1,18}}(?:\.[0-9]{{1,9}})?) ?({'|'.join(_SIZES)})")
+_ALSO: Final = {"duration": ", nor a timedelta", "size": ', nor a text such as "1.5 MiB"'}
+_UNITS: Final[Mapping[str, Sequence[str]]] = {"duration": [*_DURATIONS], "size": [*_SIZES]}
 
 
 def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
@@ -120,10 +131,12 @@ def plain_number(kind: str, unit: str, value: Any) -> float | int:
     """The number, in the metric's unit. Raises ValueOutOfDomain for what is none of this kind."""
     if kind == "duration" and isinstance(value, timedelta):
         return value / _DURATIONS[unit]
+    if kind == "size" and isinstance(value, str) and (said := _SIZE.fullmatch(value)):
+        return float(said[1]) * _SIZES[said[2]] / _SIZES[unit]
     if kind == "count" and not is_whole(value):
         raise ValueOutOfDomain("value is not a whole number")
     if not is_number(value):
-        also = ", nor a timedelta" if kind == "duration" else ""
+        also = _ALSO.get(kind, "")
         raise ValueOutOfDomain(f"value is not a number{also}")
     return value  # type: ignore[no-any-return]
 

@@ -17,6 +17,12 @@ __all__ = ["add", "python_module"]
 
 # More than an editor lists with profit; beyond them the client alone tells which are right.
 _MAX_LITERALS: Final = 256
+_NUMBERS: Final = {
+    "count": "int",
+    "number": "float",
+    "duration": "Timedelta | float",
+    "size": "float | str",
+}
 _DESCRIPTION: Final = """
 Writes a Python module with one object for each metric. In an app `metrics.theme.report("dark")`
 reports; a name or a value that is wrong is found by mypy or pyright. With --check nothing is
@@ -115,8 +121,7 @@ def _type_of_parts(metric: Metric) -> str:
     for part, own in parts_of(metric.values or ()).items():
         kind = f"Literal[{', '.join(map(repr, own))}]"
         if part in metric.ranges:
-            also = "Timedelta | " if metric.ranges[part].kind == "duration" else ""
-            kind = "int" if metric.ranges[part].kind == "count" else f"{also}float"
+            kind = _NUMBERS.get(metric.ranges[part].kind, "float")
         elif sorted(own) == ["false", "true"]:
             kind = "bool"
         told.append(f"{part!r}: {kind}")
@@ -131,11 +136,9 @@ def _identifier(name: str) -> str:
 
 def _type(metric: Metric) -> str:
     """The type of what report() takes."""
-    if metric.kind == "count":
-        return "int"
-    if metric.kind == "duration":
-        return "Timedelta | float"
-    if metric.values is None or metric.kind in {"number", "size"}:
+    if metric.kind in _NUMBERS:
+        return _NUMBERS[metric.kind]
+    if metric.values is None:
         return "str" if metric.randomizer.VALUES == "strings" else "float"
     if sorted(metric.values) == ["false", "true"]:
         return "bool"
