@@ -53,8 +53,8 @@ from hubbub.aggregator.query.overview import (
 from hubbub.aggregator.query.page import WHOLE, Page
 from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection, TotalsByEpoch
-from hubbub.aggregator.query.visible import Sees, visible
 from hubbub.aggregator.query.trends import by_list, series, together
+from hubbub.aggregator.query.visible import Sees, visible
 from hubbub.aggregator.query.watching import arrived
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import Top, changes, only_of_all, top
