@@ -2,9 +2,11 @@
 
 import asyncio
 import secrets
+import tempfile
 import time
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Final
 
@@ -12,15 +14,34 @@ from benchmarks.measure import Row, rate
 from benchmarks.own import own_redis, times
 from hubbub.accounting import Window
 from hubbub.catalog import SEAL_BYTES, X25519, X_WING, Kem, OpeningKey, open_sealed, seal
+from hubbub.client import Client, MemoryState
+from hubbub.client.testing import FakeClock, FakeShuffler, make_bundle
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 
-__all__ = ["seals"]
+__all__ = ["covers", "seals"]
 
 _PAYLOAD_BYTES: Final = 18
 _REPORTS: Final = 20_000
 _CALL: Final = 500
 _TURNS: Final = 25
+_DEVICES: Final = 200
+_DAY: Final = 86_400
+_COVERED: Final = """
+shuffler = "127.0.0.1:1"
+
+[metrics.crash]
+description = "How the app last crashed today, if it did"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "day"
+mechanism = "grr"
+epsilon = 1.0
+values = ["gpu", "disk"]
+default = "none"
+min_batch = 20
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+"""
 
 
 def seals() -> Iterator[Row]:
@@ -68,6 +89,46 @@ def seals() -> Iterator[Row]:
         f"{held:,.0f} bytes",
         f"by X25519 {own_held:,.0f} bytes",
         held / own_held,
+        "what it costs",
+    )
+
+
+def covers() -> Iterator[Row]:
+    """A default beside a report: what it takes of the app, and what an epoch more sends."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "metrics.toml"
+        source.write_text(_COVERED)
+        made = make_bundle(source)
+    spent: dict[bool, list[float]] = {True: [], False: []}
+    sent = []
+    for _ in range(_DEVICES):
+        clock, shuffler = FakeClock(), FakeShuffler()
+        client = Client(made.bundle, MemoryState(), shuffler, hold_seconds=None, clock=clock)
+        start = time.perf_counter()
+        client.report("crash", "gpu")
+        spent[False].append(time.perf_counter() - start)
+        client.flush()
+        clock.advance(_DAY)
+        client.flush()
+        clock.advance(_DAY)
+        start = time.perf_counter()
+        client._reporter.cover()  # noqa: SLF001 the part that is timed
+        spent[True].append(time.perf_counter() - start)
+        client.flush()
+        sent.append(sum(len(one.sealed) for one in shuffler.reports()) / 2)
+    default, own = (1e6 * median(spent[which]) for which in (True, False))
+    yield Row(
+        "a default said of an epoch",
+        f"{default:.0f} us",
+        f"report() {own:.0f} us",
+        default / own,
+        "what it costs",
+    )
+    yield Row(
+        "an epoch of a device that has nothing to say",
+        f"{median(sent):.0f} bytes",
+        "with a default or a report, the same",
+        1.0,
         "what it costs",
     )
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 from hubbub.catalog.alerts import Alert
 from hubbub.catalog.breakdown import BREAKDOWN, Rules, streams_of
 from hubbub.catalog.choice import AUTO, CHOICE, Choice
+from hubbub.catalog.cover import DEFAULT, cover_conflicts, refusal_of_default
 from hubbub.catalog.crowds.central import central_conflicts
 from hubbub.catalog.crowds.central_fields import (
     CENTRAL_EPSILON,
@@ -192,6 +193,7 @@ class Metric:
         ),
     )
     sampling: float = field(default=1.0, metadata=SAMPLING)
+    default: str | float | None = field(default=None, metadata=DEFAULT)
     period: str = field(default="", metadata=PERIOD)
     report_on: str = field(default="", metadata=REPORT_ON)
     release: Release | None = field(default=None, metadata=RELEASE)
@@ -237,6 +239,8 @@ class Metric:
         for name in ("randomizer", "memoized", "report_loss", "lifetime_loss"):
             object.__setattr__(self, name, getattr(built, name))
         object.__setattr__(self, "_index", {v: i for i, v in enumerate(self.values or ())})
+        if self.default is not None and (refused := refusal_of_default(self)):
+            raise BadParameter(refused)
 
     def _check(self) -> None:
         """Raises BadParameter for what stands in a field by itself."""
@@ -252,6 +256,7 @@ class Metric:
         check_grown(self)
         found = conflicts(self.epsilon, self.limits, self.tiers) | central_conflicts(self)
         names = ("period", "report_on", "epoch", "limits")
+        found |= cover_conflicts(self)
         found |= period_conflicts({name: getattr(self, name) for name in names})
         if found:
             raise BadParameter("; ".join(f"{name}: {said}" for name, said in found.items()))

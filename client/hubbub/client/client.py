@@ -106,7 +106,6 @@ class Client:
         if hold_seconds is not None and not disabled:
             self._background = Background(
                 self._sender,
-                state,
                 transport,
                 Waits(bundle, hold_seconds),
                 clock=clock,

@@ -62,7 +62,8 @@ class Account:
         their deltas; a report without a central promise counts as it does for whoever looks, which
         bounds it. So it is never too small, and hardly ever exact.
     floor: epochs up to this one count as reported.
-    epochs: reports per epoch above the floor. losses: what they can say, in nats; an unchanged
+    epochs: reports per epoch above the floor; none of one in which a device ran that has a default
+        to say of it. losses: what they can say, in nats; an unchanged
         permanent response costs in the epochs that it was paid in.
     responses: reports per permanent response, by a name that only this device can make.
     days: what was spent by day, for the caps on all metrics together: on the epoch's last day, so
@@ -121,6 +122,16 @@ class Account:
         """How many reports the epoch has had; None if that is no longer known."""
         return None if epoch <= self.floor else self.epochs.get(epoch, 0)
 
+    def is_untouched(self, epoch: int) -> bool:
+        """Whether nothing is known of an epoch, not even that the device ran in it."""
+        return epoch > self.floor and epoch not in self.epochs
+
+    def ran(self, epoch: int) -> None:
+        """The device runs in this epoch, and has said nothing of it so far."""
+        if self.is_untouched(epoch):
+            self.epochs[epoch] = 0
+            self._bound()
+
     def add(self, metric: Metric, epoch: int, tag: str) -> None:
         """Enter one report, whatever the limits say."""
         cost = _cost(self, metric, tag)
@@ -135,6 +146,9 @@ class Account:
         _enter(self.days, day, cost)
         if in_crowds := central_cost(metric):
             _enter(self.crowds, day, in_crowds)
+        self._bound()
+
+    def _bound(self) -> None:
         while len(self.epochs) > _EPOCHS:
             self.close(min(self.epochs))
 

@@ -19,6 +19,7 @@ from hubbub.catalog import (
     epoch_start,
     key_at,
 )
+from hubbub.client.cover import unanswered
 from hubbub.client.ledger import charge
 from hubbub.client.notices import kept_notice
 from hubbub.client.outcome import Outcome
@@ -26,7 +27,7 @@ from hubbub.client.public_values import PublicValues
 from hubbub.client.state.contract import PendingPayload, State
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
-from hubbub.epochs import holding
+from hubbub.epochs import begins, holding
 from hubbub.errors import StateUnusable
 from hubbub.mechanisms import BitSource, Probability
 
@@ -151,6 +152,36 @@ class Reporter:
         metric, notice = self._bundle.streams.get(stream), self._notice
         return bool(metric and notice and not notice.sampling(metric, epoch))
 
+    def cover(self) -> None:
+        """Say the default of every epoch that passed without a word while the device ran."""
+        now = self._clock()
+        with self._lock:
+            for question, metric in self._covered():
+                account = self._standing.accounts[metric.base_name]
+                for epoch in unanswered(account, metric, now):
+                    self._report(question, metric.code(metric.default), metric.base_name, epoch)
+
+    def running(self) -> list[tuple[Metric, int]]:
+        """Metrics with a default, and the epoch that runs, of which nothing is known yet."""
+        now = self._clock()
+        with self._lock:
+            return [
+                (metric, epoch)
+                for question, metric in self._covered()
+                for epoch in (holding(now, question.epoch_seconds),)
+                if self._standing.accounts[metric.base_name].is_untouched(epoch)
+            ]
+
+    def _covered(self) -> list[tuple[_AskedMetric, Metric]]:
+        """Those that this person lets report, and that have a default."""
+        if not (self.is_on and self._standing.may_send):
+            return []
+        return [
+            (question, metric)
+            for question in self._questions.values()
+            if (metric := question.metric) is not None and metric.default is not None
+        ]
+
     def drawn(self) -> list[tuple[int, PendingPayload]]:
         """What was drawn and not entered yet, oldest first."""
         with self._lock:
@@ -228,12 +259,16 @@ class Reporter:
     def _memo(self, name: str) -> DeviceMemo:
         return self._memos.setdefault(name, DeviceMemo(self._standing.secret, name))
 
-    def _report(self, question: _AskedMetric, code: Any, cell: str) -> Outcome:
+    def _report(
+        self, question: _AskedMetric, code: Any, cell: str, past: int | None = None
+    ) -> Outcome:
+        """past: the epoch to report of, if that is over."""
         metric, now = question.metric, self._clock()
         if metric is None:
             return Outcome.DECLINED if self.is_on else Outcome.DISABLED
-        epoch = holding(now, question.epoch_seconds)
-        obstacle = self._obstacle(question, metric, now, epoch)
+        epoch = holding(now, question.epoch_seconds) if past is None else past
+        last = now if past is None else begins(past + 1, question.epoch_seconds) - 1
+        obstacle = self._obstacle(question, metric, last, epoch)
         own = self._memo(metric.base_name)
         if obstacle is None and not question.is_asked_on(metric, epoch, own):
             obstacle = Outcome.NOT_ITS_DAY

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from hubbub.catalog.choice import AUTO, own_fields, resolve
+from hubbub.catalog.cover import with_none
 from hubbub.catalog.crowds.central import (
     CENTRAL_FIELDS,
     PROMISE,
@@ -82,6 +83,7 @@ def read_metric(
     listed = read_values(fields["values"], mechanism, table, around.folder, wrong)
     if listed and table.get("other") is True and "kind" not in table and OTHER not in listed:
         listed = (*listed, OTHER)
+    listed = with_none(listed, table)
     table = _with_crowd(table, fields, listed, around.accountant, wrong)
     mechanism = table["mechanism"]
     table = read_candidates(mechanism, table, around.folder, wrong)

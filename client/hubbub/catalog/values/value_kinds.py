@@ -111,7 +111,8 @@ def check_kind(metric: Any, of: str) -> None:
     if edges:
         if kind not in NUMERIC:
             raise BadParameter('edges are of a number; write kind = "number", or another')
-        if values != labels(kind, edges, metric.unit, clamps=metric.clamps):
+        parts = labels(kind, edges, metric.unit, clamps=metric.clamps)
+        if values not in (parts, (*parts, *_escape(metric))):
             raise BadParameter("edges: the values are others than the parts between them")
         if kind == "count" and any(edge != int(edge) for edge in edges):
             raise BadParameter("edges of a count must be whole numbers")
@@ -125,6 +126,12 @@ def check_kind(metric: Any, of: str) -> None:
         raise BadParameter("outside is of numbers; leave it out")
     if metric.other and (kind or values is None or OTHER not in values):
         raise BadParameter("other is of listed values, where one is called other; leave it out")
+
+
+def _escape(metric: Any) -> tuple[str, ...]:
+    """What stands behind the parts of a range: that there is no number, if that is its default."""
+    default = getattr(metric, "default", None)  # a part of answers has none of its own
+    return (default,) if isinstance(default, str) else ()
 
 
 def plain_number(kind: str, unit: str, value: Any) -> float | int:

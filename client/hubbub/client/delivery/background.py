@@ -8,7 +8,6 @@ from hubbub.client.clock import Clock
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.diagnostics import Diagnostics
-from hubbub.client.state.contract import State
 from hubbub.client.transport.contract import Transport
 from hubbub.errors import StateUnusable
 
@@ -27,7 +26,6 @@ class Background:
     def __init__(
         self,
         sender: Sender,
-        state: State,
         transport: Transport,
         waits: Waits,
         *,
@@ -35,7 +33,6 @@ class Background:
         diagnostics: Diagnostics,
     ) -> None:
         self._sender = sender
-        self._state = state
         self._transport = transport
         self._waits = waits
         self._first = True
@@ -83,8 +80,7 @@ class Background:
     def _run(self) -> None:
         due: float | None = None
         while not self._end.is_set():
-            left = None if due is None else max(0.0, due - self._clock.monotonic())
-            self._clock.wait(self._wake, self._look_seconds if left is None else left)
+            self._clock.wait(self._wake, self._idle_seconds(due))
             if self._wake.is_set() and self._clock.wait(self._end, _GATHER_SECONDS):
                 return
             self._wake.clear()
@@ -99,14 +95,23 @@ class Background:
             if self._clock.wait(self._end, _random.uniform(0, _STATE_RETRY_SECONDS)):
                 return
 
+    def _idle_seconds(self, due: float | None) -> float | None:
+        """How long there is nothing to do, unless something is reported; None for ever."""
+        if due is not None:
+            return max(0.0, due - self._clock.monotonic())
+        looks = (self._look_seconds, self._sender.seconds_to_cover())
+        return min((one for one in looks if one is not None), default=None)
+
     def _step(self, due: float | None) -> float | None:
         """Enter, and send if it is time: when to send next, or None if nothing waits."""
-        left_over = self._first and self._state.waiting() > 0
+        left_over = self._first and self._sender.waiting() > 0
         self._sender.enter(gently=True)
         self._first = False
         if due is None:
-            if not self._state.waiting():
+            if not self._sender.waiting():
                 return None
+            if self._sender.has_covered():
+                return self._clock.monotonic() + self._waits.after_an_epoch()
             return self._clock.monotonic() + self._waits.before_sending(left_over=left_over)
         if self._clock.monotonic() < due:
             return due

@@ -11,6 +11,7 @@ from typing import Final
 
 from hubbub.catalog import Bundle, epoch_start, grace_seconds, key_at, seal, seal_info
 from hubbub.client.clock import Clock
+from hubbub.client.cover import Held, held_back, seconds_to_next
 from hubbub.client.delivery.waits import longest_soon, soon
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.notices import hear
@@ -85,12 +86,33 @@ class Sender:
             StateUnusable: nothing was lost; try again.
         """
         with self._entering:
+            self._reporter.cover()
             drawn = self._reporter.drawn()
             self._enter(drawn, "", gently=gently)
             self._reporter.entered(drawn[-1][0] if drawn else 0)
             for owner, orphaned in self._state.orphans():
                 self._enter(orphaned, owner, gently=gently)
+            if running := self._reporter.running():
+                self._state.ran(running)
             self._reporter.refresh()
+
+    def waiting(self) -> int:
+        """How many reports wait that may be sent."""
+        return self._state.waiting(self._held_back())
+
+    def has_covered(self) -> bool:
+        """Whether reports wait of epochs that are over, of metrics with a default."""
+        held = self._held_back()
+        if not held:
+            return False
+        return self._state.waiting(held) > self._state.waiting(dict.fromkeys(held, 0))
+
+    def seconds_to_cover(self) -> float | None:
+        """Until the next epoch is over that a default may have to be said of; None for never."""
+        return seconds_to_next(self._bundle, self._clock.now())
+
+    def _held_back(self) -> Held:
+        return held_back(self._bundle, self._clock.now())
 
     def attempt(self, timeout_seconds: float) -> float | None:
         """Submit once: how long to wait before the next attempt; None if nothing is left to send.
@@ -179,10 +201,11 @@ class Sender:
         if self._stopped.is_set():
             return None
         most = _PROBE if self._failures else _BATCH
-        reports, late = self._state.take(most, _BATCH_BYTES, self._clock.now())
+        held = self._held_back()
+        reports, late = self._state.take(most, _BATCH_BYTES, self._clock.now(), held)
         self._diagnostics.drop(late)
         if not reports:
-            return _CLAIMED_SECONDS if self._state.waiting() else None
+            return _CLAIMED_SECONDS if self._state.waiting(held) else None
         fates = {r.id: STOPPED for r in reports if self._reporter.is_stopped(r.stream, r.epoch)}
         sent, failure = self._submit([r for r in reports if r.id not in fates], timeout_seconds)
         fates |= sent

@@ -18,6 +18,7 @@ _LONGEST_SECONDS: Final = 300.0
 _TRIES_AT_ONCE: Final = 5  # some seconds in all: a connection that broke, a service that restarts
 _APART_SECONDS: Final = 7200.0
 _LEFT_OVER_SECONDS: Final = 30.0
+_AFTER: Final = 4  # of a day's grace six hours: what is sent after midnight adds a fifth an hour
 _random: Final = secrets.SystemRandom()
 
 
@@ -34,11 +35,19 @@ class Waits:
         # In development nobody is hidden, and its own number is what a developer waits for.
         self._hold = 0.0 if bundle.development else min(hold_seconds, grace * 2 / 3)
         self._apart = min(_APART_SECONDS, grace / 2)
+        self._after = 0.0 if bundle.development else grace / _AFTER
 
     def before_sending(self, *, left_over: bool) -> float:
         """Before what has been entered is sent; left_over: by a run before, where it waited."""
         longest = min(self._hold, _LEFT_OVER_SECONDS) if left_over else self._hold
         return _random.uniform(0, longest)
+
+    def after_an_epoch(self) -> float:
+        """Before what waited for the end of its epoch is sent, by every device of the app.
+
+        They all know the moment when it ends: hours lie between them, where there are hours.
+        """
+        return _random.uniform(0, self._after)
 
     def before_trying_again(self, failures: int, asked: float) -> float:
         """After so many failures in a row; asked: what `soon` or the shuffler say."""

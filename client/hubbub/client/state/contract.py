@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hubbub.catalog import Metric
+from hubbub.client.cover import NOTHING, Held
 from hubbub.client.ledger import charge
 from hubbub.client.state.device_state import DeviceState
 
@@ -157,11 +158,16 @@ class State(Protocol):
         """What processes that ended had noted and not entered, by owner. Enter it at once."""
         ...
 
+    def ran(self, running: Sequence[tuple[Metric, int]]) -> None:
+        """Keep that the device runs in these epochs, for the default to be said of them."""
+        ...
+
     def take(
-        self, most: int, max_bytes: int, now: float
+        self, most: int, max_bytes: int, now: float, held: Held = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
         """Reports to send now, in random order, ours alone for a while; and those now too late.
 
+        None of what is held.
         What was spent is written down, in two places, before this returns.
         """
         ...
@@ -178,8 +184,8 @@ class State(Protocol):
         """How many reports that were purged are on their way at this moment, in any process."""
         ...
 
-    def waiting(self) -> int:
-        """How many reports wait to be sent."""
+    def waiting(self, held: Held = NOTHING) -> int:
+        """How many reports wait to be sent, but for what is held."""
         ...
 
     def payload_records(self) -> list[PayloadRecord]:

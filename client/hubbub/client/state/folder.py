@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from hubbub.catalog import Metric
+from hubbub.client.cover import NOTHING, Held
 from hubbub.client.paths import settled
 from hubbub.client.state import facts, queries
 from hubbub.client.state.consent import turned
@@ -132,13 +134,21 @@ class FolderState:
             with self._transaction() as rows:
                 queries.bury(rows, path.name)
 
+    def ran(self, running: Sequence[tuple[Metric, int]]) -> None:
+        """Keep that the device runs in these epochs."""
+        with self._transaction(durable=True) as rows:
+            standing = facts.device_state(rows)
+            for metric, epoch in running:
+                standing.account(metric).ran(epoch)
+            facts.save(rows, {m.base_name: standing.account(m) for m, _ in running})
+
     def take(
-        self, most: int, max_bytes: int, now: float
+        self, most: int, max_bytes: int, now: float, held: Held = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
         """Reports to send now, in random order, ours alone for a while; and those now too late."""
         with self._transaction() as rows:
             dropped = queries.give_up_late(rows, now)
-            drawn, damaged = queries.draw(rows, most, now, _CLAIM_SECONDS)
+            drawn, damaged = queries.draw(rows, most, now, _CLAIM_SECONDS, held)
             dropped += damaged
             reports = fitting(drawn, max_bytes)
             rows.executemany(
@@ -167,10 +177,10 @@ class FolderState:
         with self._transaction() as rows:
             return queries.purged_in_flight(rows, now, _CLAIM_SECONDS)
 
-    def waiting(self) -> int:
-        """How many reports wait to be sent."""
+    def waiting(self, held: Held = NOTHING) -> int:
+        """How many reports wait to be sent, but for what is held."""
         with self._transaction() as rows:
-            return queries.waiting(rows)
+            return queries.waiting(rows, held)
 
     def payload_records(self) -> list[PayloadRecord]:
         """The payloads of the past that are still remembered, oldest first."""

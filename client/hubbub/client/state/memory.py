@@ -7,7 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from math import inf
 
+from hubbub.catalog import Metric
+from hubbub.client.cover import NOTHING, Held
 from hubbub.client.ledger import forgotten
 from hubbub.client.state.consent import turned
 from hubbub.client.state.contract import (
@@ -106,8 +109,18 @@ class MemoryState:
         """None: what a process notes here ends with it."""
         return iter(())
 
+    def ran(self, running: Sequence[tuple[Metric, int]]) -> None:
+        """Keep that the device runs in these epochs."""
+        with self._lock, self._shared.alone():
+            self._heed()
+            told = replace(self._standing, accounts=deepcopy(self._standing.accounts))
+            for metric, epoch in running:
+                told.account(metric).ran(epoch)
+            self._shared.tell(told)
+            self._standing.accounts = told.accounts
+
     def take(
-        self, most: int, max_bytes: int, now: float
+        self, most: int, max_bytes: int, now: float, held: Held = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
         """Reports to send now, in random order; and those now too late."""
         with self._lock, self._shared.alone():
@@ -115,7 +128,7 @@ class MemoryState:
             late = [id_ for id_, entry in self._left().items() if entry.late <= now]
             self.record_results(dict.fromkeys(late, "expired"))
             dropped = [Dropped(self._reports[id_][0].drawn.stream, "expired") for id_ in late]
-            left = self._left()
+            left = self._left(held)
             if left:
                 self._shared.confirm(self._standing)
             drawn = secrets.SystemRandom().sample(sorted(left), min(most, len(left)))
@@ -138,10 +151,10 @@ class MemoryState:
         """None: there is no other process."""
         return 0
 
-    def waiting(self) -> int:
-        """How many reports wait to be sent."""
+    def waiting(self, held: Held = NOTHING) -> int:
+        """How many reports wait to be sent, but for what is held."""
         with self._lock:
-            return len(self._left())
+            return len(self._left(held))
 
     def payload_records(self) -> list[PayloadRecord]:
         """Every payload of this process, oldest first."""
@@ -222,8 +235,12 @@ class MemoryState:
         if heard:
             self._take_over(heard)
 
-    def _left(self) -> dict[int, OutboxEntry]:
-        return {id_: entry for id_, (entry, fate) in self._reports.items() if not fate}
+    def _left(self, held: Held = NOTHING) -> dict[int, OutboxEntry]:
+        return {
+            id_: entry
+            for id_, (entry, fate) in self._reports.items()
+            if not fate and entry.drawn.epoch < held.get(entry.drawn.stream, inf)
+        }
 
     def _overflow(self) -> list[Dropped]:
         left = self._left()

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from hubbub.client.cover import NOTHING, Held
 from hubbub.client.state.contract import (
     DAMAGED,
     DISABLED,
@@ -117,9 +118,13 @@ def record_results(rows: Rows, fates: Mapping[int, str]) -> None:
     _change(rows, changes)
 
 
-def waiting(rows: Rows) -> int:
-    """How many reports wait to be sent."""
-    found = rows.execute("SELECT count(*) FROM reports WHERE fate IS NULL").fetchone()
+def waiting(rows: Rows, held: Held = NOTHING) -> int:
+    """How many reports wait to be sent, but for what is held."""
+    free, told = _free(held)
+    found = rows.execute(
+        f"SELECT count(*) FROM reports WHERE fate IS NULL{free}",  # noqa: S608 our own words
+        told,
+    ).fetchone()
     return int(found[0])
 
 
@@ -140,14 +145,15 @@ def give_up_late(rows: Rows, now: float) -> list[Dropped]:
 
 
 def draw(
-    rows: Rows, most: int, now: float, claim_seconds: float
+    rows: Rows, most: int, now: float, claim_seconds: float, held: Held = NOTHING
 ) -> tuple[list[OutboxReport], list[Dropped]]:
     """Reports that wait and nobody has claimed, in random order; and those that never can go."""
     # A claim of the future is one of a clock that has been set back since.
-    free = rows.execute(
-        "SELECT id FROM reports WHERE fate IS NULL AND (claimed IS NULL OR abs(? - claimed) > ?)",
-        (now, claim_seconds),
-    ).fetchall()
+    clause, told = _free(held)
+    words = (
+        "SELECT id FROM reports WHERE fate IS NULL AND (claimed IS NULL OR abs(? - claimed) > ?)"
+    )
+    free = rows.execute(words + clause, (now, claim_seconds, *told)).fetchall()
     drawn = secrets.SystemRandom().sample(free, min(most, len(free)))
     found = [_waiting(rows, id_) for (id_,) in drawn]
     return (
@@ -216,6 +222,14 @@ def _waiting(rows: Rows, id_: int) -> OutboxReport | Dropped:
         return OutboxReport(id_, stream, epoch, key_id, sealed)
     record_results(rows, {id_: DAMAGED})
     return Dropped(_text(stream), DAMAGED)
+
+
+def _free(held: Held) -> tuple[str, list[Any]]:
+    """The words of SQL, with what they take, for what is not held."""
+    return (
+        " AND NOT (stream = ? AND epoch >= ?)" * len(held),
+        [one for pair in held.items() for one in pair],
+    )
 
 
 def _text(thing: Any) -> str:

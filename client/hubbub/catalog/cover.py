@@ -1,0 +1,75 @@
+"""`default`: what a device says that has nothing to say, so that its silence tells nothing."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hubbub.catalog.fields.field import entry
+from hubbub.catalog.fields.kinds import Kind
+from hubbub.catalog.fields.rules import is_text
+from hubbub.errors import ValueOutOfDomain
+from hubbub.mechanisms import is_number
+
+__all__ = ["DEFAULT", "NONE", "cover_conflicts", "refusal_of_default", "with_none"]
+
+NONE: Final = "none"
+"""The value that says that there is none, where a metric's values are listed."""
+
+_WORDS: Final = 'one of the metric\'s values, or "none" where they are listed'
+
+DEFAULT: Final = entry(
+    Kind(
+        lambda: _WORDS,
+        lambda given: "" if is_text(given) or is_number(given) else f"must be {_WORDS}",
+        lambda: {"type": ["string", "number"]},
+    ),
+    "What a device that ran in an epoch and was told nothing says of it, once, when it is over; "
+    "whatever it says, it says then. `none` is one more value.",
+    '"none"',
+    write='write default = "none", or leave it out',
+    label="says, where there is nothing to say,",
+    defines=True,
+)
+
+
+def with_none(values: tuple[str, ...] | None, table: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The listed values, with "none" behind them where that is the default."""
+    if values and table.get("default") == NONE and "parts" not in table and NONE not in values:
+        return (*values, NONE)
+    return values
+
+
+def cover_conflicts(metric: Any) -> dict[str, str]:
+    """What in a metric does not go with its default: per field, what is wrong with it."""
+    if metric.default is None:
+        return {}
+    if metric.breakdown:
+        return {
+            "breakdown": "does not go with a default: the app says what is public beside a report, "
+            "and of an epoch that is over nobody does; leave one of them out"
+        }
+    if metric.limits.reports_per_epoch != 1:
+        return {
+            "limits": "reports_per_epoch must be 1 with a default: how many reports there are "
+            "would say whether there was something to say; write 1, or leave default out"
+        }
+    return {}
+
+
+def refusal_of_default(metric: Any) -> str:
+    """Why a metric that is built cannot say its default; "" if it can."""
+    if metric.memoized:
+        return (
+            f"default: {metric.mechanism} pays for each answer that it gives for the first time, "
+            "so who has something to say would come to the end of the limit sooner; choose a "
+            "mechanism without a permanent answer"
+        )
+    try:
+        metric.code(metric.default)
+    except ValueOutOfDomain:
+        hint = (
+            '; for "none" of a number write edges, or ask beside it whether there is one'
+            if metric.default == NONE
+            else ""
+        )
+        return f"default must be {_WORDS}{hint}"
+    return ""

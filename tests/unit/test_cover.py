@@ -1,0 +1,287 @@
+"""A default: a device that has nothing to say is not told from one that has."""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import Bundle, open_sealed, read_opening_keys, seal_info
+from hubbub.client import Client, FolderState, MemoryState, Outcome
+from hubbub.client.delivery import background, waits
+from hubbub.client.state.contract import State
+from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.errors import BadParameter, CatalogInvalid
+from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.moment import now
+from tests.support.waiting import HANG_SECONDS
+
+HOUR = 3600
+# So large that a lie comes once in five million reports: what arrives is what was said.
+COVERED = """
+shuffler = "127.0.0.1:1"
+
+[metrics.crash]
+description = "How the app last crashed today, if it did"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "day"
+mechanism = "grr"
+epsilon = 16.0
+values = ["gpu", "disk"]
+default = "none"
+min_batch = 20
+limits = { reports_per_epoch = 1, lifetime_epsilon = 5000.0 }
+"""
+
+
+@pytest.fixture(scope="module")
+def covered(tmp_path_factory: pytest.TempPathFactory) -> Signed:
+    start = (int(now()) // DAY - 14) * DAY
+    return make_signed(tmp_path_factory.mktemp("covered"), COVERED, start=start)
+
+
+@pytest.fixture
+def clock(covered: Signed) -> FakeClock:
+    return FakeClock(covered.bundle.keys[0].start + 20 * DAY + 10 * HOUR)
+
+
+@pytest.fixture(params=["memory", "folder"])
+def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[State]:
+    made = MemoryState() if request.param == "memory" else FolderState(tmp_path / "state")
+    yield made
+    made.close()
+
+
+def _client(bundle: Bundle, state: State, shuffler: FakeShuffler, clock: FakeClock) -> Client:
+    return Client(bundle, state, shuffler, hold_seconds=None, clock=clock)
+
+
+def _said(signed: Signed, shuffler: FakeShuffler) -> list[tuple[int, str]]:
+    """What was sent: epochs, counted from the first key's, and values."""
+    [metric] = signed.bundle.metrics.values()
+    keys = {key.id: key.load() for key in read_opening_keys(signed.keys / "opening.keys.json")}
+    first = signed.bundle.keys[0].start // DAY
+    return [
+        (one.epoch - first, metric.values[payload[0]])  # type: ignore[index]
+        for one in shuffler.reports()
+        for payload in [open_sealed(one.sealed, keys[one.key_id], seal_info(one.stream, one.epoch))]
+    ]
+
+
+def test_a_device_that_ran_and_was_told_nothing_says_the_default_once_the_epoch_is_over(
+    covered: Signed, state: State, clock: FakeClock
+) -> None:
+    shuffler = FakeShuffler()
+    client = _client(covered.bundle, state, shuffler, clock)
+    client.flush(HANG_SECONDS)
+    clock.advance(13 * HOUR)
+    client.flush(HANG_SECONDS)
+    assert shuffler.reports() == []
+    clock.advance(2 * HOUR)
+    for _ in range(3):
+        client.flush(HANG_SECONDS)
+    assert _said(covered, shuffler) == [(20, "none")]
+    assert client.report("crash", "gpu") is Outcome.QUEUED
+    client.flush(HANG_SECONDS)
+    assert len(shuffler.reports()) == 1, "what is said of the epoch that runs waits for its end"
+    clock.advance(DAY)
+    client.flush(HANG_SECONDS)
+    assert _said(covered, shuffler)[1:] == [(21, "gpu")]
+    client._reporter.stop()
+
+
+def test_the_next_start_within_the_grace_says_it_and_a_later_one_no_more(
+    covered: Signed, state: State, clock: FakeClock
+) -> None:
+    shuffler = FakeShuffler()
+    client = _client(covered.bundle, state, shuffler, clock)
+    client.flush(HANG_SECONDS)
+    clock.advance(37 * HOUR)  # the next day, late
+    _client(covered.bundle, state, shuffler, clock).flush(HANG_SECONDS)
+    assert _said(covered, shuffler) == [(20, "none")]
+    clock.advance(72 * HOUR)  # of the days in between the device ran in the first, too long ago
+    _client(covered.bundle, state, shuffler, clock).flush(HANG_SECONDS)
+    assert len(shuffler.reports()) == 1
+
+
+def test_who_said_no_says_no_default_either(
+    covered: Signed, state: State, clock: FakeClock
+) -> None:
+    shuffler = FakeShuffler()
+    client = _client(covered.bundle, state, shuffler, clock)
+    client.disable()
+    client.flush(HANG_SECONDS)
+    clock.advance(DAY)
+    client.flush(HANG_SECONDS)
+    assert shuffler.reports() == []
+    assert client.dropped == {}
+
+
+def test_two_processes_say_it_once(covered: Signed, tmp_path: Path, clock: FakeClock) -> None:
+    shuffler = FakeShuffler()
+    states = [FolderState(tmp_path / "state") for _ in range(2)]
+    clients = [_client(covered.bundle, state, shuffler, clock) for state in states]
+    for client in clients:
+        client.flush(HANG_SECONDS)
+    clock.advance(DAY)
+    for client in clients:
+        client.flush(HANG_SECONDS)
+    assert _said(covered, shuffler) == [(20, "none")]
+    for state in states:
+        state.close()
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("reports_per_epoch = 2", "how many reports there are would say"),
+        ('breakdown = { os = ["linux", "mac"] }', "does not go with a default"),
+        ('default = "light"', "default must be one of the metric's values"),
+        ("default = true", "must be one of the metric's values, or"),
+    ],
+)
+def test_a_default_that_would_tell_or_is_none_is_refused(
+    tmp_path: Path, written: str, said: str
+) -> None:
+    name = written.split(" = ", maxsplit=1)[0]
+    former = {"reports_per_epoch": "reports_per_epoch = 1", "default": 'default = "none"'}
+    catalog = (
+        COVERED.replace(former[name], written)
+        if name in former
+        else COVERED.replace("min_batch", f"{written}\nmin_batch")
+    )
+    with pytest.raises(CatalogInvalid, match=said):
+        make_signed(tmp_path, catalog, start=0)
+
+
+def test_a_permanent_answer_that_costs_has_no_default(signed: Signed) -> None:
+    with pytest.raises(BadParameter, match="pays for each answer that it gives for the first time"):
+        replace(signed.bundle.metric("editor"), default="vi")
+
+
+def test_a_range_has_an_escape_and_a_mean_a_number(tmp_path: Path) -> None:
+    kind = 'kind = "count"\nedges = [0, 10, 100]'
+    ranges = COVERED.replace('values = ["gpu", "disk"]', kind)
+    folders = [tmp_path / name for name in ("ranges", "none", "zero")]
+    for folder in folders:
+        folder.mkdir()
+    metric = make_signed(folders[0], ranges, start=0).bundle.metric("crash")
+    assert metric.values == ("0 to 9", "10 or more", "none")
+    assert [metric.code(value) for value in (3, 5000, "none")] == [0, 1, 2]
+    mean = 'domain = "number"\nlow = 0\nhigh = 10'
+    numbers = COVERED.replace('values = ["gpu", "disk"]', mean).replace('"grr"', '"mean.one_bit"')
+    with pytest.raises(
+        CatalogInvalid, match='for "none" of a number write edges, or ask beside it'
+    ):
+        make_signed(folders[1], numbers, start=0)
+    zero = make_signed(folders[2], numbers.replace('"none"', "0"), start=0).bundle.metric("crash")
+    assert zero.default == 0
+
+
+def test_it_is_of_the_promise_and_of_bundles_without_it_nothing_changes(
+    covered: Signed, signed: Signed
+) -> None:
+    metric = covered.bundle.metric("crash")
+    assert metric.definition()["default"] == "none"
+    assert all("default" not in one.definition() for one in signed.bundle.metrics.values())
+
+
+Seen = dict[str, float]
+
+
+@pytest.fixture
+def fixed_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The waits of devices drawn by a seed, so that a run of the classifier is like any other."""
+    drawn = random.Random(2)
+    for module in (waits, background):
+        monkeypatch.setattr(module, "_random", drawn)
+
+
+def _observed(bundle: Bundle, *, event: bool, rng: random.Random) -> Seen:
+    """All that a shuffler sees of one device in its day and the next: when, how often, how much.
+
+    Its background thread is stepped here, at the moments when it would be woken.
+    """
+    clock = FakeClock(bundle.keys[0].start + 20 * DAY + 8 * HOUR)
+    state, shuffler, midnight = MemoryState(), FakeShuffler(), bundle.keys[0].start + 21 * DAY
+    ends = midnight - rng.uniform(1, 15) * HOUR if rng.randrange(2) else None
+    happens = clock.now() + rng.uniform(0, 6) * HOUR if event else None
+    times: list[float] = []
+
+    def lives(until: float) -> None:
+        client = Client(bundle, state, shuffler, hold_seconds=3600.0, clock=clock)
+        thread = client._background
+        assert thread is not None
+        thread.end(HANG_SECONDS)  # what it does is done here
+        due: float | None = thread._step(None)
+        while clock.now() < until:
+            idle = thread._idle_seconds(due)
+            wakes = clock.now() + (DAY if idle is None else idle + 0.001)
+            nonlocal happens
+            if happens is not None and happens < min(wakes, until):
+                clock.advance(max(0.0, happens - clock.now()))
+                client.report("crash", rng.choice(["gpu", "disk"]))
+                happens = None
+            else:
+                clock.advance(max(0.0, min(wakes, until) - clock.now()))
+            before = len(shuffler.submissions)
+            due = thread._step(due)
+            times.extend([clock.now()] * (len(shuffler.submissions) - before))
+        before = len(shuffler.submissions)
+        client.close(HANG_SECONDS)
+        times.extend([clock.now()] * (len(shuffler.submissions) - before))
+
+    if ends is not None:
+        lives(max(ends, clock.now() + 7 * HOUR))
+        clock.advance(midnight - clock.now() + rng.uniform(0, 10) * HOUR)
+    lives(midnight + 20 * HOUR)
+    reports = shuffler.reports()
+    return {
+        "reports": len(reports),
+        "calls": len(shuffler.submissions),
+        "bytes": sum(len(one.sealed) for one in reports),
+        "first": min(times, default=0.0),
+        "last": max(times, default=0.0),
+        "epoch": min((one.epoch for one in reports), default=0),
+    }
+
+
+def _best_stump(seen: list[Seen], truth: list[bool]) -> Callable[[Seen], bool]:
+    """The threshold on one thing seen that is right most often of these devices."""
+    best: tuple[int, str, float, bool] = (-1, "", 0.0, False)
+    for name in seen[0]:
+        for threshold in sorted({one[name] for one in seen})[:: max(1, len(seen) // 60)]:
+            hits = sum((one[name] >= threshold) == t for one, t in zip(seen, truth, strict=True))
+            for right, above in ((hits, True), (len(seen) - hits, False)):
+                best = max(best, (right, name, threshold, above))
+    _, name, threshold, above = best
+    return lambda one: (one[name] >= threshold) is above
+
+
+def _accuracy(bundle: Bundle, devices: int) -> float:
+    rng = random.Random(1)
+    truth = [bool(rng.randrange(2)) for _ in range(devices)]
+    seen = [_observed(bundle, event=event, rng=rng) for event in truth]
+    half = devices // 2
+    guess = _best_stump(seen[:half], truth[:half])
+    right = sum(guess(one) == t for one, t in zip(seen[half:], truth[half:], strict=True))
+    return right / (devices - half)
+
+
+@pytest.mark.usefixtures("fixed_waits")
+def test_a_classifier_of_all_that_a_shuffler_sees_is_at_chance(covered: Signed) -> None:
+    """1,000 devices, half of them with an event, half of them restarted over midnight."""
+    devices = 1000
+    assert abs(_accuracy(covered.bundle, devices) - 0.5) < 3 * sqrt(0.25 / (devices // 2))
+
+
+@pytest.mark.usefixtures("fixed_waits")
+def test_the_same_classifier_knows_who_reported_where_there_is_no_default(
+    tmp_path: Path,
+) -> None:
+    start = (int(now()) // DAY - 14) * DAY
+    plain = make_signed(tmp_path, COVERED.replace('default = "none"\n', ""), start=start)
+    assert _accuracy(plain.bundle, 100) > 0.95
