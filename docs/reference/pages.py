@@ -4,7 +4,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from docs.reference import catalog, command_line, decisions, http, prometheus, settings, wire
+from docs.reference import (
+    catalog,
+    command_line,
+    decisions,
+    http,
+    prometheus,
+    review,
+    settings,
+    wire,
+)
 
 __all__ = ["DOCS", "PAGES"]
 
@@ -18,5 +27,6 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "reference/wire.md": wire.page,
     "reference/prometheus.md": prometheus.page,
     "decisions/README.md": decisions.page,
+    "review.md": review.page,
 }
 """By their place from docs/, what each must say; the schema is shipped with the commands."""

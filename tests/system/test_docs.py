@@ -142,11 +142,11 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert (path.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("page", ["threat-model.md", "promises.md", "proofs.md"])
+@pytest.mark.parametrize("page", ["threat-model.md", "promises.md", "proofs.md", "review.md"])
 def test_every_test_that_a_page_of_promises_names_is_there(page: str) -> None:
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     named = re.findall(r"`(test_\w+)`", (ROOT / "docs" / page).read_text())
-    assert len(named) > 25
+    assert len(named) > (15 if page == "review.md" else 25)
     for name in named:
         assert f"def {name}(" in tests, name
 

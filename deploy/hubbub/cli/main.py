@@ -36,7 +36,10 @@ _SERVICES: Final = {
 
 
 _FIRST_ACTION: Final = {
-    "privacy": ("card", {"card", "amplify", "compose", "crowd", "-h", "--help"})
+    "privacy": (
+        "card",
+        {"card", "review", "leaflet", "amplify", "compose", "crowd", "-h", "--help"},
+    )
 }
 """Of some commands: the action where none is named, and all there are."""
 

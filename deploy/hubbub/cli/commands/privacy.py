@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shlex
 from dataclasses import asdict
 from math import exp, isfinite
 from pathlib import Path
@@ -12,11 +13,15 @@ from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.cli.commands.privacy_crowd import add_crowd
 from hubbub.cli.terminal.document import Document, Table
 from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.review_page import leaflet_html, review_markdown
 from hubbub.errors import BadParameter
+from hubbub.errors.visible import visible
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, max_posterior, meaning
 from hubbub.privacy.composition import Event, compose
+from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.planned import read_planned
+from hubbub.privacy.review import claims
 from hubbub.privacy.verdict import verdict
 
 __all__ = ["add"]
@@ -46,6 +51,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="of the output (%(default)s)",
     )
     shown.set_defaults(run=_card)
+    _add_pages(actions)
     crowd = actions.add_parser("amplify", help="the central epsilon of a shuffled report")
     crowd.add_argument("--epsilon", type=float, required=True, help="of one report, nats")
     crowd.add_argument("--reports", type=int, required=True, help="in the batch")
@@ -75,6 +81,34 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     many.add_argument("--delta", type=float, required=True, help="of all events together")
     many.add_argument("--json", action="store_true", help="as JSON")
     many.set_defaults(run=_compose)
+
+
+def _add_pages(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the pages for reviewers, and for the people who are asked."""
+    for name, run, purpose in (
+        ("review", _review, "ten claims of a catalog, each with its command and its tests"),
+        ("leaflet", _leaflet, "a page to print, for the people who are asked, as HTML"),
+    ):
+        shown = actions.add_parser(name, help=purpose)
+        shown.add_argument(
+            "catalog",
+            type=Path,
+            nargs="?",
+            default=Path("metrics.toml"),
+            help="the catalog (%(default)s)",
+        )
+        shown.set_defaults(run=run)
+
+
+def _review(arguments: argparse.Namespace) -> int:
+    name = shlex.quote(visible(str(arguments.catalog)))
+    say(review_markdown(claims(read_planned(arguments.catalog), name), name).rstrip())
+    return 0
+
+
+def _leaflet(arguments: argparse.Namespace) -> int:
+    say(leaflet_html(leaflet(read_planned(arguments.catalog))).rstrip())
+    return 0
 
 
 def _card(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,119 @@
+"""What a catalog asks, for the people who are asked: one page of plain words, with a verdict."""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from hubbub.catalog import Catalog, Metric
+from hubbub.privacy.card import card, max_posterior
+from hubbub.privacy.verdict import verdict
+
+__all__ = ["Leaflet", "LeafletRow", "leaflet"]
+
+# So many fit a page; of the others the page says that none says more.
+_MOST: Final = 10
+_OFTEN: Final = {
+    "hour": "every hour",
+    "day": "every day",
+    "week": "every week",
+    "28d": "every four weeks",
+    "month": "every month",
+}
+_WORDS: Final = {
+    "strong": "Well hidden",
+    "fair": "Hidden",
+    "weak": "Poorly hidden",
+    "poor": "Hardly hidden",
+    "hides nothing": "Not hidden",
+}
+
+_SENTENCES: Final = (
+    (
+        "Before an answer leaves your device, your device changes it by chance: often it is not "
+        "the true one. Only many answers together show anything."
+    ),
+    (
+        "Nobody who gets answers is told who sent them. Even if all who run this worked together "
+        "against you, a single answer would tell no more than the table says."
+    ),
+    (
+        "You can say no at any time, in the app; what waits is deleted, and the no is kept. You "
+        "can look at everything that was sent: hubbub ledger."
+    ),
+)
+"""What holds of every catalog, as people say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafletRow:
+    """One metric.
+
+    right: how often of 100 who sees one answer is right at most; 50 is a guess between two.
+    """
+
+    asks: str
+    often: str
+    verdict: str
+    right: int
+    until: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leaflet:
+    """All of it. year: the verdict on all answers of a year. more: questions beyond the page's."""
+
+    questions: tuple[LeafletRow, ...]
+    more: int
+    year: str
+    year_right: int
+    sentences: tuple[str, ...]
+
+
+def leaflet(catalog: Catalog) -> Leaflet:
+    """The page of a catalog, the questions that say most first."""
+    made = card(catalog)
+    metrics = sorted(catalog.metrics.values(), key=lambda metric: -metric.report_loss)
+    year = min(made.together["year"], made.unchanged["year"])
+    return Leaflet(
+        tuple(_question(metric) for metric in metrics[:_MOST]),
+        max(0, len(metrics) - _MOST),
+        _WORDS[verdict(year)],
+        _right(year),
+        _sentences(metrics),
+    )
+
+
+def _question(metric: Metric) -> LeafletRow:
+    often = _OFTEN[metric.epoch]
+    if metric.limits.reports_per_epoch > 1:
+        often = f"up to {metric.limits.reports_per_epoch} times {often}"
+    if metric.report_on:
+        often = "on one day of a longer time"
+    if metric.sampling < 1:
+        often += ", some devices only"
+    return LeafletRow(
+        metric.description,
+        often,
+        _WORDS[verdict(metric.report_loss)],
+        _right(metric.report_loss),
+        metric.expires.isoformat(),
+        metric.owner,
+    )
+
+
+def _right(epsilon: float) -> int:
+    """Of 100, rounded up: never fewer than may be."""
+    return ceil(100 * max_posterior(epsilon))
+
+
+def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
+    covered = [metric.description for metric in metrics if metric.default is not None]
+    said = list(_SENTENCES)
+    if covered:
+        said.append(
+            "A device that has nothing to say says so, too: silence tells nothing of: "
+            + "; ".join(covered)
+            + "."
+        )
+    return tuple(said)

@@ -1,0 +1,163 @@
+"""What a reviewer checks of a catalog in an afternoon: ten claims, and how each is tried.
+
+Every claim has a command that shows it, the proofs and tests that fail where it does not hold, what
+it rests on, and what is assumed. The figures are those of the privacy card.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hubbub.catalog import X_WING, Catalog, Metric
+from hubbub.privacy.card import Card, card
+
+__all__ = ["Claim", "claims"]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim. command: as typed in a terminal. shown: proofs and tests by name."""
+
+    says: str
+    command: str
+    shown: tuple[str, ...]
+    rests_on: str
+    assumed: str
+
+
+def claims(catalog: Catalog, path: str) -> tuple[Claim, ...]:
+    """The ten claims of a catalog. path: of its file, as commands name it."""
+    made, metrics = card(catalog), list(catalog.metrics.values())
+    return (*_of_answers(made, path), *_of_the_device(), *_of_the_services(made, metrics, path))
+
+
+def _of_answers(made: Card, path: str) -> list[Claim]:
+    most = max(made.metrics, key=lambda one: one.per_report)
+    year = min(made.together["year"], made.unchanged["year"])
+    cap = made.caps["year"]
+    return [
+        Claim(
+            f"One answer says at most {most.per_report:.4g} nats about a person ({most.name}; the "
+            "others say no more), to whoever looks.",
+            f"hubbub privacy card {path}",
+            ("worst_ratio_is_within_the_claim", "test_contract"),
+            "The mechanisms' arithmetic: exact fractions, every outcome enumerated.",
+            "The device runs this code.",
+        ),
+        Claim(
+            "What is installed here draws as it is said to: its proofs run, its coins are tried "
+            "digit by digit, and attacks find no more than is claimed.",
+            f"hubbub audit {path}",
+            ("test_a_doubled_epsilon_is_caught", "test_a_float_sampler_with_a_gap_is_caught"),
+            "The same code at every size; attacks at a false alarm of one in a million.",
+            "The operating system's random bytes are random.",
+        ),
+        Claim(
+            f"All answers of a year say at most {year:.4g} nats, and the device itself stops at "
+            "its limits" + (f", over all metrics at {cap:g} nats a year." if cap else "."),
+            f"hubbub catalog check {path}",
+            (
+                "test_the_lifetime_budget_ends_reporting",
+                "test_what_was_spent_outlives_whatever_befalls_the_state",
+                "test_renaming_a_metric_gives_no_more_than_the_cap",
+            ),
+            "The ledger on the device, written before anything leaves, and its witness.",
+            "Nobody deletes both by hand: that is a new device.",
+        ),
+    ]
+
+
+def _of_the_device() -> list[Claim]:
+    return [
+        Claim(
+            "A person can see everything that left their device, and what each answer could have "
+            "meant.",
+            "hubbub ledger",
+            (
+                "test_a_person_sees_what_left_and_what_it_could_have_meant",
+                "likelihood_is_the_chance_up_to_a_factor",
+            ),
+            "The state folder, and Bayes' rule over the mechanism's own chances.",
+            "The app reports nothing beside hubbub.",
+        ),
+        Claim(
+            "A no stops at once, in every process, and is never forgotten.",
+            "python -m pytest tests/unit/test_consent.py",
+            (
+                "test_off_stops_at_once_and_what_waited_is_never_sent",
+                "test_a_no_outlives_whatever_befalls_the_state",
+            ),
+            "Consent in two places, of which the more careful one holds.",
+            "The app shows the switch.",
+        ),
+    ]
+
+
+def _of_the_services(made: Card, metrics: Sequence[Metric], path: str) -> list[Claim]:
+    lowest = min(metrics, key=lambda metric: metric.min_batch)
+    most = max(made.metrics, key=lambda one: one.per_report)
+    return [
+        Claim(
+            "The shuffler cannot read what it mixes: it has no key, no mechanism and no catalog.",
+            "lint-imports",
+            (
+                "test_the_shuffler_process_never_imports_mechanisms_or_catalog",
+                "test_a_report_opens_only_where_it_belongs",
+            ),
+            "HPKE (RFC 9180), and contracts on what its process may import.",
+            "Shuffler and aggregator are run apart; together they are back at the first claim.",
+        ),
+        Claim(
+            f"Reports leave the shuffler {lowest.min_batch:,} at a time or more, in an order that "
+            "nobody knows; who sees them so learns no more than one answer says, and mostly far "
+            "less.",
+            f"hubbub privacy amplify --epsilon {most.per_report:.4g} --reports {most.min_batch}",
+            (
+                "test_no_batch_is_smaller_than_the_minimum_and_no_reserve_is_touched",
+                "test_no_shuffle_of_real_reports_says_more_than_is_proven",
+            ),
+            "Shuffling amplifies: proven for the mechanism, or for all of them.",
+            "The shuffler is honest, and so are the others of the batch.",
+        ),
+        Claim(
+            "Nothing is lost and nothing counted twice, whatever fails: the counts of shuffler and "
+            "aggregator add up.",
+            "hubbub status",
+            (
+                "test_nothing_is_lost_and_nothing_counted_twice_whatever_fails",
+                "test_everything_sent_once_more_changes_no_total",
+            ),
+            "One transaction per batch, and a tag per report that is counted once.",
+            "Redis keeps what it has acknowledged.",
+        ),
+        Claim(
+            "Who sends fake reports moves an estimate by a known amount at most.",
+            f"hubbub plan {path} --attack --fake 100",
+            ("test_no_payload_at_all_is_worth_more", "test_the_measured_gain_is_the_formulas"),
+            "Strict checks of every payload; the largest gain is computed.",
+            "How many fakes somebody can send: that is limited by address, not by person.",
+        ),
+        Claim(
+            _of_silence_and_seals(metrics),
+            "python -m pytest tests/unit/test_cover.py tests/unit/test_x_wing.py",
+            (
+                "test_a_classifier_of_all_that_a_shuffler_sees_is_at_chance",
+                "test_who_records_today_and_breaks_x25519_tomorrow_is_at_chance",
+            ),
+            "`default` and `kem` of a metric, each of its definition, which no bundle takes away.",
+            "Of metrics without them the shuffler sees that something was reported, and a "
+            "recording of today opens to a quantum computer: the first claim remains.",
+        ),
+    ]
+
+
+def _of_silence_and_seals(metrics: Sequence[Metric]) -> str:
+    covered = [metric.name for metric in metrics if metric.default is not None]
+    sealed = [metric.name for metric in metrics if metric.kem == X_WING]
+    return (
+        f"Silence tells nothing of {_named(covered)}, and a recording of today stays shut of "
+        f"{_named(sealed)}."
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names) or "no metric here"

@@ -1,0 +1,75 @@
+"""The reviewer's page as Markdown, and the one for the people who are asked as a page to print."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Final
+
+from hubbub.privacy.leaflet import Leaflet, LeafletRow
+from hubbub.privacy.review import Claim
+
+__all__ = ["leaflet_html", "review_markdown"]
+
+_STYLE: Final = """
+@page { size: A4; margin: 12mm; }
+:root { color-scheme: light; font: 10pt/1.35 system-ui, sans-serif; color: #111; }
+body { max-width: 182mm; margin: 0 auto; padding: 0; }
+h1 { font-size: 18pt; margin: 0 0 3mm; }
+.verdict { border: .6mm solid #111; border-radius: 2mm; padding: 3mm 4mm; margin: 3mm 0; }
+.verdict strong { font-size: 14pt; }
+table { border-collapse: collapse; width: 100%; font-size: 9pt; }
+th, td { padding: .8mm 1.5mm; border-bottom: .2mm solid #888; text-align: left; }
+td { vertical-align: top; }
+td.figure, th.figure { text-align: right; }
+p { margin: 2mm 0; }
+"""
+
+
+def review_markdown(claims: Sequence[Claim], path: str) -> str:
+    """One page: each claim with its command, its proofs, what it rests on, what is assumed."""
+    parts = [
+        f"# A reviewer's afternoon: {path}\n",
+        "Ten claims, and a command that shows each, here and on your machine.",
+        "The names are those of proofs and tests: each fails where its claim does not hold.\n",
+    ]
+    for number, claim in enumerate(claims, 1):
+        parts += [
+            f"## {number}. {claim.says.rstrip('.')}\n",
+            f"    {claim.command}\n",
+            f"- Shown by {', '.join(f'`{name}`' for name in claim.shown)}.",
+            f"- Rests on: {claim.rests_on}",
+            f"- Assumed: {claim.assumed}\n",
+        ]
+    return "\n".join(parts)
+
+
+def leaflet_html(made: Leaflet) -> str:
+    """A page of A4 that needs nothing else, and says nothing in nats."""
+    rows = "\n".join(map(_row, made.questions))
+    more = f"<p>And {made.more} more questions, none of which says more.</p>" if made.more else ""
+    said = "\n".join(f"<p>{escape(sentence)}</p>" for sentence in made.sentences)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>What this app asks, and what it cannot learn</title><style>{_STYLE}</style>"
+        "</head>\n<body>\n<h1>What this app asks, and what it cannot learn</h1>\n"
+        f'<div class="verdict"><strong>{escape(made.year)}</strong>: of all that you answer in a '
+        f"year. {_right(made.year_right)}</div>\n{said}\n<table>\n<thead><tr><th>What is asked</th>"
+        '<th>How often</th><th>One answer is</th><th class="figure">Right at most</th>'
+        f"<th>Until</th><th>Asked by</th></tr></thead>\n<tbody>\n{rows}\n</tbody></table>\n{more}\n"
+        "<p>“Right at most 73 in 100” means: who does not know whether one thing or another is "
+        "true of you, and sees the answer, is right at most 73 times in 100. A guess is right 50 "
+        "times; 100 times would be knowing.</p>\n</body></html>\n"
+    )
+
+
+def _right(often: int) -> str:
+    if often >= 100:  # noqa: PLR2004 certainty
+        return "Whoever could put all of your answers together might know them."
+    return f"Whoever could put all of your answers together is right at most {often} times in 100."
+
+
+def _row(one: LeafletRow) -> str:
+    cells = (one.asks, one.often, one.verdict)
+    text = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    rest = "".join(f"<td>{escape(cell)}</td>" for cell in (one.until, one.owner))
+    return f'<tr>{text}<td class="figure">{one.right} in 100</td>{rest}</tr>'

@@ -1,0 +1,43 @@
+"""The reviewer's page, of the demo's catalog."""
+
+from pathlib import Path
+from typing import Final
+
+from hubbub.cli.terminal.review_page import review_markdown
+from hubbub.privacy.planned import read_planned
+from hubbub.privacy.review import claims
+
+__all__ = ["page"]
+
+_ROOT: Final = Path(__file__).parents[2]
+_CATALOG: Final = _ROOT / "deploy" / "hubbub" / "cli" / "demo_data" / "metrics.toml"
+_FOOT: Final = """\
+## What this page is
+
+It is made from the catalog that `hubbub demo` runs, by
+
+    hubbub privacy review metrics.toml
+
+which makes the same of yours.
+Commands that begin with `python -m pytest` or `lint-imports` want [the repository](../CONTRIBUTING.md), and `hubbub ledger` and `hubbub status` something that runs.
+
+For the people who are asked there is a page of their own, to print, without nats:
+
+    hubbub privacy leaflet metrics.toml > leaflet.html
+
+What is not protected against is said in the [threat model](threat-model.md#threat-model), every claim of mathematics in the [proof index](proofs.md), every promise in [promises](promises.md).
+"""
+
+
+def page() -> str:
+    """The whole page, as Markdown."""
+    made = review_markdown(claims(read_planned(_CATALOG), "metrics.toml"), "metrics.toml")
+    return (
+        made.replace(
+            "# A reviewer's afternoon: metrics.toml\n",
+            "# A reviewer's afternoon\n\nMade by `make reference` from the demo's catalog; change "
+            "it there.\n",
+        )
+        + "\n"
+        + _FOOT
+    )

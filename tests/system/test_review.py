@@ -1,0 +1,127 @@
+"""The reviewer's page and the leaflet: made of a catalog, true of it, and no longer than a page."""
+
+import re
+import shlex
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from hubbub.cli.main import main, whole_parser
+from hubbub.privacy.card import card, max_posterior
+from hubbub.privacy.leaflet import leaflet
+from hubbub.privacy.planned import read_planned
+from hubbub.privacy.proofs.every import PROOFS
+from hubbub.privacy.review import claims
+from tests.conftest import CATALOG
+from tests.interfaces.browser import chromium, needs_browser
+
+ROOT = Path(__file__).parents[2]
+DEMO = ROOT / "deploy" / "hubbub" / "cli" / "demo_data" / "metrics.toml"
+NATS = re.compile(r"\b(nats?|epsilon|delta|mechanism|shuffl\w*|rappor|grr|oue)\b", re.IGNORECASE)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Path:
+    path = tmp_path / "metrics.toml"
+    sealed = CATALOG.replace("[metrics.theme]", '[metrics.theme]\ndefault = "none"\nkem = "x-wing"')
+    path.write_text(sealed)
+    return path
+
+
+def test_ten_claims_each_with_a_command_that_is_one_and_tests_that_are_there(
+    catalog: Path,
+) -> None:
+    made = claims(read_planned(catalog), "metrics.toml")
+    assert len(made) == 10
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    proofs = {proof.__name__ for proof in PROOFS}
+    parser = whole_parser()
+    for claim in made:
+        assert claim.shown
+        assert claim.rests_on
+        assert claim.assumed
+        for name in claim.shown:
+            assert name in proofs or f"def {name}(" in tests, name
+        program, *words = shlex.split(claim.command)
+        if program == "hubbub":
+            parser.parse_args(words)
+        for path in words:
+            assert "/" not in path or (ROOT / path).is_file(), path
+
+
+def test_the_figures_are_the_cards(catalog: Path) -> None:
+    found = card(read_planned(catalog))
+    text = " ".join(claim.says for claim in claims(read_planned(catalog), "metrics.toml"))
+    assert f"at most {max(one.per_report for one in found.metrics):.4g} nats" in text
+    assert f"{min(found.together['year'], found.unchanged['year']):.4g} nats" in text
+    assert "20 at a time or more" in text
+    assert "Silence tells nothing of theme, and a recording of today stays shut of theme." in text
+    plain = claims(read_planned(DEMO), "metrics.toml")[-1].says
+    assert plain == (
+        "Silence tells nothing of no metric here, and a recording of today stays shut of no "
+        "metric here."
+    )
+
+
+def test_the_page_fits_an_afternoon(catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["privacy", "review", str(catalog)]) == 0
+    said = capsys.readouterr().out
+    assert re.findall(r"^## (\d+)\. ", said, re.MULTILINE) == [str(n) for n in range(1, 11)]
+    assert len(re.findall(r"^    (\S.*)$", said, re.MULTILINE)) == 10
+    assert len(said.splitlines()) <= 90
+    assert f"hubbub privacy card {shlex.quote(str(catalog))}" in said
+
+
+def test_a_person_reads_no_nats_and_never_less_than_may_be(
+    catalog: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["privacy", "leaflet", str(catalog)]) == 0
+    page = capsys.readouterr().out
+    text = unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL))
+    assert not NATS.search(text)
+    source = read_planned(catalog)
+    made = leaflet(source)
+    assert [one.right for one in made.questions] == sorted(
+        (one.right for one in made.questions), reverse=True
+    )
+    for one in made.questions:
+        [metric] = [m for m in source.metrics.values() if m.description == one.asks]
+        assert one.right / 100 >= max_posterior(metric.report_loss) > (one.right - 1) / 100
+        assert one.asks in text
+        assert one.owner in text
+    assert "silence tells nothing of: Colour theme in use" in text
+
+
+def test_what_an_operator_writes_is_text_on_the_page(
+    catalog: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hostile = catalog.read_text().replace("Home page", "<script>alert(1)</script>")
+    catalog.write_text(hostile)
+    assert main(["privacy", "leaflet", str(catalog)]) == 0
+    assert "<script" not in capsys.readouterr().out
+
+
+@needs_browser
+def test_the_leaflet_is_one_page_of_paper(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of fourteen questions with long words, too."""
+    metric = CATALOG[CATALOG.index("[metrics.theme]") : CATALOG.index("[metrics.crashed]")]
+    long = "Which of the colour themes was in use for most of the day, at home or away"
+    many = "".join(
+        metric.replace("metrics.theme", f"metrics.theme_{n}").replace(
+            "Colour theme in use at the end of the day", f"{long} ({n})"
+        )
+        for n in range(14)
+    )
+    path = tmp_path / "metrics.toml"
+    path.write_text('shuffler = "127.0.0.1:1"\n' + many)
+    assert main(["privacy", "leaflet", str(path)]) == 0
+    page = capsys.readouterr().out
+    assert "And 4 more questions, none of which says more." in page
+    with chromium() as browser:
+        shown = browser.new_page()
+        shown.set_content(page)
+        paper = shown.pdf(prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page\b", paper)) == 1
