@@ -7,7 +7,7 @@ ARGS ?=
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick quick-tests proofs units services lint bench chaos soak fuzz pictures reference weights docs docs-build clean lock protos check-protos typescript
+.PHONY: demo test quick quick-tests proofs units services lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
 
 NEW_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -81,6 +81,10 @@ pictures: .venv/ready
 # The pages of docs/ that are made from what they describe; a test compares.
 reference: .venv/ready
 	@$(BIN)/python -m docs.reference
+
+# Wheel, source distribution, bill of materials and provenance of the commit, the same bytes anywhere.
+release: .venv/ready
+	@$(BIN)/python -m deploy.release build/release
 
 # What each extra weighs, installed by itself: needs a package index, and two minutes.
 weights: .venv/ready

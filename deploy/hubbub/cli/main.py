@@ -86,6 +86,8 @@ def main(arguments: Sequence[str]) -> int:
         if action not in first[1]:
             arguments = [arguments[0], first[0], *arguments[1:]]
     signal.signal(signal.SIGTERM, _interrupt)
+    if sorted(arguments) == ["--verify", "--version"]:
+        return _verify()
     try:
         _refuse_slips(arguments)
         # Its module alone is imported: starting takes half as long, and needs no more installed.
@@ -106,6 +108,15 @@ def main(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
+
+
+def _verify() -> int:
+    """Say whether what is installed is what was recorded of it: 0, or 1 if something is not."""
+    from hubbub.cli.integrity import verify  # noqa: PLC0415 as _Version says
+
+    lines, is_whole = verify()
+    print("\n".join(map(visible_lines, lines)))  # noqa: T201 what was asked for
+    return 0 if is_whole else 1
 
 
 def _refuse_slips(arguments: Sequence[str]) -> None:
@@ -141,6 +152,11 @@ def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
         + "\n".join(f"  {group:<13}{', '.join(names)}" for group, names in _GROUPS.items()),
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="say which this is, and exit")
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="with --version: compare the installed files with what their wheels recorded",
+    )
     commands = parser.add_subparsers(
         title="commands", required=True, metavar="COMMAND", action=_Commands
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.catalog import Metric
+from hubbub.cli.integrity import identity
 from hubbub.cli.terminal.document import Document, Table
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.progress import tracked
@@ -107,6 +108,7 @@ def _tell(checks: list[Check], arguments: argparse.Namespace, path: Path | None)
     failed = [check for check in checks if not check.held]
     if arguments.format == "json":
         data = {
+            "installed": identity(),
             "held": not failed,
             "alarm": ALARM,
             "samples": arguments.samples,
@@ -119,7 +121,7 @@ def _tell(checks: list[Check], arguments: argparse.Namespace, path: Path | None)
     attacks = [check for check in checks if check.claim is not None]
     tried = [check for check in proofs if check.kind != NOT_WALKED]
     sound = sum(check.held for check in tried)
-    document.blocks.append(f"{sound} of {len(tried)} proofs held.")
+    document.blocks.append(f"{sound} of {len(tried)} proofs held, of {identity()}.")
     names = {check.what for check in attacks}
     shown = [check for check in proofs if not check.held or check.what in names]
     if shown:

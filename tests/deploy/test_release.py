@@ -1,0 +1,121 @@
+"""A release is the same bytes whoever makes it, says what is in it, and what is installed of it."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from importlib.metadata import PathDistribution
+from pathlib import Path
+
+import pytest
+
+from hubbub.cli.integrity import _looked_at
+
+ROOT = Path(__file__).parents[2]
+LOCKS = ("client.lock", "shuffler.lock", "aggregator-all.lock", "tools.lock")
+
+
+def _released(folder: Path, **environment: str) -> dict[str, bytes]:
+    subprocess.run(
+        [sys.executable, "-m", "deploy.release", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        check=True,
+        capture_output=True,
+    )
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    return _released(tmp_path_factory.mktemp("release"), PYTHONHASHSEED="1", TZ="UTC")
+
+
+@pytest.fixture
+def site(release: dict[str, bytes], tmp_path: Path) -> Path:
+    """A folder where the wheel is installed."""
+    [name] = [name for name in release if name.endswith(".whl")]
+    (tmp_path / name).write_bytes(release[name])
+    with zipfile.ZipFile(tmp_path / name) as wheel:
+        wheel.extractall(tmp_path / "site")
+    return tmp_path / "site"
+
+
+def test_made_twice_it_is_the_same_bytes(release: dict[str, bytes], tmp_path: Path) -> None:
+    """Under another umask, in another zone and with other hashes of strings."""
+    former = os.umask(0o077)
+    try:
+        again = _released(tmp_path / "again", PYTHONHASHSEED="2", TZ="Pacific/Auckland")
+    finally:
+        os.umask(former)
+    assert sorted(again) == sorted(release)
+    assert len(release) == 4
+    for name, made in release.items():
+        assert made == again[name], name
+
+
+def test_the_bill_of_materials_has_everything_that_the_locks_name(
+    release: dict[str, bytes],
+) -> None:
+    bom = json.loads(release["sbom.cdx.json"])
+    assert (bom["bomFormat"], bom["specVersion"]) == ("CycloneDX", "1.6")
+    named = {(one["name"], one["version"]): one for one in bom["components"]}
+    assert len(named) == len(bom["components"]) == len({one["bom-ref"] for one in named.values()})
+    for lock in LOCKS:
+        text = (ROOT / "locks" / lock).read_text()
+        pinned = re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.MULTILINE)
+        assert pinned
+        for name, version in pinned:
+            assert named[name, version]["purl"] == f"pkg:pypi/{name}@{version}"
+            assert named[name, version]["hashes"]
+    [sealing] = [one for one in bom["components"] if one["name"] == "@hpke/hybridkem-x-wing"]
+    assert sealing["purl"].startswith("pkg:npm/%40hpke/hybridkem-x-wing@")
+    assert not any(one["name"] == "eslint" for one in bom["components"]), "of development alone"
+
+
+def test_the_statement_has_the_digest_of_every_file_and_lock(release: dict[str, bytes]) -> None:
+    statement = json.loads(release["provenance.json"])
+    told = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
+    for name, made in release.items():
+        if name != "provenance.json":
+            assert told.pop(name) == hashlib.sha256(made).hexdigest()
+    assert list(told) == ["content of hubbub/ as installed"]
+    built = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert re.fullmatch(r"[0-9a-f]{40}", built[0]["digest"]["gitCommit"])
+    locks = {f"locks/{path.name}": path for path in (ROOT / "locks").glob("*.lock")}
+    assert {one["name"] for one in built[1:]} == locks.keys()
+
+
+def test_what_is_installed_is_what_was_released_until_a_byte_is_another(
+    release: dict[str, bytes], site: Path
+) -> None:
+    subject = json.loads(release["provenance.json"])["subject"]
+    [content] = [s for s in subject if s["name"] == "content of hubbub/ as installed"]
+    [info] = site.glob("*.dist-info")
+    found = _looked_at(PathDistribution(info))
+    assert found.files > 300
+    assert found.changed == ()
+    assert found.digest == content["digest"]["sha256"]
+    grr = site / "hubbub" / "mechanisms" / "grr.py"
+    grr.write_text(grr.read_text().replace("at_most", "at_least", 1))
+    (site / "hubbub" / "mechanisms" / "rr.py").unlink()
+    changed = _looked_at(PathDistribution(info)).changed
+    assert changed == ("hubbub/mechanisms/grr.py", "hubbub/mechanisms/rr.py")
+
+
+def test_the_command_says_so_and_fails(site: Path) -> None:
+    (site / "hubbub" / "mechanisms" / "grr.py").write_text("")
+    done = subprocess.run(
+        [sys.executable, "-m", "hubbub.cli", "--verify", "--version"],
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert re.search(r"^hubbub \S+, content sha256:[0-9a-f]{64}$", done.stdout, re.MULTILINE)
+    assert "hubbub/mechanisms/grr.py is not what was recorded" in done.stdout
+    assert "hubbub/mechanisms/rr.py" not in done.stdout
