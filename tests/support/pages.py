@@ -2,8 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -29,11 +28,19 @@ EPOCH = 20_000
 """The epoch that is meant, two days before the page's now."""
 
 
+def _epochs(
+    given: Mapping[int, int] | Sequence[Mapping[int, int]],
+) -> list[tuple[int, int, Mapping[int, int]]]:
+    """How many epochs, the place of each, and who holds what in it."""
+    every = [given] if isinstance(given, Mapping) else list(given)
+    return [(len(every), place, truth) for place, truth in enumerate(every)]
+
+
 @contextmanager
 def page_of(
     folder: Path,
     catalog: str,
-    held: Mapping[str, Mapping[int, int]],
+    held: Mapping[str, Mapping[int, int] | Sequence[Mapping[int, int]]],
     *,
     seed: int = 1,
     earlier: Mapping[str, int] = MappingProxyType({}),
@@ -43,7 +50,8 @@ def page_of(
 
     opened: more arguments of its server, such as who may ask.
 
-    held: per metric, who holds each value. earlier: of some metrics, by how many their epoch is.
+    held: per metric, who holds each value; or a list of that, an epoch each, of which the last is
+        the one that is meant. earlier: of some metrics, by how many their epoch is.
     """
     signed = make_signed(folder, catalog, start=(EPOCH - 14) * DAY)
     store = MemoryStore()
@@ -55,16 +63,22 @@ def page_of(
     server = HttpServer(address, query, releases, **opened(f"http://{address}", query))
 
     async def serve() -> None:
-        for number, (name, truth) in enumerate(held.items()):
+        every = [
+            (name, days - place - 1, truth)
+            for name, given in held.items()
+            for days, place, truth in _epochs(given)
+        ]
+        for number, (name, before, truth) in enumerate(every):
             drawn = draw(
                 signed.bundle.metric(name).randomizer, list(truth), list(truth.values()), chance
             )
-            tags = [bytes([number]) * 8 + n.to_bytes(8, "big") for n in range(drawn.reports)]
+            own = number.to_bytes(8, "big")
+            tags = [own + n.to_bytes(8, "big") for n in range(drawn.reports)]
             commit = Commit(
-                *(bytes([number]) * 16, tags, np.array(drawn.cells), 0, {}, int(now) + DAY),
+                *(2 * own, tags, np.array(drawn.cells), 0, {}, int(now) + DAY),
                 batch_reports=drawn.reports,
             )
-            await store.add(Window(name, EPOCH - earlier.get(name, 0)), commit)
+            await store.add(Window(name, EPOCH - before - earlier.get(name, 0)), commit)
         await server.run()
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)

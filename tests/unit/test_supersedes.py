@@ -10,10 +10,11 @@ import pytest
 
 from hubbub.accounting import Window
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.answers import Point, Trended
+from hubbub.aggregator.query.answers import Trended
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.messages import message
 from hubbub.aggregator.query.totals import EpochRange
+from hubbub.aggregator.query.trend_series import Point
 from hubbub.aggregator.store.contract import Commit, MemoryStore
 from hubbub.analysis import Followed, answer, joined_shares
 from hubbub.catalog import Bundle, Metric, read_catalog, read_operator_key, sign_bundle

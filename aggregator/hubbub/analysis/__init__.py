@@ -11,6 +11,8 @@ from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex, 
 from hubbub.analysis.estimators.estimate import estimate
 from hubbub.analysis.honesty.plausible import Plausibility, combine, plausibility
 from hubbub.analysis.honesty.poisoning import Attack, maximal_gain
+from hubbub.analysis.lines.known import known_variances
+from hubbub.analysis.lines.line import FALSE_ALARM, MIN_POINTS, Line, Step, line_through
 from hubbub.analysis.lists import answer_lists, only_of_all
 from hubbub.analysis.numbers import Mean
 from hubbub.analysis.strings.decode import Decoded, decode, decode_counts
@@ -21,8 +23,10 @@ from hubbub.analysis.uncertainty.sampling import POPULATION, REPORTERS, Whose
 
 __all__ = [
     "CONFIDENCE",
+    "FALSE_ALARM",
     "MAX_CONFIDENCE",
     "MIN_CONFIDENCE",
+    "MIN_POINTS",
     "POPULATION",
     "REPORTERS",
     "Answer",
@@ -34,8 +38,10 @@ __all__ = [
     "Cross",
     "Decoded",
     "Followed",
+    "Line",
     "Mean",
     "Plausibility",
+    "Step",
     "Top",
     "TopValue",
     "Twins",
@@ -54,6 +60,8 @@ __all__ = [
     "estimate",
     "interval",
     "joined_shares",
+    "known_variances",
+    "line_through",
     "maximal_gain",
     "norm_sub",
     "only_of_all",

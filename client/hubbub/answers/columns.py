@@ -138,6 +138,12 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _reports("reports", "reports of the epoch, of those asked for the value"),
         Column("share", "share", "level", "share of the reports, or the mean", mean_title="mean"),
         _ends("level"),
+        Column("line", "line", "level", "the likely truth by all epochs together", spare=1),
+        Column(
+            *("line_low", "{level} band", "level", "ends of the line's band"),
+            to="line_high",
+            spare=2,
+        ),
     ),
     "cross": (
         Column("row", "row", "text", "value of the first part"),

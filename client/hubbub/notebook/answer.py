@@ -13,6 +13,7 @@ from hubbub.answers import (
     columns_of,
     is_of_means,
     joined_said,
+    line_said,
     rows,
     title,
 )
@@ -149,7 +150,7 @@ class Answer(Sequence[Row]):
         found = self.document
         notes = [f"not from honest reports alone: {one}" for one in found.get("findings", ())]
         notes += found.get("notes", ())
-        notes += joined_said(found)
+        notes += joined_said(found) + line_said(found)
         if "association" in found:
             notes.append(association_said(found))
         if found.get("final") is False:

@@ -88,7 +88,10 @@ def height_inches(rows: Sequence[Row]) -> float:
 
 
 def lines(axes: Any, rows: Sequence[Row], most: int, found: Document) -> None:
-    """A line a value with its band; of one epoch, a point with its interval."""
+    """A line a value with its band, and estimates as dots; of one epoch, a point with its interval.
+
+    Where no line goes through all epochs, it is of the estimates.
+    """
     dates: dict[datetime, str] = {}
     for name in list(dict.fromkeys(row["value"] for row in rows))[:most]:
         own = [row for row in rows if row["value"] == name]
@@ -96,7 +99,13 @@ def lines(axes: Any, rows: Sequence[Row], most: int, found: Document) -> None:
         dates |= dict(zip(times, (row["date"] for row in own), strict=True))
         low, high = [row["low"] for row in own], [row["high"] for row in own]
         label = _label(name).lstrip("_")
-        [line] = axes.plot(times, [row["share"] for row in own], label=label, marker=".")
+        shares = [row["share"] for row in own]
+        if all(row.get("line") is not None for row in own):
+            [line] = axes.plot(times, [row["line"] for row in own], label=label)
+            axes.plot(times, shares, linestyle="", marker=".", alpha=0.5, color=line.get_color())
+            low, high = [row["line_low"] for row in own], [row["line_high"] for row in own]
+        else:
+            [line] = axes.plot(times, shares, label=label, marker=".")
         axes.fill_between(times, low, high, alpha=0.2, color=line.get_color())
         if len(own) == 1:
             axes.vlines(times, low, high, color=line.get_color())

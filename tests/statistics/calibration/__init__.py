@@ -2,14 +2,22 @@
 
 from collections.abc import Sequence
 
-from tests.statistics.calibration import changes, listed, numbers, released, strings, tiers
+from tests.statistics.calibration import (
+    changes,
+    lines,
+    listed,
+    numbers,
+    released,
+    strings,
+    tiers,
+)
 from tests.statistics.calibration.statement import Setting
 
 __all__ = ["SETTINGS"]
 
 SETTINGS: Sequence[Setting] = [
     setting
-    for module in (listed, tiers, strings, numbers, changes, released)
+    for module in (listed, tiers, strings, numbers, changes, lines, released)
     for setting in module.SETTINGS
 ]
 """Every setting, and in it every statement that can be tried there."""

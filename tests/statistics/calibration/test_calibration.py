@@ -17,12 +17,11 @@ from hubbub.aggregator.query.answers import (
     Compared,
     Crossed,
     Estimated,
-    Point,
-    Series,
     Shuffled,
     TopList,
     Trended,
 )
+from hubbub.aggregator.query.trend_series import Point, Series, Shift
 from hubbub.analysis import Association, Cell, Change, Mean, TopValue, Twins, ValueAnswer
 from hubbub.privacy.releases import Released
 from tests.statistics.calibration import SETTINGS
@@ -66,7 +65,7 @@ COUNTED = {
 }
 ANSWERS: list[Any] = [
     *(Estimated, ValueAnswer, Mean, Twins, Shuffled, TopList, TopValue, Compared, Change, Trended),
-    *(Series, Point, Released, Crossed, Cell, Association),
+    *(Series, Shift, Point, Released, Crossed, Cell, Association),
 ]
 
 

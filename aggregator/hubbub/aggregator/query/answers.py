@@ -12,7 +12,9 @@ None stands for what is not known or does not apply.
 
 from dataclasses import dataclass, field
 
+from hubbub.aggregator.query.trend_series import Series
 from hubbub.analysis import (
+    FALSE_ALARM,
     POPULATION,
     REPORTERS,
     Association,
@@ -36,9 +38,7 @@ __all__ = [
     "MetricDetail",
     "MetricLine",
     "PipelineStatus",
-    "Point",
     "ReportCounts",
-    "Series",
     "Shuffled",
     "TopList",
     "Trended",
@@ -259,40 +259,12 @@ class Crossed:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """One value in one epoch: its share, or a mean, with its interval.
-
-    reports: how many were asked for it.
-    """
-
-    epoch: int
-    date: str
-    share: float
-    stderr: float
-    low: float
-    high: float
-    reports: int
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One value over the epochs that hold the minimum batch.
-
-    not_asked: epochs in which a metric that this one goes on from asked, and not for this value; ""
-    where there is none.
-    """
-
-    value: str
-    points: list[Point]
-    not_asked: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Trended:
     """A metric epoch by epoch.
 
     epochs: all that were asked; those below the minimum batch hold reports and have no points.
     joined: the metrics that this one goes on from, whose reports are among these; latest first.
+    false_alarm: how often, at most, a line whose level takes no step has one among its shifts.
     """
 
     metric: str
@@ -306,6 +278,7 @@ class Trended:
     joined: list[str]
     notice: str
     whose: Whose = POPULATION
+    false_alarm: float = FALSE_ALARM
 
 
 @dataclass(frozen=True, slots=True)

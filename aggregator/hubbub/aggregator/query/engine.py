@@ -19,7 +19,6 @@ from hubbub.aggregator.query.answers import (
     MetricDetail,
     MetricLine,
     PipelineStatus,
-    Series,
     TopList,
     Trended,
     Watched,
@@ -53,6 +52,7 @@ from hubbub.aggregator.query.overview import (
 from hubbub.aggregator.query.page import WHOLE, Page
 from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection, TotalsByEpoch
+from hubbub.aggregator.query.trend_series import Series
 from hubbub.aggregator.query.trends import by_list, series, together
 from hubbub.aggregator.query.visible import Sees, visible
 from hubbub.aggregator.query.watching import arrived

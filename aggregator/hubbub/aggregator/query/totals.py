@@ -10,7 +10,14 @@ from hubbub.accounting import Window, epoch_date, epoch_dates, minute
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.query.epoch_range import select_epochs
 from hubbub.aggregator.store.contract import TotalsReader, WindowTotals
-from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, closing_time, superseded_by
+from hubbub.catalog import (
+    EPOCH_SECONDS,
+    Bundle,
+    Metric,
+    closing_time,
+    days_of_period,
+    superseded_by,
+)
 from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnreadable
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.runtime import Clocks
@@ -145,7 +152,8 @@ class TotalsByEpoch:
         """Two ranges to compare: without either, the newest epoch that is over, and one before it.
 
         Without `before`, the epoch before those of `after`; without `after`, the newest. Epochs
-        that nobody named hold the minimum batch.
+        that nobody named hold the minimum batch. Where devices report once a period, and no range
+        is named, the same of whole periods.
 
         Raises:
             TooFewEpochs: there is no epoch to compare with.
@@ -156,12 +164,33 @@ class TotalsByEpoch:
             if before != NEWEST:
                 return await self.find(name, before), newer
             earlier = [epoch for epoch in _large(every) if epoch < min(newer.epochs, default=0)]
+        elif every.metric.report_on:
+            return self._last_periods(every)
         else:
             over = [epoch for epoch in _large(every) if self.is_closed(every.metric, epoch)]
             newer, earlier = every.only(over[-1:]), over[:-1]
         if not earlier:
             raise TooFewEpochs(self._lacking(every, newer))
         return every.only(earlier[-1:]), newer
+
+    def _last_periods(self, every: EpochSelection) -> tuple[EpochSelection, EpochSelection]:
+        """The two newest periods that are over and hold the minimum batch."""
+        metric = every.metric
+        periods: dict[range, list[int]] = {}
+        for epoch in every.epochs:
+            periods.setdefault(days_of_period(metric.period, epoch), []).append(epoch)
+        found = [
+            every.only(epochs)
+            for days, epochs in periods.items()
+            if self.is_closed(metric, days[-1]) and every.only(epochs).reports >= metric.fewest
+        ]
+        if len(found) < 2:  # noqa: PLR2004 one to compare with the other
+            raise TooFewEpochs(
+                f'metric "{metric.name}": a comparison takes two periods of {metric.period} that '
+                f"are over and hold {metric.fewest} reports or more, and there are {len(found)}; "
+                "wait, or name two ranges: before and after"
+            )
+        return found[-2], found[-1]
 
     def _lacking(self, every: EpochSelection, newer: EpochSelection) -> str:
         """What a comparison waits for."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from hubbub.accounting import Window, epoch_dates
-from hubbub.aggregator.query.answers import Point, Series
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
+from hubbub.aggregator.query.trend_lines import with_line
+from hubbub.aggregator.query.trend_series import Point, Series
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import Answer, Followed, Mean, joined_shares
 from hubbub.catalog import EPOCH_SECONDS, Metric, versions_of
@@ -111,9 +112,23 @@ def series(
             for one, mean in zip(followed, found, strict=True):
                 points[one].append(_point(whole, epoch, reports, mean))
     return [
-        Series(name, own, epoch_dates(missing, EPOCH_SECONDS[metric.epoch]))
+        _lined(name, own, missing, parts, answer)
         for name, own, missing in zip(names, points, not_asked, strict=True)
     ]
+
+
+def _lined(
+    name: str,
+    points: list[Point],
+    not_asked: Sequence[int],
+    parts: Sequence[Part],
+    answer: Answer,
+) -> Series:
+    """A series of all its points, with the line through them."""
+    metrics = [part.metric for part in parts]
+    missing = epoch_dates(not_asked, EPOCH_SECONDS[metrics[0].epoch])
+    ends = answer.span or (0.0, 1.0)
+    return with_line(Series(name, points, missing), metrics, ends, answer.confidence)
 
 
 def _places(metric: Metric) -> dict[str, int]:

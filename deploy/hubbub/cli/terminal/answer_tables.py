@@ -15,6 +15,7 @@ from hubbub.answers import (
     columns_of,
     is_of_means,
     joined_said,
+    line_said,
     rows,
     title,
 )
@@ -221,7 +222,7 @@ def show_trend(found: Answer) -> None:
         )
         columns = {column: cells[len(own) :] for column, cells in columns.items()}
         pictures = pictures[len(own) :]
-    for sentence in joined_said(found):
+    for sentence in joined_said(found) + line_said(found):
         say(sentence)
     _say_lists(found)
     _say_whose(found)

@@ -1609,6 +1609,7 @@ class Trended(_message.Message):
     UNIT_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
     JOINED_FIELD_NUMBER: _builtins.int
+    FALSE_ALARM_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     kind: _builtins.str
     confidence: _builtins.float
@@ -1618,6 +1619,8 @@ class Trended(_message.Message):
     unit: _builtins.str
     notice: _builtins.str
     """As MetricLine's."""
+    false_alarm: _builtins.float
+    """How often, at most, a line whose level takes no step has one among its shifts."""
     @_builtins.property
     def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Epoch]:
         """All that were asked; those below the minimum batch have no points."""
@@ -1644,10 +1647,11 @@ class Trended(_message.Message):
         unit: _builtins.str = ...,
         notice: _builtins.str = ...,
         joined: _abc.Iterable[_builtins.str] | None = ...,
+        false_alarm: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "joined", b"joined", "kind", b"kind", "lists", b"lists", "metric", b"metric", "min_batch", b"min_batch", "notice", b"notice", "series", b"series", "unit", b"unit", "whose", b"whose"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "false_alarm", b"false_alarm", "joined", b"joined", "kind", b"kind", "lists", b"lists", "metric", b"metric", "min_batch", b"min_batch", "notice", b"notice", "series", b"series", "unit", b"unit", "whose", b"whose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1660,25 +1664,72 @@ class Series(_message.Message):
     VALUE_FIELD_NUMBER: _builtins.int
     POINTS_FIELD_NUMBER: _builtins.int
     NOT_ASKED_FIELD_NUMBER: _builtins.int
+    SHIFTS_FIELD_NUMBER: _builtins.int
+    WEEKDAYS_FIELD_NUMBER: _builtins.int
     value: _builtins.str
     not_asked: _builtins.str
     """Epochs in which a metric of `joined` asked, and not for this value; as `dates` has them."""
     @_builtins.property
     def points(self) -> _containers.RepeatedCompositeFieldContainer[Global___Point]: ...
+    @_builtins.property
+    def shifts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Shift]:
+        """The steps of its line."""
+
+    @_builtins.property
+    def weekdays(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Their effects on the line from Monday on; none where the data do not show any."""
+
     def __init__(
         self,
         *,
         value: _builtins.str = ...,
         points: _abc.Iterable[Global___Point] | None = ...,
         not_asked: _builtins.str = ...,
+        shifts: _abc.Iterable[Global___Shift] | None = ...,
+        weekdays: _abc.Iterable[_builtins.float] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["not_asked", b"not_asked", "points", b"points", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["not_asked", b"not_asked", "points", b"points", "shifts", b"shifts", "value", b"value", "weekdays", b"weekdays"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Series: _TypeAlias = Series  # noqa: Y015
+
+@_typing.final
+class Shift(_message.Message):
+    """A step of a line's level; `date` is of the first epoch after it, `within` the epochs that this is
+    among.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATE_FIELD_NUMBER: _builtins.int
+    WITHIN_FIELD_NUMBER: _builtins.int
+    DIFFERENCE_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    date: _builtins.str
+    within: _builtins.str
+    difference: _builtins.float
+    low: _builtins.float
+    high: _builtins.float
+    def __init__(
+        self,
+        *,
+        date: _builtins.str = ...,
+        within: _builtins.str = ...,
+        difference: _builtins.float = ...,
+        low: _builtins.float = ...,
+        high: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["date", b"date", "difference", b"difference", "high", b"high", "low", b"low", "within", b"within"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Shift: _TypeAlias = Shift  # noqa: Y015
 
 @_typing.final
 class Point(_message.Message):
@@ -1693,6 +1744,9 @@ class Point(_message.Message):
     HIGH_FIELD_NUMBER: _builtins.int
     DATE_FIELD_NUMBER: _builtins.int
     REPORTS_FIELD_NUMBER: _builtins.int
+    LINE_FIELD_NUMBER: _builtins.int
+    LINE_LOW_FIELD_NUMBER: _builtins.int
+    LINE_HIGH_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     share: _builtins.float
     stderr: _builtins.float
@@ -1702,6 +1756,10 @@ class Point(_message.Message):
     """The epoch's."""
     reports: _builtins.int
     """How many were asked for it."""
+    line: _builtins.float
+    """The likely truth by all epochs together, with its band; not set where there is no line."""
+    line_low: _builtins.float
+    line_high: _builtins.float
     def __init__(
         self,
         *,
@@ -1712,12 +1770,26 @@ class Point(_message.Message):
         high: _builtins.float = ...,
         date: _builtins.str = ...,
         reports: _builtins.int = ...,
+        line: _builtins.float | None = ...,
+        line_low: _builtins.float | None = ...,
+        line_high: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_line", b"_line", "_line_high", b"_line_high", "_line_low", b"_line_low", "line", b"line", "line_high", b"line_high", "line_low", b"line_low"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["date", b"date", "epoch", b"epoch", "high", b"high", "low", b"low", "reports", b"reports", "share", b"share", "stderr", b"stderr"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_line", b"_line", "_line_high", b"_line_high", "_line_low", b"_line_low", "date", b"date", "epoch", b"epoch", "high", b"high", "line", b"line", "line_high", b"line_high", "line_low", b"line_low", "low", b"low", "reports", b"reports", "share", b"share", "stderr", b"stderr"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__line: _TypeAlias = _typing.Literal["line"]  # noqa: Y015
+    _WhichOneofArgType__line: _TypeAlias = _typing.Literal["_line", b"_line"]  # noqa: Y015
+    _WhichOneofReturnType__line_high: _TypeAlias = _typing.Literal["line_high"]  # noqa: Y015
+    _WhichOneofArgType__line_high: _TypeAlias = _typing.Literal["_line_high", b"_line_high"]  # noqa: Y015
+    _WhichOneofReturnType__line_low: _TypeAlias = _typing.Literal["line_low"]  # noqa: Y015
+    _WhichOneofArgType__line_low: _TypeAlias = _typing.Literal["_line_low", b"_line_low"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__line) -> _WhichOneofReturnType__line | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__line_high) -> _WhichOneofReturnType__line_high | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__line_low) -> _WhichOneofReturnType__line_low | None: ...
 
 Global___Point: _TypeAlias = Point  # noqa: Y015
 

@@ -128,8 +128,8 @@ export function bars(place, rows, label, format, told = format) {
     .attr("y2", top + step * rows.length);
 }
 
-/** Lines over time, each with the band of its interval. series: {value, points: {time, share, low,
- *  high}}. told: of numbers that are read off. marks: moments with a name, {time, name, text}. */
+/** Lines over time, each with its band. series: {value, points: {time, share, low, high, line,
+ *  line_low, line_high}}; where there is a line, estimates are dots beside it. told: of numbers that are read off. marks: moments with a name, {time, name, text}. */
 export function lines(place, series, label, format, { told = format, marks = [] } = {}) {
   const height = 280,
     top = 10,
@@ -166,24 +166,25 @@ export function lines(place, series, label, format, { told = format, marks = [] 
   const band = d3
     .area()
     .x((d) => x(d.time))
-    .y0((d) => y(d.low))
-    .y1((d) => y(d.high));
+    .y0((d) => y(d.line_low ?? d.low))
+    .y1((d) => y(d.line_high ?? d.high));
   const line = d3
     .line()
     .x((d) => x(d.time))
-    .y((d) => y(d.share));
+    .y((d) => y(d.line ?? d.share));
   series.forEach((one, number) => {
     const group = svg.append("g").attr("class", `s${Math.min(number, 5)}`);
     group.append("path").attr("class", "band").attr("d", band(one.points));
     group.append("path").attr("class", "line").attr("d", line(one.points));
     // A single epoch has no line: its interval is a bar, as everywhere.
-    if (one.points.length <= 40) {
+    const smoothed = one.points.some((d) => d.line != null);
+    if (one.points.length <= 40 || smoothed) {
       group
         .selectAll("circle")
         .data(one.points)
         .join("circle")
-        .attr("class", "point")
-        .attr("r", 3)
+        .attr("class", smoothed ? "point raw" : "point")
+        .attr("r", smoothed ? 2 : 3)
         .attr("cx", (d) => x(d.time))
         .attr("cy", (d) => y(d.share))
         .append("title")

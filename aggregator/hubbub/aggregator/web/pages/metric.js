@@ -100,17 +100,27 @@ async function trend() {
   }));
   const mean = found.kind !== "values";
   const format = mean ? figure : percent;
+  const signed = changeOf(found);
   const last = series
     .map((one) => `${shown(one.value)} ${format(one.points.at(-1)?.share ?? 0)}`)
     .join(", ");
   const level = percent(found.confidence, 0);
+  const steps = found.series.flatMap((one) =>
+    one.shifts.map((step) => ({ ...step, value: one.value, name: `${shown(one.value, 12)} steps` })),
+  );
+  const dated = steps.map((step) => ({
+    ...step,
+    text: `${signed(step.difference)} (${signed(step.low)} to ${signed(step.high)})`,
+    time: begins.get(found.epochs.find((one) => one.date === step.date).epoch),
+  }));
   lines(
     $("trend"),
     series,
     `${mean ? "Mean" : "Share"} by epoch with ${level} bands; in the newest: ${last}`,
     mean ? d3.format("~g") : d3.format(".0%"),
-    { told: format, marks: marks.within(found.epochs) },
+    { told: format, marks: [...marks.within(found.epochs), ...dated] },
   );
+  $("steps").replaceChildren(...said(found, dated));
   const joined = found.joined.length ? [`with the reports of ${found.joined.join(", ")}`] : [];
   $("legend").replaceChildren(
     ...found.series.map((one, i) => {
@@ -120,6 +130,31 @@ async function trend() {
     ...joined,
   );
   marks.show();
+}
+
+const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+/** The steps of lines, how often one is found where there is none, and weekdays. */
+function said(found, steps) {
+  const signed = changeOf(found);
+  const each = steps.map((step) => {
+    const when = step.within === step.date ? "" : ` (within ${step.within})`;
+    return h("li", {}, named(step.value), `: a step of ${step.text} on ${step.date}${when}`);
+  });
+  const weeks = found.series
+    .filter((one) => one.weekdays.length)
+    .map((one) => {
+      const effects = one.weekdays.map((effect, day) => `${DAYS[day]} ${signed(effect)}`);
+      return h("li", {}, named(one.value), `: weekdays differ: ${effects.join(", ")}`);
+    });
+  const rate = `of lines that take no step ${percent(found.false_alarm, 0)} have one, at most`;
+  return [...each, ...weeks, ...(steps.length ? [h("li", {}, rate)] : [])];
+}
+
+/** Differences as comparisons write them. */
+function changeOf(found) {
+  const format = found.kind === "values" ? percent : figure;
+  return (change) => `${change > 0 ? "+" : ""}${format(change)}`;
 }
 
 async function takeAway() {

@@ -1,0 +1,80 @@
+"""The local level model, filtered and smoothed for a grid of its variances at once.
+
+A day's share is a level that walks, a weekday's effect, and what is that day's alone; of it a day's
+reports show an estimate, whose error's variance is known:
+
+    seen = level + weekday + own + error        level - level before ~ N(0, walk * days + jump)
+
+Weekdays' effects, and what is a day's own, are drawn from normal laws with mean 0. Where the level
+begins is not known at all (the diffuse filter). Everything the model says follows from P, the
+inverse covariance of what was seen, less the level's beginning: P times a column, P's diagonal, and
+the same summed over all days from one on, which is what a step on that day would change.
+
+Source: Durbin, Koopman, "Time Series Analysis by State Space Methods" (2012), sections 2.4, 2.5,
+2.9 for the filter, the smoother and the diffuse beginning; de Jong, Penzer, "Diagnosing shocks in
+time series" (JASA 1998) for steps from the smoother's own sums.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.analysis.arrays import Floats
+
+__all__ = ["Smoothed", "smooth"]
+
+_WEEK = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Smoothed:
+    """What follows from P, per point, pair (walk, own) and column: the estimates, then weekdays.
+
+    times: P times each column, [point, pair, column]. diagonal: of P, [point, pair].
+    from_on: sums of `times` over all points from one on. within: of P over those, [point, pair];
+        of the first point nothing can be said, and both are 0.
+    products: the columns' products through P, [pair, column, column]. log_size: log of the
+        covariance's determinant, [pair].
+    """
+
+    times: Floats
+    diagonal: Floats
+    from_on: Floats
+    within: Floats
+    products: Floats
+    log_size: Floats
+
+
+def smooth(columns: Floats, errors: Floats, moved: Floats) -> Smoothed:
+    """Filter forwards, smooth backwards.
+
+    columns: [point, column]. errors: variances around the level, [point, pair]. moved: variance of
+        the level's way from the point before, [point, pair]; of the first it is not looked at.
+    """
+    points, pairs = errors.shape
+    many = columns.shape[1]
+    misses, spreads = np.zeros((points, pairs, many)), np.ones((points, pairs))
+    gains = np.ones((points, pairs))
+    level = np.repeat(columns[:1], pairs, axis=0)
+    unsure = errors[0].copy()
+    for point in range(1, points):
+        unsure += moved[point]
+        spreads[point] = unsure + errors[point]
+        gains[point] = unsure / spreads[point]
+        misses[point] = columns[point] - level
+        level = level + gains[point, :, None] * misses[point]
+        unsure = unsure * (1 - gains[point])
+    scaled = misses / spreads[:, :, None]
+    times, diagonal = np.empty_like(misses), np.empty_like(errors)
+    from_on, within = np.zeros_like(misses), np.zeros_like(errors)
+    later, weight = np.zeros((pairs, many)), np.zeros(pairs)
+    for point in range(points - 1, 0, -1):
+        kept = 1 - gains[point]
+        times[point] = scaled[point] - gains[point, :, None] * later
+        diagonal[point] = 1 / spreads[point] + gains[point] ** 2 * weight
+        later = later + times[point]
+        weight = 1 / spreads[point] + kept**2 * weight
+        from_on[point], within[point] = later, weight
+    times[0], diagonal[0] = -later, weight
+    products = np.einsum("tpi,tpj->pij", scaled[1:], misses[1:], optimize=True)
+    return Smoothed(times, diagonal, from_on, within, products, np.log(spreads[1:]).sum(axis=0))

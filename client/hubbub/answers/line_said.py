@@ -1,0 +1,35 @@
+"""What a trend's lines say beside their points: the steps that they took, and their weekdays."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+__all__ = ["line_said"]
+
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def line_said(answer: Mapping[str, Any]) -> list[str]:
+    """Sentences: each step with its interval and when it was, and the effects of weekdays."""
+    said = []
+    for one in answer.get("series", ()):
+        name = one["value"][:80]
+        for step in one.get("shifts", ()):
+            told = [_change(answer, step[part]) for part in ("difference", "low", "high")]
+            when = "" if step["within"] == step["date"] else f" (within {step['within']})"
+            said.append(
+                f"{name}: a step of {told[0]}, {told[1]} to {told[2]}, on {step['date']}{when}"
+            )
+        if effects := one.get("weekdays"):
+            days = zip(_DAYS, effects, strict=True)
+            each = ", ".join(f"{day} {_change(answer, effect)}" for day, effect in days)
+            said.append(f"{name}: weekdays differ: {each}")
+    if any(one.get("shifts") for one in answer.get("series", ())):
+        said.append(f"of lines that take no step {answer['false_alarm']:.0%} have one, at most")
+    return said
+
+
+def _change(answer: Mapping[str, Any], difference: float) -> str:
+    """As comparisons write it: of shares as a percentage, of means in their unit."""
+    if answer.get("kind") == "values":
+        return f"{difference:+.2%}"
+    return f"{difference:+,.5g}" + (f" {answer['unit']}" if answer.get("unit") else "")

@@ -1,0 +1,90 @@
+"""The line through a trend's days, its step and its weekdays: told and drawn by every face."""
+
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+from google.protobuf.json_format import ParseDict
+from playwright.sync_api import expect
+
+from hubbub.accounting import epoch_date
+from hubbub.cli.terminal.answer_tables import show_trend
+from hubbub.notebook import connect
+from hubbub.wire.v1 import services_pb2 as wire
+from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.support import web
+from tests.support.bundles import DAY
+from tests.support.pages import EPOCH, page_of
+
+mpl.use("Agg")
+CATALOG = """
+shuffler = "shuffler.example.org:443"
+[metrics.theme]
+description = "Colour theme"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+period = "30d"
+report_on = "one day"
+mechanism = "rr"
+epsilon = 4.0
+values = ["light", "dark"]
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+"""
+DAYS, STEP = 42, 20
+WEEK = (0, 0, 0, 0, 0, 200, 200)
+
+
+def _held(day: int) -> dict[int, int]:
+    """2,000 people; from one day on 30 in 100 more of them, and on weekends 10 more."""
+    dark = 400 + 600 * (day >= STEP) + WEEK[(EPOCH - DAYS + 1 + day + 3) % 7]
+    return {0: 2000 - dark, 1: dark}
+
+
+HELD = {"theme": [_held(day) for day in range(DAYS)]}
+DATE = epoch_date(EPOCH - DAYS + 1 + STEP, DAY)
+
+
+@needs_browser
+def test_a_line_its_step_and_its_weekdays_are_told_by_every_face(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with page_of(tmp_path, CATALOG, HELD) as address:
+        found = web.get(
+            f"{address}/v1/metrics/theme/trend", params={"epochs": "all", "value": "dark"}
+        ).json()
+        [series] = found["series"]
+        points = series["points"]
+        [step] = series["shifts"]
+        assert step["date"] == DATE
+        assert step["low"] <= 0.3 <= step["high"]
+        assert found["false_alarm"] == 0.01
+        assert [effect > 0 for effect in series["weekdays"]] == [False] * 5 + [True] * 2
+        truth = [_held(day)[1] / 2000 for day in range(DAYS)]
+        held = [
+            one["line_low"] <= true <= one["line_high"]
+            for one, true in zip(points, truth, strict=True)
+        ]
+        assert sum(held) >= 0.8 * DAYS
+        assert all(one["line_high"] - one["line_low"] < one["high"] - one["low"] for one in points)
+        answer = connect(address).trend("theme", epochs="all", values=["dark"])
+        assert answer.document["series"] == found["series"]
+        assert f"on {DATE}" in answer._repr_html_()
+        lines = [list(line.get_ydata()) for line in answer.plot().get_lines()]
+        assert lines == [[one["line"] for one in points], [one["share"] for one in points]]
+        compared = web.get(f"{address}/v1/metrics/theme/compare")
+        assert compared.status_code == 409
+        assert "takes two periods of 30d that are over" in compared.json()["detail"]
+        show_trend(found)
+        told = capsys.readouterr().out
+        assert f"on {DATE}" in told
+        assert "dark: weekdays differ: Mon -" in told
+        ParseDict(found, wire.Trended())  # which knows every field
+        with chromium() as browser, Watched(browser) as watched:
+            page = watched.open(f"{address}/metric?name=theme&epochs=all")
+            expect(page.locator("#steps")).to_contain_text("dark: a step of +3")
+            expect(page.locator("#steps")).to_contain_text(f"on {DATE}")
+            expect(page.locator("#steps")).to_contain_text("dark: weekdays differ: Mon -")
+            assert page.locator("#trend circle.raw").count() == 2 * DAYS
+            assert page.locator("#trend g.mark").count() == 2

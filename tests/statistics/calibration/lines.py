@@ -1,0 +1,106 @@
+"""Lines through days: panels that rise, walk, have weekdays and steps, asked one day a device."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from hubbub.analysis import known_variances, line_through, shares
+from hubbub.analysis.arrays import Floats
+from hubbub.mechanisms import build
+from hubbub.privacy.draws import draw
+from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
+
+__all__ = ["SETTINGS", "Panel", "asked_once", "flat", "rising", "seasonal", "stepping", "walking"]
+
+Panel = Callable[[int, np.random.Generator], Floats]
+"""Of so many days the share that holds the value on each."""
+
+BAND = Statement("95% band of a line", 0.95, ("Point.line", "Point.line_low", "Point.line_high"))
+SIZE = Statement("95% interval of a step", 0.95, ("Shift.difference", "Shift.low", "Shift.high"))
+DAYS = Statement("the days among which a step is hold its own", 0.95, ("Shift.within",))
+STEPLESS = mistake("no step, and one is found", 0.01, ("Trended.false_alarm", "Series.shifts"))
+WEEKLESS = mistake("no weekdays, and some are told", 0.05, ("Series.weekdays",))
+FIRST = 20_000
+_WEEK = np.array([0.0, 0.0, 0.0, 0.01, 0.03, 0.08, 0.06])
+
+
+def flat(days: int, _: np.random.Generator) -> Floats:
+    """The same share every day."""
+    return np.full(days, 0.3)
+
+
+def rising(days: int, _: np.random.Generator) -> Floats:
+    """From 20% to 40%."""
+    return np.linspace(0.2, 0.4, days)
+
+
+def walking(days: int, chance: np.random.Generator) -> Floats:
+    """A walk of half a point a day."""
+    walk: Floats = np.clip(0.3 + np.cumsum(chance.normal(0, 0.005, days)), 0.0, 1.0)
+    return walk
+
+
+def seasonal(days: int, chance: np.random.Generator) -> Floats:
+    """Rising, with weekdays that add up in log odds, so that they grow with the level."""
+    odds = np.log(1 / 3) + np.linspace(0, 0.9, days) + np.resize(6 * _WEEK, days)
+    season: Floats = 1 / (1 + np.exp(-odds - chance.normal(0, 0.02, days)))
+    return season
+
+
+def stepping(days: int, chance: np.random.Generator) -> Floats:
+    """One step of 15 points, and weekdays."""
+    level = 0.2 + np.resize(_WEEK, days)
+    level[chance.integers(10, days - 10) :] += 0.15
+    return level
+
+
+def asked_once(
+    truth: Floats, people: int, epsilon: float, chance: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Per day an estimate of the share and its variance: each person reports on one of the days."""
+    mechanism = build("rr", epsilon=epsilon)
+    days = len(truth)
+    reports = chance.multinomial(people, np.full(days, 1 / days))
+    points = []
+    for share, number in zip(truth.tolist(), reports.tolist(), strict=True):
+        held = int(chance.binomial(number, share))
+        totals = draw(mechanism, [0, 1], [number - held, held], chance)
+        points.append(shares([(mechanism, totals)], [1])[0])
+    seen = np.array([point.estimate for point in points])
+    return seen, known_variances(points, reports.tolist(), (0.0, 1.0))
+
+
+def _lined(
+    panel: Panel, days: int, people: int, epsilon: float, chance: np.random.Generator
+) -> Iterator[Counted]:
+    truth = panel(days, chance)
+    seen, variances = asked_once(truth, people, epsilon, chance)
+    line = line_through(range(FIRST, FIRST + days), seen, variances, 0.95)
+    yield BAND, int(((line.low <= truth) & (truth <= line.high)).sum()), days
+    if panel is stepping:
+        moves = np.diff(truth - np.resize(_WEEK, days))
+        place = int(np.argmax(moves)) + 1
+        for step in line.steps[:1]:
+            yield SIZE, step.low <= 0.15 <= step.high, 1
+            yield DAYS, step.first <= place <= step.last, 1
+    else:
+        yield STEPLESS, bool(line.steps), 1
+    if panel in {flat, rising, walking}:
+        yield WEEKLESS, bool(line.weekdays), 1
+
+
+SETTINGS: Sequence[Setting] = [
+    Setting(
+        f"{panel.__name__}, {days} days, {people:,} people once, epsilon {epsilon:g}",
+        25,
+        partial(_lined, panel, days, people, epsilon),
+    )
+    for panel, days, people, epsilon in (
+        (flat, 60, 100_000, 1.0),
+        (rising, 128, 100_000, 1.0),
+        (walking, 60, 1_000_000, 2.0),
+        (seasonal, 90, 1_000_000, 2.0),
+        (stepping, 60, 1_000_000, 2.0),
+    )
+]

@@ -1,0 +1,90 @@
+"""Lines through days are nearer to the truth than the days, with weekdays, steps and gaps."""
+
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from hubbub.analysis import MIN_POINTS, line_through
+from hubbub.analysis.arrays import Floats
+from tests.statistics.calibration.lines import (
+    Panel,
+    asked_once,
+    flat,
+    rising,
+    seasonal,
+    stepping,
+    walking,
+)
+
+PEOPLE, DAYS = 100_000, 128
+FIRST = 20_000
+
+
+def _errors(panel: Panel, people: int, epsilon: float, runs: int = 12) -> tuple[float, float]:
+    """Root of the mean square error of a day's share: of the line, and of the days alone."""
+    chance = np.random.default_rng(11)
+    lines, days = [], []
+    for _ in range(runs):
+        truth = panel(DAYS, chance)
+        seen, variances = asked_once(truth, people, epsilon, chance)
+        line = line_through(range(FIRST, FIRST + DAYS), seen, variances, 0.95)
+        lines.append(((line.middle - truth) ** 2).mean())
+        days.append(((seen - truth) ** 2).mean())
+    return sqrt(np.mean(lines)), sqrt(np.mean(days))
+
+
+def test_one_day_each_and_a_line_are_off_by_a_thirtieth_of_an_epsilon_a_day() -> None:
+    line, days = _errors(rising, PEOPLE, 1.0)
+    assert line <= 0.0125  # beside .381 for an epsilon that is split over the days
+    assert 0.036 < days < 0.043
+
+
+@pytest.mark.parametrize("panel", [flat, rising, walking, seasonal, stepping])
+@pytest.mark.parametrize(("people", "epsilon"), [(20_000, 4.0), (1_000_000, 4.0)])
+def test_a_line_is_never_worse_than_the_days(panel: Panel, people: int, epsilon: float) -> None:
+    line, days = _errors(panel, people, epsilon, runs=5)
+    assert line <= days
+
+
+def test_weekdays_are_told_as_they_are() -> None:
+    chance, effects = np.random.default_rng(3), np.array([-0.04, -0.04, 0, 0, 0, 0.04, 0.04])
+    days = np.arange(FIRST, FIRST + 70)
+    truth = 0.3 + effects[(days + 3) % 7]
+    seen = truth + chance.normal(0, 0.01, len(days))
+    line = line_through(days.tolist(), seen, np.full(len(days), 1e-4), 0.95)
+    assert line.weekdays == pytest.approx(effects, abs=0.02)
+    assert not line_through(
+        days.tolist(), seen, np.full(len(days), 1e-4), 0.95, weekly=False
+    ).weekdays
+
+
+def test_days_that_are_missing_leave_a_gap_that_the_line_bridges() -> None:
+    chance = np.random.default_rng(4)
+    days = [*range(FIRST, FIRST + 30), *range(FIRST + 60, FIRST + 90)]
+    truth = 0.2 + 0.002 * (np.array(days) - FIRST)
+    seen = truth + chance.normal(0, 0.02, len(days))
+    line = line_through(days, seen, np.full(len(days), 4e-4), 0.95)
+    assert ((line.low <= truth) & (truth <= line.high)).mean() > 0.9
+    assert not line.steps
+
+
+@pytest.mark.parametrize("size", [0.05, -0.4, 0.9])
+@pytest.mark.parametrize("error", [1e-4, 0.01])
+def test_a_step_is_found_on_its_day_however_large(size: float, error: float) -> None:
+    chance = np.random.default_rng(5)
+    truth: Floats = np.full(60, 0.5 - size / 2)
+    truth[25:] += size
+    seen = truth + chance.normal(0, error, 60)
+    line = line_through(range(FIRST, FIRST + 60), seen, np.full(60, error**2), 0.95)
+    [step] = line.steps
+    assert step.first <= 25 <= step.last
+    assert step.low <= size <= step.high
+    assert step.high - step.low < 0.03
+
+
+def test_as_few_days_as_a_line_takes_are_enough() -> None:
+    seen = np.linspace(0.2, 0.3, MIN_POINTS)
+    line = line_through(range(FIRST, FIRST + MIN_POINTS), seen, np.full(MIN_POINTS, 1e-4), 0.95)
+    assert np.isfinite([line.middle, line.low, line.high]).all()
+    assert (line.low < line.high).all()
