@@ -6,10 +6,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from hubbub.catalog import Bundle, days_of_period
+from hubbub.cli.commands.simulate_days import simulate_days
 from hubbub.cli.rehearsals.central import central_of_plan
+from hubbub.cli.rehearsals.days import has_days
 from hubbub.cli.rehearsals.rehearsal import Plan, Run, rehearse
 from hubbub.cli.rehearsals.tally import Summary, Tally
 from hubbub.cli.rehearsals.truth import read_truth
@@ -21,6 +23,8 @@ from hubbub.privacy.planned import read_planned
 
 __all__ = ["add"]
 
+Made = TypeVar("Made")
+
 _RUNS: Final = 200
 _MAX_RUNS: Final = 100_000
 _MAX_EPOCHS: Final = 1000
@@ -30,6 +34,7 @@ _EPILOG: Final = """
 examples:
   hubbub simulate theme --values people.csv             one value a line, or value,count
   hubbub simulate theme --values people.csv --reports 50000 --epochs 7 --seed 1
+  hubbub simulate theme --values days.csv --runs 20     lines of person,day,value: days and lines
 """
 
 
@@ -52,7 +57,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         type=Path,
         required=True,
         metavar="FILE",
-        help="CSV, plain or .gz: a person's value a line, or value,count",
+        help="CSV, plain or .gz: a person's value a line, or value,count; or with a head of "
+        "day,value and person or count, to rehearse days",
     )
     parser.add_argument(
         "--reports", type=int, metavar="N", help="draw N people as from a population like the file"
@@ -86,6 +92,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
     if arguments.seed is not None and arguments.seed < 0:
         raise BadParameter(f"--seed {arguments.seed} is below 0")
     bundle = _bundle(arguments.catalog, arguments.metric)
+    if has_days(arguments.values):
+        return simulate_days(arguments, bundle, _watched)
     plan = Plan(
         bundle,
         metric := bundle.metric(arguments.metric),
@@ -135,7 +143,7 @@ def _bundle(path: Path, name: str) -> Bundle:
     return Bundle({name: catalog.metrics[name]}, (), catalog.shuffler, None, {})
 
 
-def _watched(runs: Iterable[Run], total: int) -> Iterator[Run]:
+def _watched(runs: Iterable[Made], total: int) -> Iterator[Made]:
     with progress() as bars:
         bar = bars.add_task("rehearsing", total=total)
         for run in runs:

@@ -21,10 +21,11 @@ from hubbub.analysis.strings.tree import found_from, told_as
 from hubbub.catalog import Bundle, Metric, days_of_period
 from hubbub.cli.rehearsals.truth import Truth
 from hubbub.errors import BadParameter
+from hubbub.mechanisms import Totals
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.repeats import draw_epochs
 
-__all__ = ["Plan", "Row", "Run", "rehearse"]
+__all__ = ["DrawnStore", "Plan", "Row", "Run", "as_window", "rehearse"]
 
 _SHOWN: Final = 10  # as many as `hubbub top` shows
 _EVERY: Final = EpochRange(epochs="all")
@@ -90,18 +91,21 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class DrawnStore:
     """Drawn totals, in the place of a store."""
 
     windows: Mapping[Window, WindowTotals]
 
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
+        """What these windows hold."""
         return [self.windows[window] for window in windows]
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
+        """How many reports each window of the streams holds."""
         return {w: held.counted for w, held in self.windows.items() if w.stream in streams}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
+        """The terms of the law that are known of each."""
         return {
             window: {"counted": held.counted, DUMMIES: held.dummies}
             for window, held in self.windows.items()
@@ -146,21 +150,25 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
                 continue
             reported += part
             if totals.reports:
-                cells = np.array(totals.cells, dtype=np.int64)
-                size, dummies = len(cells), metric.dummies
-                if dummies:
-                    cells += chance.multinomial(dummies, [1 / size] * size)
-                held_now = WindowTotals(cells, totals.reports, 0, 0, dummies)
-                windows[Window(metric.name, epoch)] = held_now
+                windows[Window(metric.name, epoch)] = as_window(metric, totals, chance)
             epoch += 1
     if reported.sum() < metric.min_batch:
         return Run(int(reported.sum()), (), answered=False, withheld=withheld)
-    found, shown = asyncio.run(_answered(plan, _Drawn(windows)))
+    found, shown = asyncio.run(_answered(plan, DrawnStore(windows)))
     if plan.finds:
         codes = [told_as(mechanism, code) for code in codes]
     rows = tuple(_beside(metric, codes, reported, found, shown))
     recall = _recall(mechanism, codes, reported, rows) if plan.finds else None
     return Run(int(reported.sum()), rows, recall=recall, withheld=withheld)
+
+
+def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> WindowTotals:
+    """What an epoch holds once these reports have left, with the dummies among them."""
+    cells = np.array(totals.cells, dtype=np.int64)
+    size, dummies = len(cells), metric.dummies
+    if dummies:
+        cells += chance.multinomial(dummies, [1 / size] * size)
+    return WindowTotals(cells, totals.reports, 0, 0, dummies)
 
 
 def _taking_part(
@@ -178,7 +186,7 @@ def _taking_part(
         yield part if metric.sampling == 1 else chance.binomial(part, metric.sampling)
 
 
-async def _answered(plan: Plan, drawn: _Drawn) -> tuple[Estimated, set[str]]:
+async def _answered(plan: Plan, drawn: DrawnStore) -> tuple[Estimated, set[str]]:
     """What every face would say, and which values its top list would show."""
     metric = plan.metric
     query = QueryEngine(plan.bundle, drawn, clock=lambda: 0.0)

@@ -16,7 +16,7 @@ from hubbub.catalog import Metric
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms.parts import parts_of
 
-__all__ = ["Truth", "read_truth"]
+__all__ = ["Truth", "coder", "csv_rows", "read_truth"]
 
 _MAX_PEOPLE: Final = 10**12
 # Each is drawn by its own law; of a range, numbers of one bucket have the same.
@@ -50,7 +50,7 @@ def read_truth(path: Path, metric: Metric) -> Truth:
         BadParameter: it cannot be read; a line is neither, or its value is not one of the metric's.
             The message names the line, not what is in it.
     """
-    code, held = _coder(metric), Counter[Any]()
+    code, held = coder(metric), Counter[Any]()
     names: dict[Any, str] = {}
     parted = metric.randomizer.FAMILY == "pairs"
     lines = _lines_of_parts(path, metric) if parted else _lines(path)
@@ -84,7 +84,7 @@ def read_truth(path: Path, metric: Metric) -> Truth:
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, int]]]:
     """Line numbers, with value and count."""
-    rows = _rows(path)
+    rows = csv_rows(path)
     for number, row in rows:
         if number == 1 and [cell.strip().lower() for cell in row] in _HEADS:
             continue
@@ -107,7 +107,7 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, int]]]:
 def _lines_of_parts(path: Path, metric: Metric) -> Iterator[tuple[int, tuple[Any, int]]]:
     """Line numbers, with the value of each part and count; the head says which column is which."""
     parts = [*parts_of(metric.values or ())]
-    rows = _rows(path)
+    rows = csv_rows(path)
     head = [cell.strip() for cell in next(rows, (0, ()))[1]]
     if len({*head}) != len(head) or {*head} not in ({*parts}, {*parts, "count"}):
         raise BadParameter(
@@ -138,7 +138,8 @@ def _numbered(held: dict[str, str], metric: Metric) -> dict[str, Any]:
     return found
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
+def csv_rows(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
+    """Line numbers with cells of a CSV file, plain or .gz. Raises BadParameter if it is none."""
     try:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
@@ -149,7 +150,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
         raise BadParameter(f"--values {path}: cannot be read as CSV: {error}") from error
 
 
-def _coder(metric: Metric) -> Callable[[Any], Any]:
+def coder(metric: Metric) -> Callable[[Any], Any]:
     """From a cell of the file to the mechanism's own value."""
     mechanism: Any = metric.randomizer
     if mechanism.VALUES != "numbers" and not metric.edges:

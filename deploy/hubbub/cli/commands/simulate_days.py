@@ -1,0 +1,119 @@
+"""`hubbub simulate` of a file with a column `day`: each day's truth beside its answer."""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from typing import Final
+
+from hubbub.catalog import Bundle, Metric
+from hubbub.cli.rehearsals.days import read_days
+from hubbub.cli.rehearsals.over_days import (
+    DayRun,
+    DaySeries,
+    DaySummary,
+    rehearse_days,
+    summary_of,
+)
+from hubbub.cli.terminal.output import say, table
+from hubbub.errors import BadParameter, BatchTooSmall
+
+__all__ = ["simulate_days"]
+
+_SERIES: Final = 5
+_ROWS: Final = 40
+_OF_ONE_DAY: Final = ("epochs", "reports", "candidates")
+
+Watch = Callable[[Iterable[DayRun], int], Iterator[DayRun]]
+
+
+def simulate_days(arguments: argparse.Namespace, bundle: Bundle, watched: Watch) -> int:
+    """Rehearse, as `hubbub simulate` was told. watched: shows how far the runs are."""
+    for option in _OF_ONE_DAY:
+        if getattr(arguments, option) not in {None, 1}:
+            raise BadParameter(
+                f"--{option} is of files without a column day, which says who is there when; leave "
+                "it out"
+            )
+    metric = bundle.metric(arguments.metric)
+    days = read_days(arguments.values, metric)
+    started = time.monotonic()
+    rehearsed = rehearse_days(
+        *(bundle, metric, days, arguments.confidence), runs=arguments.runs, seed=arguments.seed
+    )
+    runs = list(watched(rehearsed, arguments.runs))
+    found, seconds = summary_of(runs), time.monotonic() - started
+    if found.refused == len(runs):
+        most = max(run.reports for run in runs)
+        raise BatchTooSmall(
+            f'metric "{metric.name}": no run has as many reports as its minimum batch of '
+            f"{metric.fewest:,} ({most:,} at most); give more people, or lower min_batch"
+        )
+    if arguments.json:
+        document = {
+            "metric": metric.name,
+            "mechanism": metric.mechanism,
+            "epsilon": metric.report_loss,
+            "period": metric.period or None,
+            "days": len(days.days),
+            "confidence": arguments.confidence,
+            "seed": arguments.seed,
+            "seconds": seconds,
+            "summary": asdict(found),
+            "runs": [asdict(run) for run in runs],
+        }
+        say(json.dumps(document, ensure_ascii=False))
+        return 0
+    last = [run for run in runs if run.answered][-1]
+    for series in last.series[:_SERIES]:
+        _show(metric, series)
+    if len(last.series) > _SERIES:
+        say(f"and {len(last.series) - _SERIES:,} more values: --json has them all")
+    _say(metric, last, found)
+    say(f"{arguments.runs:,} runs in {seconds:.1f} s")
+    return 0
+
+
+def _show(metric: Metric, series: DaySeries) -> None:
+    """The newest days of a value in the last run."""
+    digits = ".2%" if metric.values is not None else ",.5g"
+    table(
+        f"{metric.name}: {series.value}; the last run",
+        ("day", "true", "reports", "estimate", "interval", "line", "band", ""),
+        [
+            (
+                row.date,
+                f"{row.true:{digits}}",
+                f"{row.reports:,}",
+                f"{row.share:{digits}}",
+                f"{row.low:{digits}} to {row.high:{digits}}",
+                "" if row.line is None else f"{row.line:{digits}}",
+                "" if row.line is None else f"{row.line_low:{digits}} to {row.line_high:{digits}}",
+                "" if row.low <= row.true <= row.high else "misses",
+            )
+            for row in series.rows[-_ROWS:]
+        ],
+    )
+    for step in series.shifts:
+        say(
+            f"a step of {step.difference:+{digits}}, {step.low:+{digits}} to "
+            f"{step.high:+{digits}}, on {step.date}"
+        )
+
+
+def _say(metric: Metric, last: DayRun, found: DaySummary) -> None:
+    """What all runs say."""
+    if metric.report_on and last.missed:
+        say(f"{last.missed:,} times somebody was not there on the one day of their period")
+    digits = ".4%" if metric.values is not None else ",.5g"
+    for what, hold, error in (
+        ("estimates of a day", found.coverage, found.rms_error),
+        ("lines", found.line_coverage, found.line_rms_error),
+    ):
+        if hold is not None and error is not None:
+            say(
+                f"{what}: off by {error:{digits}} (root of the mean square), intervals hold the "
+                f"truth {hold:.1%} of the time"
+            )
+    say(f"steps found: {found.steps:.3g} a run")

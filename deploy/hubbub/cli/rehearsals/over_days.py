@@ -1,0 +1,207 @@
+"""A rehearsal over days: who reports when, what is answered, and each day's truth."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from hubbub.accounting import Window
+from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
+from hubbub.aggregator.query.answers import Trended
+from hubbub.aggregator.query.trend_series import Shift
+from hubbub.aggregator.query.trends import MAX_SERIES
+from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, days_of_period
+from hubbub.cli.rehearsals.days import Days, Numbers
+from hubbub.cli.rehearsals.rehearsal import DrawnStore, as_window
+from hubbub.errors import BadParameter, BatchTooSmall
+from hubbub.privacy.draws import draw
+
+__all__ = ["DayRow", "DayRun", "DaySeries", "DaySummary", "rehearse_days", "summary_of"]
+
+_EVERY = EpochRange(epochs="all")
+# Until all days are over for every clock.
+_LATER = 7
+
+
+@dataclass(frozen=True, slots=True)
+class DayRow:
+    """One value on one day: the share that holds it, of all people of that day, and the answer.
+
+    Of numbers the mean, in the metric's unit. reports: how many were made that day.
+    """
+
+    date: str
+    true: float
+    reports: int
+    share: float
+    low: float
+    high: float
+    line: float | None
+    line_low: float | None
+    line_high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DaySeries:
+    """One value over the days that hold the minimum batch, as a trend has it."""
+
+    value: str
+    rows: tuple[DayRow, ...]
+    shifts: tuple[Shift, ...]
+    weekdays: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DayRun:
+    """One rehearsal. missed: of people who report on one day, those who were not there on it."""
+
+    reports: int
+    series: tuple[DaySeries, ...]
+    missed: int = 0
+    answered: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DaySummary:
+    """Over all runs and days. rms_error: root of the mean square error of a day's share, or mean.
+
+    line_rms_error, line_coverage: the same of lines and their bands, over the days that have one.
+    steps: how many a run. refused: runs with no day that holds the minimum batch.
+    """
+
+    coverage: float | None
+    rms_error: float | None
+    line_coverage: float | None
+    line_rms_error: float | None
+    steps: float
+    refused: int
+
+
+@dataclass(slots=True)
+class _Sum:
+    rows: int = 0
+    held: int = 0
+    squares: float = 0.0
+
+    def add(self, true: float, middle: float, low: float, high: float) -> None:
+        self.rows += 1
+        self.held += low <= true <= high
+        self.squares += (middle - true) ** 2
+
+    @property
+    def rates(self) -> tuple[float | None, float | None]:
+        if not self.rows:
+            return None, None
+        return self.held / self.rows, sqrt(self.squares / self.rows)
+
+
+def rehearse_days(
+    bundle: Bundle,
+    metric: Metric,
+    days: Days,
+    confidence: float,
+    *,
+    runs: int,
+    seed: int | None,
+) -> Iterator[DayRun]:
+    """So many runs, every one with coins and days of its own.
+
+    Raises:
+        BadParameter: what cannot be drawn day by day; a confidence outside (0, 1).
+    """
+    if metric.memoized and not metric.report_on:
+        raise BadParameter(
+            f'metric "{metric.name}": a permanent response is rehearsed over epochs in which '
+            "nobody changes: leave the column day out, and give --epochs"
+        )
+    chance = np.random.default_rng(seed)
+    for _ in range(runs):
+        yield _run(bundle, metric, days, confidence, chance)
+
+
+def summary_of(runs: Sequence[DayRun]) -> DaySummary:
+    """What all runs say."""
+    raw, lines = _Sum(), _Sum()
+    steps = 0
+    for run in runs:
+        for series in run.series:
+            steps += len(series.shifts)
+            for row in series.rows:
+                raw.add(row.true, row.share, row.low, row.high)
+                if row.line is not None and row.line_low is not None and row.line_high is not None:
+                    lines.add(row.true, row.line, row.line_low, row.line_high)
+    refused = sum(not run.answered for run in runs)
+    return DaySummary(*raw.rates, *lines.rates, steps / len(runs), refused)
+
+
+def _run(
+    bundle: Bundle, metric: Metric, days: Days, confidence: float, chance: np.random.Generator
+) -> DayRun:
+    held, missed = _reporting(metric, days, chance)
+    windows = {}
+    for day, own in zip(days.days, held, strict=True):
+        totals = draw(metric.randomizer, days.codes, own.tolist(), chance)
+        if totals.reports >= max(metric.crowd or 0, 1):
+            windows[Window(metric.name, day)] = as_window(metric, totals, chance)
+    reports = int(held.sum())
+    try:
+        found = asyncio.run(_trend(bundle, metric, days, confidence, DrawnStore(windows)))
+    except BatchTooSmall:
+        return DayRun(reports, (), missed, answered=False)
+    return DayRun(reports, tuple(_beside(metric, days, found)), missed)
+
+
+def _reporting(metric: Metric, days: Days, chance: np.random.Generator) -> tuple[Numbers, int]:
+    """Who reports on each day, [day, value]; and how many were not there on their own day."""
+    count, missed = days.count, 0
+    rows: Numbers | slice = slice(None)
+    if metric.report_on:
+        periods = [days_of_period(metric.period, day) for day in days.days]
+        firsts = np.array([period.start for period in periods])[days.day]
+        lengths = np.array([len(period) for period in periods])[days.day]
+        if days.person is None:  # of each day's people as many as have it as their own
+            count = chance.binomial(count, 1 / lengths)
+        else:
+            own, periods_of = np.unique([days.person, firsts], axis=1, return_inverse=True)
+            first = own[1]
+            length = np.array([len(days_of_period(metric.period, int(one))) for one in first])
+            drawn = first + chance.integers(0, length)
+            rows = np.flatnonzero(np.array(days.days)[days.day] == drawn[periods_of])
+            count, missed = days.count[rows], len(first) - len(rows)
+    if metric.sampling < 1:
+        count = chance.binomial(count, metric.sampling)
+    return days.counted(rows, count), missed
+
+
+async def _trend(
+    bundle: Bundle, metric: Metric, days: Days, confidence: float, store: DrawnStore
+) -> Trended:
+    now = float((days.days[-1] + _LATER) * EPOCH_SECONDS["day"])
+    query = QueryEngine(bundle, store, clock=lambda: now)
+    asked = EstimateQuery(_EVERY, confidence)
+    return await query.trend(metric.name, asked, number=MAX_SERIES)
+
+
+def _beside(metric: Metric, days: Days, found: Trended) -> Iterator[DaySeries]:
+    """Every series with the truth of each of its days."""
+    held = days.held
+    people = held.sum(axis=1)
+    places = {day: place for place, day in enumerate(days.days)}
+    names = None if metric.values is None else [metric.values[code] for code in days.codes]
+    for series in found.series:
+        if names is None:
+            worth = np.array(days.codes, dtype=np.float64)
+        else:
+            worth = np.array([name == series.value for name in names], dtype=np.float64)
+        true = (held @ worth) / np.maximum(people, 1)
+        rows = tuple(
+            DayRow(
+                *(point.date, float(true[places[point.epoch]]), point.reports),
+                *(point.share, point.low, point.high),
+                *(point.line, point.line_low, point.line_high),
+            )
+            for point in series.points
+        )
+        yield DaySeries(series.value, rows, tuple(series.shifts), tuple(series.weekdays))

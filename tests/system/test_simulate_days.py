@@ -1,0 +1,155 @@
+"""`hubbub simulate` over days: a column day, and persons of whom each reports on one of them."""
+
+import json
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.cli.main import main
+
+ENTRY = """
+[metrics.{name}]
+description = "a metric"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "{mechanism}"
+epsilon = {epsilon}
+{more}
+min_batch = 20
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
+"""
+PERIOD = 'period = "30d"\nreport_on = "one day"'
+METRICS = (
+    ("theme", "grr", 2.0, f'values = ["light", "dark"]\n{PERIOD}'),
+    ("daily", "grr", 2.0, 'values = ["light", "dark"]'),
+    ("hours", "mean.one_bit", 2.0, f'domain = "number"\nlow = 0\nhigh = 10\n{PERIOD}'),
+    ("kept", "long.grr", 1.0, 'permanent_epsilon = 2.0\nvalues = ["light", "dark"]'),
+    ("page", "cms", 2.0, 'domain = "string"\nhashes = 16\nwidth = 64'),
+)
+FIRST = 20_010  # on which a period begins: 2024-10-14
+DAYS = 30
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "".join(
+        ENTRY.format(name=name, mechanism=mechanism, epsilon=epsilon, more=more)
+        for name, mechanism, epsilon, more in METRICS
+    )
+    (tmp_path / "metrics.toml").write_text(f'shuffler = "127.0.0.1:1"\n{text}')
+    monkeypatch.chdir(tmp_path)
+
+
+def _told(
+    capsys: pytest.CaptureFixture[str], metric: str, lines: list[str], *more: str
+) -> dict[str, Any]:
+    Path("days.csv").write_text("\n".join(lines) + "\n")
+    words = ["simulate", metric, "--values", "days.csv", "--json", "--seed", "1", *more]
+    assert main(words) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_each_day_has_its_truth_beside_estimate_and_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """60,000 people of whom more go dark each day; each reports on one day."""
+    lines = ["day,value,count"]
+    for day in range(DAYS):
+        dark = 12_000 + 600 * day
+        lines += [f"{FIRST + day},dark,{dark}", f"{FIRST + day},light,{60_000 - dark}"]
+    found = _told(capsys, "theme", lines, "--runs", "4")
+    summary = found["summary"]
+    assert (found["days"], found["period"], len(found["runs"])) == (DAYS, "30d", 4)
+    # 2,000 reports a day at epsilon 2: within a quarter of what theory asks for.
+    keep = 0.880797
+    theory = sqrt((keep * (1 - keep) / (2 * keep - 1) ** 2 + 0.22) / 2000)
+    assert summary["rms_error"] == pytest.approx(theory, rel=0.25)
+    assert summary["line_rms_error"] < summary["rms_error"]
+    assert summary["coverage"] > 0.9
+    assert summary["line_coverage"] > 0.9
+    [dark] = [one for one in found["runs"][0]["series"] if one["value"] == "dark"]
+    assert [row["true"] for row in dark["rows"]] == [
+        pytest.approx(0.2 + 0.01 * day) for day in range(DAYS)
+    ]
+    reports = [row["reports"] for row in dark["rows"]]
+    assert abs(sum(reports) - 60_000) < 6 * sqrt(60_000)
+
+
+def test_a_person_reports_once_and_who_was_not_there_is_missed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """3,000 people, of whom half are there on every second day alone."""
+    lines = ["person,day,value"]
+    for person in range(3000):
+        for day in range(person % 2, DAYS, 1 + person % 2):
+            value = ("light", "dark")[person % 4 < 2]
+            lines.append(f"{person},{FIRST + day},{value}")
+    found = _told(capsys, "theme", lines, "--runs", "2")
+    for run in found["runs"]:
+        assert run["reports"] + run["missed"] == 3000
+        assert abs(run["missed"] - 750) < 6 * sqrt(1500 / 4)
+
+
+def test_dates_means_and_daily_reports_are_rehearsed_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    dates = [f"2024-10-{day}" for day in range(14, 28)]
+    daily = [f"{date},{value},500" for date in dates for value in ("light", "dark")]
+    found = _told(capsys, "daily", ["day,value,count", *daily], "--runs", "2")
+    assert found["runs"][0]["reports"] == 14 * 1000
+    assert found["runs"][0]["series"][0]["rows"][0]["date"] == "2024-10-14"
+    numbers = [f"{date},{number},20000" for date in dates for number in ("2", "6.5")]
+    found = _told(capsys, "hours", ["day,value,count", *numbers], "--runs", "2")
+    [series] = found["runs"][0]["series"]
+    assert {row["true"] for row in series["rows"]} == {4.25}
+
+
+def test_people_read_days_lines_and_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["day,value,count"]
+    for day in range(DAYS):
+        dark = 10_000 + 20_000 * (day >= 15)
+        lines += [f"{FIRST + day},dark,{dark}", f"{FIRST + day},light,{60_000 - dark}"]
+    Path("days.csv").write_text("\n".join(lines))
+    assert main(["simulate", "theme", "--values", "days.csv", "--runs", "2", "--seed", "3"]) == 0
+    told = capsys.readouterr().out
+    assert "theme: dark; the last run" in told
+    assert "a step of +3" in told
+    assert "on 2024-10-29" in told
+    assert "lines: off by 0." in told
+
+
+@pytest.mark.parametrize(
+    ("metric", "lines", "more", "told"),
+    [
+        (
+            "theme",
+            ["day,value,person,count", "1,dark,2,3"],
+            [],
+            "line 1: write a head of day",
+        ),
+        ("theme", ["day,value", "1,blue"], [], "line 2: write a day, a value of metric"),
+        ("theme", ["day,value", "2024-13-01,dark"], [], "line 2: write a day"),
+        ("theme", ["day,value", "1"], [], "line 2: write a day"),
+        ("theme", ["day,value"], [], "write lines of 1 to 1,000 days"),
+        ("theme", ["day,value", "1,dark", "2000,dark"], [], "write lines of 1 to 1,000 days"),
+        ("theme", ["day,value,person", "1,dark,7", "1,light,7"], [], "stands twice on one day"),
+        ("theme", ["day,value", "1,dark"], [], "no run has as many reports as its minimum batch"),
+        ("theme", ["day,value", "1,dark"], ["--epochs", "3"], "--epochs is of files without"),
+        ("kept", ["day,value", "1,dark"], [], "a permanent response is rehearsed over epochs"),
+        ("page", ["day,value", "1,dark"], [], "a column day is for a metric of days with listed"),
+    ],
+)
+def test_what_cannot_be_rehearsed_is_refused_with_the_remedy(
+    metric: str,
+    lines: list[str],
+    more: list[str],
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("days.csv").write_text("\n".join(lines) + "\n")
+    assert main(["simulate", metric, "--values", "days.csv", "--runs", "2", *more]) != 0
+    assert told in capsys.readouterr().err
