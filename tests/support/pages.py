@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,13 +20,15 @@ from hubbub.aggregator.web.server import HttpServer
 from hubbub.cli.local.ports import free_port
 from hubbub.privacy.draws import draw
 from tests.support import web
-from tests.support.bundles import DAY, make_signed
+from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.waiting import HANG_SECONDS, eventually
 
-__all__ = ["EPOCH", "page_of"]
+__all__ = ["EPOCH", "page_of", "page_over"]
 
 EPOCH = 20_000
 """The epoch that is meant, two days before the page's now."""
+
+Opened = Callable[[str, QueryEngine], dict[str, Any]]
 
 
 def _epochs(
@@ -44,25 +47,19 @@ def page_of(
     *,
     seed: int = 1,
     earlier: Mapping[str, int] = MappingProxyType({}),
-    opened: Callable[[str, QueryEngine], dict[str, Any]] = lambda _address, _query: {},
+    opened: Opened = lambda _address, _query: {},
 ) -> Iterator[str]:
     """A page's address until the end of the block.
 
-    opened: more arguments of its server, such as who may ask.
-
     held: per metric, who holds each value; or a list of that, an epoch each, of which the last is
         the one that is meant. earlier: of some metrics, by how many their epoch is.
+    opened: more arguments of its server, such as who may ask.
     """
     signed = make_signed(folder, catalog, start=(EPOCH - 14) * DAY)
-    store = MemoryStore()
-    now = (EPOCH + 2) * DAY + 4000.0
-    query = QueryEngine(signed.bundle, store, clock=lambda: now)
-    releases = Releases(query.collected, MemoryReleaseLog(), clock=lambda: now)
-    address = f"127.0.0.1:{free_port()}"
     chance = np.random.default_rng(seed)
-    server = HttpServer(address, query, releases, **opened(f"http://{address}", query))
+    now = (EPOCH + 2) * DAY + 4000.0
 
-    async def serve() -> None:
+    async def fill(store: MemoryStore) -> None:
         every = [
             (name, days - place - 1, truth)
             for name, given in held.items()
@@ -79,6 +76,27 @@ def page_of(
                 batch_reports=drawn.reports,
             )
             await store.add(Window(name, EPOCH - before - earlier.get(name, 0)), commit)
+
+    with page_over(signed, fill, now, opened) as address:
+        yield address
+
+
+@contextmanager
+def page_over(
+    signed: Signed,
+    fill: Callable[[MemoryStore], Awaitable[None]],
+    now: float,
+    opened: Opened = lambda _address, _query: {},
+) -> Iterator[str]:
+    """The address, until the end of the block, of a page over totals that `fill` has filled."""
+    store = MemoryStore()
+    query = QueryEngine(signed.bundle, store, clock=lambda: now)
+    releases = Releases(query.collected, MemoryReleaseLog(), clock=lambda: now)
+    address = f"127.0.0.1:{free_port()}"
+    server = HttpServer(address, query, releases, **opened(f"http://{address}", query))
+
+    async def serve() -> None:
+        await fill(store)
         await server.run()
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)

@@ -1,0 +1,99 @@
+"""Days from the SDK to the page: each device reports once, sealed, opened, counted, and drawn."""
+
+import secrets
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from hubbub.accounting import Window
+from hubbub.aggregator.ingest.intake import Intake
+from hubbub.aggregator.ingest.opener import Opener
+from hubbub.aggregator.store.contract import MemoryStore
+from hubbub.catalog import read_opening_keys
+from hubbub.client import Client, MemoryState, Outcome, SystemClock
+from hubbub.client.testing import FakeShuffler
+from hubbub.runtime import Clocks, Stages
+from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.support import web
+from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.pages import page_over
+from tests.support.waiting import HANG_SECONDS
+
+CATALOG = """
+shuffler = "shuffler.example.org:443"
+[metrics.theme]
+description = "Colour theme"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+period = "10d"
+report_on = "one day"
+mechanism = "rr"
+epsilon = 4.0
+values = ["light", "dark"]
+min_batch = 10
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+"""
+FIRST, DAYS, DEVICES = 20_000, 10, 400
+
+
+def _value(device: int, day: int) -> str:
+    """A fifth of all have it dark, and from the fifth day on four fifths."""
+    return "dark" if (device % 5 == 0) != (day >= DAYS // 2) else "light"
+
+
+def _sent(signed: Signed) -> dict[int, list[bytes]]:
+    """What the shuffler is sent, by day: every device runs every day."""
+    shuffler, today = FakeShuffler(), [FIRST]
+    clock = SystemClock(lambda: today[0] * DAY + 60.0)
+    for device in range(DEVICES):
+        state = MemoryState()
+        today[0] = FIRST
+        with Client(signed.bundle, state, shuffler, hold_seconds=None, clock=clock) as client:
+            outcomes = []
+            for today[0] in range(FIRST, FIRST + DAYS):
+                outcomes.append(client.report("theme", _value(device, today[0] - FIRST)))
+                if outcomes[-1] is Outcome.QUEUED:
+                    assert client.flush(HANG_SECONDS)
+            assert outcomes.count(Outcome.QUEUED) == 1
+            assert outcomes.count(Outcome.NOT_ITS_DAY) == DAYS - 1
+            [own] = client.ledger().metrics
+            assert own.spent == own.epsilon
+    by_day: dict[int, list[bytes]] = {}
+    for report in shuffler.reports():
+        by_day.setdefault(report.epoch, []).append(report.sealed)
+    return by_day
+
+
+@needs_browser
+def test_a_device_reports_on_one_day_and_the_page_draws_a_line_through_all(tmp_path: Path) -> None:
+    signed = make_signed(tmp_path, CATALOG, start=FIRST * DAY)
+    sent = _sent(signed)
+    assert sum(map(len, sent.values())) == DEVICES
+    opener = Opener(read_opening_keys(signed.keys / "opening.keys.json"), 1)
+
+    async def fill(store: MemoryStore) -> None:
+        for day, reports in sorted(sent.items()):
+            clocks = Clocks(lambda day=day: day * DAY + 90.0)
+            intake = Intake(signed.bundle, opener, store, Stages(), clocks=clocks)
+            key = signed.bundle.keys[0].id
+            await intake.apply(Window("theme", day), secrets.token_bytes(16), key, reports)
+
+    try:
+        with page_over(signed, fill, (FIRST + DAYS + 3) * DAY + 60.0) as address:
+            found = web.get(
+                f"{address}/v1/metrics/theme/trend", params={"epochs": "all", "value": "dark"}
+            ).json()
+            [dark] = found["series"]
+            assert sum(point["reports"] for point in dark["points"]) == DEVICES
+            assert len(dark["points"]) == DAYS
+            first, last = dark["points"][0], dark["points"][-1]
+            assert first["line"] < 0.4
+            assert last["line"] > 0.6
+            assert all(one["line_low"] <= one["line_high"] for one in dark["points"])
+            with chromium() as browser, Watched(browser) as watched:
+                page = watched.open(f"{address}/metric?name=theme&epochs=all")
+                expect(page.locator("#trend circle.raw")).to_have_count(2 * DAYS)
+                expect(page.locator("#trend path.band")).to_have_count(2)
+    finally:
+        opener.close()
