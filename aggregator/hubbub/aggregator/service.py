@@ -221,7 +221,11 @@ def _range(given: wire.Range) -> EpochRange:
 
 def _estimate_query(given: wire.Range, asked: _Question) -> EstimateQuery:
     return EstimateQuery(
-        _range(given), asked.confidence or CONFIDENCE, tuple(asked.candidates), tuple(asked.lists)
+        _range(given),
+        asked.confidence or CONFIDENCE,
+        tuple(asked.candidates),
+        tuple(asked.lists),
+        isinstance(asked, wire.EstimateRequest) and asked.anytime,
     )
 
 

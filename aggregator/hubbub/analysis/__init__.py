@@ -17,6 +17,7 @@ from hubbub.analysis.lists import answer_lists, only_of_all
 from hubbub.analysis.numbers import Mean
 from hubbub.analysis.strings.decode import Decoded, decode, decode_counts
 from hubbub.analysis.strings.design import Collection
+from hubbub.analysis.uncertainty.anytime import anytime_confidence
 from hubbub.analysis.uncertainty.discoveries import discoveries, p_values
 from hubbub.analysis.uncertainty.intervals import MAX_CONFIDENCE, MIN_CONFIDENCE, interval
 from hubbub.analysis.uncertainty.sampling import POPULATION, REPORTERS, Whose
@@ -50,6 +51,7 @@ __all__ = [
     "answer",
     "answer_lists",
     "answer_tiers",
+    "anytime_confidence",
     "base_cut",
     "changes",
     "combine",

@@ -163,9 +163,15 @@ class Connection:
         confidence: float = 0.95,
         candidates: Sequence[str] = (),
         lists: Sequence[str] = (),
+        anytime: bool = False,
     ) -> Answer:
-        """Estimates with their intervals, as listed in the catalog."""
+        """Estimates with their intervals, as listed in the catalog.
+
+        With `anytime` intervals hold at every look while the epochs fill, all of them together.
+        """
         given = {"last": last, "epochs": epochs, "confidence": confidence, "order": "listed"}
+        if anytime:
+            given["anytime"] = "true"
         return self._ask(metric, "estimates", given, _Strings(candidates, lists))
 
     def discover(

@@ -61,7 +61,7 @@ COUNTED = {
     *("after_reports", "assumption", "series", "points", "min_batch", "twins"),
     *("date", "dates", "before_dates", "after_dates", "lists", "promised", "rests_on"),
     *("unit", "lowest", "highest", "notes", "rows", "columns", "row", "column"),
-    *("association", "notice", "rare_rows", "rare_columns", "joined", "not_asked"),
+    *("association", "notice", "rare_rows", "rare_columns", "joined", "not_asked", "anytime"),
 }
 ANSWERS: list[Any] = [
     *(Estimated, ValueAnswer, Mean, Twins, Shuffled, TopList, TopValue, Compared, Change, Trended),

@@ -156,6 +156,7 @@ class Estimated:
     this answer came from.
     unit, lowest, highest: of numbers, what they are measured in, and the ends of their range.
     notes: what a mean does not tell.
+    anytime: intervals hold at every look while the epochs fill, all of them together.
     whose: "reporters": intervals hold what their coins made unsure, and not who happened to report.
     """
 
@@ -190,6 +191,7 @@ class Estimated:
     highest: float | None
     notes: list[str]
     beginnings: list[str] = field(default_factory=list)
+    anytime: bool = False
     notice: str = ""
     whose: Whose = REPORTERS
 

@@ -51,7 +51,7 @@ from hubbub.aggregator.query.overview import (
 )
 from hubbub.aggregator.query.page import WHOLE, Page
 from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
-from hubbub.aggregator.query.totals import EpochRange, EpochSelection, TotalsByEpoch
+from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.query.trend_series import Series
 from hubbub.aggregator.query.trends import by_list, series, together
 from hubbub.aggregator.query.visible import Sees, visible
@@ -214,6 +214,7 @@ class QueryEngine:
             lowest=found.span[0] if found.span else None,
             highest=found.span[1] if found.span else None,
             notes=notes(metric, found),
+            anytime=query.anytime,
             notice=self._notice(),
         )
 
@@ -389,7 +390,7 @@ class QueryEngine:
                 worked = await asyncio.to_thread(estimate_range, *of)
             return worked, len(worked.answer.values)
 
-        key = (selection.metric.name, query.confidence, query.candidates, selection.version)
+        key = (selection.metric.name, replace(query, range=NEWEST), selection.version)
         try:
             return await self._answers.get(key, make)
         except BatchTooSmall as error:

@@ -1,7 +1,8 @@
 """What totals say: estimates, whether honest reports made them, what one report reveals."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from hubbub.accounting import Window
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
@@ -12,14 +13,18 @@ from hubbub.analysis import (
     Plausibility,
     answer_lists,
     answer_tiers,
+    anytime_confidence,
     combine,
     plausibility,
 )
-from hubbub.catalog import Bundle, reports_of_one, versions_of
+from hubbub.catalog import Bundle, Metric, reports_of_one, versions_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.crowd import shuffled_of
+
+# Whose estimates are sums over reports, each off by its own coins.
+_ADDING_UP: Final = frozenset({"listed", "ranges", "mean"})
 
 __all__ = ["EstimateQuery", "RangeEstimate", "estimate_range"]
 
@@ -29,6 +34,7 @@ class EstimateQuery:
     """Which epochs, how sure the intervals, and for strings which to look for.
 
     lists: names of lists of them, beside the candidates themselves.
+    anytime: whether intervals hold at every look while the epochs fill, and not at one alone.
 
     Raises:
         BadParameter: a candidate that no device could have reported.
@@ -38,6 +44,7 @@ class EstimateQuery:
     confidence: float = CONFIDENCE
     candidates: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
+    anytime: bool = False
 
     def __post_init__(self) -> None:
         """Check that every candidate has bytes."""
@@ -76,8 +83,13 @@ def estimate_range(
         for tier in collected.tiers(asked, totals, selection.epochs)
     ]
     repeats = reports_of_one(metric, selection.epochs)
+    answer = _answer(collected, selection, totals, query, repeats)
+    if query.anytime:
+        surer = replace(query, confidence=_surer(metric, answer))
+        found = _answer(collected, selection, totals, surer, repeats)
+        answer = replace(found, confidence=query.confidence)
     return RangeEstimate(
-        _answer(collected, selection, totals, query, repeats),
+        answer,
         _judged(tiers, repeats),
         _weakest(collected.bundle, totals),
         shuffled_of(metric),
@@ -103,6 +115,32 @@ def _answer(
         for asked in versions_of(metric)
     ]
     return answer_lists(lists, metric.values, query.confidence, repeats)
+
+
+def _surer(metric: Metric, answer: Answer) -> float:
+    """The confidence of plain intervals that hold at every look.
+
+    Raises:
+        BadParameter: estimates whose errors do not add up report by report.
+    """
+    figures = answer.figures
+    if metric.grown:
+        raise BadParameter(
+            f'metric "{metric.name}": anytime is not for values that were appended, which fewer '
+            "reports are of; leave it out"
+        )
+    if metric.randomizer.FAMILY not in _ADDING_UP or (metric.memoized and answer.repeats > 1):
+        raise BadParameter(
+            f'metric "{metric.name}": anytime is for listed values, ranges and means, and of '
+            "permanent responses for one epoch; leave it out"
+        )
+    fewest = answer.reports / metric.fewest
+    most = 1.0
+    if figures is not None:
+        most = float((figures.stderrs / figures.absent).max()) ** 2
+    return anytime_confidence(
+        answer.confidence, (fewest, fewest * max(most, 1.0)), max(len(answer.values), 1)
+    )
 
 
 def _judged(tiers: Sequence[tuple[AnyMechanism, Totals]], repeats: int) -> Plausibility:

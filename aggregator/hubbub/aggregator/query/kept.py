@@ -181,7 +181,10 @@ def version_of(
 
     definition: of this program and of the metric.
     """
-    came_from = (definition, query.confidence, query.candidates, query.lists, selection.version)
+    came_from: tuple[object, ...] = (
+        *(definition, query.confidence, query.candidates, query.lists, selection.version),
+        *(("anytime",) if query.anytime else ()),
+    )
     return hashlib.sha256(repr((*came_from, final)).encode()).hexdigest()[:32]
 
 

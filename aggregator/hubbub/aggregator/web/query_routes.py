@@ -63,6 +63,9 @@ Origin = Annotated[
         description="under which the page was read, where a proxy stands before it",
     ),
 ]
+Anytime = Annotated[
+    bool, Query(description="whether intervals hold at every look while the epochs fill")
+]
 FollowNumber = Annotated[int, Query(ge=1, le=MAX_SERIES, description="or so many most frequent")]
 
 
@@ -139,9 +142,11 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
         asked: Annotated[ParsedQuery, Depends(put)],
         page: Annotated[Paged, Depends()],
         paging: Pages,
+        anytime: Anytime = False,  # noqa: FBT002 a parameter of the address
     ) -> Estimated:
         """Estimates with their intervals."""
-        found = await query.estimate(asked.name, asked.query, page.page)
+        wanted = replace(asked.query, anytime=anytime)
+        found = await query.estimate(asked.name, wanted, page.page)
         paging.link(page.first, page.number, found.total)
         return found
 

@@ -33,6 +33,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the four questions to the command line."""
     query = commands.add_parser("query")
     add_question(query)
+    query.add_argument(
+        "--anytime",
+        action="store_true",
+        help="intervals that hold at every look while the epochs fill, all of them together",
+    )
     query.set_defaults(run=_query)
     top = commands.add_parser("top")
     add_question(top)
@@ -60,7 +65,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def _query(arguments: argparse.Namespace) -> int:
     request = EstimateRequest(
-        metric=arguments.metric, range=asked_range(arguments), **details(arguments)
+        metric=arguments.metric,
+        range=asked_range(arguments),
+        anytime=arguments.anytime,
+        **details(arguments),
     )
     return _tell(arguments, ("Estimate", "estimates"), request, show_estimates)
 

@@ -97,6 +97,8 @@ def show_estimates(found: Answer) -> None:
         _say_if_nothing_stands_out(values)
     _say_lists(found)
     _say_whose(found)
+    if found.get("anytime"):
+        say("at every look while the epochs fill: look as often as you like")
     _say_trust(found)
     _say_more(len(values))
 
