@@ -1,6 +1,7 @@
 """Days from the SDK to the page: each device reports once, sealed, opened, counted, and drawn."""
 
 import secrets
+from functools import partial
 from pathlib import Path
 
 from playwright.sync_api import expect
@@ -74,7 +75,7 @@ def test_a_device_reports_on_one_day_and_the_page_draws_a_line_through_all(tmp_p
 
     async def fill(store: MemoryStore) -> None:
         for day, reports in sorted(sent.items()):
-            clocks = Clocks(lambda day=day: day * DAY + 90.0)
+            clocks = Clocks(partial(float, day * DAY + 90))
             intake = Intake(signed.bundle, opener, store, Stages(), clocks=clocks)
             key = signed.bundle.keys[0].id
             await intake.apply(Window("theme", day), secrets.token_bytes(16), key, reports)
