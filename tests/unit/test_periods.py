@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from math import sqrt
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hubbub.accounting import Window
 from hubbub.catalog import (
     Metric,
+    crowds_within,
     days_of_period,
     exposure,
     read_bundle,
@@ -23,6 +25,7 @@ from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.state.folder import FolderState
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BundleRefused, CatalogInvalid
+from hubbub.privacy.planned import read_planned
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.waiting import HANG_SECONDS
@@ -190,6 +193,17 @@ def test_what_a_person_says_in_a_span_is_a_report_a_period(
     )
     assert worst <= most
     assert days > 300 or worst == most
+
+
+def test_a_person_is_in_one_crowd_a_period(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    crowd = PERIODIC.replace('mechanism = "unary.oue"', 'mechanism = "grr"', 1)
+    crowd = crowd.replace("min_batch = 20", "central_epsilon = 1.0\ncrowd = 30000", 1)
+    path.write_text(crowd.replace("tiers = [0.5]\n", "", 1).replace("epsilon = 1.0\n", "", 1))
+    metric = read_planned(path).metrics["theme"]
+    assert metric.central is not None
+    assert crowds_within(metric, 366) == 14
+    assert crowds_within(replace(metric, period="", report_on=""), 366) == 366
 
 
 @pytest.mark.parametrize(
