@@ -1,6 +1,7 @@
 """The truth of a rehearsal over time: a file that says what people hold day by day."""
 
 import re
+from array import array
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -45,9 +46,10 @@ class Days:
 
     def counted(self, rows: Numbers | slice, count: Numbers) -> Numbers:
         """How many of these people hold each value on each day: [day, value]."""
-        held = np.zeros((len(self.days), len(self.codes)), dtype=np.int64)
-        np.add.at(held, (self.day[rows], self.value[rows]), count)
-        return held
+        shape = len(self.days), len(self.codes)
+        cells = self.day[rows] * shape[1] + self.value[rows]
+        held = np.bincount(cells, weights=count, minlength=shape[0] * shape[1])
+        return held.reshape(shape).astype(np.int64)
 
     @property
     def held(self) -> Numbers:
@@ -79,38 +81,40 @@ def read_days(path: Path, metric: Metric) -> Days:
     head = [cell.strip().lower() for cell in next(rows)[1]]
     if sorted(head) not in _HEADS:
         raise BadParameter(f"--values {path}: line 1: write a head of {_HEAD}")
-    places = {name: head.index(name) for name in head}
-    code, codes = coder(metric), dict[Any, str]()
+    other = next((name for name in head if name not in {"day", "value"}), "")
+    places = [head.index(name) for name in ("day", "value", other) if name]
+    code, codes, own = coder(metric), dict[Any, str](), dict[Any, int]()
     people: dict[str, int] = {}
-    table: list[tuple[int, Any, int, int]] = []
+    known: dict[tuple[str, str], tuple[int, int]] = {}  # lines say the same again and again
+    columns = [array("q") for _ in range(4)]
     for line, row in rows:
         if not row:
             continue
         try:
-            cells = {name: row[place].strip() for name, place in places.items()}
-            value = code(cells["value"])
-            day, count = _day(cells["day"]), _count(cells.get("count", "1"))
+            cells = [row[place].strip() for place in places]
+            told = (cells[0], cells[1])
+            if told not in known:
+                value = code(cells[1])
+                codes.setdefault(value, cells[1])
+                known[told] = _day(cells[0]), own.setdefault(value, len(own))
+            count = 1 if other != "count" else _count(cells[2])
         except (ValueOutOfDomain, ValueError, IndexError) as error:
             raise BadParameter(
                 f"--values {path}: line {line}: write a day, a value of metric "
                 f'"{metric.name}", and in count a whole number of people'
             ) from error
-        codes.setdefault(value, cells["value"])
-        person = people.setdefault(cells.get("person", ""), len(people))
-        table.append((day, value, count, person))
-    days = sorted({row[0] for row in table})
-    if not table or days[-1] - days[0] >= _MAX_DAYS:
+        who = people.setdefault(cells[2], len(people)) if other == "person" else 0
+        for column, cell in zip(columns, (*known[told], count, who), strict=True):
+            column.append(cell)
+    day, place, number, person = (np.frombuffer(column, np.int64) for column in columns)
+    if not len(day) or day.max() - day.min() >= _MAX_DAYS:
         raise BadParameter(f"--values {path}: write lines of 1 to {_MAX_DAYS:,} days")
-    own = {value: place for place, value in enumerate(codes)}
-    order = {day: place for place, day in enumerate(days)}
-    day, place, number, who = np.array(
-        [(order[day], own[value], count, who) for day, value, count, who in table], np.int64
-    ).T
-    told = "person" in head
-    if told and len(np.unique([day, who], axis=1).T) < len(table):
+    days, order = np.unique(day, return_inverse=True)
+    if other == "person" and len(np.unique(person * len(days) + order)) < len(day):
         raise BadParameter(f"--values {path}: a person stands twice on one day; leave one out")
     names = tuple(codes.values())
-    return Days(tuple(days), tuple(codes), names, day, place, number, who if told else None)
+    whose = person if other == "person" else None
+    return Days(tuple(days.tolist()), tuple(codes), names, order, place, number, whose)
 
 
 def _day(text: str) -> int:

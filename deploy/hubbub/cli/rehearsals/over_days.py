@@ -159,20 +159,34 @@ def _reporting(metric: Metric, days: Days, chance: np.random.Generator) -> tuple
     rows: Numbers | slice = slice(None)
     if metric.report_on:
         periods = [days_of_period(metric.period, day) for day in days.days]
-        firsts = np.array([period.start for period in periods])[days.day]
         lengths = np.array([len(period) for period in periods])[days.day]
         if days.person is None:  # of each day's people as many as have it as their own
             count = chance.binomial(count, 1 / lengths)
         else:
-            own, periods_of = np.unique([days.person, firsts], axis=1, return_inverse=True)
-            first = own[1]
-            length = np.array([len(days_of_period(metric.period, int(one))) for one in first])
-            drawn = first + chance.integers(0, length)
-            rows = np.flatnonzero(np.array(days.days)[days.day] == drawn[periods_of])
-            count, missed = days.count[rows], len(first) - len(rows)
+            rows, pairs = _on_their_day(periods, days.person, days, chance)
+            count, missed = days.count[rows], pairs - len(rows)
     if metric.sampling < 1:
         count = chance.binomial(count, metric.sampling)
     return days.counted(rows, count), missed
+
+
+def _on_their_day(
+    periods: Sequence[range], person: Numbers, days: Days, chance: np.random.Generator
+) -> tuple[Numbers, int]:
+    """The rows of people on the one day of their period; and how many people, in all periods.
+
+    periods: of each day.
+    """
+    every = sorted(set(periods), key=lambda period: period.start)
+    places = {period: place for place, period in enumerate(every)}
+    own = np.array([places[period] for period in periods])[days.day]
+    drawn = np.column_stack(
+        [period.start + chance.integers(0, len(period), person.max() + 1) for period in every]
+    )
+    there = np.zeros(drawn.shape, dtype=np.bool_)
+    there[person, own] = True
+    rows = np.flatnonzero(np.array(days.days)[days.day] == drawn[person, own])
+    return rows, int(there.sum())
 
 
 async def _trend(
