@@ -87,7 +87,7 @@ def test_pictures_have_every_interval(connection: hubbub.notebook.Connection) ->
         ]
         mpl.pyplot.close(axes.figure)  # type: ignore[attr-defined]
     axes = connection.trend("theme").plot()
-    assert len(axes.lines) == 4
+    assert len(axes.lines) == 8, "a line each, and its days"
     assert len(axes.collections) == 4, "a band each"
     axes.figure.canvas.draw()
     mpl.pyplot.close(axes.figure)  # type: ignore[attr-defined]
