@@ -86,7 +86,7 @@ def _question(mechanism: AnyMechanism) -> tuple[list[Any], Floats]:
 
 
 # What these find, or ask of whom, is drawn: `plan` says so and points to what knows them.
-UNPLANNED = {"tree", "pairs"}
+UNPLANNED = {"tree", "pairs", "privset"}
 
 
 def test_the_settings_are_of_every_mechanism() -> None:

@@ -31,6 +31,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "local_hash": {"epsilon": 1.0, "hashes": 16, "width": 64},
     "tree": {"epsilon": 1.0, "bits": 8, "cells": 64, "hashes": 2},
     "pairs": {"epsilon": 1.0, "sizes": (10, 10, 10)},
+    "privset": {"epsilon": 1.0, "categories": 10, "most": 9},
     "mean.one_bit": {"epsilon": 1.0, "low": 0, "high": CATEGORIES},
     "mean.piecewise": {"epsilon": 1.0, "low": 0, "high": CATEGORIES},
     "buckets": {"epsilon": 1.0, "low": 0, "high": CATEGORIES, "buckets": CATEGORIES, "sampled": 8},

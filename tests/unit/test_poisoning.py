@@ -38,6 +38,7 @@ BUILT: dict[str, dict[str, Any]] = {
     "local_hash": {"epsilon": 2.0, "hashes": 8, "width": 64},
     "tree": {"epsilon": 2.0, "bits": 72, "cells": 4096},
     "pairs": {"epsilon": 1.0, "sizes": (VALUES // 5, 5)},
+    "privset": {"epsilon": 1.0, "categories": VALUES, "most": 3},
     "rappor": {"bits": 64, "hashes": 2, "cohorts": 8, "f": 0.25, "p": 0.35, "q": 0.65},
     "mean.one_bit": {"epsilon": 1.0, "low": 0, "high": 10},
     "mean.piecewise": {"epsilon": 1.0, "low": 0, "high": 10, "steps": 100},
@@ -114,6 +115,8 @@ def test_the_measured_gain_is_the_formulas(name: str) -> None:
     ]
     if name == "rr":
         values = [0, 1]
+    if name == "privset":
+        values = [1 << place for place in range(VALUES)]
     if name.startswith("mean"):
         values = list(range(11))
     honest_reports, fake_reports = 4000, 400

@@ -32,9 +32,11 @@ from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.long_grr import LongitudinalGrr
 from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.privset import PrivSet
 from hubbub.mechanisms.rr import RandomizedResponse
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.walsh import negative
+from hubbub.privacy.draws_of_sets import draw_sets
 from hubbub.privacy.draws_of_trees import draw_tree
 
 __all__ = ["Counts", "bits_held", "cohorts_held", "draw", "named", "one_hot_chances"]
@@ -186,11 +188,15 @@ def _sets(
     held: Counts,
     chance: np.random.Generator,
 ) -> Counts:
-    """People by how many of their set are still to be picked: picked element by element, in order.
+    """As their own law has it; or, of one value each, as below.
+
+    People by how many of their set are still to be picked: picked element by element, in order.
 
     Until a person's own element has come nothing of the picking depends on which one it is, so they
     are counted together, by whether it is in their set; those whose element comes are then drawn.
     """
+    if isinstance(mechanism, PrivSet):
+        return draw_sets(mechanism, values, held, chance)
     size, ones = mechanism.layout.size, mechanism.layout.ones
     _check(mechanism, size * ones // _QUICK)
     own = bits_held(mechanism, values, held)

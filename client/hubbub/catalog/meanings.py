@@ -42,6 +42,9 @@ def _values(metric: Metric, candidates: Sequence[str]) -> dict[str, str | int | 
     randomizer = metric.randomizer
     if metric.values is not None and isinstance(randomizer, PairedParts):
         return {name_of(randomizer, metric.values, code): code for code in randomizer.probes()}
+    if metric.values is not None and metric.kind == "set":
+        alone = {f"{name} alone": 1 << place for place, name in enumerate(metric.values)}
+        return {"none": 0, **alone}
     if metric.values is not None:
         return {name: index for index, name in enumerate(metric.values)}
     if randomizer.VALUES == "strings":

@@ -36,6 +36,7 @@ from hubbub.catalog.values.grown import GROWN, STREAM, check_grown, digests_of, 
 from hubbub.catalog.values.kind_fields import refuse_misfits
 from hubbub.catalog.values.part_ranges import RANGES, PartRange
 from hubbub.catalog.values.parted import PARTS, code_of, size_of
+from hubbub.catalog.values.sets import set_code
 from hubbub.catalog.values.value_fields import CANDIDATES, EDGES, KIND, OTHERS, OUTSIDE, UNIT
 from hubbub.catalog.values.value_kinds import NUMERIC, OTHER, part_of, plain_number
 from hubbub.errors import BadParameter, ValueOutOfDomain
@@ -361,6 +362,9 @@ class Metric:
                 return self._number(value)
             if isinstance(self.randomizer, PairedParts):
                 return code_of(self.randomizer, self.values, value, self.ranges)
+            if self.kind == "set":
+                other = self._index[OTHER] if self.other else None
+                return set_code(self._index, value, other)
             text = str(value).lower() if isinstance(value, bool) else value
             code = self._index.get(text) if isinstance(text, str) else None
             if code is None and self.edges:

@@ -67,7 +67,7 @@ def _misfit(new: Metric, old: Metric) -> str:
     if new.unit != old.unit:
         return "their units differ"
     kinds = [_kind(one) for one in (new, old)]
-    if kinds == ["values", "values"]:
+    if kinds in (["values", "values"], ["sets", "sets"]):
         shared = set(new.values or ()) & set(old.values or ())
         return "" if shared else "they have no value in common"
     if kinds == ["numbers", "numbers"]:
@@ -80,5 +80,5 @@ def _kind(metric: Metric) -> str:
     if isinstance(metric.randomizer, PairedParts):
         return "parts"
     if metric.values is not None:
-        return "values"
+        return "sets" if metric.kind == "set" else "values"
     return "numbers" if "low" in metric.parameters else "strings"

@@ -18,6 +18,7 @@ from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.mechanism import AnyMechanism, FamilyName
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parameter import Parameter, described
+from hubbub.mechanisms.privset import PrivSet
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.rappor import Rappor
 from hubbub.mechanisms.rappor_basic import BasicRappor
@@ -52,6 +53,7 @@ REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
         SquareWave,
         PrefixTree,
         PairedParts,
+        PrivSet,
     )
 }
 """Every mechanism by its wire name."""

@@ -8,7 +8,7 @@ from functools import cache
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.probability import Probability
 
-__all__ = ["choose", "members"]
+__all__ = ["choose", "members", "numbered"]
 
 
 def choose(size: int, count: int, source: BitSource) -> int:
@@ -23,6 +23,23 @@ def choose(size: int, count: int, source: BitSource) -> int:
         return _without(chosen, ones, ones - count, size, source)
     everywhere = (1 << size) - 1
     return everywhere ^ _without(everywhere ^ chosen, size - ones, count - ones, size, source)
+
+
+def numbered(size: int, count: int, number: int) -> int:
+    """The subset of `count` of `size` positions with this number in [0, comb(size, count)), packed.
+
+    A uniform number is a uniform subset. Lehmer (1964): those without the last position come first.
+    """
+    chosen, ways = 0, math.comb(size, count)
+    for position in range(size - 1, -1, -1):
+        without = ways * (position + 1 - count) // (position + 1)
+        if number >= without:
+            number -= without
+            chosen |= 1 << position
+            ways, count = ways - without, count - 1
+        else:
+            ways = without
+    return chosen
 
 
 def members(subset: int) -> Iterator[int]:

@@ -32,6 +32,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "wave": {"epsilon": 1.0, "low": -5, "high": 20, "buckets": 20},
     "tree": {"epsilon": 1.0, "bits": 12, "cells": 64, "hashes": 2},
     "pairs": {"epsilon": 1.0, "sizes": (3, 4, 2)},
+    "privset": {"epsilon": 0.5, "categories": 11, "most": 2},
     "rappor": {"bits": 12, "hashes": 2, "cohorts": 3, "f": 0.5, "p": 0.25, "q": 0.75},
     "rappor.basic": {"categories": 11, "f": 0.5, "p": 0.25, "q": 0.75},
 }

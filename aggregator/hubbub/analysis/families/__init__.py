@@ -17,6 +17,7 @@ from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.mean import Means
 from hubbub.analysis.families.pairs import Pairs
 from hubbub.analysis.families.ranges import Ranges
+from hubbub.analysis.families.sets import Sets
 from hubbub.analysis.families.sketch import Sketches
 from hubbub.analysis.families.tiers import added, chosen_by, figures_of, tier_scales
 from hubbub.analysis.families.tree import Trees
@@ -46,6 +47,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "mean": Means(),
     "tree": Trees(),
     "pairs": Pairs(),
+    "sets": Sets(),
 }
 
 

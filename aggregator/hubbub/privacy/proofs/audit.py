@@ -264,6 +264,8 @@ def _apart(metric: Metric) -> tuple[Any, Any]:
             return mechanism.low, mechanism.high
         case _ if mechanism.FAMILY == "pairs":
             return 0, mechanism.value_of([size - 1 for size in mechanism.sizes])
+        case _ if mechanism.FAMILY == "sets":
+            return 0, (1 << mechanism.most) - 1
         case _:
             return 0, len(metric.values or ()) - 1
 

@@ -81,7 +81,8 @@ def read_metric(
         _look_without_mechanism(table, fields, wrong)
         return None
     listed = read_values(fields["values"], mechanism, table, around.folder, wrong)
-    if listed and table.get("other") is True and "kind" not in table and OTHER not in listed:
+    named = table.get("kind", "set") == "set"
+    if listed and table.get("other") is True and named and OTHER not in listed:
         listed = (*listed, OTHER)
     listed = with_none(listed, table)
     table = _with_crowd(table, fields, listed, around.accountant, wrong)

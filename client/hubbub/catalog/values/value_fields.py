@@ -11,7 +11,7 @@ __all__ = ["CANDIDATES", "EDGES", "KIND", "OTHERS", "OUTSIDE", "UNIT"]
 KIND: Final = entry(
     kinds.one_of(lambda: KINDS),
     "What the app reports: `true` and `false`, a whole number, a number, a timedelta, a size with "
-    "its unit, or a number of `unit`; instead of `values` and `domain`.",
+    "its unit, or a number of `unit`, instead of `values` and `domain`; or a set of the `values`.",
     '"duration"',
     defines=True,
 )

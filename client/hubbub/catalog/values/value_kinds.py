@@ -14,6 +14,7 @@ from typing import Any, Final
 from hubbub.catalog.fields.kinds import edges_of
 from hubbub.catalog.fields.reading import Complain
 from hubbub.catalog.fields.rules import is_whole
+from hubbub.catalog.values.sets import as_set, check_set
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import is_number
 
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 NUMERIC: Final = ("count", "number", "duration", "size")
-KINDS: Final = ("boolean", *NUMERIC)
+KINDS: Final = ("boolean", "set", *NUMERIC)
 OTHER: Final = "other"
 """What a value counts as that is not listed, where the metric says so."""
 
@@ -59,6 +60,8 @@ _UNITS: Final[Mapping[str, Sequence[str]]] = {"duration": [*_DURATIONS], "size":
 def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     """A metric's table as mechanisms have it: with the values or the domain that its kind means."""
     kind = table.get("kind")
+    if kind == "set":
+        return as_set(table, wrong)
     if kind is None:
         if "edges" in table:
             wrong("edges", 'are of a number; write kind = "number" beside them, or another')
@@ -106,6 +109,7 @@ def check_kind(metric: Any, of: str) -> None:
     of: what the metric's mechanism takes: "categories", "numbers" or "strings".
     """
     kind, edges, values = metric.kind, metric.edges, metric.values
+    check_set(kind, metric.mechanism)
     if kind == "boolean" and sorted(values or ()) != [*_BOOLEANS]:
         raise BadParameter("kind: a boolean is true or false, and listed so")
     if edges:
@@ -124,7 +128,7 @@ def check_kind(metric: Any, of: str) -> None:
         raise BadParameter(f"unit of a {kind} must be one of {', '.join(_UNITS[kind])}")
     if metric.outside and not (edges or of == "numbers"):
         raise BadParameter("outside is of numbers; leave it out")
-    if metric.other and (kind or values is None or OTHER not in values):
+    if metric.other and (kind not in ("", "set") or values is None or OTHER not in values):
         raise BadParameter("other is of listed values, where one is called other; leave it out")
 
 

@@ -87,6 +87,8 @@ def _lines(catalog: Catalog) -> Iterator[str]:
     yield "# ruff: noqa"
     yield "# fmt: off"
     yield ""
+    if any(metric.kind == "set" for metric in catalog.metrics.values()):
+        yield "from collections.abc import Collection"
     yield "from datetime import timedelta as Timedelta"
     parted = any(_is_parted(metric) for metric in catalog.metrics.values())
     yield f"from typing import Final, Literal{', TypedDict' if parted else ''}"
@@ -140,8 +142,8 @@ def _type(metric: Metric) -> str:
         return _NUMBERS[metric.kind]
     if metric.values is None:
         return "str" if metric.randomizer.VALUES == "strings" else "float"
-    if sorted(metric.values) == ["false", "true"]:
-        return "bool"
-    if metric.other or len(metric.values) > _MAX_LITERALS:
-        return "str"
-    return f"Literal[{', '.join(map(repr, metric.values))}]"
+    listed = f"Literal[{', '.join(map(repr, metric.values))}]"
+    own = "str" if metric.other or len(metric.values) > _MAX_LITERALS else listed
+    if metric.kind == "set":
+        return f"Collection[{own}]"
+    return "bool" if sorted(metric.values) == ["false", "true"] else own

@@ -243,9 +243,10 @@ def _size(number: int, least: int) -> int:
 def _question_of(metric: Metric, strings: int) -> MetricDraft:
     mechanism: Any = metric.randomizer
     permanent = metric.lifetime_loss if metric.memoized else None
-    if mechanism.FAMILY == "pairs":
+    if mechanism.FAMILY in ("pairs", "sets"):
+        kind = "parts" if mechanism.FAMILY == "pairs" else "sets"
         raise BadParameter(
-            f'metric "{metric.name}" is of parts, which are not planned; rehearse it: '
+            f'metric "{metric.name}" is of {kind}, which are not planned; rehearse it: '
             f"hubbub simulate {metric.base_name} --values people.csv"
         )
     if metric.values is not None:

@@ -218,6 +218,8 @@ class _Devices:
 def _value(metric: Metric) -> Any:
     if metric.values is not None and metric.randomizer.FAMILY == "pairs":
         return {part: _random.choice(own) for part, own in parts_of(metric.values).items()}
+    if metric.values is not None and metric.kind == "set":
+        return [value for value in metric.values if _random.random() < 2 / len(metric.values)]
     if metric.values is not None:
         return _random.choice(metric.values)
     if "low" in metric.parameters:

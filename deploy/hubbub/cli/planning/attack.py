@@ -96,7 +96,7 @@ def _some(metric: Metric) -> Sequence[Any]:
     mechanism: Any = metric.randomizer
     if mechanism.VALUES == "strings":
         return [f"string {place}" for place in range(20)]
-    if mechanism.FAMILY == "pairs":
+    if mechanism.FAMILY in ("pairs", "sets"):
         return list(mechanism.probes())
     if mechanism.VALUES == "categories":
         return range(len(metric.values or ()))
@@ -111,7 +111,7 @@ def _held(metric: Metric, targets: Sequence[Any]) -> float:
             return 0.0
         case "numbers" if metric.randomizer.FAMILY == "mean":
             return 0.5
-        case _ if metric.randomizer.FAMILY == "pairs":
+        case _ if metric.randomizer.FAMILY in ("pairs", "sets"):
             rows = [metric.randomizer.row(value) for value in _some(metric)]
             return sum(float(row[target]) for row in rows for target in targets) / len(rows)
         case _:

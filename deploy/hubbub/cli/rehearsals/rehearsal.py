@@ -246,9 +246,12 @@ def _recall(
 
 
 def _names(metric: Metric, code: Any, values: Sequence[ValueAnswer]) -> Sequence[str]:
-    """What an answer calls the value that a mechanism takes: of parts, a cell of each table."""
+    """What an answer calls the value that a mechanism takes: of parts, a cell of each table.
+
+    Of a set each of its values.
+    """
     mechanism: Any = metric.randomizer
-    if mechanism.FAMILY == "pairs":
+    if mechanism.FAMILY in ("pairs", "sets"):
         row = mechanism.row(code)
         return [one.value for one, held in zip(values, row, strict=True) if held]
     if metric.values is not None:

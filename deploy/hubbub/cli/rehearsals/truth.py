@@ -46,6 +46,8 @@ class Truth:
 def read_truth(path: Path, metric: Metric) -> Truth:
     """A CSV file, plain or .gz: a person's value a line, or `value,count`; a head is passed over.
 
+    Of a set its values, with | between them; nothing for an empty one, with its count.
+
     Raises:
         BadParameter: it cannot be read; a line is neither, or its value is not one of the metric's.
             The message names the line, not what is in it.
@@ -153,6 +155,8 @@ def csv_rows(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
 def coder(metric: Metric) -> Callable[[Any], Any]:
     """From a cell of the file to the mechanism's own value."""
     mechanism: Any = metric.randomizer
+    if metric.kind == "set":
+        return lambda text: metric.code([one for one in text.split("|") if one])
     if mechanism.VALUES != "numbers" and not metric.edges:
         return metric.code
 

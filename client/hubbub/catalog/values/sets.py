@@ -1,0 +1,58 @@
+"""Sets of listed values: how a table says that they are asked for, and what a device reports."""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, Final
+
+from hubbub.catalog.choice import AUTO
+from hubbub.catalog.fields.reading import Complain
+from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms import REGISTRY
+from hubbub.mechanisms.privset import PrivSet
+
+__all__ = ["as_set", "check_set", "set_code"]
+
+# What `auto` is told of others; of sets there is one mechanism.
+_WISHES: Final = ("reports", "max_payload_bytes", "max_cells")
+
+
+def as_set(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+    """A table of kind "set" with the mechanism of sets, where none is named."""
+    for name in ("domain", "parts", "edges", "outside"):
+        if name in table:
+            wrong(name, "is not of a set; write its values, and leave this out")
+    plain = {n: one for n, one in table.items() if n not in ("domain", "parts", "edges", "outside")}
+    if plain.get("mechanism") != AUTO:
+        return plain
+    return {n: one for n, one in plain.items() if n not in _WISHES} | {"mechanism": PrivSet.NAME}
+
+
+def check_set(kind: str, mechanism: str) -> None:
+    """Raises BadParameter where kind and mechanism say different things of sets."""
+    of_sets = REGISTRY[mechanism].FAMILY == "sets"
+    if kind == "set" and not of_sets:
+        raise BadParameter(
+            f'kind: {mechanism} takes one value, and not a set; write mechanism = "{AUTO}"'
+        )
+    if of_sets and kind != "set":
+        raise BadParameter(f'{mechanism} is of sets; write kind = "set"')
+
+
+def set_code(places: Mapping[str, int], given: Any, other: int | None) -> int:
+    """The mechanism's value for a list, tuple or set of values: a bit for each.
+
+    other: the place of what is not listed; None where that is refused.
+
+    Raises:
+        ValueOutOfDomain: no such collection, or one of its values is not listed.
+    """
+    if not isinstance(given, list | tuple | AbstractSet):
+        raise ValueOutOfDomain("the value is no list or set; give one, empty if there is nothing")
+    code = 0
+    for one in given:
+        text = str(one).lower() if isinstance(one, bool) else one
+        place = places.get(text, other) if isinstance(text, str) else None
+        if place is None:
+            raise ValueOutOfDomain(f"one of the set is not among its {len(places)} values")
+        code |= 1 << place
+    return code

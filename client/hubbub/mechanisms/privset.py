@@ -1,0 +1,200 @@
+"""PrivSet: of a set of values, a few values, more often such as meet the set.
+
+Idea: a set is filled up to `most` members with members of nobody's; then k of all values, those of
+    nobody among them, are sent: with the chance `meet` a choice that has some of the set in it,
+    all such choices alike, else one that has none of it, all alike. Of a larger set `most` members
+    are drawn first.
+Guarantee: the whole set's. With D = d + most, A = C(D, k) choices and B = C(D-most, k) that miss a
+    set, log(meet B / ((1-meet) (A-B))) <= epsilon, meet = e (A-B) / (e (A-B) + B) rounded down.
+Sends: ceil(D/8) bytes, exactly k of the bits 1.
+Estimator and variance: pure: a member is sent with p = meet (k/D) / (1-B/A), any other value with
+    q = meet (k/D - (B/A) k/(D-most)) / (1-B/A) + (1-meet) k/(D-most). k is that of the least
+    variance of what nobody holds. A member of a set of m > most counts for most/m.
+Source: Wang, Huang, Nie, Xiao, Xu, Yin, PrivSet (INFOCOM 2018); decision 0097.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import accumulate, combinations
+from math import comb, inf, prod
+from typing import Any, ClassVar, Final
+
+from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms import pure
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.layout import Estimates, Subset, Totals
+from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.parameter import check_whole, whole
+from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.subsets import members, numbered
+
+__all__ = ["PrivSet"]
+
+# Choices are numbered, and numbers of more digits take too long to draw.
+_MAX_CATEGORIES: Final = 1 << 12
+_MAX_MEMBERS: Final = 64
+# Of so many values all sets are probed, of more some that reach every value.
+_MAX_PROBED: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class PrivSet:
+    """Sets of [0, categories), of `most` members at most; larger ones are told in part.
+
+    A value is a number whose bit i says whether i is a member.
+    """
+
+    epsilon: float
+    categories: int
+    most: int = field(
+        metadata=whole(
+            "How many values a person tells at most; who holds more tells so many, drawn anew "
+            "for every report.",
+            1,
+            _MAX_MEMBERS,
+            example=5,
+        )
+    )
+    meet: Probability = field(init=False, repr=False)
+    channel: pure.Pure = field(init=False, repr=False)
+    layout: Subset = field(init=False, repr=False)
+    missing: Fraction = field(init=False, repr=False, compare=False)
+    ways: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    NAME: ClassVar[str] = "privset"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[ValueKind] = "categories"
+    FAMILY: ClassVar[FamilyName] = "sets"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"epsilon": 0.1, "categories": 5, "most": 2},
+        {"epsilon": 1.0, "categories": 3, "most": 1},
+        {"epsilon": 3.0, "categories": 3, "most": 3},
+    )
+
+    groups: ClassVar[int] = 1
+    variance = pure.variance
+
+    def __post_init__(self) -> None:
+        pure.check_categories(self.categories)
+        check_whole(self, "most")
+        if self.categories > _MAX_CATEGORIES:
+            raise BadParameter(
+                f"categories {self.categories} is outside [2, {_MAX_CATEGORIES}] of sets; list the "
+                "values that matter, and count others as one"
+            )
+        if self.most > self.categories:
+            raise BadParameter(f"most {self.most} is outside [1, {self.categories}], of all values")
+        d, most, odds = self.categories, self.most, exp_at_most(self.epsilon)
+        every, k = d + most, _choice_of(self.categories, self.most, float(odds))
+        missing = prod((Fraction(every - k - j, every - j) for j in range(most)), start=Fraction(1))
+        seen = odds * (1 - missing)
+        meet = Probability.at_most(seen / (seen + missing))  # PRIVACY: down, to uniform
+        each, apart = Fraction(k, every), Fraction(k, every - most)
+        hit, left_out = meet.exact / (1 - missing), meet.complement.exact
+        channel = pure.Pure(each * hit, (each - missing * apart) * hit + apart * left_out)
+        # Of choices that have j of the set: C(most, j) C(D-most, k-j), up to each j from 1.
+        counts = [comb(most, j) * comb(d, k - j) for j in range(1, min(most, k) + 1)]
+        for name, made in (
+            ("meet", meet),
+            ("channel", channel),
+            ("layout", Subset(every, k)),
+            ("missing", missing),
+            ("ways", tuple(accumulate(counts))),
+        ):
+            object.__setattr__(self, name, made)
+
+    def privacy_loss(self) -> float:
+        seen, missed = self._chances()
+        return log_at_least(seen / missed)
+
+    def total_variation(self) -> Fraction:
+        """Of two sets without a common member: the choices that meet the one alone."""
+        every, most, k = self.layout.size, self.most, self.layout.ones
+        seen, missed = self._chances()
+        # Choices that have none of either.
+        both = Fraction(comb(every - 2 * most, k), comb(every, k))
+        return (seen - missed) * (self.missing - both)
+
+    def check(self, value: Any) -> None:
+        """Raises ValueOutOfDomain unless `value` is a set of [0, categories), as bits."""
+        if not (isinstance(value, int) and 0 <= value < 1 << self.categories):
+            raise ValueOutOfDomain(f"a member of the set is outside [0, {self.categories})")
+
+    def row(self, value: int) -> Sequence[int | Fraction]:
+        self.check(value)
+        size = value.bit_count()
+        part = 1 if size <= self.most else Fraction(self.most, size)
+        return [part * (value >> place & 1) for place in range(self.categories)]
+
+    def estimate(self, totals: Totals) -> Estimates:
+        """Per value how many of the reports' sets it is in."""
+        totals.check(self.layout)
+        return self.channel.estimates(totals.cells[: self.categories], totals.reports)
+
+    def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
+        self.check(value)
+        seen, missed = self._chances()
+        size = value.bit_count()
+        hits = sum(1 for cell in cells if cell < self.categories and value >> cell & 1)
+        if size <= self.most:
+            hits += sum(1 for cell in cells if self.categories <= cell < self._filled(size))
+            return seen if hits else missed
+        misses = Fraction(comb(size - hits, self.most), comb(size, self.most))
+        return seen * (1 - misses) + missed * misses
+
+    def randomize(self, value: int, source: BitSource) -> bytes:
+        self.check(value)
+        size, d, k = value.bit_count(), self.categories, self.layout.ones
+        if size > self.most:
+            own = list(members(value))
+            drawn = numbered(size, self.most, source.below(comb(size, self.most)))
+            held = [own[place] for place in members(drawn)]
+        else:
+            held = [*members(value), *range(d, self._filled(size))]
+        # PRIVACY: the one coin that looks at epsilon; what follows is all such choices alike.
+        if source.chance(self.meet):
+            number = source.below(self.ways[-1])
+            some = 1 + sum(number >= upto for upto in self.ways)
+            number -= self.ways[some - 2] if some > 1 else 0
+        else:
+            number, some = source.below(comb(d, k)), 0
+        mine, theirs = divmod(number, comb(d, k - some))
+        others = [place for place in range(self.layout.size) if place not in set(held)]
+        picked = [held[place] for place in members(numbered(self.most, some, mine))]
+        picked += [others[place] for place in members(numbered(d, k - some, theirs))]
+        return self.layout.encode(sum(1 << place for place in picked))
+
+    def probes(self) -> Sequence[int]:
+        """All sets of at most `most` members where they are few, else some."""
+        places = range(self.categories)
+        if self.categories > _MAX_PROBED:
+            return [0, *(1 << place for place in places), (1 << self.most) - 1]
+        sizes = range(self.most + 1)
+        return [sum(1 << p for p in held) for size in sizes for held in combinations(places, size)]
+
+    def _chances(self) -> tuple[Fraction, Fraction]:
+        """Of one choice that meets the set, and of one that does not, times all choices."""
+        return self.meet.exact / (1 - self.missing), self.meet.complement.exact / self.missing
+
+    def _filled(self, size: int) -> int:
+        """Up to which cell those of nobody fill a set of this size up."""
+        return self.categories + self.most - size
+
+
+def _choice_of(categories: int, most: int, odds: float) -> int:
+    """How many values are sent: of the least variance of what nobody holds.
+
+    In sums, products and quotients alone, which every machine rounds alike.
+    """
+    every, missing = categories + most, 1.0
+    best, least = 1, inf
+    for k in range(1, categories + 1):
+        missing *= (categories - k + 1) / (every - k + 1)
+        whole = odds * (1 - missing) + missing
+        p = odds * k / every / whole
+        q = (odds * (k / every - missing * k / categories) + missing * k / categories) / whole
+        variance = q * (1 - q) / ((p - q) * (p - q)) if p > q else inf
+        if variance < least:
+            best, least = k, variance
+    return best

@@ -1,0 +1,186 @@
+"""Sets of values: how they are asked for, reported, told of a larger one, and answered."""
+
+from fractions import Fraction
+from math import comb
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hubbub.analysis import answer
+from hubbub.catalog import Metric, read_catalog
+from hubbub.catalog.meanings import meanings_of
+from hubbub.cli.commands.catalog_codegen import python_module
+from hubbub.cli.main import main
+from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
+from hubbub.mechanisms import KeyedBits, build
+from hubbub.mechanisms.privset import PrivSet
+from hubbub.mechanisms.subsets import members, numbered
+from hubbub.privacy.draws import draw
+from hubbub.privacy.proofs.every import ratios_are_within_the_claim
+from hubbub.privacy.proofs.replay import distribution
+
+TABLE = """
+shuffler = "shuffler.example.org:443"
+[metrics.plugins]
+description = "Installed plugins"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "auto"
+epsilon = 2.0
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+"""
+SETS = 'kind = "set"\nvalues = ["git", "spell", "vim", "lint"]\nmost = 2\n'
+
+
+def _metric(folder: Path, rest: str = SETS) -> Metric:
+    path = folder / "metrics.toml"
+    path.write_text(TABLE + rest)
+    return read_catalog(path).metrics["plugins"]
+
+
+def test_a_metric_of_sets_takes_collections_of_its_values(tmp_path: Path) -> None:
+    metric = _metric(tmp_path)
+    assert metric.mechanism == "privset"
+    for given, code in (
+        ([], 0),
+        (["git", "vim"], 0b101),
+        (("lint",), 0b1000),
+        ({"git", "spell", "vim"}, 0b111),
+        (["git", "git"], 1),
+    ):
+        assert metric.code(given) == code
+    for wrong in ("git", ["emacs"], [1], None, {"git": 1}):
+        with pytest.raises(ValueOutOfDomain) as error:
+            metric.code(wrong)
+        assert "emacs" not in str(error.value)
+    other = _metric(tmp_path, SETS + "other = true\n")
+    assert other.values is not None
+    assert other.values[-1] == "other"
+    assert other.code(["emacs", "git", "nano"]) == 0b10001
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        (SETS.replace("most = 2\n", ""), "privset needs this number"),
+        (SETS.replace("most = 2", "most = 5"), "most 5 is outside [1, 4]"),
+        (SETS.replace('kind = "set"\n', ""), "is not known for auto"),
+        (SETS + "edges = [0, 1, 2]\n", "is not of a set"),
+        (SETS + "crowd = 1000\ncentral_epsilon = 1.0\n", "is of listed values, with mechanism"),
+    ],
+)
+def test_what_is_no_question_of_sets_is_refused(tmp_path: Path, rest: str, said: str) -> None:
+    with pytest.raises(CatalogInvalid) as error:
+        _metric(tmp_path, rest)
+    assert said in str(error.value)
+
+
+def test_a_mechanism_of_one_value_is_not_told_sets(tmp_path: Path) -> None:
+    grr = 'kind = "set"\nvalues = ["git", "vim"]\n'
+    path = tmp_path / "metrics.toml"
+    path.write_text((TABLE + grr).replace('"auto"', '"grr"'))
+    with pytest.raises(CatalogInvalid, match="grr takes one value"):
+        read_catalog(path)
+    path.write_text((TABLE + SETS.replace('kind = "set"\n', "")).replace('"auto"', '"privset"'))
+    with pytest.raises(CatalogInvalid, match='privset is of sets; write kind = "set"'):
+        read_catalog(path)
+
+
+def test_larger_sets_are_told_in_part_and_as_privately() -> None:
+    """Of every set there is, also of more than `most`, by walking all coins."""
+    mechanism = PrivSet(0.5, 4, 2)
+    values = range(1 << 4)
+    rows = [distribution(lambda coins, v=value: mechanism.randomize(v, coins)) for value in values]  # type: ignore[misc]
+    ratios_are_within_the_claim(rows, mechanism)
+    p, q = mechanism.channel.p, mechanism.channel.q
+    for value, row in zip(values, rows, strict=True):
+        for place, truth in enumerate(mechanism.row(value)):
+            seen = sum((c for payload, c in row.items() if payload[0] >> place & 1), Fraction())
+            assert seen == truth * p + (1 - truth) * q
+        for payload, chance in row.items():
+            cells = mechanism.layout.cells(payload)
+            told = mechanism.likelihood(value, cells) / mechanism.likelihood(0, cells)
+            assert told == chance / rows[0][payload]
+
+
+def test_subsets_are_numbered_each_once() -> None:
+    for size, count in ((5, 2), (6, 0), (4, 4), (7, 3)):
+        found = {numbered(size, count, number) for number in range(comb(size, count))}
+        assert len(found) == comb(size, count)
+        assert all(len([*members(one)]) == count and one < 1 << size for one in found)
+
+
+def test_variances_are_those_of_the_decision() -> None:
+    """Of decision 0041's table: a value that one in fifty holds, `most` = 5."""
+    for categories, epsilon, said in (
+        (30, 1, 14.5),
+        (100, 1, 18.7),
+        (100, 2, 3.16),
+        (1000, 2, 3.94),
+    ):
+        channel = PrivSet(epsilon, categories, 5).channel
+        spread = 0.02 * channel.variance(1, 1) + 0.98 * channel.variance(0, 1)
+        assert spread == pytest.approx(said, rel=3e-3)
+
+
+def test_shares_of_sets_need_not_sum_to_one() -> None:
+    """Everybody holds both; within 6 standard errors of that (4e-9)."""
+    mechanism = build("privset", epsilon=3.0, categories=5, most=2)
+    found = answer(
+        mechanism, draw(mechanism, [0b11], [20_000], np.random.default_rng(5)), [*"abcde"]
+    )
+    for value, true in zip(found.values, (20_000, 20_000, 0, 0, 0), strict=True):
+        assert abs(value.estimate - true) < 6 * value.stderr
+        assert value.consistent is not None
+        assert 0 <= value.consistent <= 20_000
+    assert sum(value.consistent or 0 for value in found.values) > 30_000
+
+
+def test_drawn_totals_follow_the_shipping_coins() -> None:
+    """Means of 300 drawings, and of 3,000 reports by the device's code, within 6 errors."""
+    mechanism = PrivSet(1.0, 12, 3)
+    values, counts, chance = [0, 0b1011, 0b111110], [400, 300, 300], np.random.default_rng(9)
+    drawn = np.array([draw(mechanism, values, counts, chance).cells for _ in range(300)])
+    assert (drawn.sum(axis=1) == 1000 * mechanism.layout.ones).all()
+    coins = KeyedBits(bytes(32))
+    sent = np.zeros(mechanism.layout.size)
+    for value, count in zip(values, counts, strict=True):
+        for _ in range(3 * count):
+            for cell in mechanism.layout.cells(mechanism.randomize(value, coins)):
+                sent[cell] += 1
+    error = np.sqrt(1000 * (1 / 300 + 1 / 3)) / 2
+    assert np.abs(drawn.mean(axis=0) - sent / 3).max() < 6 * error
+
+
+def test_a_person_is_told_what_a_payload_could_have_meant(tmp_path: Path) -> None:
+    metric = _metric(tmp_path)
+    payload = metric.randomizer.randomize(0b101, KeyedBits(bytes(32)))
+    told = meanings_of(metric, payload)
+    assert {name for name, _ in told} == {"none", *(f"{one} alone" for one in metric.values or ())}
+    assert sum(chance for _, chance in told) == pytest.approx(1)
+
+
+def test_typed_metrics_of_sets_take_collections(tmp_path: Path) -> None:
+    _metric(tmp_path)
+    made = python_module(read_catalog(tmp_path / "metrics.toml"))
+    assert "TypedMetric[Collection[Literal['git', 'spell', 'vim', 'lint']]]" in made
+
+
+def test_a_rehearsal_takes_sets_and_a_plan_says_to_rehearse(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _metric(tmp_path)
+    people = tmp_path / "people.csv"
+    people.write_text("value,count\ngit|vim,3000\ngit|spell|vim,600\n,1400\n")
+    given = ["--catalog", str(tmp_path / "metrics.toml")]
+    words = ["simulate", "plugins", *given, "--values", str(people), "--runs", "5", "--seed", "3"]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert "5,000 reports by privset" in told
+    assert "3,600" in told
+    many = [1 << one | 1 << other for one in range(400) for other in range(one)]
+    with pytest.raises(BadParameter, match="too much to draw"):
+        draw(PrivSet(0.1, 400, 3), many, [1] * len(many), np.random.default_rng(1))
