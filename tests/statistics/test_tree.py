@@ -164,3 +164,13 @@ def test_reports_fold_into_what_was_found() -> None:
     rows = np.frombuffer(payloads, dtype=np.uint8).reshape(6000, SMALL.layout.payload_bytes)
     places = Places([(SMALL, Totals(fold(SMALL.layout, rows).tolist(), 6000))])
     assert {one.text for one in discover(places)} == {"o", "of"}
+
+
+def test_what_a_shared_place_holds_of_another_string_is_left_there() -> None:
+    """A place far above its twin keeps the rest; within chance both are one string's."""
+    tree = PrefixTree(4.0)
+    places = Places([(tree, draw(tree, ["a"], [100_000], np.random.default_rng(1)))])
+    groups = places.groups_of(0, 0)
+    assert places.alone(np.array([2000.0, 9000.0]), groups).tolist() == [2000, 2000]
+    near = np.array([2000.0, 2010.0])
+    assert places.alone(near, groups).tolist() == near.tolist()

@@ -47,6 +47,8 @@ _WEIGHTIEST: Final = 1e3
 _SURELY: Final = 5.0
 # Of a string's own reports: as far as chance goes, in standard errors.
 _CHANCE: Final = 5.0
+# Of the difference of two places of a string: beyond this, one of them is shared.
+_SHARED: Final = 3.0
 # Of sums of floats, in standard errors.
 _ROUNDING: Final = 1e-9
 
@@ -127,6 +129,16 @@ class Places:
         """
         spread = _CHANCE * np.sqrt(self._noise[groups] + max(mean, 0.0) * (self._own + 1))
         return np.clip(held, mean - spread, mean + spread)
+
+    def alone(self, held: Floats, groups: "slice | Indices") -> Floats:
+        """Of what is in a string's places, in groups of one job, what it adds itself.
+
+        A place that holds more than the least of them, beyond chance, is shared: the rest is
+        another string's, which would be lost with it.
+        """
+        least = float(held.min())
+        chance = _SHARED * np.sqrt(2 * (self._noise[groups] + max(least, 0.0) * (self._own + 1)))
+        return np.where(held - least > chance, least, held)
 
     def less_others(self, held: float, groups: "slice | Indices") -> float:
         """What these groups hold together of a string, less what others put into its places."""
@@ -293,7 +305,8 @@ class _Search:
         places = self._places(bits)
         own = np.arange(len(places)), np.array(places)
         held = self._held[own]
-        self._held[own] -= self._all.taken(held, float(held.mean()), self._groups)
+        taken = self._all.taken(held, float(held.mean()), self._groups)
+        self._held[own] -= self._all.alone(taken, self._groups)
 
 
 def _confirmed(places: Places, seen: Sequence[tuple[int, _Node]]) -> Iterator[Found]:
