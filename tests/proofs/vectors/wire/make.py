@@ -20,14 +20,19 @@ from hubbub.catalog import (
     OpeningKeyPublic,
     epoch_at,
     epoch_start,
+    open_bundle,
     read_catalog,
     seal,
     seal_info,
     sign_bundle,
     sign_notice,
 )
+from hubbub.client.client import Client
+from hubbub.client.state.memory import MemoryState
+from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.messages import answer_of, request_of
+from hubbub.mechanisms import KeyedBits
 from hubbub.sealing import SEED_BYTES, x_wing_public, x_wing_public_bytes
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
 
@@ -53,23 +58,173 @@ values = ["light", "dark", "日本"]
 mechanism = "grr"
 epsilon = 1.0
 """
+SECRET = b"a device's secret of known bytes"
+COINS = b"known answers need known coins!!"
+LIFE = """
+shuffler = "localhost:7000"
+
+[caps]
+epsilon_per_day = 90.0
+
+[metrics.theme]
+description = "The theme in use"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 2, lifetime_epsilon = 5.0 }
+values = ["light", "dark", "other"]
+other = true
+mechanism = "grr"
+epsilon = 1.0
+tiers = [0.25, 0.5]
+
+[metrics.language]
+description = "A value that stays"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 5.0 }
+values = ["de", "en", "ja"]
+mechanism = "long.grr"
+epsilon = 1.0
+permanent_epsilon = 2.0
+
+[metrics.domain]
+description = "Strings"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 3, lifetime_epsilon = 50.0 }
+domain = "string"
+mechanism = "rappor"
+epsilon = 4.0
+bits = 32
+hashes = 2
+cohorts = 8
+f = 0.25
+p = 0.35
+q = 0.65
+
+[metrics.hours]
+description = "A number that stays"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
+kind = "number"
+low = 0
+high = 24
+buckets = 12
+sampled = 3
+mechanism = "buckets"
+epsilon = 2.0
+
+[metrics.startup]
+description = "A number in ranges"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "hour"
+min_batch = 100
+limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
+kind = "count"
+edges = [0, 10, 100, 1000]
+outside = "refuse"
+mechanism = "unary.oue"
+epsilon = 1.0
+
+[metrics.both]
+description = "Parts"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
+mechanism = "pairs"
+epsilon = 1.0
+
+[metrics.both.parts]
+theme = ["light", "dark"]
+age = { edges = [0, 18, 65, 120], kind = "count" }
+on = [true, false]
+
+[metrics.asked]
+description = "Asked of a part of all"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+values = [true, false]
+mechanism = "rr"
+epsilon = 1.0
+sampling = 0.5
+
+[metrics.over]
+description = "Asked no more"
+owner = "nobody"
+expires = 2024-01-01
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+values = ["a", "b"]
+mechanism = "grr"
+epsilon = 1.0
+"""
+STEPS: list[tuple[str, Any]] = [
+    *(("report", ["theme", value]) for value in ("dark", "blue", "light", 7)),
+    *(("report", ["language", value]) for value in ("de", "de")),
+    *(("report", ["domain", value]) for value in ("example.org", "example.org", "日本", "x")),
+    *(("report", ["hours", value]) for value in (7.5, 7.6, -3, 24, "7")),
+    *(("report", ["startup", value]) for value in (0, 99, 1000, 1001, 0.5)),
+    ("report", ["both", {"theme": "dark", "age": 41, "on": True}]),
+    ("report", ["both", {"theme": "dark", "age": 400, "on": False}]),
+    ("report", ["both", {"theme": "dark", "on": True}]),
+    ("report", ["over", "a"]),
+    ("report", ["nothing", 1]),
+    ("flush", None),
+    ("prefer", [0.3, None]),
+    ("clock", DAY + 7),
+    ("report", ["theme", "dark"]),
+    ("report", ["language", "de"]),
+    ("prefer", [None, None]),
+    ("report", ["language", "en"]),
+    ("clock", 2 * DAY),
+    ("report", ["language", "de"]),
+    ("flush", None),
+    *(
+        (step, given)
+        for day in range(3, 9)
+        for step, given in (
+            ("clock", day * DAY),
+            ("report", ["asked", True]),
+            ("report", ["language", "ja"]),
+            ("report", ["theme", "dark"]),
+        )
+    ),
+    ("flush", None),
+    ("disable", False),
+    ("report", ["asked", True]),
+    ("enable", None),
+    ("clock", 9 * DAY),
+    ("report", ["hours", 3]),
+    ("clock", 28 * DAY),
+    ("report", ["hours", 3]),
+    ("clock", 9 * DAY + 60),
+    ("report", ["hours", 7.9]),
+    ("flush", None),
+    ("disable", True),
+]
 MOMENTS = (0, 3599.999, 3600, 86_399, 86_400, 604_799.5, 604_800, 1_700_000_000, 4_294_967_296)
 
 
 def bundle() -> dict[str, Any]:
     """A signed bundle, what a device reads in it, and files that a device must refuse."""
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "metrics.toml"
-        source.write_text(CATALOG, encoding="utf-8")
-        catalog = read_catalog(source)
-    key = OpeningKeyPublic(1, START, START + 28 * DAY, OPENING.public_key().public_bytes_raw())
-    plain = Bundle(
-        metrics=catalog.metrics,
-        keys=(key,),
-        shuffler=catalog.shuffler,
-        roots=None,
-        history={name: metric.digest() for name, metric in catalog.metrics.items()},
-    )
+    plain = _plain(CATALOG)
+    [key] = plain.keys
     signed = sign_bundle(plain, SIGNING).decode()
     head, body = signed.splitlines()
     return {
@@ -87,6 +242,58 @@ def bundle() -> dict[str, Any]:
             "head alone": f"{head}\n",
             "empty": "",
         },
+    }
+
+
+def ledger() -> dict[str, Any]:
+    """A device's life as steps, each with what came of it, and what was spent in the end.
+
+    Its permanent coins follow from the secret, all others from the coins' key. The clock stands
+    still but for steps that set it.
+    """
+    signed = _signed(LIFE)
+    clock = FakeClock(START + 100)
+    client = Client(
+        open_bundle(signed, "known"),
+        MemoryState(SECRET),
+        FakeShuffler(),
+        hold_seconds=None,
+        strict=False,
+        coins=KeyedBits(COINS),
+        clock=clock,
+    )
+    steps = []
+    for step in STEPS:
+        said: dict[str, Any] = dict(zip(("step", "with"), step, strict=True))
+        before = len(client._reporter.drawn())
+        match step:
+            case "clock", int(seconds):
+                clock.set(START + seconds)
+            case "report", [str(metric), value]:
+                said["outcome"] = client.report(metric, value).value
+                drawn = client._reporter.drawn()[before:]
+                said["payload"] = drawn[0][1].payload.hex() if drawn else None
+                said["stream"] = drawn[0][1].stream if drawn else None
+            case "prefer", [most, local]:
+                client.prefer(most, max_local=local)
+            case "disable", bool(forget):
+                client.disable(forget=forget)
+            case "enable", None:
+                client.enable()
+            case "flush", None:
+                client.flush()
+        steps.append(said)
+        if step[0] == "disable" and step[1]:
+            break  # the secret after it is a new one
+    spent = {one.name: one.spent for one in client.ledger().metrics}
+    return {
+        "provenance": PROVENANCE,
+        "signed": signed.decode(),
+        "secret": SECRET.hex(),
+        "coins": COINS.hex(),
+        "start": START + 100,
+        "steps": steps,
+        "spent": spent,
     }
 
 
@@ -202,7 +409,27 @@ def notice() -> dict[str, Any]:
     }
 
 
+def _plain(catalog: str) -> Bundle:
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "metrics.toml"
+        source.write_text(catalog, encoding="utf-8")
+        read = read_catalog(source)
+    key = OpeningKeyPublic(1, START, START + 28 * DAY, OPENING.public_key().public_bytes_raw())
+    return Bundle(
+        metrics=read.metrics,
+        keys=(key,),
+        shuffler=read.shuffler,
+        roots=None,
+        history={name: metric.digest() for name, metric in read.metrics.items()},
+        caps=read.caps,
+    )
+
+
+def _signed(catalog: str) -> bytes:
+    return sign_bundle(_plain(catalog), SIGNING)
+
+
 if __name__ == "__main__":
-    for make in (bundle, epochs, sealing, sealing_x_wing, submission, notice):
+    for make in (bundle, ledger, epochs, sealing, sealing_x_wing, submission, notice):
         text = json.dumps(make(), indent=1, ensure_ascii=False) + "\n"
         (HERE / f"{make.__name__}.json").write_text(text, encoding="utf-8")

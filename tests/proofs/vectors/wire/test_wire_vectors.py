@@ -26,6 +26,7 @@ from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.errors import BadPayload, BundleRefused, NoticeRefused
 from hubbub.sealing import x_wing_private, x_wing_public, x_wing_public_bytes
 from hubbub.wire.v1.services_pb2 import SubmitResponse
+from tests.proofs.vectors.wire import make
 
 HERE = Path(__file__).parent
 SEALS = ("sealing", "sealing_x_wing")
@@ -56,6 +57,10 @@ def test_another_bundle_is_refused(why: str) -> None:
         open_bundle(
             known["refused"][why].encode(), "known", operator=bytes.fromhex(known["operator"])
         )
+
+
+def test_a_device_lives_as_it_did() -> None:
+    assert make.ledger() == _known("ledger")
 
 
 def test_a_moment_is_in_the_same_epoch() -> None:
