@@ -143,7 +143,7 @@ check-protos: .venv/ready
 	@for file in $$(cd build/protos && find . -name '*.py*' -type f); do \
 	  cmp -s build/protos/$$file proto/$$file || { echo "proto/$$file is not what its .proto says: run make protos" >&2; exit 1; }; done
 
-# The parts of an SDK for JavaScript, built and looked through: needs Node and npm.
+# The SDK for JavaScript, built and looked through: needs Node and npm.
 typescript: client/typescript/node_modules/ready
 	@cd client/typescript && npm run --silent build && npm run --silent lint
 

@@ -23,11 +23,6 @@ export class ValueOutOfDomain extends HubbubError {
   override readonly name = "ValueOutOfDomain";
 }
 
-/** Nothing can be reported now: the metric has ended, or there is no key for its epoch yet. */
-export class NotNow extends HubbubError {
-  override readonly name = "NotNow";
-}
-
 /** A submission did not get through; the same bytes may later. */
 export class TryAgain extends HubbubError {
   override readonly name = "TryAgain";
@@ -49,4 +44,9 @@ export class GivenUp extends HubbubError {
   constructor(readonly reason: string) {
     super(`the shuffler can never take this submission: ${reason}; give it up`);
   }
+}
+
+/** What a device keeps cannot be read or written. */
+export class StateUnusable extends HubbubError {
+  override readonly name = "StateUnusable";
 }

@@ -1,18 +1,11 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {
-  BundleRefused,
-  fromText,
-  metricOf,
-  NotNow,
-  openBundle,
-  SystemBits,
-  uncountedReport,
-  UnknownMetric,
-  ValueOutOfDomain,
-  type Bundle,
-} from "../src/index.js";
+import { fromText, metricOf, openBundle, toText, type Bundle } from "../src/catalog/bundle.js";
+import { muWithin } from "../src/catalog/caps.js";
+import { metricFrom, streamWithin } from "../src/catalog/metric.js";
+import { admitted, loadTrust } from "../src/client/trust.js";
+import { BundleRefused, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
 import { bytesOf, hexOf, known } from "./known.js";
 
 interface Answers {
@@ -25,28 +18,33 @@ interface Answers {
 }
 
 const answers = known("wire/bundle") as Answers;
-const START = answers.keys[0]?.start ?? NaN;
+const operator = toText(bytesOf(answers.operator));
+const ENTRY = {
+  ...{ mechanism: "grr", version: 1, epsilon: 1, parameters: {}, values: ["a", "b"], epoch: "day" },
+  ...{ description: "?", owner: "?", expires: "2099-12-31", min_batch: 100 },
+  ...{ reports_per_epoch: 1, lifetime_epsilon: 50 },
+};
 
-function opened(signed: string): Promise<Bundle> {
-  return openBundle(new TextEncoder().encode(signed), bytesOf(answers.operator));
+function opened(signed: string, pinned: string | null = operator): Promise<Bundle> {
+  return openBundle(new TextEncoder().encode(signed), pinned);
 }
 
 test("the bundle says what it said", async () => {
   const bundle = await opened(answers.signed);
   assert.equal(bundle.shuffler, answers.shuffler);
   assert.deepEqual(
-    bundle.keys.map(({ id, start, end, publicKey }) => ({
-      id,
-      start,
-      end,
-      public: hexOf(publicKey),
-    })),
+    bundle.keys.map(({ publicKey, ...key }) => ({ ...key, public: hexOf(publicKey) })),
     answers.keys,
   );
-  assert.deepEqual(Object.keys(bundle.metrics), Object.keys(answers.values));
+  assert.deepEqual([...bundle.metrics.keys()], Object.keys(answers.values));
   for (const [name, values] of Object.entries(answers.values)) {
-    assert.deepEqual(metricOf(bundle, name).values, values);
+    const metric = metricOf(bundle, name);
+    assert.deepEqual(
+      values.map((value) => metric.code(value)),
+      [...values.keys()],
+    );
   }
+  assert.deepEqual(bundle.line, [operator]);
 });
 
 for (const [why, signed] of Object.entries(answers.refused)) {
@@ -55,39 +53,75 @@ for (const [why, signed] of Object.entries(answers.refused)) {
   });
 }
 
-test("what asks more than this version does is refused, not misread", async () => {
-  const { metrics, ...bundle } = await opened(answers.signed);
-  const theme = metrics["theme"] as object;
+test("without a pinned operator whoever signed is taken, unless the device knows another", async () => {
+  const stranger = await opened(answers.refused["another operator's"] ?? "", null);
+  const { trust } = admitted(null, await opened(answers.signed), false);
+  assert.throws(() => admitted(trust, stranger, false), BundleRefused);
+  assert.equal(admitted(trust, stranger, true).another, true);
+  assert.deepEqual(loadTrust(JSON.parse(JSON.stringify(trust))), trust);
+});
+
+test("a later bundle may not take more than was promised", async () => {
+  const bundle = await opened(answers.signed);
+  const { trust } = admitted(null, bundle, false);
+  const asking = (more: object): Bundle => {
+    const theme = metricFrom(
+      "theme",
+      { ...ENTRY, values: ["light", "dark", "日本"], ...more },
+      false,
+    );
+    return { ...bundle, metrics: new Map([["theme", theme]]) };
+  };
+  assert.equal(admitted(trust, asking({}), false).another, false);
+  for (const more of [{ reports_per_epoch: 2 }, { lifetime_epsilon: 51 }, { epoch: "hour" }]) {
+    assert.throws(() => admitted(trust, asking(more), false), /promised/);
+  }
+  const less = admitted(trust, asking({ lifetime_epsilon: 7 }), false).trust;
+  assert.throws(() => admitted(less, bundle, false), /lifetime raised from 7 to 50/);
+  const newer = admitted(trust, { ...bundle, serial: 3 }, false).trust;
+  assert.throws(() => admitted(newer, { ...bundle, serial: 2 }, false), /newer/);
+});
+
+test("what asks more than this version does is refused, not misread", () => {
   for (const more of [
-    { sampling: 0.5 },
-    { mechanism: "unary.oue" },
+    { mechanism: "unary.new" },
     { version: 2 },
-    { values: null },
+    { something: 0.5 },
+    // It says more than its epsilon.
+    { mechanism: "rappor.basic", epsilon: 0.1, parameters: { f: 0.5, p: 0.25, q: 0.75 } },
   ]) {
-    const asked = { ...bundle, metrics: { theme: { ...theme, ...more } } };
-    await assert.rejects(
-      uncountedReport(asked, "theme", "dark", START, new SystemBits()),
-      UnknownMetric,
+    assert.throws(() => metricFrom("theme", { ...ENTRY, ...more }, false), UnknownMetric);
+  }
+});
+
+test("a person's preference chooses the tier", () => {
+  const tiered = metricFrom("theme", { ...ENTRY, tiers: [0.25, 0.5] }, false);
+  assert.equal(streamWithin(tiered, Infinity, Infinity)?.name, "theme");
+  assert.equal(streamWithin(tiered, 0.6, Infinity)?.name, "theme/0.5");
+  assert.equal(streamWithin(tiered, 0.2, Infinity), undefined);
+  const crowded = metricFrom("theme", { ...ENTRY, central_epsilon: 0.5, crowd: 9 }, false);
+  assert.equal(streamWithin(crowded, 0.5, Infinity)?.name, "theme");
+  assert.equal(streamWithin(crowded, 0.5, 0.5), undefined);
+});
+
+test("a value that is none is refused, and never shown", () => {
+  const metric = metricFrom("theme", ENTRY, false);
+  for (const value of ["secret", 1, null, undefined, {}, true]) {
+    assert.throws(
+      () => metric.code(value),
+      (error: Error) => error instanceof ValueOutOfDomain && !error.message.includes("secret"),
     );
   }
 });
 
-test("how a mechanism was chosen, and what is published, is nothing to a device", async () => {
-  const { metrics, ...bundle } = await opened(answers.signed);
-  const theme = { ...(metrics["theme"] as object), choice: {}, release: {} };
-  assert.equal(metricOf({ ...bundle, metrics: { theme } }, "theme").name, "theme");
-});
-
-test("a report is of a metric, a value and a day that the bundle has", async () => {
-  const bundle = await opened(answers.signed);
-  const report = (name: string, value: string, moment: number) =>
-    uncountedReport(bundle, name, value, moment, new SystemBits());
-  const { stream, epoch, keyId, sealed } = await report("theme", "日本", START + 86_399);
-  assert.deepEqual([stream, epoch, keyId, sealed.length], ["theme", START / 86_400, 1, 1 + 48]);
-  await assert.rejects(report("toString", "dark", START), UnknownMetric);
-  await assert.rejects(report("theme", "blue", START), ValueOutOfDomain);
-  await assert.rejects(report("theme", "dark", START - 1), NotNow);
-  await assert.rejects(report("theme", "dark", Date.UTC(2100, 0) / 1000), NotNow);
+test("a year of crowds has as much room as Python says", () => {
+  for (const [epsilon, delta, mu] of [
+    [400, 0.9e-8, 23.240015253424644],
+    [1, 0.9e-8, 0.19535344105679542],
+    [30, 1e-6, 4.408865712583065],
+  ] as const) {
+    assert.ok(Math.abs(muWithin(epsilon, delta) / mu - 1) < 1e-8);
+  }
 });
 
 test("a text that is no key is refused", () => {

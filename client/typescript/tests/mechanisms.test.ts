@@ -1,65 +1,78 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {
-  BadParameter,
-  GeneralizedRandomizedResponse,
-  MECHANISMS,
-  randomizedResponse,
-  SystemBits,
-  ValueOutOfDomain,
-} from "../src/index.js";
-import { bytesOf, hexOf, known, KeyedBits } from "./known.js";
+import { BadParameter, ValueOutOfDomain } from "../src/errors.js";
+import { KeyedBits, SystemBits } from "../src/mechanisms/bits.js";
+import { exact, fraction, toNumber } from "../src/mechanisms/fraction.js";
+import { atLeast, atMost, expAtMost } from "../src/mechanisms/probability.js";
+import { indexIn, type Coded, type Randomizer } from "../src/mechanisms/randomizer.js";
+import { MECHANISMS } from "../src/mechanisms/registry.js";
+import { bytesOf, hexOf, known, knownMechanisms } from "./known.js";
 
 interface Answers {
   version: number;
-  parameters: { epsilon: number; categories?: number };
+  parameters: Record<string, number> & { sizes?: number[] };
   key: string;
-  payloads: { value: number; payload: string }[];
+  privacy_loss: number;
+  payloads: { value: Coded; payload: string }[];
 }
 
-for (const [name, mechanism] of MECHANISMS) {
+function built(name: string, given: Answers["parameters"]): Randomizer {
+  const { epsilon = NaN, categories = 2, sizes = [], ...parameters } = given;
+  const mechanism = MECHANISMS.get(name);
+  assert.ok(mechanism);
+  return mechanism.build({ epsilon, categories, sizes, parameters });
+}
+
+for (const [name, { version }] of MECHANISMS) {
   test(`the same coins give the same payloads: ${name}`, () => {
-    const { version, parameters, key, payloads } = known(name) as Answers;
-    const randomizer = mechanism.build(parameters.epsilon, parameters.categories ?? 2);
-    const coins = new KeyedBits(bytesOf(key));
-    assert.equal(mechanism.version, version);
-    assert.ok(payloads.length);
-    for (const { value, payload } of payloads) {
-      assert.equal(hexOf(randomizer.randomize(value, coins)), payload);
+    const answers = known(name) as Answers;
+    const randomizer = built(name, answers.parameters);
+    const coins = new KeyedBits(bytesOf(answers.key));
+    assert.equal(version, answers.version);
+    assert.ok(Math.abs(randomizer.privacyLoss / answers.privacy_loss - 1) < 1e-12);
+    assert.ok(randomizer.permanentLoss >= randomizer.privacyLoss);
+    assert.ok(answers.payloads.length);
+    for (const { value, payload } of answers.payloads) {
+      const sent = randomizer.randomize(value, coins);
+      assert.equal(hexOf(sent), payload);
+      assert.equal(sent.length, randomizer.payloadBytes);
     }
   });
 }
 
-test("more than yes and no is no question of rr", () => {
-  assert.throws(() => randomizedResponse(1, 3), BadParameter);
+test("every mechanism that devices know has known answers, and no other has", () => {
+  assert.deepEqual([...MECHANISMS.keys()].sort(), knownMechanisms().sort());
+});
+
+test("exp is the same in every engine, and as near as a double can be", () => {
+  for (let x = 2 ** -10; x <= 16; x *= 1.37) {
+    const mine = toNumber(expAtMost(x));
+    const theirs = Math.exp(x * (1 - 2 ** -40));
+    assert.ok(Math.abs(mine / theirs - 1) <= 2 ** -52);
+  }
+  // Correctly rounded, as GNU's library has them.
+  assert.equal(toNumber(expAtMost(1)), 2.718281828456573);
+  assert.equal(toNumber(expAtMost(16)), 8886110.520378564);
+});
+
+test("fractions are those of doubles, to the last digit", () => {
+  for (const number of [0, 1 / 3, -0.1, 2 ** 60 + 2 ** 10, 1e-300, 1e300, Number.MAX_VALUE]) {
+    assert.equal(toNumber(exact(number)), number);
+  }
+  assert.equal(toNumber(fraction(1n, 3n)), 1 / 3);
+  assert.equal(atMost(fraction(1n, 3n)) + 1n, atLeast(fraction(1n, 3n)));
+  assert.throws(() => atMost(fraction(4n, 3n)), BadParameter);
 });
 
 test("the truth is kept as often as epsilon allows, and not more often", () => {
   for (const epsilon of [2 ** -10, 0.1, 1, 3, 16]) {
     for (const categories of [2, 5, 257, 2 ** 20]) {
-      const { keep } = new GeneralizedRandomizedResponse(epsilon, categories);
-      const truth = Number(keep) / 2 ** 64;
-      const ratio = (truth * (categories - 1)) / (Number(2n ** 64n - keep) / 2 ** 64);
-      assert.ok(Math.log(ratio) <= epsilon);
-      assert.ok(Math.log(ratio) > epsilon * (1 - 1e-9));
+      const { privacyLoss } = built("grr", { epsilon, categories });
+      assert.ok(privacyLoss <= epsilon);
+      assert.ok(privacyLoss > epsilon * (1 - 1e-9));
     }
   }
-});
-
-test("the system's coins come out as often as they should", () => {
-  const [coins, times, quarter] = [new SystemBits(), 40_000, 1n << 62n];
-  const counts = { heads: 0, faces: [0, 0, 0, 0, 0] };
-  for (let time = 0; time < times; time += 1) {
-    counts.heads += Number(coins.chance(quarter));
-    const face = coins.below(counts.faces.length);
-    counts.faces[face] = (counts.faces[face] ?? 0) + 1;
-  }
-  // Six standard deviations of a binomial: six counts, a false alarm in less than 1e-7.
-  const near = (count: number, chance: number): boolean =>
-    Math.abs(count - times * chance) <= 6 * Math.sqrt(times * chance * (1 - chance));
-  assert.ok(near(counts.heads, 1 / 4));
-  assert.ok(counts.faces.every((count) => near(count, 1 / 5)));
 });
 
 test("a number out of range is refused", () => {
@@ -71,13 +84,33 @@ test("a number out of range is refused", () => {
     [1, 2.5],
     [1, 2 ** 21],
   ] as const) {
-    assert.throws(() => new GeneralizedRandomizedResponse(epsilon, categories), BadParameter);
+    assert.throws(() => built("grr", { epsilon, categories }), BadParameter);
   }
+  assert.throws(() => built("rr", { epsilon: 1, categories: 3 }), BadParameter);
+  assert.throws(() => built("hcms", { epsilon: 1, hashes: 3, width: 12 }), BadParameter);
+  assert.throws(() => built("wave", { epsilon: 1, low: 0, high: 0, buckets: 4 }), BadParameter);
+  assert.throws(() => built("cms", { epsilon: 1, hashes: 3 }), BadParameter);
+  assert.throws(() => built("long.grr", { epsilon: 1, permanent_epsilon: 1 }), BadParameter);
 });
 
-test("a value out of range is refused", () => {
-  const randomizer = new GeneralizedRandomizedResponse(1, 3);
-  for (const value of [-1, 3, 0.5, NaN]) {
-    assert.throws(() => randomizer.randomize(value, new SystemBits()), ValueOutOfDomain);
+test("a value out of range is refused, and never shown", () => {
+  const wrong: [string, unknown[]][] = [
+    ["grr", [-1, 300, 0.5, NaN, "0", null]],
+    ["rappor", [0, null, "\ud800", "x".repeat(4097)]],
+    ["wave", [-5.1, 21, NaN, "7", Infinity]],
+    ["pairs", [-1, 24]],
+  ];
+  for (const [name, values] of wrong) {
+    const randomizer = built(name, (known(name) as Answers).parameters);
+    for (const value of values) {
+      assert.throws(() => {
+        randomizer.check(value);
+      }, ValueOutOfDomain);
+      assert.throws(() => randomizer.randomize(value as Coded, new SystemBits()), ValueOutOfDomain);
+    }
   }
+  assert.throws(
+    () => indexIn(3, "secret"),
+    (error: Error) => !error.message.includes("secret"),
+  );
 });

@@ -1,22 +1,31 @@
 /**
- * BitSource: the only door through which a coin enters.
+ * BitSource: the only door through which a coin enters, and its two supplies.
  *
  * No float takes part: every answer is compared, digit by digit, with the 64 binary digits of a
- * probability, and comes true with exactly that chance.
+ * probability, and comes true with exactly that chance. As `client/hubbub/mechanisms/bits.py`.
  */
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+
 import { BadParameter } from "../errors.js";
-import { DIGITS } from "./probability.js";
+import { bitLength, joined, unpacked } from "./packing.js";
+import { DIGITS, ONE } from "./probability.js";
 
 /** A supply of coins. Mechanisms see only these questions, so a test can answer them all. */
 export interface BitSource {
   /** True with probability `threshold` / 2**64, exactly. */
   chance(threshold: bigint): boolean;
-  /** Uniform in [0, limit), for a whole limit >= 1. */
-  below(limit: number): number;
+  /** Uniform in [0, limit), for a limit >= 1. */
+  below(limit: bigint): bigint;
+  /** `width` independent chances, packed in an integer: chance i is bit i. */
+  mask(threshold: bigint, width: number): bigint;
 }
 
 /** Asked for so many bits, answers an integer uniform over that many bits. */
-export type Draw = (bits: number) => bigint;
+type Draw = (bits: number) => bigint;
+
+const BLOCK_BYTES = 32; // one HMAC-SHA256
+const BYTES_A_CALL = 65_536; // as crypto.getRandomValues gives at most
 
 /** Coins from the operating system, drawn anew at every question. */
 export class SystemBits implements BitSource {
@@ -26,30 +35,116 @@ export class SystemBits implements BitSource {
   }
 
   /** As BitSource says. */
-  below(limit: number): number {
+  below(limit: bigint): bigint {
     return drawBelow(system, limit);
+  }
+
+  /** As BitSource says. */
+  mask(threshold: bigint, width: number): bigint {
+    return drawMask(system, threshold, width);
   }
 }
 
 /**
- * Uniform in [0, limit).
+ * Coins fixed by a key: the same key answers the same questions in the same way, for ever.
  *
- * @throws BadParameter the limit is no whole number, or below 1.
+ * HMAC-SHA256 in counter mode. To whoever lacks the key they are coins like any other.
  */
-export function drawBelow(draw: Draw, limit: number): number {
-  if (!(Number.isSafeInteger(limit) && limit >= 1)) {
-    throw new BadParameter("a limit is no whole number from 1");
+export class KeyedBits implements BitSource {
+  #counter = 0n;
+  #left = 0n;
+  #leftBits = 0;
+  readonly #draw: Draw = (bits) => this.#drawn(bits);
+
+  /** @throws BadParameter the key is shorter than 32 bytes. */
+  constructor(readonly key: Uint8Array) {
+    if (key.length < BLOCK_BYTES) throw new BadParameter(`a key is below ${BLOCK_BYTES} bytes`);
   }
-  const bits = limit === 1 ? 0 : (limit - 1).toString(2).length;
-  for (;;) {
-    const answer = draw(bits);
-    // At most one try in two fails.
-    if (answer < BigInt(limit)) return Number(answer);
+
+  /** As BitSource says. */
+  chance(threshold: bigint): boolean {
+    return drawMask(this.#draw, threshold, 1) === 1n;
+  }
+
+  /** As BitSource says. */
+  below(limit: bigint): bigint {
+    return drawBelow(this.#draw, limit);
+  }
+
+  /** As BitSource says. */
+  mask(threshold: bigint, width: number): bigint {
+    return drawMask(this.#draw, threshold, width);
+  }
+
+  #drawn(bits: number): bigint {
+    const blocks: Uint8Array[] = [];
+    let more = 0;
+    for (; this.#leftBits + more < bits; more += 8 * BLOCK_BYTES) {
+      const counter = new DataView(new ArrayBuffer(8));
+      counter.setBigUint64(0, this.#counter);
+      blocks.push(hmac(sha256, this.key, new Uint8Array(counter.buffer)));
+      this.#counter += 1n;
+    }
+    this.#left |= unpacked(joined(...blocks)) << BigInt(this.#leftBits);
+    this.#leftBits += more - bits;
+    const answer = BigInt.asUintN(bits, this.#left);
+    this.#left >>= BigInt(bits);
+    return answer;
   }
 }
 
+/** Uniform in [0, limit), for a limit that is a number. */
+export function pick(source: BitSource, limit: number): number {
+  return Number(source.below(BigInt(limit)));
+}
+
 function system(bits: number): bigint {
-  const bytes = crypto.getRandomValues(new Uint8Array(Math.ceil(bits / 8)));
-  const drawn = bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
-  return drawn >> BigInt(8 * bytes.length - bits);
+  const bytes = new Uint8Array(Math.ceil(bits / 8));
+  for (let at = 0; at < bytes.length; at += BYTES_A_CALL) {
+    crypto.getRandomValues(bytes.subarray(at, at + BYTES_A_CALL));
+  }
+  return BigInt.asUintN(bits, unpacked(bytes));
+}
+
+function drawBelow(draw: Draw, limit: bigint): bigint {
+  if (limit < 1n) throw new BadParameter("a limit is below 1");
+  const bits = bitLength(limit - 1n);
+  for (;;) {
+    const answer = draw(bits);
+    // At most one try in two fails.
+    if (answer < limit) return answer;
+  }
+}
+
+/**
+ * Compares `width` random binary fractions with the threshold at once, first digits first.
+ *
+ * `undecided` holds the positions whose fraction equals the threshold so far. A position is decided
+ * by the first digit that differs: true where it has 0 and the threshold 1. The digits after the
+ * threshold's last 1 are all 0, and a fraction equal so far is then not below it.
+ */
+function drawMask(draw: Draw, threshold: bigint, width: number): bigint {
+  const wide = BigInt(width);
+  const everywhere = (1n << wide) - 1n;
+  if (threshold >= ONE) return everywhere;
+  let [undecided, answer] = [everywhere, 0n];
+  let digit = Number(DIGITS);
+  const last = threshold ? bitLength(threshold & -threshold) : digit + 1;
+  while (undecided && digit >= last) {
+    // Each round halves what is undecided: with these, seven in eight masks need one draw.
+    const rounds = Math.min(digit - last + 1, bitLength(width) + 3);
+    let coins = draw(width * rounds);
+    for (let round = 0; round < rounds; round += 1) {
+      digit -= 1;
+      const fraction = coins & everywhere;
+      coins >>= wide;
+      if ((threshold >> BigInt(digit)) & 1n) {
+        answer |= undecided & ~fraction;
+        undecided &= fraction;
+      } else {
+        undecided &= ~fraction;
+      }
+    }
+  }
+  return answer;
 }

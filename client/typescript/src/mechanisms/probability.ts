@@ -1,47 +1,86 @@
 /**
  * Probabilities as multiples of 2**-64, and exp as an exact fraction: what sampler and guarantee share.
  *
- * As `client/hubbub/mechanisms/probability.py`: the privacy side is rounded outward.
+ * As `client/hubbub/mechanisms/probability.py`: the privacy side is rounded outward. A probability is
+ * written as its threshold, a whole number in [0, 2**64].
  */
 import { BadParameter } from "../errors.js";
+import { exact, fraction, minus, toNumber, type Fraction } from "./fraction.js";
 
 /** How many binary digits a probability has. */
 export const DIGITS = 64n;
 /** The threshold of certainty. */
 export const ONE = 1n << DIGITS;
+/** The threshold of a fair coin. */
+export const HALF = ONE >> 1n;
 
 const MIN_EPSILON = 2 ** -10;
 const MAX_EPSILON = 16;
-// The share of epsilon given up so that rounding can never carry a loss past the claim. V8's exp is
-// right to one unit in the last place, 2**-52; this is 4,000 times that.
+// The share of epsilon given up so that rounding can never carry a loss past the claim.
 const SLACK = 2 ** -40;
-const FRACTION_DIGITS = 52;
-
-/** A fraction of integers; `below` is positive. */
-export interface Fraction {
-  readonly above: bigint;
-  readonly below: bigint;
-}
+const LOG_ERROR = 2 ** -50;
+// So many digits after the point, and halvings before the series: far below a double's last digit.
+const PLACES = 160n;
+const HALVINGS = 12;
 
 /**
- * A fraction just below exp(epsilon), for `epsilon` in nats.
+ * A fraction just below exp(share epsilon), for `epsilon` in nats.
  *
  * @throws BadParameter epsilon is outside [2**-10, 16].
  */
-export function expAtMost(epsilon: number): Fraction {
+export function expAtMost(epsilon: number, share: 1 | 0.5 = 1): Fraction {
   if (!(epsilon >= MIN_EPSILON && epsilon <= MAX_EPSILON)) {
     throw new BadParameter(`epsilon ${epsilon} is outside [${MIN_EPSILON}, ${MAX_EPSILON}] nats`);
   }
   // PRIVACY: rounds the exponent down by more than exp's own error.
-  const odds = Math.exp(epsilon * (1 - SLACK));
-  // Exact: a double of at least 1 has no digit after the 52nd.
-  return { above: BigInt(odds * 2 ** FRACTION_DIGITS), below: 1n << BigInt(FRACTION_DIGITS) };
+  return exp(epsilon * (1 - SLACK) * share);
 }
 
 /** The largest multiple of 2**-64 that is not above a fraction in [0, 1], as its threshold. */
 export function atMost(probability: Fraction): bigint {
+  return checked((probability.above << DIGITS) / probability.below, probability);
+}
+
+/** The smallest multiple of 2**-64 that is not below a fraction in [0, 1], as its threshold. */
+export function atLeast(probability: Fraction): bigint {
+  const above = probability.above << DIGITS;
+  return checked((above + probability.below - 1n) / probability.below, probability);
+}
+
+/** What a threshold stands for. */
+export function chanceOf(threshold: bigint): Fraction {
+  return fraction(threshold, ONE);
+}
+
+/** `times` the natural logarithm of a likelihood ratio >= 1, in nats, rounded up. */
+export function logAtLeast(ratio: Fraction, times = 1): number {
+  // log1p of the exact excess keeps its precision where the ratio is close to one.
+  // PRIVACY: rounds up by more than the error of log1p and of the products.
+  return times * Math.log1p(toNumber(minus(ratio, fraction(1n)))) * (1 + LOG_ERROR);
+}
+
+/**
+ * The double nearest to exp(x), for x in [0, 16].
+ *
+ * By whole numbers, since engines differ in the last digit of Math.exp, and what a payload looks like
+ * may hang on it.
+ */
+function exp(x: number): Fraction {
+  const { above, below } = exact(x);
+  const small = (above << PLACES) / (below << BigInt(HALVINGS));
+  let term = 1n << PLACES;
+  let sum = term;
+  for (let n = 1n; term; n += 1n) {
+    term = ((term * small) >> PLACES) / n;
+    sum += term;
+  }
+  for (let halving = 0; halving < HALVINGS; halving += 1) sum = (sum * sum) >> PLACES;
+  return exact(Number(sum) / 2 ** Number(PLACES));
+}
+
+function checked(threshold: bigint, probability: Fraction): bigint {
   if (probability.above < 0n || probability.above > probability.below) {
     throw new BadParameter("a probability is outside [0, 1]");
   }
-  return (probability.above << DIGITS) / probability.below;
+  return threshold;
 }

@@ -1,28 +1,49 @@
-/** Every mechanism that this version can report with, by the name that bundles have. */
-import type { BitSource } from "./bits.js";
-import { GeneralizedRandomizedResponse } from "./grr.js";
-import { randomizedResponse } from "./rr.js";
-
-/** Turns a value in [0, categories) into a payload; all its payloads have one length. */
-export interface Randomizer {
-  randomize(value: number, source: BitSource): Uint8Array<ArrayBuffer>;
-}
-
-/** A mechanism, and the version of it that is meant. epsilon is in nats. */
-export interface Mechanism {
-  readonly version: number;
-  build(epsilon: number, categories: number): Randomizer;
-}
+/** Every mechanism by the name that bundles have. A new one is its function and a line here. */
+import { hadamardResponse } from "./hadamard.js";
+import { grr, longGrr, rr } from "./listed.js";
+import { bucketFlips, oneBitMean, piecewiseMean, squareWave } from "./numbers.js";
+import { pairedParts } from "./pairs.js";
+import { projectiveResponse } from "./projective.js";
+import { basicRappor, rappor } from "./rappor.js";
+import type { Arguments, Mechanism, Randomizer } from "./randomizer.js";
+import { countMeanSketch, hadamardSketch, localHashing } from "./sketch.js";
+import { subsetSelection } from "./subset.js";
+import { prefixTree } from "./tree.js";
+import { longUnary, optimizedUnary, symmetricUnary } from "./unary.js";
 
 /** By name. */
 export const MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
-  [
-    "grr",
-    {
-      version: 1,
-      build: (epsilon: number, categories: number) =>
-        new GeneralizedRandomizedResponse(epsilon, categories),
-    },
-  ],
-  ["rr", { version: 1, build: randomizedResponse }],
+  ...of("categories", {
+    rr,
+    grr,
+    "unary.sue": symmetricUnary,
+    "unary.oue": optimizedUnary,
+    subset: subsetSelection,
+    hadamard: hadamardResponse,
+    projective: projectiveResponse,
+    "rappor.basic": basicRappor,
+    "long.grr": longGrr,
+    "long.unary": longUnary,
+  }),
+  ...of("strings", {
+    cms: countMeanSketch,
+    hcms: hadamardSketch,
+    local_hash: localHashing,
+    rappor,
+    tree: prefixTree,
+  }),
+  ...of("numbers", {
+    "mean.one_bit": oneBitMean,
+    "mean.piecewise": piecewiseMean,
+    buckets: bucketFlips,
+    wave: squareWave,
+  }),
+  ...of("parts", { pairs: pairedParts }),
 ]);
+
+function of(
+  values: Mechanism["values"],
+  builders: Readonly<Record<string, (given: Arguments) => Randomizer>>,
+): [string, Mechanism][] {
+  return Object.entries(builders).map(([name, build]) => [name, { version: 1, values, build }]);
+}

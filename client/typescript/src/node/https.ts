@@ -1,5 +1,5 @@
 /**
- * A submission from Node, over HTTPS.
+ * Submissions from Node, over HTTPS.
  *
  * PRIVACY: a request has a length, a type and its host, and nothing that tells devices, versions or
  * visits apart; so it is made by node:https and not by fetch, which adds a User-Agent. A redirect is
@@ -8,49 +8,33 @@
 import { Agent, request } from "node:https";
 import type { IncomingMessage } from "node:http";
 
+import type { Transport } from "../client/transport.js";
 import { BadParameter, TryAgain } from "../errors.js";
-import {
-  meaningOf,
-  PATH,
-  requestOf,
-  TYPE,
-  type Answer,
-  type Result,
-  type SealedReport,
-} from "../submission.js";
+import { PATH, TYPE, type Answer } from "../transport/submission.js";
 
 const LARGEST_ANSWER_BYTES = 1 << 20;
 
 /**
  * A shuffler. address: https://HOST:PORT, and a path that a proxy of the operator's may want. roots: as
- * a bundle's. timeoutSeconds: for all of a call.
- */
-export interface Shuffler {
-  readonly address: string;
-  readonly roots: string | null;
-  readonly timeoutSeconds: number;
-}
-
-/**
- * One result for each report.
+ * a bundle's.
  *
  * @throws BadParameter the address is none of HTTPS.
- * @throws TryAgain they were not taken; send the same reports later.
- * @throws GivenUp the shuffler says that it can never take them.
  */
-export async function submit(
-  reports: readonly SealedReport[],
-  shuffler: Shuffler,
-): Promise<Result[]> {
-  if (!shuffler.address.startsWith("https://")) {
-    throw new BadParameter("the shuffler's address is not of HTTPS; write https://HOST:PORT");
+export function httpsTransport(address: string, roots: string | null): Transport {
+  if (!address.startsWith("https://")) {
+    throw new BadParameter(
+      "the shuffler's address is not of HTTPS; give shuffler: https://HOST:PORT",
+    );
   }
-  return meaningOf(await asked(requestOf(reports), shuffler), reports.length);
+  const url = new URL(address.replace(/\/+$/, "") + PATH);
+  return { post: (body, signal) => posted(url, roots, body, signal) };
 }
 
-async function asked(
+async function posted(
+  url: URL,
+  roots: string | null,
   body: Uint8Array,
-  { address, roots, timeoutSeconds }: Shuffler,
+  signal: AbortSignal,
 ): Promise<Answer> {
   // A connection, and a session of TLS, of one call alone: no ticket tells two visits apart.
   const agent = new Agent({
@@ -58,15 +42,10 @@ async function asked(
     maxCachedSessions: 0,
     ...(roots ? { ca: roots } : {}),
   });
-  const signal = AbortSignal.timeout(1000 * timeoutSeconds);
   const headers = { "content-type": TYPE, "content-length": body.length };
   try {
     const message = await new Promise<IncomingMessage>((resolve, reject) => {
-      request(
-        new URL(address.replace(/\/+$/, "") + PATH),
-        { agent, headers, method: "POST", signal },
-        resolve,
-      )
+      request(url, { agent, headers, method: "POST", signal }, resolve)
         .on("error", reject)
         .end(body);
     });

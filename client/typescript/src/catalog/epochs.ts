@@ -3,7 +3,7 @@
  *
  * Moments are in seconds since 1970-01-01 UTC.
  */
-import { BadParameter } from "./errors.js";
+import { BadParameter } from "../errors.js";
 
 const SPANS: ReadonlyMap<string, number> = new Map([
   ["hour", 3600],
@@ -12,6 +12,7 @@ const SPANS: ReadonlyMap<string, number> = new Map([
   ["28d", 2_419_200],
 ]);
 const MONTH = "month";
+const MONTH_SECONDS = 2_629_746; // the mean one of the calendar
 
 /**
  * The epoch that holds a moment.
@@ -37,4 +38,9 @@ function span(length: string): number {
   const seconds = SPANS.get(length);
   if (seconds === undefined) throw new BadParameter("no epoch has this length; upgrade hubbub");
   return seconds;
+}
+
+/** How long after an epoch's end its reports are still taken: as long as one, of months the mean one. */
+export function graceSeconds(length: string): number {
+  return length === MONTH ? MONTH_SECONDS : span(length);
 }

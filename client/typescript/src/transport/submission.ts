@@ -1,7 +1,7 @@
 /** A submission and its answer: SubmitRequest and SubmitResponse of services.proto, and HTTP's words. */
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 
-import { GivenUp, TryAgain } from "./errors.js";
+import { GivenUp, TryAgain } from "../errors.js";
 
 /** Where a shuffler takes submissions, after its address. */
 export const PATH = "/v1/reports";

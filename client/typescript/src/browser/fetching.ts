@@ -1,0 +1,47 @@
+/**
+ * Submissions from a page or worker, by fetch.
+ *
+ * PRIVACY: no cookie, no referrer, no cache; a redirect is not followed. What a browser adds of itself
+ * (User-Agent, Origin) the shuffler neither looks at nor keeps; a relay would not see it either.
+ */
+import type { Transport } from "../client/transport.js";
+import { BadParameter, TryAgain } from "../errors.js";
+import { PATH, TYPE, type Answer } from "../transport/submission.js";
+
+const LARGEST_ANSWER_BYTES = 1 << 20;
+
+/** A shuffler at https://HOST:PORT. @throws BadParameter the address is none of HTTPS. */
+export function fetchTransport(address: string): Transport {
+  if (!address.startsWith("https://")) {
+    throw new BadParameter("a browser submits over HTTPS; give shuffler: https://HOST:PORT");
+  }
+  const url = address.replace(/\/+$/, "") + PATH;
+  const how = (body: Uint8Array<ArrayBuffer>): RequestInit => ({
+    method: "POST",
+    body,
+    headers: { "content-type": TYPE },
+    credentials: "omit",
+    referrerPolicy: "no-referrer",
+    cache: "no-store",
+    redirect: "error",
+  });
+  return {
+    async post(body, signal) {
+      try {
+        return await answerOf(await fetch(url, { ...how(body), signal }));
+      } catch (error) {
+        if (error instanceof TryAgain) throw error;
+        throw new TryAgain(signal.aborted ? "deadline_exceeded" : "unavailable");
+      }
+    },
+    last(body) {
+      void fetch(url, { ...how(body), keepalive: true }).catch(() => undefined);
+    },
+  };
+}
+
+async function answerOf(response: Response): Promise<Answer> {
+  const body = new Uint8Array(await response.arrayBuffer());
+  if (body.length > LARGEST_ANSWER_BYTES) throw new TryAgain("no_shuffler");
+  return { status: response.status, headers: Object.fromEntries(response.headers), body };
+}

@@ -1,0 +1,169 @@
+/**
+ * A device's storage in a browser: IndexedDB, alone by navigator.locks; its witness in CacheStorage.
+ *
+ * Both places are shared by all tabs and workers of an origin. A browser that clears one of them and
+ * not the other leaves a device that knows what it said.
+ */
+import { openDB, type DBSchema, type IDBPDatabase, type IDBPTransaction } from "idb";
+
+import {
+  HISTORY,
+  type PastReport,
+  type Rows,
+  type Storage,
+  type StoredReport,
+} from "../client/storage.js";
+import { StateUnusable } from "../errors.js";
+
+interface Schema extends DBSchema {
+  device: { key: string; value: unknown };
+  waiting: { key: number; value: StoredReport };
+  past: { key: number; value: PastReport };
+}
+type Stores = ("device" | "waiting" | "past")[];
+
+const STORES: Stores = ["device", "waiting", "past"];
+const VERSION = 1;
+const THE_DEVICE = "device";
+// Nothing is ever asked of it: a name to keep a text under.
+const WITNESS = "https://hubbub.invalid/witness";
+
+/** One app's of this origin. */
+export class BrowserStorage implements Storage {
+  readonly #name: string;
+  #database: Promise<IDBPDatabase<Schema>> | undefined;
+
+  constructor(app: string) {
+    this.#name = `hubbub:${app}`;
+  }
+
+  transaction<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
+    return this.#tried(async () => {
+      const database = await this.#opened();
+      const own = database.transaction(STORES, "readwrite", { durability: "strict" });
+      try {
+        const told = await work(rowsOf(own));
+        await own.done;
+        return told;
+      } catch (error) {
+        // It may be over already, as when the disk is full; then it has kept nothing.
+        own.done.catch(() => undefined);
+        try {
+          own.abort();
+        } catch {
+          // as said
+        }
+        throw error;
+      }
+    });
+  }
+
+  readWitness(): Promise<string | null> {
+    return this.#tried(async () => {
+      const found = await (await caches.open(this.#name)).match(WITNESS);
+      return found ? await found.text() : null;
+    });
+  }
+
+  writeWitness(witness: string): Promise<void> {
+    return this.#tried(async () =>
+      (await caches.open(this.#name)).put(WITNESS, new Response(witness)),
+    );
+  }
+
+  async alone<T>(work: () => Promise<T>): Promise<T> {
+    if (!("locks" in navigator && "caches" in globalThis && "indexedDB" in globalThis)) {
+      throw new StateUnusable("this browser, or a page without HTTPS, has no place to keep it in");
+    }
+    // The lock's own refusal is a fault of the place; what the work throws is the work's.
+    const came = await this.#tried(() =>
+      navigator.locks.request(this.#name, async () => {
+        try {
+          return { told: await work() };
+        } catch (error) {
+          return { error };
+        }
+      }),
+    );
+    if ("error" in came) throw came.error;
+    return came.told;
+  }
+
+  close(): void {
+    const database = this.#database;
+    this.#database = undefined;
+    database?.then(
+      (own) => {
+        own.close();
+      },
+      () => undefined,
+    );
+  }
+
+  #opened(): Promise<IDBPDatabase<Schema>> {
+    this.#database ??= openDB<Schema>(this.#name, VERSION, {
+      upgrade(database) {
+        database.createObjectStore("device");
+        database.createObjectStore("waiting", { keyPath: "id", autoIncrement: true });
+        database.createObjectStore("past", { autoIncrement: true });
+      },
+      blocking: () => {
+        this.close(); // a later version of hubbub, or who clears the storage
+      },
+      terminated: () => {
+        this.#database = undefined;
+      },
+    });
+    // What could not be opened is tried anew.
+    this.#database.catch(() => (this.#database = undefined));
+    return this.#database;
+  }
+
+  async #tried<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof DOMException)) throw error;
+      throw new StateUnusable(`what is spent cannot be kept: ${error.name}`, { cause: error });
+    }
+  }
+}
+
+/** Whether a page of this browser keeps nothing: a private window, as far as it can be told. */
+export async function isPrivate(): Promise<boolean> {
+  try {
+    // Firefox and Safari refuse this in private windows; browsers without it are not asked.
+    if ("getDirectory" in navigator.storage) await navigator.storage.getDirectory();
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+function rowsOf(own: IDBPTransaction<Schema, Stores, "readwrite">): Rows {
+  const [devices, waiting, past] = [
+    own.objectStore("device"),
+    own.objectStore("waiting"),
+    own.objectStore("past"),
+  ];
+  return {
+    device: () => devices.get(THE_DEVICE),
+    async keepDevice(document) {
+      await devices.put(document, THE_DEVICE);
+    },
+    waiting: () => waiting.getAll(),
+    async keep(report) {
+      await waiting.put(report);
+    },
+    remove: (id) => waiting.delete(id),
+    past: () => past.getAll(),
+    async remember(report) {
+      await past.put(report);
+      if ((await past.count()) > HISTORY) await (await past.openCursor())?.delete();
+    },
+    async clear() {
+      await waiting.clear();
+      await past.clear();
+    },
+  };
+}

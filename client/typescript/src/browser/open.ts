@@ -1,0 +1,70 @@
+/** Opens a client in a page or a worker. */
+import { openBundle, type Bundle } from "../catalog/bundle.js";
+import { Client, type Options } from "../client/client.js";
+import type { Storage } from "../client/storage.js";
+import { BundleRefused, StateUnusable } from "../errors.js";
+import type { Bytes } from "../mechanisms/packing.js";
+import { BrowserStorage, isPrivate } from "./indexeddb.js";
+import { fetchTransport } from "./fetching.js";
+
+/** What an app says in a browser. */
+export interface BrowserOptions extends Options {
+  /** Where the bundle is, or its content. */
+  readonly bundle: string | URL | Bytes;
+  /** The operator's key to insist on, in base64; without it the first one is trusted here. */
+  readonly operator?: string;
+  /** https://HOST:PORT instead of the bundle's shuffler. */
+  readonly shuffler?: string;
+  /** A name, where several apps of one origin each have a device of their own. */
+  readonly app?: string;
+}
+
+const APP = "app";
+
+/**
+ * A client for this origin. As a page goes away it sends what it can.
+ *
+ * @throws BundleRefused the bundle cannot be had, or is not to be taken.
+ * @throws BadParameter an option is out of range.
+ */
+export async function open(options: BrowserOptions): Promise<Client> {
+  const { operator = null, app = APP } = options;
+  const bundle = await openBundle(await contentOf(options.bundle), operator);
+  const transport = fetchTransport(options.shuffler ?? addressOf(bundle));
+  const storage: Storage = (await isPrivate()) ? nowhere() : new BrowserStorage(app);
+  const told = { ...options, operatorNamed: operator !== null };
+  const client = await Client.over(bundle, storage, transport, told);
+  // A worker has no pagehide; it ends with its page.
+  globalThis.addEventListener("pagehide", () => {
+    client.leave();
+  });
+  return client;
+}
+
+async function contentOf(bundle: string | URL | Bytes): Promise<Bytes> {
+  if (bundle instanceof Uint8Array) return bundle;
+  try {
+    const response = await fetch(bundle, { credentials: "omit" });
+    if (!response.ok) throw new Error(`it answers ${response.status}`);
+    return new Uint8Array(await response.arrayBuffer());
+  } catch (error) {
+    throw new BundleRefused(`the bundle cannot be had: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
+
+function addressOf(bundle: Bundle): string {
+  return bundle.shuffler;
+}
+
+/** A private window forgets what was spent, so nothing may leave it. */
+function nowhere(): Storage {
+  const refused = () => {
+    return Promise.reject(new StateUnusable("a private window keeps nothing of what is spent"));
+  };
+  return {
+    ...{ transaction: refused, readWitness: refused, writeWitness: refused, alone: refused },
+    close: () => undefined,
+  };
+}

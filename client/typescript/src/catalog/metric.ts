@@ -1,0 +1,202 @@
+/** Metrics: what a bundle asks, each stream of it with its randomizer. */
+import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
+import { MECHANISMS } from "../mechanisms/registry.js";
+import type { Coded, Randomizer } from "../mechanisms/randomizer.js";
+import { listed, number, table, text, type Table } from "./json.js";
+import { listedPlace, partedValue, partsOf, plainNumber, type Ranges } from "./values.js";
+
+/** A metric at one epsilon, with totals of its own. epsilon: in nats. tier: "" for the metric itself. */
+export interface Stream {
+  readonly name: string;
+  readonly tier: string;
+  readonly epsilon: number;
+  readonly randomizer: Randomizer;
+}
+
+/** What one device may say about a metric, in nats. central: to who sees whole epochs alone. */
+export interface Limits {
+  readonly reportsPerEpoch: number;
+  readonly lifetimeEpsilon: number;
+  readonly lifetimeCentralEpsilon: number | null;
+}
+
+/** One question that an app may answer. */
+export interface Metric {
+  readonly name: string;
+  readonly description: string;
+  readonly epoch: string;
+  /** The second after its last day. */
+  readonly expires: number;
+  readonly sampling: number;
+  readonly limits: Limits;
+  /** The promise to who sees whole epochs alone, in nats; null where there is none. */
+  readonly centralEpsilon: number | null;
+  /** Its own, then its tiers', the smallest epsilon first. */
+  readonly streams: readonly [Stream, ...Stream[]];
+  /** What may never change under its name, as a text. */
+  readonly definition: string;
+  /** @throws ValueOutOfDomain it is not one of its values; the message never shows it. */
+  code(value: unknown): Coded;
+}
+
+const DEFINING = [
+  ...["mechanism", "version", "epsilon", "parameters", "values", "epoch"],
+  ...["kind", "edges", "outside", "other", "ranges", "central_epsilon", "crowd", "delta"],
+  ...["honest", "dummies", "max_local_epsilon", "rolling"],
+];
+const KNOWN: ReadonlySet<string> = new Set([
+  ...DEFINING,
+  ...["description", "owner", "expires", "min_batch", "unit", "tiers", "sampling"],
+  ...["reports_per_epoch", "lifetime_epsilon", "lifetime_central_epsilon"],
+  // How the mechanism was chosen, how numbers are published and what the operator keeps: nothing
+  // that a device does.
+  ...["choice", "release", "candidates", "alert", "keep", "supersedes"],
+]);
+const NUMERIC: ReadonlySet<string> = new Set(["count", "number", "duration", "size"]);
+const DAY_MS = 86_400_000;
+const DIGITS_OF_TIERS = 6;
+
+/**
+ * A metric as a bundle's entry says it. development: of an installation that protects nobody.
+ *
+ * @throws UnknownMetric it asks what this version cannot do.
+ */
+export function metricFrom(name: string, entry: Table, development: boolean): Metric {
+  const more = Object.keys(entry).find((field) => !KNOWN.has(field));
+  if (more !== undefined) throw new UnknownMetric(`metric "${name}" has ${more}; upgrade hubbub`);
+  const central = optional(entry["lifetime_central_epsilon"]);
+  const streams = streamsOf(name, entry);
+  return {
+    name,
+    description: text(entry["description"]),
+    epoch: text(entry["epoch"]),
+    expires: (Date.parse(`${text(entry["expires"])}T00:00:00Z`) + DAY_MS) / 1000,
+    sampling: number(entry["sampling"] ?? 1),
+    limits: {
+      reportsPerEpoch: number(entry["reports_per_epoch"]),
+      lifetimeEpsilon: number(entry["lifetime_epsilon"]),
+      lifetimeCentralEpsilon: central,
+    },
+    centralEpsilon: development ? null : optional(entry["central_epsilon"]),
+    streams,
+    definition: JSON.stringify(DEFINING.map((field) => sorted(entry[field]))),
+    code: coder(name, entry, streams[0].randomizer),
+  };
+}
+
+/**
+ * The stream of the largest epsilon that a person allows, as promised and locally; none if all are
+ * above it.
+ */
+export function streamWithin(metric: Metric, most: number, local: number): Stream | undefined {
+  const [own, ...tiers] = metric.streams;
+  const promised = Math.min(metric.centralEpsilon ?? own.epsilon, own.epsilon);
+  if (promised <= most && own.epsilon <= local) return own;
+  return tiers.filter((tier) => tier.epsilon <= Math.min(most, local)).pop();
+}
+
+function streamsOf(name: string, entry: Table): [Stream, ...Stream[]] {
+  const epsilon = number(entry["epsilon"]);
+  const own = { name, tier: "", epsilon, randomizer: randomizerOf(name, entry, epsilon) };
+  const tiers = listed(entry["tiers"] ?? []).map(number);
+  return [
+    own,
+    ...tiers.map((tier) => {
+      const called = general(tier);
+      const randomizer = randomizerOf(name, entry, tier);
+      return { name: `${name}/${called}`, tier: called, epsilon: tier, randomizer };
+    }),
+  ];
+}
+
+function randomizerOf(name: string, entry: Table, epsilon: number): Randomizer {
+  const mechanism = MECHANISMS.get(text(entry["mechanism"]));
+  if (mechanism?.version !== entry["version"] || !mechanism) {
+    throw new UnknownMetric(`metric "${name}" is of a mechanism that is not known; upgrade hubbub`);
+  }
+  const scale = epsilon / number(entry["epsilon"]);
+  const parameters = Object.fromEntries(
+    Object.entries(table(entry["parameters"])).map(([key, given]) => {
+      return [key, number(given) * (key === "permanent_epsilon" ? scale : 1)];
+    }),
+  );
+  const values = entry["values"] === null ? [] : listed(entry["values"]).map(text);
+  const sizes =
+    mechanism.values === "parts" ? [...partsOf(values).values()].map((own) => own.length) : [];
+  const randomizer = mechanism.build({ epsilon, categories: values.length, sizes, parameters });
+  // PRIVACY: what is promised is measured here, too.
+  if (!(randomizer.privacyLoss <= epsilon)) {
+    throw new UnknownMetric(`metric "${name}" says more than its epsilon`);
+  }
+  return randomizer;
+}
+
+function coder(name: string, entry: Table, randomizer: Randomizer): Metric["code"] {
+  const code = plainCoder(entry, randomizer);
+  return (value) => {
+    try {
+      return code(value);
+    } catch (error) {
+      if (!(error instanceof ValueOutOfDomain)) throw error;
+      throw new ValueOutOfDomain(`metric "${name}": ${error.message}`);
+    }
+  };
+}
+
+function plainCoder(entry: Table, randomizer: Randomizer): Metric["code"] {
+  const kind = text(entry["kind"] ?? "");
+  if (entry["values"] !== null) {
+    const values = listed(entry["values"]).map(text);
+    if (MECHANISMS.get(text(entry["mechanism"]))?.values === "parts") {
+      const ranges = Object.entries(table(entry["ranges"] ?? {})).map(
+        ([part, own]) => [part, rangesOf(table(own), "number")] as const,
+      );
+      const parts = { values: partsOf(values), ranges: new Map(ranges) };
+      return (value) => partedValue(parts, value);
+    }
+    const ranges = entry["edges"] === undefined ? undefined : rangesOf(entry, kind);
+    return (value) => listedPlace(values, value, { ranges, other: entry["other"] === true });
+  }
+  const { low, high } = table(entry["parameters"]);
+  return (value) => {
+    let held = kind ? plainNumber(kind, value) : value;
+    if (clamps(entry, kind) && typeof held === "number" && Number.isFinite(held)) {
+      held = Math.min(Math.max(held, number(low)), number(high));
+    }
+    randomizer.check(held);
+    return held as Coded;
+  };
+}
+
+function rangesOf(entry: Table, otherwise: string): Ranges {
+  const kind = text(entry["kind"] ?? otherwise);
+  return { kind, edges: listed(entry["edges"]).map(number), clamps: clamps(entry, kind) };
+}
+
+function clamps(entry: Table, kind: string): boolean {
+  const outside = entry["outside"] ?? "";
+  return outside === "clamp" || (outside === "" && NUMERIC.has(kind));
+}
+
+function optional(thing: unknown): number | null {
+  return thing === undefined || thing === null ? null : number(thing);
+}
+
+/** A number as Python's format "g" writes it: how streams of tiers are named. */
+function general(number: number): string {
+  const [digits = "", power = ""] = number.toExponential(DIGITS_OF_TIERS - 1).split("e");
+  const plain = digits.replace(/\.?0+$/, "");
+  const exponent = Number(power);
+  if (exponent >= -4 && exponent < DIGITS_OF_TIERS) return String(Number(`${plain}e${power}`));
+  const sign = exponent < 0 ? "-" : "+";
+  return `${plain}e${sign}${String(Math.abs(exponent)).padStart(2, "0")}`;
+}
+
+/** The same with the names of every table in order. */
+function sorted(thing: unknown): unknown {
+  if (Array.isArray(thing)) return thing.map(sorted);
+  if (typeof thing !== "object" || thing === null) return thing;
+  return Object.entries(thing)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([name, own]) => [name, sorted(own)]);
+}

@@ -1,0 +1,15 @@
+/** Ed25519 by the platform; where it has none, by a library that is loaded only there. */
+import type { Bytes } from "../mechanisms/packing.js";
+
+/** Whether a signature over a message is this key's. */
+export async function isSigned(key: Bytes, signature: Bytes, message: Bytes): Promise<boolean> {
+  let own: CryptoKey;
+  try {
+    own = await crypto.subtle.importKey("raw", key, "Ed25519", false, ["verify"]);
+  } catch (error) {
+    if (!(error instanceof DOMException) || error.name !== "NotSupportedError") throw error;
+    const { ed25519 } = await import("@noble/curves/ed25519.js");
+    return ed25519.verify(signature, message, key, { zip215: false });
+  }
+  return crypto.subtle.verify("Ed25519", own, signature, message);
+}

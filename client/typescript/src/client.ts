@@ -1,0 +1,13 @@
+/** What browsers and Node have alike. */
+export type { Value } from "./catalog/values.js";
+export { Client, type Options } from "./client/client.js";
+export type { Outcome } from "./client/outcome.js";
+export type { LedgerView, MetricView, PayloadView } from "./client/view.js";
+export {
+  BadParameter,
+  BundleRefused,
+  HubbubError,
+  StateUnusable,
+  UnknownMetric,
+  ValueOutOfDomain,
+} from "./errors.js";

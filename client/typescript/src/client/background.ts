@@ -1,0 +1,98 @@
+/** What enters and sends while the app goes on, by timers that keep no program alive. */
+import { StateUnusable } from "../errors.js";
+import type { Diagnostics } from "./diagnostics.js";
+import type { Sender } from "./sender.js";
+import type { Waits } from "./waits.js";
+
+const STATE_RETRY_SECONDS = 5;
+
+/** One page's or process's. */
+export class Background {
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #entering: Promise<void> | undefined;
+  #ended = false;
+
+  constructor(
+    readonly sender: Sender,
+    readonly waits: Waits,
+    readonly diagnostics: Diagnostics,
+    readonly onUnusable: () => void,
+  ) {}
+
+  /** Looks for what a page before has left. */
+  start(): void {
+    this.#sendIn(this.waits.beforeSending(true));
+  }
+
+  /** There is something to enter: at once, together with what is reported in this task. */
+  wake(): void {
+    this.#entering ??= Promise.resolve().then(() => this.#enter());
+  }
+
+  /** Resolves once all that was reported so far is kept, or could not be. */
+  async settled(): Promise<void> {
+    await this.#entering;
+  }
+
+  /** Ends, for good. */
+  end(): void {
+    this.#ended = true;
+    clearTimeout(this.#timer);
+  }
+
+  async #enter(): Promise<void> {
+    this.#entering = undefined;
+    try {
+      await this.sender.enter();
+      this.#sendIn(this.waits.beforeSending(false));
+    } catch (error) {
+      this.#failed(error);
+      this.onUnusable();
+      if (!this.#ended)
+        later(STATE_RETRY_SECONDS, () => {
+          this.wake();
+        });
+    }
+  }
+
+  #sendIn(seconds: number): void {
+    if (this.#ended || this.#timer !== undefined) return;
+    this.#timer = later(seconds, () => {
+      this.#timer = undefined;
+      void this.#send();
+    });
+  }
+
+  async #send(): Promise<void> {
+    try {
+      const came = await this.sender.attempt();
+      if (came === "sent") this.#sendIn(0);
+      else if (came !== "empty") {
+        this.#sendIn(this.waits.beforeTryingAgain(this.sender.failures, came.afterSeconds));
+      }
+    } catch (error) {
+      this.#failed(error);
+      this.#sendIn(STATE_RETRY_SECONDS);
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (error instanceof StateUnusable) {
+      this.diagnostics.warnOnce("state", `reports wait in memory: ${error.message}`);
+    } else {
+      this.diagnostics.warnOnce("fault", `sending failed: ${nameOf(error)}`);
+    }
+  }
+}
+
+/** Its text may hold anything: only its type is told. */
+export function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : typeof error;
+}
+
+function later(seconds: number, work: () => void): ReturnType<typeof setTimeout> {
+  const timer = setTimeout(work, 1000 * seconds);
+  // In Node a timer would keep the program from ending; what waits is for the next start.
+  if (typeof timer === "object" && "unref" in timer) (timer as { unref(): void }).unref();
+  return timer;
+}

@@ -1,0 +1,266 @@
+/** Client: what an app embeds. */
+import type { Bundle } from "../catalog/bundle.js";
+import type { Value } from "../catalog/values.js";
+import { BadParameter, StateUnusable, UnknownMetric, ValueOutOfDomain } from "../errors.js";
+import { SystemBits, type BitSource } from "../mechanisms/bits.js";
+import { Background, nameOf } from "./background.js";
+import { turned, type Consent } from "./consent.js";
+import { newDevice, type Device } from "./device.js";
+import { Diagnostics, type OnDrop } from "./diagnostics.js";
+import type { Outcome } from "./outcome.js";
+import { Reporter } from "./reporter.js";
+import { Sender } from "./sender.js";
+import { State } from "./state.js";
+import type { Storage } from "./storage.js";
+import type { Transport } from "./transport.js";
+import { admitted } from "./trust.js";
+import { view, type LedgerView } from "./view.js";
+import { Waits } from "./waits.js";
+
+/** What an app may say about how its client is to be. */
+export interface Options {
+  /** Reports wait a random time up to this before they go; null: only flush() and close() send. */
+  readonly holdSeconds?: number | null;
+  /** Throw for the programmer's mistakes; otherwise they are outcomes, counted and warned of. */
+  readonly strict?: boolean;
+  /** The most epsilon that a report may have, in nats. */
+  readonly maxEpsilon?: number;
+  /** Told of every payload that is given up. */
+  readonly onDrop?: OnDrop;
+  /** The time, in seconds since 1970. */
+  readonly now?: () => number;
+  /** Coins, for tests. */
+  readonly coins?: BitSource;
+  /** Whether the app itself named an operator of the bundle's line. */
+  readonly operatorNamed?: boolean;
+}
+
+const HOLD_SECONDS = 3600;
+const LONGEST_HOLD_SECONDS = 86_400;
+
+/**
+ * Randomizes values on this device and sends them, in the background, to the shuffler.
+ *
+ * `report()` waits for nothing: it draws coins and returns. Nothing here throws for the network's or
+ * the server's faults; what could not be sent is in `dropped`, by reason.
+ */
+export class Client {
+  readonly #bundle: Bundle;
+  readonly #state: State;
+  readonly #diagnostics: Diagnostics;
+  readonly #reporter: Reporter;
+  readonly #sender: Sender;
+  readonly #background: Background;
+  readonly #sends: boolean;
+  readonly #strict: boolean;
+  #closed = false;
+
+  /** Use Client.over(), or what opens one for a browser or for Node. */
+  private constructor(
+    bundle: Bundle,
+    state: State,
+    device: Device,
+    transport: Transport,
+    options: Options,
+  ) {
+    const { holdSeconds = HOLD_SECONDS, maxEpsilon = Infinity } = options;
+    if (holdSeconds !== null && !(holdSeconds >= 0 && holdSeconds <= LONGEST_HOLD_SECONDS)) {
+      throw new BadParameter(`holdSeconds ${holdSeconds} is outside [0, ${LONGEST_HOLD_SECONDS}]`);
+    }
+    this.#bundle = bundle;
+    this.#state = state;
+    this.#strict = options.strict ?? false;
+    this.#diagnostics = new Diagnostics(options.onDrop);
+    const coins = options.coins ?? new SystemBits();
+    this.#reporter = new Reporter(bundle, device, coins, state.now, maxEpsilon);
+    const own = [this.#reporter, state, bundle, transport, this.#diagnostics] as const;
+    this.#sender = new Sender(...own);
+    const waits = new Waits(bundle, holdSeconds ?? 0);
+    this.#background = new Background(this.#sender, waits, this.#diagnostics, () => {
+      this.#reporter.cannotKeep();
+    });
+    this.#sends = holdSeconds !== null;
+    if (this.#sends) this.#background.start();
+  }
+
+  /**
+   * A client for a bundle, over a storage and a transport.
+   *
+   * Where nothing can be kept it reports nothing, and says so once: every outcome is "no_state".
+   *
+   * @throws BundleRefused another operator's, older than one before, or more than was promised.
+   * @throws BadParameter an option is out of range.
+   */
+  static async over(
+    bundle: Bundle,
+    storage: Storage,
+    transport: Transport,
+    options: Options = {},
+  ): Promise<Client> {
+    const state = new State(storage, bundle.caps, options.now ?? (() => Date.now() / 1000));
+    try {
+      const device = await state.change((own) => {
+        const { trust, another } = admitted(own.trust, bundle, options.operatorNamed ?? false);
+        const { consent } = own;
+        // What waits is another operator's.
+        const generation = consent.generation + (another ? 2 : 0);
+        return { ...own, trust, consent: { ...consent, generation } };
+      }, "operator_changed");
+      return new Client(bundle, state, device, transport, options);
+    } catch (error) {
+      if (!(error instanceof StateUnusable)) throw error;
+      const client = new Client(bundle, state, newDevice(), transport, options);
+      client.#diagnostics.warnOnce("state", `nothing is reported: ${error.message}`);
+      client.#reporter.cannotKeep();
+      return client;
+    }
+  }
+
+  /**
+   * Randomizes one value and queues it. It waits for nothing.
+   *
+   * @throws UnknownMetric strict, and the bundle has no such metric.
+   * @throws ValueOutOfDomain strict, and the metric has no such value; the message hides it.
+   */
+  report(metric: string, value: Value): Outcome {
+    if (this.#closed) return "closed";
+    const outcome = this.#diagnostics.count(this.#report(metric, value));
+    if (outcome === "queued") this.#background.wake();
+    return outcome;
+  }
+
+  /** Resolves once all that was reported so far is kept on this device. */
+  settled(): Promise<void> {
+    return this.#background.settled();
+  }
+
+  /** Sends what waits now, for at most so long; whether nothing is left waiting. Rejects never. */
+  async flush(timeoutSeconds = 10): Promise<boolean> {
+    const deadline = Date.now() + 1000 * timeoutSeconds;
+    try {
+      await this.#sender.enter();
+      for (;;) {
+        const came = await this.#sender.attempt();
+        if (came === "empty") return (await this.#state.all()).waiting.length === 0;
+        const wait = came === "sent" ? 0 : 1000 * (came.afterSeconds ?? 0.2);
+        if (Date.now() + wait >= deadline) return false;
+        await new Promise((resolve) => setTimeout(resolve, wait));
+      }
+    } catch (error) {
+      this.#diagnostics.warnOnce("flush", `sending failed: ${nameOf(error)}`);
+      return false;
+    }
+  }
+
+  /** Flushes, then stops for good; whether nothing was left for the next start. */
+  async close(timeoutSeconds = 10): Promise<boolean> {
+    if (this.#closed) return true;
+    this.#closed = true;
+    const sent = await this.flush(timeoutSeconds);
+    this.#background.end();
+    await this.#sender.stop();
+    this.#state.storage.close();
+    return sent;
+  }
+
+  /** Sends what it can as the page goes away, without waiting for an answer. */
+  leave(): void {
+    this.#sender.last();
+  }
+
+  /**
+   * Stops at once, and for good until enable(), in all tabs: what waits is deleted.
+   *
+   * forget: delete this device's secret and all that it has of answers, too. Of what was spent the
+   * sums stay, so that limits hold. Epochs that run now stay reported.
+   *
+   * @throws StateUnusable this page has stopped, but that could not be written down.
+   */
+  async disable({ forget = false } = {}): Promise<void> {
+    this.#reporter.switch(false);
+    await this.#sender.stop();
+    const off = (consent: Consent) => ({
+      ...consent,
+      generation: turned(consent.generation, false),
+    });
+    const device = forget
+      ? await this.#state.forget(off)
+      : await this.#state.change((own) => ({ ...own, consent: off(own.consent) }));
+    this.#reporter.stand(device);
+  }
+
+  /** Reports again. What was reported while off is not sent. @throws StateUnusable it stays off. */
+  async enable(): Promise<void> {
+    const device = await this.#state.change((own) => {
+      const generation = turned(own.consent.generation, true);
+      return { ...own, consent: { ...own.consent, generation } };
+    });
+    this.#reporter.stand(device);
+    this.#reporter.switch(true);
+    this.#sender.goOn();
+  }
+
+  /**
+   * Keeps the most epsilon that this person allows a report; null for what the metric asks.
+   *
+   * Metrics with tiers report at the largest that is allowed; others not at all if above it.
+   *
+   * maxLocal: the most that any report may say to whoever looks; as much as maxEpsilon where it is not
+   * said. With it a metric with a crowd is held to maxEpsilon by the promise of its crowd.
+   *
+   * @throws BadParameter a number below 0.
+   */
+  async prefer(maxEpsilon: number | null, { maxLocal = maxEpsilon } = {}): Promise<void> {
+    for (const most of [maxEpsilon, maxLocal]) {
+      if (most !== null && !(most >= 0)) throw new BadParameter("no number of nats from 0 on");
+    }
+    const device = await this.#state.change((own) => {
+      return { ...own, consent: { ...own.consent, preference: maxEpsilon, maxLocal } };
+    });
+    this.#reporter.stand(device);
+  }
+
+  /** What left this device and what is left of each budget, for this person to see. */
+  async ledger(): Promise<LedgerView> {
+    await this.#sender.enter();
+    const { device, ...reports } = await this.#state.all();
+    return view(this.#bundle, device, reports, this.#state.now());
+  }
+
+  /** How many payloads wait to be sent. */
+  async waiting(): Promise<number> {
+    const { waiting } = await this.#state.all();
+    return waiting.length + this.#reporter.drawn.length;
+  }
+
+  /** How many payloads this page or process gave up, by reason. */
+  get dropped(): Readonly<Record<string, number>> {
+    return { ...this.#diagnostics.dropped };
+  }
+
+  /** How often report() said what, in this page or process. */
+  get outcomes(): Readonly<Partial<Record<Outcome, number>>> {
+    return { ...this.#diagnostics.outcomes };
+  }
+
+  #report(metric: string, value: unknown): Outcome {
+    try {
+      return this.#reporter.report(metric, value);
+    } catch (error) {
+      const mistake =
+        error instanceof UnknownMetric
+          ? "unknown_metric"
+          : error instanceof ValueOutOfDomain
+            ? "not_a_value"
+            : "failed";
+      if (this.#strict) {
+        this.#diagnostics.count(mistake);
+        throw error;
+      }
+      // The text of our own errors holds no value; of others only the type is told.
+      const said = mistake === "failed" ? nameOf(error) : (error as Error).message;
+      this.#diagnostics.warnOnce(said, `report() is used wrongly: ${said}`);
+      return mistake;
+    }
+  }
+}

@@ -1,0 +1,102 @@
+/** A device: its secret, consent, ledger, trust and counts, as one document. */
+import { number, table, text, type Table } from "../catalog/json.js";
+import type { Consent } from "./consent.js";
+import { UNASKED, agreed } from "./consent.js";
+import { loadAccounts, merged, type Accounts } from "./ledger.js";
+import { loadTrust, type Trust } from "./trust.js";
+
+/**
+ * What holds for this device, over all tabs, workers and processes. state: the name of its history,
+ * commits: how often it was changed. secret: 32 bytes in hexadecimal. counts: payloads given up by
+ * reason, and mishaps of the state itself by name.
+ */
+export interface Device {
+  readonly state: string;
+  readonly commits: number;
+  readonly secret: string;
+  readonly consent: Consent;
+  readonly accounts: Accounts;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly trust: Trust | null;
+}
+
+const SECRET_BYTES = 32;
+const SECRET = /^[0-9a-f]{64}$/;
+
+/** A device that nobody knows yet. */
+export function newDevice(): Device {
+  return {
+    ...{ state: randomHex(8), commits: 0, secret: randomHex(SECRET_BYTES) },
+    ...{ consent: UNASKED, accounts: {}, counts: {}, trust: null },
+  };
+}
+
+/** The device that a document told. @throws TypeError it is none. */
+export function loadDevice(thing: unknown): Device {
+  const told = table(thing);
+  if (!SECRET.test(text(told["secret"]))) throw new TypeError("there is no secret");
+  return {
+    state: text(told["state"]),
+    commits: number(told["commits"]),
+    secret: text(told["secret"]),
+    consent: loadConsent(table(told["consent"])),
+    accounts: loadAccounts(told["accounts"]),
+    counts: Object.fromEntries(
+      Object.entries(table(told["counts"])).map(([name, count]) => [name, number(count)]),
+    ),
+    trust: told["trust"] === null ? null : loadTrust(told["trust"]),
+  };
+}
+
+/** What a witness is to know of it: neither the secret nor tags. */
+export function witnessed({ state, commits, consent, accounts, trust }: Device): string {
+  const plain: Accounts = Object.fromEntries(
+    Object.entries(accounts).map(([name, own]) => [name, { ...own, responses: {} }]),
+  );
+  return JSON.stringify({ state, commits, consent, accounts: plain, trust });
+}
+
+/**
+ * The device by what a witness knows: with all that it lost since, and allowing no more than either.
+ *
+ * PRIVACY: what was spent under a state that is gone stays spent, and a no stays a no.
+ *
+ * @throws TypeError the witness says nothing that can be read.
+ */
+export function heeded(device: Device, witness: string): Device {
+  const told = table(JSON.parse(witness) as unknown);
+  const [state, commits] = [text(told["state"]), number(told["commits"])];
+  if (state === device.state && commits <= device.commits) return device;
+  const consent = loadConsent(table(told["consent"]));
+  const isNew = device.commits === 0;
+  return {
+    ...device,
+    state,
+    commits: Math.max(commits, device.commits),
+    consent: isNew ? consent : agreed(device.consent, consent, state === device.state),
+    accounts: merged(device.accounts, loadAccounts(told["accounts"])),
+    trust: device.trust ?? (told["trust"] === null ? null : loadTrust(told["trust"])),
+    counts: counted(device.counts, ["state_lost"]),
+  };
+}
+
+/** The counts with each of these once more. */
+export function counted(counts: Device["counts"], names: readonly string[]): Device["counts"] {
+  return names.reduce((sum, name) => ({ ...sum, [name]: (sum[name] ?? 0) + 1 }), counts);
+}
+
+/** So many random bytes, in hexadecimal. */
+export function randomHex(bytes: number): string {
+  const drawn = crypto.getRandomValues(new Uint8Array(bytes));
+  return Array.from(drawn, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function loadConsent(told: Table): Consent {
+  const least = (thing: unknown) => (thing === null ? null : number(thing));
+  return {
+    generation: number(told["generation"]),
+    preference: least(told["preference"]),
+    maxLocal: least(told["maxLocal"]),
+    since: number(told["since"]),
+  };
+}

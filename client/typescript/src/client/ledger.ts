@@ -1,0 +1,266 @@
+/**
+ * The ledger: what this device has said so far, checked before any coin is drawn.
+ *
+ * Reports of one unchanged value under a permanent response cost together no more than that response,
+ * and another value costs anew. As client/hubbub/client/ledger.py.
+ */
+import { YEAR_DAYS, type Caps } from "../catalog/caps.js";
+import { epochStart } from "../catalog/epochs.js";
+import { number, table, type Table } from "../catalog/json.js";
+import type { Metric, Stream } from "../catalog/metric.js";
+import type { Outcome } from "./outcome.js";
+
+/**
+ * What was said about one metric, over all its tiers, in nats. Holds counts and tags, never a value.
+ *
+ * spent: the most that all reports so far can say, whoever looks; central: the same to who sees whole
+ * epochs alone. floor: epochs up to this one count as reported. epochs: reports by epoch above it;
+ * losses: what they can say. responses: reports by permanent response. days: what was spent by the
+ * day that an epoch ends on; crowds: the same of crowds, as mu squared.
+ */
+export interface Account {
+  readonly spent: number;
+  readonly central: number;
+  readonly floor: number;
+  readonly epochs: Numbers;
+  readonly losses: Numbers;
+  readonly responses: Numbers;
+  readonly days: Numbers;
+  readonly crowds: Numbers;
+}
+
+/** Accounts by metric. */
+export type Accounts = Readonly<Record<string, Account>>;
+type Numbers = Readonly<Record<string, number>>;
+
+/** A report that is to be charged. tag: a device-made name of its permanent response, or "". */
+export interface Charge {
+  readonly metric: Metric;
+  readonly stream: Stream;
+  readonly epoch: number;
+  readonly tag: string;
+}
+
+/** An account that nothing was charged to. */
+export const OPENED: Account = {
+  ...{ spent: 0, central: 0, floor: -1 },
+  ...{ epochs: {}, losses: {}, responses: {}, days: {}, crowds: {} },
+};
+
+// Every epoch that was reported is remembered by itself, so that a clock that jumped ahead and came
+// back may still report today. Past this many the oldest count as reported, all of them.
+const EPOCHS = 64;
+// Longer than the longest span of a cap. Past this many days the oldest are put together.
+const DAYS = 400;
+const DAY_SECONDS = 86_400;
+const SPANS = [0, 1, 31, YEAR_DAYS];
+const ROUNDING = 1e-9; // of sums of costs, in nats
+const FIELDS = ["epochs", "losses", "responses", "days", "crowds"] as const;
+
+/** The accounts that a document told. @throws TypeError it is none. */
+export function loadAccounts(thing: unknown): Accounts {
+  return Object.fromEntries(Object.entries(table(thing)).map(([name, told]) => [name, load(told)]));
+}
+
+/** The accounts with one report entered, or why it may not be. */
+export function charged(accounts: Accounts, charge: Charge, caps: Caps): Accounts | Outcome {
+  const { metric, stream, epoch, tag } = charge;
+  const account = accounts[metric.name] ?? OPENED;
+  const { limits } = metric;
+  if (epoch <= account.floor || (account.epochs[epoch] ?? 0) >= limits.reportsPerEpoch) {
+    return "already_reported";
+  }
+  const cost = costOf(account, stream, tag);
+  if (account.spent + cost > limits.lifetimeEpsilon) return "over_budget";
+  const central = account.central + centralCost(metric, cost);
+  if (central > (limits.lifetimeCentralEpsilon ?? Infinity) + ROUNDING) return "over_budget";
+  if (!isWithinCaps(accounts, charge, cost, caps)) return "over_budget";
+  return entered(accounts, charge, caps);
+}
+
+/** The accounts with one report entered, whatever the limits say. */
+export function entered(accounts: Accounts, charge: Charge, caps: Caps): Accounts {
+  const { metric, stream, epoch, tag } = charge;
+  const account = accounts[metric.name] ?? OPENED;
+  const cost = costOf(account, stream, tag);
+  const day = lastDay(epoch, metric.epoch);
+  const response = `${stream.tier}:${tag}`;
+  const crowd = caps.crowdCosts.get(metric.name);
+  const after: Account = {
+    ...account,
+    spent: account.spent + cost,
+    central: account.central + centralCost(metric, cost),
+    epochs: raised(account.epochs, epoch, 1),
+    losses: raised(account.losses, epoch, cost),
+    responses: tag ? raised(account.responses, response, 1) : account.responses,
+    days: recent(raised(account.days, day, cost)),
+    crowds: crowd ? recent(raised(account.crowds, day, crowd)) : account.crowds,
+  };
+  return { ...accounts, [metric.name]: bounded(after) };
+}
+
+/** The account in which every epoch up to this one counts as reported. */
+export function closed(account: Account, epoch: number): Account {
+  if (epoch <= account.floor) return account;
+  const above = (numbers: Numbers) => filtered(numbers, (own) => own > epoch);
+  return { ...account, floor: epoch, epochs: above(account.epochs), losses: above(account.losses) };
+}
+
+/**
+ * What limits need of accounts once a person has all forgotten: neither epochs, tags nor days.
+ *
+ * PRIVACY: what was sent stays known to whoever kept it, so what it may have said stays spent. now: in
+ * seconds.
+ */
+export function forgotten(accounts: Accounts, now: number): Accounts {
+  const kept = Object.entries(accounts).filter(([, account]) => account.spent);
+  return Object.fromEntries(
+    kept.map(([name, { spent, central, days, crowds }]) => {
+      const sums = { days: bySpan(days, now), crowds: bySpan(crowds, now) };
+      return [name, { ...OPENED, spent, central, ...sums }];
+    }),
+  );
+}
+
+/** Accounts that allow no more than either's, with the responses of the first. */
+export function merged(one: Accounts, other: Accounts): Accounts {
+  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return Object.fromEntries(
+    [...names].map((name) => [name, stricter(one[name] ?? OPENED, other[name] ?? OPENED)]),
+  );
+}
+
+/** What crowds have said after a day, those to come among it, as the sum of mu squared. */
+export function crowdsSince(accounts: Accounts, day: number): number {
+  return sumOf(Object.values(accounts).map((account) => sumAfter(account.crowds, day)));
+}
+
+function load(thing: unknown): Account {
+  const told = table(thing);
+  const numbers = (field: string) => {
+    const own: Table = table(told[field]);
+    return Object.fromEntries(Object.entries(own).map(([key, held]) => [key, nats(held)]));
+  };
+  return {
+    spent: nats(told["spent"]),
+    central: nats(told["central"]),
+    floor: number(told["floor"]),
+    ...(Object.fromEntries(FIELDS.map((field) => [field, numbers(field)])) as Pick<
+      Account,
+      (typeof FIELDS)[number]
+    >),
+  };
+}
+
+function nats(thing: unknown): number {
+  const held = number(thing);
+  if (held < 0) throw new TypeError("a sum is below 0");
+  return held;
+}
+
+function costOf(account: Account, { tier, randomizer }: Stream, tag: string): number {
+  if (!tag) return randomizer.privacyLoss;
+  const before = account.responses[`${tier}:${tag}`] ?? 0;
+  const said = (reports: number) =>
+    Math.min(reports * randomizer.privacyLoss, randomizer.permanentLoss);
+  return said(before + 1) - said(before);
+}
+
+/** What a report says to who sees whole epochs, of one that says `cost` to whoever looks. */
+function centralCost({ centralEpsilon }: Metric, cost: number): number {
+  return Math.min(centralEpsilon ?? Infinity, cost);
+}
+
+/**
+ * Whether all metrics together, those retired among them, stay within every cap.
+ *
+ * PRIVACY: names come and go; who answered under one has said it all the same. Days to come count
+ * too: a clock may have been set back.
+ */
+function isWithinCaps(
+  accounts: Accounts,
+  { metric, epoch }: Charge,
+  cost: number,
+  { bySpan, room, crowdCosts }: Caps,
+): boolean {
+  const today = lastDay(epoch, metric.epoch);
+  for (const [days, cap] of bySpan) {
+    const said = Object.values(accounts).map((account) => sumAfter(account.days, today - days));
+    if (sumOf(said) + cost > cap + ROUNDING) return false;
+  }
+  const crowd = crowdCosts.get(metric.name);
+  if (crowd === undefined || room === null) return true;
+  return crowdsSince(accounts, today - YEAR_DAYS) + crowd <= room * (1 + ROUNDING);
+}
+
+function bounded(account: Account): Account {
+  const epochs = Object.keys(account.epochs).map(Number);
+  const over = epochs.length - EPOCHS;
+  if (over <= 0) return account;
+  const oldest = epochs.sort((one, other) => one - other)[over - 1];
+  return oldest === undefined ? account : closed(account, oldest);
+}
+
+/** The days, of which the oldest go together once there are too many. */
+function recent(days: Numbers): Numbers {
+  const [oldest, after, ...more] = Object.keys(days).sort(
+    (one, other) => Number(one) - Number(other),
+  );
+  if (oldest === undefined || after === undefined || more.length + 2 <= DAYS) return days;
+  const { [oldest]: gone = 0, ...rest } = days;
+  return recent(raised(rest, after, gone));
+}
+
+/** One sum for each span of a cap, on the newest day that it may be of. */
+function bySpan(days: Numbers, now: number): Numbers {
+  const today = Math.floor(now / DAY_SECONDS);
+  const latest = Math.max(today, ...Object.keys(days).map(Number));
+  let found: Numbers = {};
+  for (const [day, loss] of Object.entries(days)) {
+    const age = Math.max(0, ...SPANS.filter((span) => span <= today - Number(day)));
+    // Of a clock that was ahead, or an epoch that ends in days to come.
+    found = raised(found, age ? Math.max(0, today - age) : latest, loss);
+  }
+  return found;
+}
+
+/** An account that allows no more than either: for when one of them was lost for a while. */
+function stricter(one: Account, other: Account): Account {
+  const account: Account = {
+    spent: Math.max(one.spent, other.spent),
+    central: Math.max(one.central, other.central),
+    floor: Math.max(one.floor, other.floor),
+    epochs: larger(one.epochs, other.epochs),
+    losses: larger(one.losses, other.losses),
+    responses: one.responses,
+    days: larger(one.days, other.days),
+    crowds: larger(one.crowds, other.crowds),
+  };
+  return closed({ ...account, floor: -1 }, account.floor);
+}
+
+function larger(one: Numbers, other: Numbers): Numbers {
+  const all = Object.keys({ ...one, ...other });
+  return Object.fromEntries(all.map((key) => [key, Math.max(one[key] ?? 0, other[key] ?? 0)]));
+}
+
+/** The day, counted from 1970, in which an epoch ends. */
+function lastDay(epoch: number, length: string): number {
+  return Math.floor((epochStart(epoch + 1, length) - 1) / DAY_SECONDS);
+}
+
+function raised(numbers: Numbers, key: string | number, by: number): Numbers {
+  return { ...numbers, [key]: (numbers[key] ?? 0) + by };
+}
+
+function filtered(numbers: Numbers, holds: (key: number) => boolean): Numbers {
+  return Object.fromEntries(Object.entries(numbers).filter(([key]) => holds(Number(key))));
+}
+
+function sumAfter(numbers: Numbers, day: number): number {
+  return sumOf(Object.values(filtered(numbers, (own) => own > day)));
+}
+
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, one) => sum + one, 0);
+}

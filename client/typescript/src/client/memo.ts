@@ -1,0 +1,44 @@
+/** The device's permanent coins: they follow from its secret, and nothing else is stored. */
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+
+import { KeyedBits, type BitSource } from "../mechanisms/bits.js";
+import { joined } from "../mechanisms/packing.js";
+import type { Memo } from "../mechanisms/randomizer.js";
+
+const TEXT = new TextEncoder();
+const TAG_LETTERS = 16;
+
+/**
+ * A device's permanent coins for one stream, as client/hubbub/client/state/secret.py makes them.
+ *
+ * HMAC-SHA256 under the secret separates streams and purposes; values enter only hashed.
+ */
+export class DeviceMemo implements Memo {
+  constructor(
+    readonly secret: Uint8Array,
+    readonly stream: string,
+  ) {}
+
+  /** The coins of this purpose, the same for as long as the secret lives. */
+  coins(purpose: Uint8Array): BitSource {
+    return new KeyedBits(this.#key("coins", purpose));
+  }
+
+  /** A name for a permanent response that only this device can make: no value is kept. */
+  tag(permanentKey: Uint8Array): string {
+    const hex = Array.from(this.#key("tag", permanentKey), (b) => b.toString(16).padStart(2, "0"));
+    return hex.join("").slice(0, TAG_LETTERS);
+  }
+
+  #key(use: string, purpose: Uint8Array): Uint8Array {
+    // The purpose is hashed so that parts of any content cannot run into each other.
+    const before = TEXT.encode(`hubbub/1|${use}|${this.stream}|`);
+    return hmac(sha256, this.secret, joined(before, sha256(purpose)));
+  }
+}
+
+/** The bytes of a secret in hexadecimal. */
+export function secretBytes(hex: string): Uint8Array {
+  return Uint8Array.from(hex.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+}

@@ -1,0 +1,135 @@
+/** The reporter: asks a copy of the ledger, draws coins, holds the payload. No I/O, and no waiting. */
+import { keyAt, metricOf, type Bundle } from "../catalog/bundle.js";
+import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
+import { streamWithin, type Metric, type Stream } from "../catalog/metric.js";
+import type { BitSource } from "../mechanisms/bits.js";
+import { exact } from "../mechanisms/fraction.js";
+import { joined, packed } from "../mechanisms/packing.js";
+import { purpose } from "../mechanisms/permanent.js";
+import { atMost } from "../mechanisms/probability.js";
+import type { Bytes } from "../mechanisms/packing.js";
+import type { Coded } from "../mechanisms/randomizer.js";
+import { isOn } from "./consent.js";
+import type { Device } from "./device.js";
+import { charged, entered } from "./ledger.js";
+import { DeviceMemo, secretBytes } from "./memo.js";
+import type { Outcome } from "./outcome.js";
+import { opened } from "./state.js";
+
+/** A payload that was drawn and is neither sealed nor entered yet. late: in seconds since 1970. */
+export interface Payload {
+  readonly metric: Metric;
+  readonly stream: Stream;
+  readonly epoch: number;
+  readonly tag: string;
+  readonly generation: number;
+  readonly payload: Bytes;
+  readonly made: number;
+  readonly late: number;
+}
+
+const MOST_HELD = 10_000;
+const EPOCH_BYTES = 8;
+
+/** One page's or process's view of the device, and what it drew since that was last entered. */
+export class Reporter {
+  #device: Device;
+  #usable = true;
+  #off = false;
+  #drawn: Payload[] = [];
+
+  /** maxEpsilon: what the app allows a report at most; the person's preference may be less. */
+  constructor(
+    readonly bundle: Bundle,
+    device: Device,
+    readonly coins: BitSource,
+    readonly now: () => number,
+    readonly maxEpsilon: number,
+  ) {
+    this.#device = device;
+  }
+
+  /** What was drawn and not entered yet, oldest first. */
+  get drawn(): readonly Payload[] {
+    return this.#drawn;
+  }
+
+  /** Whether what is spent can be written down, as far as is known. */
+  get canKeep(): boolean {
+    return this.#usable;
+  }
+
+  /** What was drawn is the state's now, or given up; and the device stands so. */
+  entered(count: number, device: Device): void {
+    this.#drawn = this.#drawn.slice(count);
+    this.stand(device);
+  }
+
+  /** The device stands so now; what was drawn since is entered in this copy. */
+  stand(device: Device): void {
+    let { accounts } = device;
+    for (const one of this.#drawn) {
+      accounts = opened({ ...device, accounts }, one.metric);
+      accounts = entered(accounts, one, this.bundle.caps);
+    }
+    this.#device = { ...device, accounts };
+    this.#usable = true;
+  }
+
+  /** Nothing may be drawn until the state can be written again. */
+  cannotKeep(): void {
+    this.#usable = false;
+  }
+
+  /** Stops or goes on; stopping forgets what was drawn. */
+  switch(on: boolean): void {
+    this.#off = !on;
+    if (!on) this.#drawn = [];
+  }
+
+  /**
+   * Randomizes one value and holds the payload.
+   *
+   * @throws UnknownMetric the bundle has no such metric, or one that this version cannot report.
+   * @throws ValueOutOfDomain the metric has no such value; the message does not show it.
+   */
+  report(name: string, value: unknown): Outcome {
+    const metric = metricOf(this.bundle, name);
+    const code = metric.code(value);
+    const { generation, preference, maxLocal } = this.#device.consent;
+    if (this.#off || !isOn(generation)) return "disabled";
+    const most = Math.min(this.maxEpsilon, preference ?? Infinity);
+    const local = Math.min(this.maxEpsilon, maxLocal ?? Infinity);
+    const stream = streamWithin(metric, most, local);
+    if (!stream) return "declined";
+    if (!this.#usable) return "no_state";
+    const now = this.now();
+    if (now >= metric.expires) return "expired";
+    const epoch = epochAt(now, metric.epoch);
+    if (!keyAt(this.bundle.keys, epochStart(epoch, metric.epoch))) return "no_key";
+    if (this.#drawn.length >= MOST_HELD) return "overflowed";
+    return this.#draw(metric, stream, epoch, code, now);
+  }
+
+  #draw(metric: Metric, stream: Stream, epoch: number, code: Coded, now: number): Outcome {
+    const memo = new DeviceMemo(secretBytes(this.#device.secret), stream.name);
+    if (metric.sampling < 1) {
+      // A coin of the device's own, whatever the value.
+      const epochBytes = packed(BigInt(epoch), EPOCH_BYTES).reverse();
+      const coins = memo.coins(joined(purpose("sampling"), epochBytes));
+      if (!coins.chance(atMost(exact(metric.sampling)))) return "not_sampled";
+    }
+    const { randomizer } = stream;
+    const tag = randomizer.permanentKey ? memo.tag(randomizer.permanentKey(code)) : "";
+    const charge = { metric, stream, epoch, tag };
+    // PRIVACY: the ledger is asked before any coin is drawn.
+    const accounts = charged(opened(this.#device, metric), charge, this.bundle.caps);
+    if (typeof accounts === "string") return accounts;
+    this.#device = { ...this.#device, accounts };
+    const payload = randomizer.randomize(code, this.coins, memo);
+    const late = epochStart(epoch + 1, metric.epoch) + graceSeconds(metric.epoch);
+    const { generation } = this.#device.consent;
+    this.#drawn.push({ ...charge, generation, payload, made: now, late });
+    return "queued";
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * The sender: seals what was drawn, enters it in the outbox, submits it; never once as two.
+ *
+ * A report is sealed once, as it enters the outbox: every attempt to send it is the same bytes, also
+ * after a reload, and the shuffler knows a resend by that.
+ */
+import { keyAt, type Bundle } from "../catalog/bundle.js";
+import { epochStart } from "../catalog/epochs.js";
+import { GivenUp, TryAgain } from "../errors.js";
+import type { Bytes } from "../mechanisms/packing.js";
+import { seal, sealInfo } from "../transport/sealing.js";
+import { meaningOf, requestOf, type Answer } from "../transport/submission.js";
+import type { Diagnostics } from "./diagnostics.js";
+import type { Payload, Reporter } from "./reporter.js";
+import { SENT, type Drawn, type Dropped, type State } from "./state.js";
+import type { StoredReport } from "./storage.js";
+import { LAST_BYTES, type Transport } from "./transport.js";
+
+const BATCH = 500;
+const PROBE = 20; // after a failure: enough to see whether the shuffler is there again
+const BATCH_BYTES = 1 << 20;
+const CALL_SECONDS = 10;
+// What framing adds to a sealed report, rounded up.
+const FRAME_BYTES = 160;
+
+/** What came of an attempt. "empty": nothing is left; "sent": there may be more; else a failure. */
+export type Attempt = "empty" | "sent" | TryAgain;
+
+/** Moves what a reporter drew into the state, and from there into a transport. */
+export class Sender {
+  /** Of submissions, in a row. */
+  failures = 0;
+  #turn: Promise<unknown> = Promise.resolve();
+  #stopped = false;
+  #call: AbortController | undefined;
+  // What this page has entered and not heard of yet: what it can still send as it goes away.
+  #unheard = new Map<string, StoredReport>();
+
+  constructor(
+    readonly reporter: Reporter,
+    readonly state: State,
+    readonly bundle: Bundle,
+    readonly transport: Transport,
+    readonly diagnostics: Diagnostics,
+  ) {}
+
+  /**
+   * Seals and keeps what was drawn; all of it or nothing.
+   *
+   * @throws StateUnusable nothing was lost; try again.
+   */
+  enter(): Promise<void> {
+    return this.#inTurn(async () => {
+      const payloads = [...this.reporter.drawn];
+      if (!payloads.length) {
+        if (!this.reporter.canKeep) this.reporter.stand(await this.state.device());
+        return;
+      }
+      const drawn: Drawn[] = [];
+      const lost: Dropped[] = [];
+      for (const payload of payloads) {
+        const sealed = await this.#sealed(payload);
+        if (sealed) drawn.push(sealed);
+        else lost.push({ stream: payload.stream.name, reason: "no_key" });
+      }
+      // Who stopped reporting in the meantime has taken what was drawn along.
+      if (this.reporter.drawn[0] !== payloads[0]) return;
+      const { device, dropped } = await this.state.enter(drawn);
+      this.reporter.entered(payloads.length, device);
+      this.diagnostics.drop([...lost, ...dropped]);
+      if (!dropped.length) for (const { report } of drawn) this.#unheard.set(keyOf(report), report);
+    });
+  }
+
+  /**
+   * Submits once.
+   *
+   * @throws StateUnusable nothing was sent, or the shuffler's answer could not be kept.
+   */
+  attempt(): Promise<Attempt> {
+    return this.#inTurn(async () => {
+      if (this.#stopped) return "empty";
+      const { reports, dropped } = await this.state.take(
+        this.failures ? PROBE : BATCH,
+        BATCH_BYTES,
+      );
+      this.diagnostics.drop(dropped);
+      if (!reports.length) return "empty";
+      const { fates, failure } = await this.#submit(reports);
+      const streams = new Map(reports.map((report) => [report.id ?? NaN, report]));
+      for (const [id, report] of streams) {
+        if (fates.has(id)) this.#unheard.delete(keyOf(report));
+        else fates.set(id, null);
+      }
+      await this.state.record(fates); // if this fails they are sent again, as the same bytes
+      this.diagnostics.drop(refusedOf(fates, streams));
+      this.failures = failure ? this.failures + 1 : 0;
+      if (!failure) return "sent";
+      this.diagnostics.warnOnce(failure.reason, `reports wait: ${failure.message}`);
+      return failure;
+    });
+  }
+
+  /** Sends what it can as the page goes away; whoever comes next sends it again, as the same bytes. */
+  last(): void {
+    if (this.#stopped || !this.transport.last) return;
+    const reports: StoredReport[] = [];
+    let size = 0;
+    for (const report of this.#unheard.values()) {
+      size += report.sealed.length + FRAME_BYTES;
+      if (size > LAST_BYTES) break;
+      reports.push(report);
+    }
+    if (reports.length) this.transport.last(requestOf(reports));
+  }
+
+  /** Submits nothing more, and ends what is being submitted. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#call?.abort();
+    this.#unheard.clear();
+    await this.#turn;
+  }
+
+  /** Submits again. */
+  goOn(): void {
+    this.#stopped = false;
+  }
+
+  async #sealed(drawn: Payload): Promise<Drawn | null> {
+    const { metric, stream, epoch, tag, generation, payload, made, late } = drawn;
+    const key = keyAt(this.bundle.keys, epochStart(epoch, metric.epoch));
+    if (!key) return null;
+    const sealed = await seal(payload, key.publicKey, sealInfo(stream.name, epoch));
+    const named = { stream: stream.name, epoch, keyId: key.id };
+    const report = { ...named, sealed, payload, made, late, claimed: 0 };
+    return { metric, stream, epoch, tag, generation, report };
+  }
+
+  /**
+   * What became of reports; of those it does not name nothing is known, by the failure.
+   *
+   * What is refused as a whole is sent by halves: one that can never be taken takes no other along.
+   */
+  async #submit(reports: readonly StoredReport[]) {
+    const fates = new Map<number, string | null>();
+    const parts: (readonly StoredReport[])[] = [reports];
+    for (let part = parts.pop(); part; part = parts.pop()) {
+      if (this.#stopped) return { fates, failure: new TryAgain("stopped") };
+      try {
+        const answer = await this.#post(requestOf(part));
+        const results = meaningOf(answer, part.length);
+        for (const [at, { id }] of part.entries()) fates.set(id ?? NaN, results[at] ?? SENT);
+      } catch (error) {
+        if (error instanceof TryAgain) return { fates, failure: error };
+        if (!(error instanceof GivenUp)) throw error;
+        const half = Math.ceil(part.length / 2);
+        if (part.length > 1) parts.push(part.slice(half), part.slice(0, half));
+        else fates.set(part[0]?.id ?? NaN, `rejected_${error.reason}`);
+      }
+    }
+    return { fates, failure: null };
+  }
+
+  async #post(body: Bytes): Promise<Answer> {
+    const call = (this.#call = new AbortController());
+    const timer = setTimeout(() => {
+      call.abort();
+    }, 1000 * CALL_SECONDS);
+    try {
+      return await this.transport.post(body, call.signal);
+    } finally {
+      clearTimeout(timer);
+      this.#call = undefined;
+    }
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(work);
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+}
+
+function refusedOf(fates: ReadonlyMap<number, string | null>, reports: Map<number, StoredReport>) {
+  return [...fates].flatMap(([id, fate]) => {
+    const stream = reports.get(id)?.stream;
+    return fate === null || fate === SENT || !stream ? [] : [{ stream, reason: fate }];
+  });
+}
+
+/** Which report it is: its seal is drawn once. */
+function keyOf(report: StoredReport): string {
+  return report.sealed.slice(0, 16).join();
+}

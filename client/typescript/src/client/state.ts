@@ -1,0 +1,251 @@
+/**
+ * The state: a device's document and its outbox, in storage, changed by whole steps.
+ *
+ * Every step is one transaction, alone among all tabs, workers and processes, and begins with what the
+ * witness knows. PRIVACY: the witness is told before anything leaves.
+ */
+import type { Caps } from "../catalog/caps.js";
+import { epochAt } from "../catalog/epochs.js";
+import type { Metric, Stream } from "../catalog/metric.js";
+import { isOn, type Consent } from "./consent.js";
+import { counted, heeded, loadDevice, newDevice, witnessed, type Device } from "./device.js";
+import { charged, closed, forgotten, OPENED } from "./ledger.js";
+import type { PastReport, Rows, Storage, StoredReport } from "./storage.js";
+
+/** A payload as report() drew it, under a number of consent. */
+export interface Drawn {
+  readonly metric: Metric;
+  readonly stream: Stream;
+  readonly epoch: number;
+  readonly tag: string;
+  readonly generation: number;
+  readonly report: StoredReport;
+}
+
+/** A payload that was given up: of which stream, and why. */
+export interface Dropped {
+  readonly stream: string;
+  readonly reason: string;
+}
+
+/** The fate of a report that the shuffler took. */
+export const SENT = "sent";
+/** The fate of what was drawn or waited when reporting was switched off. */
+export const DISABLED = "disabled";
+
+const MAX_REPORTS = 10_000;
+const MAX_BYTES = 16 << 20;
+const CLAIMED_SECONDS = 30;
+
+/** Work of one step: what becomes of the device, and what the caller is told. */
+type Work<T> = (rows: Rows, device: Device) => Promise<readonly [Device, T]>;
+
+/** One device's, over a storage. Its methods reject with StateUnusable: then nothing has changed. */
+export class State {
+  constructor(
+    readonly storage: Storage,
+    readonly caps: Caps,
+    readonly now: () => number,
+  ) {}
+
+  /** The device as it is now. */
+  async device(): Promise<Device> {
+    const { device } = await this.#step((_rows, own) => Promise.resolve([own, null]));
+    return device;
+  }
+
+  /** Changes the device, and lets what waits go, for a reason, if consent has changed. */
+  async change(how: (device: Device) => Device, reason = DISABLED): Promise<Device> {
+    const { device } = await this.#step(async (rows, own) => {
+      const after = how(own);
+      const gone = after.consent.generation !== own.consent.generation;
+      const purged = gone ? await purge(rows, reason) : [];
+      return [{ ...after, counts: counted(after.counts, purged) }, null];
+    });
+    return device;
+  }
+
+  /** Forgets the secret and all that was answered; of what was spent the sums stay. */
+  async forget(consent: (consent: Consent) => Consent): Promise<Device> {
+    const now = this.now();
+    const { device } = await this.#step(async (rows, own) => {
+      await rows.clear();
+      const { state, commits, trust } = own;
+      const accounts = forgotten(own.accounts, now);
+      const said = { ...consent(own.consent), since: now };
+      return [{ ...newDevice(), state, commits, trust, accounts, consent: said }, null];
+    });
+    return device;
+  }
+
+  /**
+   * Charges and keeps payloads; says which were given up.
+   *
+   * PRIVACY: the last word. report() has asked a copy of the ledger; between then and now another tab
+   * may have reported, or the person may have said no.
+   */
+  async enter(drawn: readonly Drawn[]): Promise<{ device: Device; dropped: Dropped[] }> {
+    const { device, told } = await this.#step(async (rows, own) => {
+      let { accounts } = own;
+      const dropped: Dropped[] = [];
+      for (const one of drawn) {
+        const fate = this.#admit(one, { ...own, accounts });
+        if (typeof fate === "string") {
+          dropped.push({ stream: one.stream.name, reason: fate });
+        } else {
+          accounts = fate;
+          await rows.keep(one.report);
+        }
+      }
+      dropped.push(...(await overflow(rows)));
+      return [{ ...own, accounts, counts: counted(own.counts, dropped.map(reasonOf)) }, dropped];
+    }, false);
+    return { device, dropped: told };
+  }
+
+  /**
+   * Reports to send now, in random order, ours alone for a while; and those now too late.
+   *
+   * PRIVACY: the witness knows what was spent on them before this returns.
+   */
+  async take(
+    most: number,
+    maxBytes: number,
+  ): Promise<{ reports: StoredReport[]; dropped: Dropped[] }> {
+    const { told } = await this.#step(async (rows, device) => {
+      const now = this.now();
+      const waiting = isOn(device.consent.generation) ? await rows.waiting() : [];
+      const late = waiting.filter((report) => report.late <= now);
+      for (const report of late) await settle(rows, report, "expired");
+      const free = waiting.filter((report) => report.late > now && report.claimed <= now);
+      const reports = fitting(shuffled(free).slice(0, most), maxBytes);
+      for (const report of reports) await rows.keep({ ...report, claimed: now + CLAIMED_SECONDS });
+      const dropped = late.map(({ stream }) => ({ stream, reason: "expired" }));
+      if (!dropped.length) return [device, { reports, dropped }];
+      const counts = counted(device.counts, dropped.map(reasonOf));
+      return [
+        { ...device, counts },
+        { reports, dropped },
+      ];
+    });
+    return told;
+  }
+
+  /** Reports that were taken have met their fate, or are free again: null. */
+  async record(fates: ReadonlyMap<number, string | null>): Promise<void> {
+    await this.#step(async (rows, device) => {
+      const reasons: string[] = [];
+      for (const report of await rows.waiting()) {
+        const fate = fates.get(report.id ?? NaN);
+        if (fate === undefined) continue;
+        if (fate === null) await rows.keep({ ...report, claimed: 0 });
+        else await settle(rows, report, fate);
+        if (fate !== null && fate !== SENT) reasons.push(fate);
+      }
+      if (!reasons.length) return [device, null];
+      return [{ ...device, counts: counted(device.counts, reasons) }, null];
+    }, false);
+  }
+
+  /** The device, what waits to be sent, and what has met its fate. */
+  async all(): Promise<{ device: Device; waiting: StoredReport[]; past: PastReport[] }> {
+    const { device, told } = await this.#step(async (rows, own) => {
+      return [own, { waiting: await rows.waiting(), past: await rows.past() }];
+    });
+    return { device, ...told };
+  }
+
+  #admit(drawn: Drawn, device: Device) {
+    if (drawn.generation !== device.consent.generation) return DISABLED;
+    return charged(opened(device, drawn.metric), drawn, this.caps);
+  }
+
+  /** strict: that the witness cannot be told is a failure, and not only to be tried again. */
+  #step<T>(work: Work<T>, strict = true): Promise<{ device: Device; told: T }> {
+    return this.storage.alone(async () => {
+      const witness = await this.storage.readWitness();
+      const done = await this.storage.transaction(async (rows) => {
+        const document = await rows.device();
+        const before = heed(document === undefined ? newDevice() : loadDevice(document), witness);
+        const [after, told] = await work(rows, before);
+        if (after === before && document !== undefined && before.commits) {
+          return { device: after, told };
+        }
+        const device = { ...after, commits: after.commits + 1 };
+        await rows.keepDevice(device);
+        return { device, told };
+      });
+      const known = witnessed(done.device);
+      if (known !== witness) {
+        try {
+          await this.storage.writeWitness(known);
+        } catch (error) {
+          if (strict) throw error;
+        }
+      }
+      return done;
+    });
+  }
+}
+
+/** The device's accounts, where the epoch of a metric that ran when all was forgotten is over. */
+export function opened({ accounts, consent }: Device, metric: Metric) {
+  if (!consent.since) return accounts;
+  const account = accounts[metric.name] ?? OPENED;
+  return { ...accounts, [metric.name]: closed(account, epochAt(consent.since, metric.epoch)) };
+}
+
+function heed(device: Device, witness: string | null): Device {
+  if (witness === null) return device;
+  try {
+    return heeded(device, witness);
+  } catch {
+    return { ...device, counts: counted(device.counts, ["witness_damaged"]) };
+  }
+}
+
+async function purge(rows: Rows, fate: string): Promise<string[]> {
+  const waiting = await rows.waiting();
+  for (const report of waiting) await settle(rows, report, fate);
+  return waiting.map(() => fate);
+}
+
+async function settle(rows: Rows, report: StoredReport, fate: string): Promise<void> {
+  const { id, stream, epoch, payload, made } = report;
+  if (id !== undefined) await rows.remove(id);
+  await rows.remember({ stream, epoch, payload, made, fate });
+}
+
+function reasonOf({ reason }: Dropped): string {
+  return reason;
+}
+
+/** The oldest go first. */
+async function overflow(rows: Rows): Promise<Dropped[]> {
+  const waiting = await rows.waiting();
+  let size = waiting.reduce((sum, report) => sum + report.sealed.length, 0);
+  const dropped: Dropped[] = [];
+  for (const [at, report] of waiting.entries()) {
+    if (waiting.length - at <= MAX_REPORTS && size <= MAX_BYTES) break;
+    size -= report.sealed.length;
+    await settle(rows, report, "outbox_full");
+    dropped.push({ stream: report.stream, reason: "outbox_full" });
+  }
+  return dropped;
+}
+
+/** As many of the first as fit one message; a long one goes alone. */
+function fitting(reports: StoredReport[], maxBytes: number): StoredReport[] {
+  let size = 0;
+  const most = reports.findIndex((report) => (size += report.sealed.length) > maxBytes);
+  return most < 0 ? reports : reports.slice(0, Math.max(1, most));
+}
+
+/** The same in an order that says nothing: Fisher and Yates, by the system's coins. */
+function shuffled<T>(things: readonly T[]): T[] {
+  const order = crypto.getRandomValues(new Uint32Array(things.length));
+  return things
+    .map((thing, at) => [order[at] ?? 0, thing] as const)
+    .sort(([one], [other]) => one - other)
+    .map(([, thing]) => thing);
+}

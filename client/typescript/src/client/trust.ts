@@ -1,0 +1,158 @@
+/**
+ * Trust: whose bundles an app takes here, and what was promised under their names.
+ *
+ * The first operator is trusted, and who it hands over to. Another one needs the app's explicit word,
+ * never the bundle's own. As client/hubbub/client/trust/bundles.py.
+ */
+import type { Bundle } from "../catalog/bundle.js";
+import { listed, number, table, text } from "../catalog/json.js";
+import type { Metric } from "../catalog/metric.js";
+import { BundleRefused } from "../errors.js";
+
+/** operator: who signed the last bundle, in base64; before: who handed over, to it in the end. */
+export interface Trust {
+  readonly operator: string;
+  readonly before: readonly string[];
+  readonly serial: number;
+  readonly promises: Readonly<Record<string, Promised>>;
+}
+
+/**
+ * What one name means, and the least of each limit that was ever said of it; null of a name that was
+ * retired before it was seen, and of the central limit where there is none.
+ */
+interface Promised {
+  readonly digest: string;
+  readonly definition: string | null;
+  readonly epsilon: number | null;
+  readonly reports: number | null;
+  readonly lifetime: number | null;
+  readonly central: number | null;
+}
+
+/** The trust that a document told. @throws TypeError it is none. */
+export function loadTrust(thing: unknown): Trust {
+  const told = table(thing);
+  const promises = Object.entries(table(told["promises"])).map(([name, one]) => {
+    const own = table(one);
+    const figure = (field: string) => (own[field] === null ? null : number(own[field]));
+    const promised: Promised = {
+      digest: text(own["digest"]),
+      definition: own["definition"] === null ? null : text(own["definition"]),
+      epsilon: figure("epsilon"),
+      reports: figure("reports"),
+      lifetime: figure("lifetime"),
+      central: figure("central"),
+    };
+    return [name, promised] as const;
+  });
+  return {
+    operator: text(told["operator"]),
+    before: listed(told["before"]).map(text),
+    serial: number(told["serial"]),
+    promises: Object.fromEntries(promises),
+  };
+}
+
+/**
+ * The trust once a bundle is taken, and whether its operator is another one.
+ *
+ * byWord: the app itself names an operator of the bundle's line.
+ *
+ * @throws BundleRefused another operator's, older than one before, or it takes more than one.
+ */
+export function admitted(
+  known: Trust | null,
+  bundle: Bundle,
+  byWord: boolean,
+): { trust: Trust; another: boolean } {
+  const operator = bundle.line[bundle.line.length - 1] ?? "";
+  const before = bundle.line.slice(0, -1);
+  const follows = known !== null && bundle.line.includes(known.operator);
+  const another = known !== null && !follows;
+  if (known?.before.includes(operator)) {
+    throw new BundleRefused(
+      "the bundle is refused: its operator has handed over to another key; ship one that key signed",
+    );
+  }
+  if (another && !byWord) {
+    throw new BundleRefused(
+      `the bundle is refused: it is signed by ${operator}, not by ${known.operator}; if it is ` +
+        "another operator on purpose, let the app name it: operator",
+    );
+  }
+  if (!another && bundle.serial < (known?.serial ?? 0)) {
+    throw new BundleRefused("the bundle is refused: a newer one was here before; ship that one");
+  }
+  const promises = kept(another ? {} : (known?.promises ?? {}), bundle);
+  const led = [...(another ? [] : (known?.before ?? [])), ...before];
+  return {
+    trust: { operator, before: [...new Set(led)], serial: bundle.serial, promises },
+    another,
+  };
+}
+
+/** All promises, old and new. */
+function kept(known: Trust["promises"], bundle: Bundle): Trust["promises"] {
+  const promises: Record<string, Promised> = { ...known };
+  const broken: string[] = [];
+  for (const [name, digest] of Object.entries(bundle.history)) {
+    const told = promisedBy(text(digest), bundle.metrics.get(name));
+    const before = known[name];
+    const how = before ? breaks(before, told) : "";
+    if (how) broken.push(`metric "${name}": ${how}`);
+    promises[name] = before ? both(before, told) : told;
+  }
+  if (broken.length) {
+    throw new BundleRefused(
+      `the bundle takes more than this device was promised: ${broken.join("; ")}; keep what was ` +
+        "promised, or give the metric a new name",
+    );
+  }
+  return promises;
+}
+
+function promisedBy(digest: string, metric: Metric | undefined): Promised {
+  return {
+    digest,
+    definition: metric?.definition ?? null,
+    epsilon: metric?.streams[0].epsilon ?? null,
+    reports: metric?.limits.reportsPerEpoch ?? null,
+    lifetime: metric?.limits.lifetimeEpsilon ?? null,
+    central: metric?.limits.lifetimeCentralEpsilon ?? null,
+  };
+}
+
+/** How a later promise of the same name says more than one before; "" if it does not. */
+function breaks(before: Promised, now: Promised): string {
+  for (const figure of ["epsilon", "reports", "lifetime"] as const) {
+    const [was, is] = [before[figure], now[figure]];
+    if (was !== null && is !== null && is > was) return `${figure} raised from ${was} to ${is}`;
+  }
+  if (
+    before.central !== null &&
+    now.epsilon !== null &&
+    !((now.central ?? Infinity) <= before.central)
+  ) {
+    return "lifetime_central_epsilon raised or taken away";
+  }
+  const differs =
+    before.definition !== null && now.definition !== null && before.definition !== now.definition;
+  return differs || before.digest !== now.digest ? "its definition changed" : "";
+}
+
+/** Both, where neither breaks the other: the smaller limits. */
+function both(one: Promised, other: Promised): Promised {
+  const least = (figure: "epsilon" | "reports" | "lifetime" | "central") => {
+    const smaller = Math.min(one[figure] ?? Infinity, other[figure] ?? Infinity);
+    return smaller === Infinity ? null : smaller;
+  };
+  return {
+    digest: one.digest,
+    definition: one.definition ?? other.definition,
+    epsilon: least("epsilon"),
+    reports: least("reports"),
+    lifetime: least("lifetime"),
+    central: least("central"),
+  };
+}

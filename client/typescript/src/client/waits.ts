@@ -1,0 +1,49 @@
+/**
+ * How long a device waits before it sends, and before it tries again: client/delivery/waits.py.
+ *
+ * What stops a million devices at once must not bring them back as one; so all waits are random, and
+ * those that can be are long.
+ */
+import type { Bundle } from "../catalog/bundle.js";
+import { graceSeconds } from "../catalog/epochs.js";
+
+const FIRST_SECONDS = 0.2;
+const LONGEST_SECONDS = 300;
+const TRIES_AT_ONCE = 5;
+const APART_SECONDS = 7200;
+const LEFT_OVER_SECONDS = 30;
+const MOST_DOUBLINGS = 20;
+
+/** The waits of a client that goes on while its app does. */
+export class Waits {
+  readonly #hold: number;
+  readonly #apart: number;
+
+  /** holdSeconds: the longest wait before sending; less where a report would be too late. */
+  constructor(bundle: Bundle, holdSeconds: number) {
+    const graces = [...bundle.metrics.values()].map((metric) => graceSeconds(metric.epoch));
+    const grace = Math.min(...graces, Number.MAX_SAFE_INTEGER);
+    // In development nobody is hidden, and its own number is what a developer waits for.
+    this.#hold = bundle.development ? 0 : Math.min(holdSeconds, (grace * 2) / 3);
+    this.#apart = Math.min(APART_SECONDS, grace / 2);
+  }
+
+  /** Before what has been entered is sent. leftOver: by a page before, where it waited. */
+  beforeSending(leftOver: boolean): number {
+    return uniform(leftOver ? Math.min(this.#hold, LEFT_OVER_SECONDS) : this.#hold);
+  }
+
+  /** After so many failures in a row; asked: what the shuffler says. */
+  beforeTryingAgain(failures: number, asked: number | undefined): number {
+    const soon = uniform(
+      Math.min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** Math.min(failures, MOST_DOUBLINGS)),
+    );
+    const wait = Math.min(asked ?? soon, 3600);
+    return failures <= TRIES_AT_ONCE ? wait : Math.max(wait, uniform(this.#apart));
+  }
+}
+
+function uniform(longest: number): number {
+  const [drawn = 0] = crypto.getRandomValues(new Uint32Array(1));
+  return (longest * drawn) / 2 ** 32;
+}

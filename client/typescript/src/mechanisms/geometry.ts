@@ -1,0 +1,76 @@
+/**
+ * Projective geometry over a prime field: what `projective` sends.
+ *
+ * A point is a vector of t coordinates modulo a prime s, up to a factor. Points are numbered as
+ * `client/hubbub/mechanisms/geometry.py` says. All numbers here stay below 2**53.
+ */
+
+/** All primes up to `top`, ascending. */
+export function primes(top: number): number[] {
+  const found: number[] = [];
+  for (let number = 2; number <= top; number += 1) {
+    if (!found.some((prime) => prime * prime <= number && number % prime === 0)) found.push(number);
+  }
+  return found;
+}
+
+/** Points and hyperplanes. prime: s. dimensions: t >= 2, the number of coordinates. */
+export class Geometry {
+  /** How many points there are, and hyperplanes: one for each. */
+  readonly points: number;
+  /** How many points lie on a hyperplane. */
+  readonly onOne: number;
+  /** How many points lie on two hyperplanes at once. */
+  readonly onTwo: number;
+
+  constructor(
+    readonly prime: number,
+    readonly dimensions: number,
+  ) {
+    [this.points, this.onOne, this.onTwo] = [
+      this.#points(dimensions),
+      this.#points(dimensions - 1),
+      this.#points(dimensions - 2),
+    ];
+  }
+
+  /** The vector of a point, numbered in [0, points), whose first coordinate that is not 0 is 1. */
+  vector(point: number): number[] {
+    let [zeros, size] = [0, this.prime ** (this.dimensions - 1)];
+    for (; point >= size; zeros += 1) {
+      point -= size;
+      size /= this.prime;
+    }
+    const vector = Array.from({ length: this.dimensions }, (_, at) => Number(at === zeros));
+    for (let at = this.dimensions - 1; at > zeros; at -= 1) {
+      vector[at] = point % this.prime;
+      point = Math.floor(point / this.prime);
+    }
+    return vector;
+  }
+
+  /** The number of the point of any vector but 0, its coordinates in [0, s). */
+  point(vector: readonly number[]): number {
+    const zeros = vector.findIndex((coordinate) => coordinate);
+    const inverse = this.#inverse(vector[zeros] ?? 1);
+    const number = vector
+      .slice(zeros + 1)
+      .reduce((sum, coordinate) => sum * this.prime + ((coordinate * inverse) % this.prime), 0);
+    return this.points - this.#points(this.dimensions - zeros) + number;
+  }
+
+  /** How many points a space of so many coordinates has. */
+  #points(coordinates: number): number {
+    return (this.prime ** coordinates - 1) / (this.prime - 1);
+  }
+
+  #inverse(number: number): number {
+    // By Fermat's little theorem: number ** (s - 2) modulo s.
+    let [power, square] = [1, number];
+    for (let left = this.prime - 2; left > 0; left = Math.floor(left / 2)) {
+      if (left % 2) power = (power * square) % this.prime;
+      square = (square * square) % this.prime;
+    }
+    return power;
+  }
+}

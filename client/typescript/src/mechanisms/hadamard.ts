@@ -1,0 +1,39 @@
+/**
+ * Hadamard response: one index, and a transform in place of a vector.
+ *
+ * Source and estimator: client/hubbub/mechanisms/hadamard.py.
+ */
+import { pick } from "./bits.js";
+import { index, kept, loss } from "./listed.js";
+import { bitLength, indexBytes } from "./packing.js";
+import { expAtMost } from "./probability.js";
+import { categoriesOf, indexIn, type Arguments, type Randomizer } from "./randomizer.js";
+
+/** `hadamard`. Acharya, Sun, Zhang (AISTATS 2019), the scheme for high privacy. */
+export function hadamardResponse(given: Arguments): Randomizer {
+  const categories = categoriesOf(given);
+  const size = 2 ** bitLength(categories);
+  const keep = kept(expAtMost(given.epsilon), 2);
+  return {
+    payloadBytes: indexBytes(size),
+    privacyLoss: loss(keep, 2),
+    permanentLoss: Infinity,
+    check: (value) => void indexIn(categories, value),
+    randomize(value, source) {
+      const row = indexIn(categories, value) + 1; // row 0 is +1 everywhere and tells nothing
+      const truly = source.chance(keep);
+      // All bits of the column but one are free; the one settles on which half it falls.
+      const last = row & -row;
+      const free = pick(source, size / 2);
+      const column = ((free & -last) << 1) | (free & (last - 1));
+      return index(isNegative(row, column) === truly ? column ^ last : column, size);
+    },
+  };
+}
+
+/** Whether the entry of the Hadamard matrix is -1: row and column share an odd number of ones. */
+export function isNegative(row: number, column: number): boolean {
+  let odd = false;
+  for (let shared = row & column; shared; shared &= shared - 1) odd = !odd;
+  return odd;
+}

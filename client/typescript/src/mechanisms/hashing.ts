@@ -1,0 +1,89 @@
+/**
+ * Hashing strings to positions: what every mechanism over strings shares.
+ *
+ * MurmurHash3 x64/128 (Austin Appleby, public domain), as aggregators know it; the positions are its
+ * little-endian words of 32 bits modulo how many there are.
+ */
+import { ValueOutOfDomain } from "../errors.js";
+import type { Bytes } from "./packing.js";
+
+const MAX_STRING_BYTES = 4096;
+const WORDS = 4; // positions taken from one 128-bit hash
+const BLOCK_BYTES = 16;
+const [C1, C2] = [0x87c37b91114253d5n, 0x4cf5ad432745937fn];
+const TEXT = new TextEncoder();
+
+/**
+ * A string as UTF-8.
+ *
+ * @throws ValueOutOfDomain it is none, or too long; the message never shows it.
+ */
+export function encoded(value: unknown): Bytes {
+  if (typeof value !== "string") throw new ValueOutOfDomain("value is not a string");
+  if (/\p{Surrogate}/u.test(value)) throw new ValueOutOfDomain("value is not encodable as UTF-8");
+  const string = TEXT.encode(value);
+  if (string.length > MAX_STRING_BYTES) {
+    throw new ValueOutOfDomain(`value is longer than ${MAX_STRING_BYTES} bytes`);
+  }
+  return string;
+}
+
+/** One position in [0, size) under this seed: its first word. */
+export function position(string: Uint8Array, seed: number, size: number): number {
+  return word(digest(string, seed), 0) % size;
+}
+
+/** `hashes` positions in [0, size), perhaps one twice: words of the seeds 2 cohort, 2 cohort + 1. */
+export function positions(string: Uint8Array, cohort: number, hashes: number, size: number) {
+  const blocks = [digest(string, 2 * cohort), digest(string, 2 * cohort + 1)] as const;
+  return Array.from({ length: hashes }, (_, at) => {
+    return word(at < WORDS ? blocks[0] : blocks[1], at % WORDS) % size;
+  });
+}
+
+/** One of the four words of 32 bits. */
+export function word(digest: readonly [bigint, bigint], at: number): number {
+  return Number(((at < 2 ? digest[0] : digest[1]) >> (at & 1 ? 32n : 0n)) & 0xffffffffn);
+}
+
+/** Of a string and a seed two words of 64 bits, as good as independent. */
+export function digest(string: Uint8Array, seed: number): readonly [bigint, bigint] {
+  const view = new DataView(string.buffer, string.byteOffset, string.byteLength);
+  let [one, two] = [BigInt(seed), BigInt(seed)];
+  const blocks = Math.floor(string.length / BLOCK_BYTES);
+  for (let block = 0; block < blocks; block += 1) {
+    one ^= mixed(view.getBigUint64(BLOCK_BYTES * block, true), 31n, C1, C2);
+    one = wrapped((turned(one, 27n) + two) * 5n + 0x52dce729n);
+    two ^= mixed(view.getBigUint64(BLOCK_BYTES * block + 8, true), 33n, C2, C1);
+    two = wrapped((turned(two, 31n) + one) * 5n + 0x38495ab5n);
+  }
+  const tail = new DataView(new ArrayBuffer(BLOCK_BYTES));
+  new Uint8Array(tail.buffer).set(string.subarray(BLOCK_BYTES * blocks));
+  two ^= mixed(tail.getBigUint64(8, true), 33n, C2, C1);
+  one ^= mixed(tail.getBigUint64(0, true), 31n, C1, C2);
+  one ^= BigInt(string.length);
+  two ^= BigInt(string.length);
+  one = wrapped(one + two);
+  two = wrapped(two + one);
+  [one, two] = [scattered(one), scattered(two)];
+  one = wrapped(one + two);
+  return [one, wrapped(two + one)];
+}
+
+function mixed(block: bigint, turns: bigint, first: bigint, then: bigint): bigint {
+  return wrapped(turned(wrapped(block * first), turns) * then);
+}
+
+function scattered(k: bigint): bigint {
+  k = wrapped((k ^ (k >> 33n)) * 0xff51afd7ed558ccdn);
+  k = wrapped((k ^ (k >> 33n)) * 0xc4ceb9fe1a85ec53n);
+  return k ^ (k >> 33n);
+}
+
+function turned(k: bigint, by: bigint): bigint {
+  return wrapped(k << by) | (k >> (64n - by));
+}
+
+function wrapped(k: bigint): bigint {
+  return BigInt.asUintN(64, k);
+}

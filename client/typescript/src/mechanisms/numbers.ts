@@ -1,0 +1,129 @@
+/**
+ * Numbers in a range: `mean.one_bit`, `mean.piecewise`, `wave` and `buckets`.
+ *
+ * Sources and estimators: mean_one_bit.py, mean_piecewise.py, wave.py and buckets.py of
+ * client/hubbub/mechanisms.
+ */
+import { pick, type BitSource } from "./bits.js";
+import { fraction, nearest, over, plus, rounded, times, toNumber } from "./fraction.js";
+import { index, kept, loss } from "./listed.js";
+import { indexBytes, joined, packed } from "./packing.js";
+import { permanent, purpose, type Permanent } from "./permanent.js";
+import { atMost, DIGITS, expAtMost, logAtLeast, ONE } from "./probability.js";
+import { forgetful, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
+import { MAX_BUCKETS, Range } from "./ranges.js";
+import { choose, members } from "./subsets.js";
+import { flipped } from "./unary.js";
+
+const MAX_WAVE_BUCKETS = 1024;
+
+/** The mean from one bit each. */
+export function oneBitMean(given: Arguments): Randomizer {
+  const range: Range = Range.of(given);
+  const keep = kept(expAtMost(given.epsilon), 2);
+  const lie = ONE - keep;
+  return {
+    payloadBytes: 1,
+    privacyLoss: loss(keep, 2),
+    permanentLoss: Infinity,
+    check: (value) => {
+      range.check(value);
+    },
+    randomize(value, source) {
+      return index(Number(source.chance(lie + range.scaled(value, keep - lie))), 2);
+    },
+  };
+}
+
+/** The mean from a place on a line each. */
+export function piecewiseMean(given: Arguments): Randomizer {
+  const range: Range = Range.of(given);
+  const steps = wholeOf(given, "steps", 2, MAX_BUCKETS, 256);
+  const odds = expAtMost(given.epsilon, 0.5);
+  const width = Math.max(1, Number(rounded(over(fraction(BigInt(steps)), odds))));
+  const window = windowOf(given.epsilon, steps + 1, width);
+  return {
+    ...window,
+    check: (value) => {
+      range.check(value);
+    },
+    randomize(value, source) {
+      const scaled = range.scaled(value, BigInt(steps) << DIGITS);
+      const [start, up] = [scaled >> DIGITS, scaled & (ONE - 1n)];
+      const above = up ? Number(source.chance(up)) : 0;
+      return window.draw(Number(start) + above, source);
+    },
+  };
+}
+
+/** Square Wave. Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric (SIGMOD 2020). */
+export function squareWave(given: Arguments): Randomizer {
+  const range: Range = Range.of(given);
+  const buckets = wholeOf(given, "buckets", 2, MAX_WAVE_BUCKETS);
+  const { epsilon } = given;
+  const e = toNumber(expAtMost(epsilon));
+  const wide = (epsilon * e - e + 1) / (e * (e - 1 - epsilon)); // of the range
+  const width = Math.min(Math.max(1, nearest(wide * buckets)), buckets);
+  const window = windowOf(epsilon, buckets, width);
+  return {
+    ...window,
+    check: (value) => {
+      range.check(value);
+    },
+    randomize(value, source) {
+      return window.draw(range.bucket(value, buckets), source);
+    },
+  };
+}
+
+/** d-bit flips, every coin permanent. Ding, Kulkarni, Yekhanin (NeurIPS 2017), dBitFlipPM. */
+export function bucketFlips(given: Arguments): Randomizer & Permanent {
+  const range: Range = Range.of(given);
+  const buckets = wholeOf(given, "buckets", 2, MAX_BUCKETS);
+  const sampled = wholeOf(given, "sampled", 2, buckets);
+  const lie = flipped(given.epsilon);
+  const most = logAtLeast(fraction(ONE - lie, lie), 2);
+  const key = (value: unknown) => packed(BigInt(range.bucket(value, buckets)), 2).reverse();
+  const bytes = indexBytes(2 * buckets);
+  return {
+    payloadBytes: sampled * bytes,
+    privacyLoss: most,
+    permanentLoss: most,
+    check: (value) => {
+      range.check(value);
+    },
+    permanentKey: key,
+    randomize(value, source, memo = forgetful(source)) {
+      const own = range.bucket(value, buckets);
+      const asked = members(choose(buckets, sampled, memo.coins(purpose("buckets"))));
+      // PRIVACY: one answer per own bucket, for as long as the device keeps its secret.
+      const lies = memo.coins(permanent(key(value))).mask(lie, sampled);
+      const answers = asked.map((bucket, at) => {
+        const yes = (bucket === own) !== (((lies >> BigInt(at)) & 1n) === 1n);
+        return packed(BigInt(2 * bucket + Number(yes)), bytes);
+      });
+      return joined(...answers);
+    },
+  };
+}
+
+/**
+ * A window over a line of outcomes: with probability `inside` a report falls in its window, uniformly,
+ * else outside it, uniformly. starts: at how many places it may begin.
+ */
+function windowOf(epsilon: number, starts: number, width: number) {
+  const near = times(expAtMost(epsilon), fraction(BigInt(width)));
+  const others = BigInt(starts - 1);
+  const inside = atMost(over(near, plus(near, fraction(others)))); // PRIVACY: down, to uniform
+  const size = starts + width - 1;
+  return {
+    payloadBytes: indexBytes(size),
+    privacyLoss: logAtLeast(fraction(inside * others, BigInt(width) * (ONE - inside))),
+    permanentLoss: Infinity,
+    draw(start: number, source: BitSource) {
+      if (source.chance(inside)) return index(start + pick(source, width), size);
+      const other = pick(source, starts - 1); // skips the window
+      return index(other + (other >= start ? width : 0), size);
+    },
+  };
+}

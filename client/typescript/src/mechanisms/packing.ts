@@ -1,0 +1,48 @@
+/** Payloads as bytes: whole numbers packed little-endian, as `client/hubbub/mechanisms/layout.py`. */
+
+/** Bytes that nobody else's memory is behind. */
+export type Bytes = Uint8Array<ArrayBuffer>;
+
+/** A number in so many bytes, the lowest first. */
+export function packed(number: bigint, bytes: number): Bytes {
+  const hex = number.toString(16).padStart(2 * bytes, "0");
+  return Uint8Array.from({ length: bytes }, (_, at) => {
+    const end = hex.length - 2 * at;
+    return parseInt(hex.slice(end - 2, end), 16);
+  });
+}
+
+/** The number that such bytes are. */
+export function unpacked(bytes: Uint8Array): bigint {
+  let hex = "0x0";
+  for (let at = bytes.length - 1; at >= 0; at -= 1) {
+    hex += (bytes[at] ?? 0).toString(16).padStart(2, "0");
+  }
+  return BigInt(hex);
+}
+
+/** How many bytes hold an index in [0, size). */
+export function indexBytes(size: number): number {
+  return Math.max(1, Math.ceil(bitLength(size - 1) / 8));
+}
+
+/** How many bytes hold so many bits. */
+export function vectorBytes(bits: number): number {
+  return Math.ceil(bits / 8);
+}
+
+/** How many binary digits a whole number >= 0 has; 0 has none. */
+export function bitLength(number: number | bigint): number {
+  return number ? number.toString(2).length : 0;
+}
+
+/** Some bytes after others. */
+export function joined(...parts: readonly Uint8Array[]): Bytes {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}

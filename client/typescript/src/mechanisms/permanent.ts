@@ -1,0 +1,20 @@
+/** The permanent step of memoized mechanisms: drawn once per device and value, and kept by a secret. */
+import { joined, type Bytes } from "./packing.js";
+import type { Coded } from "./randomizer.js";
+
+/** A randomizer with a permanent step. */
+export interface Permanent {
+  permanentKey(value: Coded): Bytes;
+}
+
+const TEXT = new TextEncoder();
+
+/** A purpose of coins by its name. */
+export function purpose(name: string): Bytes {
+  return TEXT.encode(name);
+}
+
+/** The purpose of a value's permanent coins. */
+export function permanent(key: Uint8Array): Bytes {
+  return joined(purpose("permanent"), key);
+}

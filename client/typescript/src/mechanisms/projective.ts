@@ -1,0 +1,110 @@
+/**
+ * Projective geometry response: one index, near-optimal at every epsilon.
+ *
+ * Source and estimator: client/hubbub/mechanisms/projective.py.
+ */
+import { pick, type BitSource } from "./bits.js";
+import { fraction, minus, over, plus, times, toNumber, type Fraction } from "./fraction.js";
+import { Geometry, primes } from "./geometry.js";
+import { index } from "./listed.js";
+import { indexBytes } from "./packing.js";
+import { atMost, chanceOf, expAtMost, logAtLeast, ONE } from "./probability.js";
+import { categoriesOf, indexIn, type Arguments, type Randomizer } from "./randomizer.js";
+
+// As those who add up bound totals and the additions that read them.
+const MAX_POINTS = 2 ** 22;
+const MAX_WORK = 2 ** 29;
+const MAX_PRIME = 4099;
+
+/** `projective` over so many cells, as a number: mechanisms that answer through it add their own. */
+export interface Response {
+  /** How many numbers it may answer. */
+  readonly points: number;
+  readonly privacyLoss: number;
+  readonly respond: (value: number, source: BitSource) => number;
+}
+
+/** `projective`. Feldman, Nelson, Nguyen, Talwar (ICML 2022), section 3. */
+export function projectiveResponse(given: Arguments): Randomizer {
+  const categories = categoriesOf(given);
+  const { points, privacyLoss, respond } = responseOver(given.epsilon, categories);
+  return {
+    payloadBytes: indexBytes(points),
+    privacyLoss,
+    permanentLoss: Infinity,
+    check: (value) => void indexIn(categories, value),
+    randomize: (value, source) => index(respond(indexIn(categories, value), source), points),
+  };
+}
+
+/** The response over [0, categories). */
+export function responseOver(epsilon: number, categories: number): Response {
+  const odds = expAtMost(epsilon);
+  const space = best(odds, categories);
+  const keep = keptIn(odds, space);
+  const { prime, dimensions, points, onOne } = space;
+  const off = BigInt(points - onOne);
+  return {
+    points,
+    privacyLoss: logAtLeast(fraction(keep * off, (ONE - keep) * BigInt(onOne))),
+    respond(value, source) {
+      const plane = space.vector(value);
+      // All coordinates but one are free; that one, where the plane has its 1, sets the inner
+      // product: 0 for a point on the plane, and then they are not all 0; anything else off it.
+      let [free, product] = [0, 0];
+      const all = prime ** (dimensions - 1);
+      if (source.chance(keep)) {
+        free = 1 + pick(source, all - 1);
+      } else {
+        const drawn = pick(source, all * (prime - 1));
+        free = Math.floor(drawn / (prime - 1));
+        product = 1 + (drawn % (prime - 1));
+      }
+      const pivot = plane.indexOf(1);
+      const vector = plane.map((own, at) => {
+        if (at === pivot) return 0;
+        const coordinate = free % prime;
+        free = Math.floor(free / prime);
+        product -= own * coordinate;
+        return coordinate;
+      });
+      vector[pivot] = ((product % prime) + prime) % prime;
+      return space.point(vector);
+    },
+  };
+}
+
+/** PRIVACY: down, towards uniform. */
+function keptIn(odds: Fraction, { points, onOne }: Geometry): bigint {
+  const near = times(odds, fraction(BigInt(onOne)));
+  return atMost(over(near, plus(near, fraction(BigInt(points - onOne)))));
+}
+
+/** The geometry of least variance that numbers all categories; of equal ones the smallest prime's. */
+function best(odds: Fraction, categories: number): Geometry {
+  let [found, least]: [Geometry | undefined, number] = [undefined, Infinity];
+  for (const prime of primes(MAX_PRIME)) {
+    let dimensions = 2;
+    while ((prime ** dimensions - 1) / (prime - 1) < categories) dimensions += 1;
+    const space = new Geometry(prime, dimensions);
+    if (space.points > MAX_POINTS || space.points * prime * dimensions > MAX_WORK) continue;
+    const spread = varianceIn(odds, space);
+    if (spread < least) [found, least] = [space, spread];
+  }
+  if (!found) throw new RangeError("no geometry numbers so many values");
+  return found;
+}
+
+/** Of a report about a value that it does not hold. */
+function varianceIn(odds: Fraction, space: Geometry): number {
+  const { points, onOne, onTwo } = space;
+  const keep = keptIn(odds, space);
+  const truly = times(chanceOf(keep), fraction(BigInt(onTwo), BigInt(onOne)));
+  const falsely = times(
+    chanceOf(ONE - keep),
+    fraction(BigInt(onOne - onTwo), BigInt(points - onOne)),
+  );
+  const q = plus(truly, falsely);
+  const gap = minus(chanceOf(keep), q);
+  return toNumber(over(times(q, minus(fraction(1n), q)), times(gap, gap)));
+}

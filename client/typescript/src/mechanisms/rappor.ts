@@ -1,0 +1,106 @@
+/**
+ * RAPPOR: a permanent lie under a fresh one, bit by bit; over listed values, or over strings as Bloom
+ * filters in cohorts.
+ *
+ * f, p and q are its own letters: how often a bit is a coin's for life, and how often one that is 0,
+ * or 1, for life is reported as 1. Source: Erlingsson, Pihur, Korolova (CCS 2014); estimators:
+ * rappor.py, rappor_basic.py and chain.py of client/hubbub/mechanisms.
+ */
+import { BadParameter } from "../errors.js";
+import { pick, type BitSource } from "./bits.js";
+import { exact, fraction, minus, over, plus, times } from "./fraction.js";
+import { encoded, positions } from "./hashing.js";
+import { packedIndex } from "./listed.js";
+import { joined, packed, vectorBytes } from "./packing.js";
+import { permanent, purpose, type Permanent } from "./permanent.js";
+import { atLeast, atMost, chanceOf, logAtLeast, ONE } from "./probability.js";
+import {
+  categoriesOf,
+  forgetful,
+  indexIn,
+  numberOf,
+  wholeOf,
+  type Arguments,
+  type Memo,
+  type Randomizer,
+} from "./randomizer.js";
+
+/** `rappor.basic`: one bit for each listed value. */
+export function basicRappor(given: Arguments): Randomizer & Permanent {
+  const categories = categoriesOf(given);
+  const chain = chainOf(given, 1);
+  const key = (value: unknown) => packedIndex(indexIn(categories, value));
+  return {
+    payloadBytes: vectorBytes(categories),
+    privacyLoss: chain.loss,
+    permanentLoss: chain.permanentLoss,
+    check: (value) => void indexIn(categories, value),
+    permanentKey: key,
+    randomize(value, source, memo = forgetful(source)) {
+      const own = 1n << BigInt(indexIn(categories, value));
+      const bits = chain.respond(own, categories, permanent(key(value)), source, memo);
+      return packed(bits, vectorBytes(categories));
+    },
+  };
+}
+
+/** `rappor`: `bits` Bloom bits, `hashes` hash functions and `cohorts` cohorts. */
+export function rappor(given: Arguments): Randomizer & Permanent {
+  const bits = wholeOf(given, "bits", 1, 4096);
+  const hashes = wholeOf(given, "hashes", 1, Math.min(8, bits));
+  const cohorts = wholeOf(given, "cohorts", 1, 1 << 16);
+  const chain = chainOf(given, hashes);
+  return {
+    payloadBytes: 2 + vectorBytes(bits),
+    privacyLoss: chain.loss,
+    permanentLoss: chain.permanentLoss,
+    check: (value) => void encoded(value),
+    permanentKey: encoded,
+    randomize(value, source, memo = forgetful(source)) {
+      const string = encoded(value);
+      const cohort = pick(memo.coins(purpose("cohort")), cohorts);
+      const bloom = positions(string, cohort, hashes, bits).reduce(
+        (sum, position) => sum | (1n << BigInt(position)),
+        0n,
+      );
+      // PRIVACY: one permanent response per string, for as long as the device keeps its secret.
+      const sent = chain.respond(bloom, bits, permanent(string), source, memo);
+      return joined(packed(BigInt(cohort), 2), packed(sent, vectorBytes(bits)));
+    },
+  };
+}
+
+interface Chain {
+  readonly loss: number;
+  readonly permanentLoss: number;
+  respond(bits: bigint, width: number, own: Uint8Array, source: BitSource, memo: Memo): bigint;
+}
+
+function chainOf(given: Arguments, hashes: number): Chain {
+  const [f, p, q] = [numberOf(given, "f"), numberOf(given, "p"), numberOf(given, "q")];
+  if (!(f > 0 && f < 1 && 0 <= p && p < q && q <= 1)) {
+    throw new BadParameter("f, p and q break 0 < f < 1 or 0 <= p < q <= 1");
+  }
+  // PRIVACY: more lies, closer chances.
+  const flip = atLeast(over(exact(f), fraction(2n)));
+  const [oneAfterZero, oneAfterOne] = [atLeast(exact(p)), atMost(exact(q))];
+  const [lie, one, zero] = [chanceOf(2n * flip), chanceOf(oneAfterOne), chanceOf(oneAfterZero)];
+  const certain = fraction(1n);
+  const half = over(times(lie, plus(zero, one)), fraction(2n));
+  const trueOne = plus(half, times(minus(certain, lie), one));
+  const trueZero = plus(half, times(minus(certain, lie), zero));
+  const ratio = over(
+    times(trueOne, minus(certain, trueZero)),
+    times(trueZero, minus(certain, trueOne)),
+  );
+  return {
+    loss: logAtLeast(ratio, hashes),
+    permanentLoss: logAtLeast(fraction(ONE - flip, flip), 2 * hashes),
+    respond(bits, width, own, source, memo) {
+      const held = bits ^ memo.coins(own).mask(flip, width);
+      const ones = source.mask(oneAfterOne, width);
+      const zeros = source.mask(oneAfterZero, width);
+      return (held & ones) | (~held & zeros);
+    },
+  };
+}

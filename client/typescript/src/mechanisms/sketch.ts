@@ -1,0 +1,85 @@
+/**
+ * Strings hashed by one of many functions to one of many buckets: `cms`, `hcms` and `local_hash`.
+ *
+ * Sources and estimators: cms.py, hcms.py and local_hash.py of client/hubbub/mechanisms.
+ */
+import { BadParameter } from "../errors.js";
+import { pick } from "./bits.js";
+import { fraction } from "./fraction.js";
+import { isNegative } from "./hadamard.js";
+import { encoded, position } from "./hashing.js";
+import { index, kept, loss, respond } from "./listed.js";
+import { indexBytes, joined, packed, vectorBytes } from "./packing.js";
+import { expAtMost, logAtLeast, ONE } from "./probability.js";
+import { wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
+import { flipped } from "./unary.js";
+
+const MAX_CELLS = 2 ** 22;
+
+/** Count mean sketch. Apple (2017): a vector of bits from one hash function. */
+export function countMeanSketch(given: Arguments): Randomizer {
+  const { hashes, width } = sizes(given);
+  const lie = flipped(given.epsilon);
+  return {
+    ...strings,
+    payloadBytes: 2 + vectorBytes(width),
+    privacyLoss: logAtLeast(fraction(ONE - lie, lie), 2),
+    randomize(value, source) {
+      const string = encoded(value);
+      const hash = pick(source, hashes);
+      const bucket = 1n << BigInt(position(string, hash, width));
+      const bits = source.mask(lie, width) ^ bucket;
+      return joined(packed(BigInt(hash), 2), packed(bits, vectorBytes(width)));
+    },
+  };
+}
+
+/** Hadamard count mean sketch: one entry of the vector's transform. */
+export function hadamardSketch(given: Arguments): Randomizer {
+  const { hashes, width } = sizes(given);
+  if (width & (width - 1)) throw new BadParameter(`width ${width} is not a power of two`);
+  const keep = kept(expAtMost(given.epsilon), 2);
+  return {
+    ...strings,
+    payloadBytes: indexBytes(2 * hashes * width),
+    privacyLoss: loss(keep, 2),
+    randomize(value, source) {
+      const string = encoded(value);
+      const hash = pick(source, hashes);
+      const entry = pick(source, width);
+      const minus = isNegative(position(string, hash, width), entry);
+      const sent = source.chance(keep) ? minus : !minus;
+      return index(2 * (hash * width + entry) + Number(sent), 2 * hashes * width);
+    },
+  };
+}
+
+/** Local hashing: a string's bucket by one of the functions, or another. */
+export function localHashing(given: Arguments): Randomizer {
+  const { hashes, width } = sizes(given);
+  const keep = kept(expAtMost(given.epsilon), width);
+  return {
+    ...strings,
+    payloadBytes: indexBytes(hashes * width),
+    privacyLoss: loss(keep, width),
+    randomize(value, source) {
+      const string = encoded(value);
+      const hash = pick(source, hashes);
+      const bucket = respond(position(string, hash, width), keep, width, source);
+      return index(hash * width + bucket, hashes * width);
+    },
+  };
+}
+
+/** What all mechanisms over strings without a permanent step are. */
+export const strings = {
+  permanentLoss: Infinity,
+  check: (value: unknown) => void encoded(value),
+};
+
+function sizes(given: Arguments): { hashes: number; width: number } {
+  const hashes = wholeOf(given, "hashes", 1, 1 << 16);
+  const width = wholeOf(given, "width", 2, 1 << 16);
+  if (hashes * width > MAX_CELLS) throw new BadParameter("hashes and width are too large together");
+  return { hashes, width };
+}

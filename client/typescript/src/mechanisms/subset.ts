@@ -1,0 +1,37 @@
+/**
+ * Subset selection: name a few values, the true one more often among them than not.
+ *
+ * Source and estimator: client/hubbub/mechanisms/subset.py.
+ */
+import { fraction, over, plus, rounded, times } from "./fraction.js";
+import { packed, vectorBytes } from "./packing.js";
+import { atMost, expAtMost, logAtLeast, ONE } from "./probability.js";
+import { categoriesOf, indexIn, type Arguments, type Randomizer } from "./randomizer.js";
+import { choose } from "./subsets.js";
+
+/** `subset`. Ye and Barg (2018); Wang, Huang, Wang, Nie, Xing (2016). */
+export function subsetSelection(given: Arguments): Randomizer {
+  const categories = categoriesOf(given);
+  const odds = expAtMost(given.epsilon);
+  const all = fraction(BigInt(categories));
+  const ones = Math.max(1, Number(rounded(over(all, plus(odds, fraction(1n))))));
+  const held = times(fraction(BigInt(ones)), odds);
+  const others = BigInt(categories - ones);
+  // PRIVACY: down, to uniform.
+  const include = atMost(over(held, plus(held, fraction(others))));
+  return {
+    payloadBytes: vectorBytes(categories),
+    privacyLoss: logAtLeast(fraction(include * others, (ONE - include) * BigInt(ones))),
+    permanentLoss: Infinity,
+    check: (value) => void indexIn(categories, value),
+    randomize(value, source) {
+      const own = BigInt(indexIn(categories, value));
+      const included = source.chance(include);
+      const chosen = choose(categories - 1, ones - Number(included), source);
+      // The others are numbered without the value itself: make room for its bit.
+      const below = chosen & ((1n << own) - 1n);
+      const bit = BigInt(included) << own;
+      return packed(((chosen - below) << 1n) | bit | below, vectorBytes(categories));
+    },
+  };
+}

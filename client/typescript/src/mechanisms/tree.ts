@@ -1,0 +1,74 @@
+/**
+ * Strings that nobody listed: a prefix tree, hashed level by level, and an index a report.
+ *
+ * Source and estimator: client/hubbub/mechanisms/tree.py.
+ */
+import { BadParameter } from "../errors.js";
+import { pick } from "./bits.js";
+import { digest, encoded, word } from "./hashing.js";
+import { index } from "./listed.js";
+import { bitLength, indexBytes, packed } from "./packing.js";
+import { responseOver } from "./projective.js";
+import { wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
+import { strings } from "./sketch.js";
+import { spell } from "./spelling.js";
+
+const MAX_CELLS = 2 ** 22;
+// So many beginnings, as a power of two, have cells of their own at a level.
+const ROW_BITS = 5;
+
+/** `tree`: a job drawn by a fair coin, and one of its hash functions. */
+export function prefixTree(given: Arguments): Randomizer {
+  const bits = wholeOf(given, "bits", 2, 128, 64);
+  const cells = wholeOf(given, "cells", 4, 2 ** 20, 2 ** 17);
+  const hashes = wholeOf(given, "hashes", 1, 8, 2);
+  const ends = endsOf(bits, cells);
+  const size = ends[ends.length - 1] ?? 0;
+  const response = responseOver(given.epsilon, cells);
+  const groups = (ends.length + 1) * hashes;
+  const all = groups * response.points;
+  if (all > MAX_CELLS) throw new BadParameter("bits, cells and hashes are too large together");
+
+  /** Which of a group's places a string with these bits has. */
+  function place(spelled: bigint, group: number): number {
+    const job = Math.floor(group / hashes);
+    const [end, begin] = [ends[job], ends[job - 1] ?? 0];
+    if (end === undefined) {
+      return Number(digest(bigEndian(spelled, size), group)[0] % BigInt(cells));
+    }
+    const own = BigInt(end - begin);
+    const told = spelled >> BigInt(size - end);
+    const found = digest(bigEndian(told >> own, begin), group);
+    const row = word(found, 0) % (cells >> Number(own));
+    const mask = (1n << own) - 1n;
+    return Number((BigInt(row) << own) + ((told & mask) ^ (BigInt(word(found, 1)) & mask)));
+  }
+
+  return {
+    ...strings,
+    payloadBytes: indexBytes(all),
+    privacyLoss: response.privacyLoss,
+    randomize(value, source) {
+      encoded(value);
+      const spelled = spell(String(value), size);
+      // PRIVACY: the job and its hash function are drawn without a look at the value.
+      const group = pick(source, groups);
+      const sent = response.respond(place(spelled, group), source);
+      return index(group * response.points + sent, all);
+    },
+  };
+}
+
+/** Per level, how many bits of a string are told once its own are. */
+function endsOf(bits: number, cells: number): number[] {
+  const first = bitLength(cells) - 1;
+  if (bits < first)
+    throw new BadParameter(`bits ${bits} are below what ${cells} cells tell at once`);
+  const step = Math.max(1, first - ROW_BITS);
+  const more = Math.ceil((bits - first) / step);
+  return Array.from({ length: more + 1 }, (_, level) => first + step * level);
+}
+
+function bigEndian(number: bigint, bits: number): Uint8Array {
+  return packed(number, Math.ceil(bits / 8)).reverse();
+}

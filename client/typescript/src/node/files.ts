@@ -1,0 +1,240 @@
+/**
+ * A device's storage in Node: a folder of its own, and a witness beside it.
+ *
+ * The state is one file, `state.N`. A step reads the last one and links the next under its name, which
+ * one process alone can; who comes second reads again and does its step anew. So no process holds a
+ * lock that it could die with, and a file is whole or not there.
+ */
+import { createHash, randomInt, randomUUID } from "node:crypto";
+import { link, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { listed, number, table } from "../catalog/json.js";
+import { nothing, rowsOf, type Held } from "../client/memory.js";
+import type { PastReport, Rows, Storage, StoredReport } from "../client/storage.js";
+import { StateUnusable } from "../errors.js";
+
+const STATE = "state.";
+const NUMBER = /^[0-9]{1,15}$/;
+const OWNER_ONLY = 0o600;
+const OWNERS_FOLDER = 0o700;
+// A process that was held up for more steps than these takes its own for undone, and does it again:
+// then too much is charged, and a report is sent twice as the same bytes, which counts once.
+const STEPS = 200;
+const MOST_TRIES = 1000;
+const LONGEST_PAUSE_MS = 20;
+
+/** One device's, in a folder. */
+export class FolderStorage implements Storage {
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(readonly folder: string) {}
+
+  transaction<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
+    return this.#tried(async () => {
+      await mkdir(this.folder, { recursive: true, mode: OWNERS_FOLDER });
+      for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+        const { last, steps, held } = await this.#read();
+        const before = bodyOf(held);
+        const told = await work(rowsOf(held));
+        const after = bodyOf(held);
+        if (after === before || (await this.#committed(last, steps, after))) return told;
+        await sleep(randomInt(LONGEST_PAUSE_MS));
+      }
+      throw new StateUnusable(`${this.folder}: others write all the time; try again`);
+    });
+  }
+
+  readWitness(): Promise<string | null> {
+    return this.#tried(async () => {
+      for (const last of (await numbered(...this.#witness)).reverse()) {
+        const found = await readIfThere(this.#witnessAt(last));
+        if (found !== null) return found;
+      }
+      return null;
+    });
+  }
+
+  /** Under the number of the change that it knows, so that one that is older never comes after it. */
+  writeWitness(witness: string): Promise<void> {
+    return this.#tried(async () => {
+      const commits = number(table(JSON.parse(witness))["commits"]);
+      const draft = await written(this.#witnessAt(commits), witness);
+      await rename(draft, this.#witnessAt(commits));
+      await synced(dirname(this.folder));
+      for (const other of await numbered(...this.#witness)) {
+        if (other < commits) await rm(this.#witnessAt(other), { force: true });
+      }
+    });
+  }
+
+  /** Alone in this process; between processes a step that came second is done anew. */
+  alone<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(work);
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  close(): void {
+    // No file is held open.
+  }
+
+  get #witness(): [string, string] {
+    return [dirname(this.folder), `${basename(this.folder)}.witness.`];
+  }
+
+  #witnessAt(commits: number): string {
+    return join(...this.#witness) + String(commits);
+  }
+
+  /** The last whole state; one that is damaged is set aside, and what the witness knows holds. */
+  async #read(): Promise<{ last: number; steps: readonly string[]; held: Held }> {
+    for (;;) {
+      const last = (await numbered(this.folder, STATE)).pop();
+      if (last === undefined) return { last: 0, steps: [], held: nothing() };
+      const path = join(this.folder, `${STATE}${last}`);
+      const content = await readIfThere(path);
+      if (content === null) continue; // a newer one came meanwhile
+      try {
+        return { last, ...stateIn(content) };
+      } catch {
+        const mark = randomUUID();
+        await rename(path, join(this.folder, `damaged.${last}.${mark}`)).catch(unlessGone);
+      }
+    }
+  }
+
+  /** Whether this is the next state now, or was; another process may have been there first. */
+  async #committed(last: number, steps: readonly string[], body: string): Promise<boolean> {
+    const [next, step] = [last + 1, randomUUID()];
+    const draft = await written(join(this.folder, "draft"), stated([...steps, step], body));
+    try {
+      await link(draft, join(this.folder, `${STATE}${next}`));
+    } catch (error) {
+      if (codeOf(error) === "EEXIST") return false;
+      throw error;
+    } finally {
+      await rm(draft, { force: true });
+    }
+    await synced(this.folder);
+    const numbers = await numbered(this.folder, STATE);
+    for (const old of numbers.slice(0, -1)) {
+      await rm(join(this.folder, `${STATE}${old}`), { force: true });
+    }
+    if (numbers[numbers.length - 1] === next) return true;
+    // Others are past it: because they went on from it, or because the name was free again.
+    return (await this.#read()).steps.includes(step);
+  }
+
+  async #tried<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      const code = codeOf(error);
+      if (code === undefined) throw error;
+      throw new StateUnusable(`${this.folder}: ${code}; free space there, or name another folder`, {
+        cause: error,
+      });
+    }
+  }
+}
+
+/** The numbers of files of this name, ascending. */
+async function numbered(folder: string, name: string): Promise<number[]> {
+  const ends = (await readdir(folder))
+    .filter((file) => file.startsWith(name))
+    .map((file) => file.slice(name.length));
+  return ends
+    .filter((end) => NUMBER.test(end))
+    .map(Number)
+    .sort((one, other) => one - other);
+}
+
+async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    unlessGone(error);
+    return null;
+  }
+}
+
+/** A file beside a path, written through to the disk. */
+async function written(path: string, content: string): Promise<string> {
+  const draft = `${path}.${randomUUID()}.draft`;
+  const file = await open(draft, "wx", OWNER_ONLY);
+  try {
+    await file.writeFile(content);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  return draft;
+}
+
+async function synced(folder: string): Promise<void> {
+  if (process.platform === "win32") return; // where a folder cannot be opened
+  const file = await open(folder, "r");
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** All rows. */
+function bodyOf({ device, waiting, past, last }: Held): string {
+  return JSON.stringify({
+    ...{ device, last },
+    waiting: waiting.map((report) => {
+      return { ...report, sealed: base64(report.sealed), payload: base64(report.payload) };
+    }),
+    past: past.map((report) => ({ ...report, payload: base64(report.payload) })),
+  });
+}
+
+/** A state: a sum that shows damage, the last steps that led to it, and all rows. */
+function stated(steps: readonly string[], body: string): string {
+  const rest = `${steps.slice(-STEPS).join(" ")}\n${body}`;
+  return `${sum(rest)}\n${rest}`;
+}
+
+function stateIn(content: string): { steps: readonly string[]; held: Held } {
+  const [told = "", steps = "", body = ""] = content.split("\n");
+  if (told !== sum(`${steps}\n${body}`)) throw new TypeError("the sum is another");
+  const { device, waiting, past, last } = table(JSON.parse(body));
+  const rows = (things: unknown) => listed(things).map((thing) => table(thing));
+  const held = {
+    device,
+    last: number(last),
+    waiting: rows(waiting).map((row) => {
+      return { ...row, sealed: bytes(row["sealed"]), payload: bytes(row["payload"]) };
+    }) as unknown as StoredReport[],
+    past: rows(past).map((row) => {
+      return { ...row, payload: bytes(row["payload"]) };
+    }) as unknown as PastReport[],
+  };
+  return { steps: steps.split(" "), held };
+}
+
+function sum(body: string): string {
+  return createHash("sha256").update(body).digest("hex");
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("base64");
+}
+
+function bytes(base64: unknown): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.from(String(base64), "base64"));
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" ? code : undefined;
+}
+
+function unlessGone(error: unknown): void {
+  if (codeOf(error) !== "ENOENT") throw error;
+}

@@ -1,0 +1,45 @@
+/** Opens a client in Node. */
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+
+import { openBundle } from "../catalog/bundle.js";
+import { Client, type Options } from "../client/client.js";
+import { BundleRefused } from "../errors.js";
+import { FolderStorage } from "./files.js";
+import { httpsTransport } from "./https.js";
+
+/** What an app says in Node. */
+export interface NodeOptions extends Options {
+  /** The bundle's file. */
+  readonly bundle: string | URL;
+  /** The device's folder; its witness is beside it. */
+  readonly folder: string;
+  /** The operator's key to insist on, in base64; without it the first one is trusted here. */
+  readonly operator?: string;
+  /** https://HOST:PORT instead of the bundle's shuffler. */
+  readonly shuffler?: string;
+}
+
+/**
+ * A client for the bundle in a file. Close it as the program ends: what waits is sent then.
+ *
+ * @throws BundleRefused the bundle cannot be had, or is not to be taken.
+ * @throws BadParameter an option is out of range.
+ */
+export async function open(options: NodeOptions): Promise<Client> {
+  const { operator = null } = options;
+  const bundle = await openBundle(await contentOf(options.bundle), operator);
+  const transport = httpsTransport(options.shuffler ?? bundle.shuffler, bundle.roots);
+  const storage = new FolderStorage(resolve(options.folder));
+  return Client.over(bundle, storage, transport, { ...options, operatorNamed: operator !== null });
+}
+
+async function contentOf(path: string | URL) {
+  try {
+    return new Uint8Array(await readFile(path));
+  } catch (error) {
+    throw new BundleRefused(`the bundle cannot be read: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}

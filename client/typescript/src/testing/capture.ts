@@ -1,0 +1,53 @@
+/** Capturing what an app reports, by raw value: the one thing that never leaves a real device. */
+import { openBundle } from "../catalog/bundle.js";
+import type { Value } from "../catalog/values.js";
+import { Client, type Options } from "../client/client.js";
+import { MemoryStorage } from "../client/memory.js";
+import type { Outcome } from "../client/outcome.js";
+import type { Bytes } from "../mechanisms/packing.js";
+import { FakeShuffler } from "./shuffler.js";
+
+/** One call of report(), and what came of it. */
+export interface Report {
+  readonly metric: string;
+  readonly value: Value;
+  readonly outcome: Outcome;
+}
+
+/** Every call of report(), by every client, in order. */
+export interface Captured {
+  readonly reports: readonly Report[];
+  /** What was queued for one metric. */
+  values(metric: string): Value[];
+  /** Ends the capture. */
+  stop(): void;
+}
+
+/** A strict client without storage or network; flush() sends to a FakeShuffler. */
+export async function memoryClient(bundle: Bytes, options: Options = {}): Promise<Client> {
+  const opened = await openBundle(bundle, null);
+  const told = { strict: true, holdSeconds: null, ...options };
+  return Client.over(opened, new MemoryStorage(), new FakeShuffler(), told);
+}
+
+/** While it lasts, all that clients report is captured. Give the app a memoryClient. */
+export function capture(): Captured {
+  const reports: Report[] = [];
+  // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its client below
+  const { report } = Client.prototype;
+  Client.prototype.report = function recording(this: Client, metric, value) {
+    const outcome = report.call(this, metric, value);
+    reports.push({ metric, value, outcome });
+    return outcome;
+  };
+  return {
+    reports,
+    values: (metric) =>
+      reports
+        .filter((one) => one.metric === metric && one.outcome === "queued")
+        .map((one) => one.value),
+    stop() {
+      Client.prototype.report = report;
+    },
+  };
+}

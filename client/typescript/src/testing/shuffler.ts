@@ -1,0 +1,38 @@
+/** A shuffler that is none: it takes what it is sent, and can be told to fail. */
+import { BinaryReader } from "@bufbuild/protobuf/wire";
+
+import type { Transport } from "../client/transport.js";
+import { TryAgain } from "../errors.js";
+import { TYPE, type Answer } from "../transport/submission.js";
+
+/** Answers as a shuffler does. failing: throw TryAgain with this reason instead. */
+export class FakeShuffler implements Transport {
+  /** Every submission that was taken. */
+  readonly taken: Uint8Array[] = [];
+  failing: string | null = null;
+  /** What to answer instead of acknowledging. */
+  answer: Answer | null = null;
+
+  /** How many reports were taken. */
+  get reports(): number {
+    return this.taken.reduce((sum, request) => sum + reportsIn(request), 0);
+  }
+
+  post(body: Uint8Array): Promise<Answer> {
+    if (this.failing !== null) return Promise.reject(new TryAgain(this.failing));
+    if (this.answer) return Promise.resolve(this.answer);
+    this.taken.push(body);
+    const headers = { "content-type": TYPE };
+    return Promise.resolve({ status: 200, headers, body: new Uint8Array() });
+  }
+}
+
+function reportsIn(request: Uint8Array): number {
+  const reader = new BinaryReader(request);
+  let reports = 0;
+  for (; reader.pos < reader.len; reports += 1) {
+    const [field, type] = reader.tag();
+    reader.skip(type, field);
+  }
+  return reports;
+}

@@ -1,0 +1,252 @@
+/** Clients over every storage that Node has: in memory, and in files. */
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import test, { after } from "node:test";
+
+import { openBundle, type Bundle } from "../src/catalog/bundle.js";
+import type { Value } from "../src/catalog/values.js";
+import { Client, type Options } from "../src/client/client.js";
+import { newDevice } from "../src/client/device.js";
+import { MemoryStorage } from "../src/client/memory.js";
+import type { Storage } from "../src/client/storage.js";
+import { StateUnusable, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
+import { FolderStorage } from "../src/node/files.js";
+import { capture, FakeShuffler, KeyedBits, memoryClient } from "../src/testing.js";
+import { bytesOf, hexOf, known } from "./known.js";
+
+interface Life {
+  signed: string;
+  secret: string;
+  coins: string;
+  start: number;
+  steps: { step: string; with: unknown; outcome?: string; payload?: string; stream?: string }[];
+  spent: Record<string, number>;
+}
+
+const life = known("wire/ledger") as Life;
+const signed = new TextEncoder().encode(life.signed);
+const DAY = 86_400;
+const folders: string[] = [];
+
+after(async () => {
+  for (const folder of folders) await rm(folder, { recursive: true });
+});
+
+async function folder(): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), "hubbub-"));
+  folders.push(made);
+  return join(made, "device");
+}
+
+const STORAGES: [string, () => Promise<Storage>][] = [
+  ["memory", () => Promise.resolve(new MemoryStorage())],
+  ["files", async () => new FolderStorage(await folder())],
+];
+
+/** A clock that stands still until it is set. */
+class Clock {
+  seconds = life.start;
+  readonly now = () => this.seconds;
+}
+
+async function clientOver(storage: Storage, options: Options = {}, shuffler = new FakeShuffler()) {
+  const told = { holdSeconds: null, now: new Clock().now, ...options };
+  return Client.over(await bundle(), storage, shuffler, told);
+}
+
+function bundle(): Promise<Bundle> {
+  return openBundle(signed, null);
+}
+
+for (const [where, made] of STORAGES) {
+  test(`a device lives as the known one did: ${where}`, async () => {
+    const storage = await made();
+    const device = { ...newDevice(), secret: life.secret, commits: 1 };
+    await storage.transaction((rows) => rows.keepDevice(device));
+    const clock = new Clock();
+    const options = { now: clock.now, coins: new KeyedBits(bytesOf(life.coins)) };
+    const client = await clientOver(storage, options);
+    for (const { step, with: given, outcome, payload, stream } of life.steps) {
+      if (step === "clock") clock.seconds = life.start - 100 + (given as number);
+      if (step === "prefer") {
+        const [most, local] = given as [number | null, number | null];
+        await client.prefer(most, { maxLocal: local ?? most });
+      }
+      if (step === "disable") await client.disable({ forget: given as boolean });
+      if (step === "enable") await client.enable();
+      if (step === "flush") assert.equal(await client.flush(), true);
+      if (step === "report") {
+        const [metric, value] = given as [string, Value];
+        assert.equal(client.report(metric, value), outcome, JSON.stringify(given));
+        if (!payload) continue;
+        const last = (await client.ledger()).payloads.at(-1);
+        assert.deepEqual(
+          [last?.metric, hexOf(last?.payload ?? new Uint8Array())],
+          [metric, payload],
+        );
+        assert.equal(stream?.split("/")[0], metric);
+      }
+    }
+    const { metrics, on, payloads } = await client.ledger();
+    assert.equal(on, false);
+    assert.deepEqual(payloads, []);
+    for (const { name, spent } of metrics) {
+      assert.ok(Math.abs(spent - (life.spent[name] ?? NaN)) < 1e-9, name);
+    }
+  });
+
+  test(`two clients share one limit, and neither sends a third report: ${where}`, async () => {
+    const storage = await made();
+    const shuffler = new FakeShuffler();
+    const one = await clientOver(storage, {}, shuffler);
+    const other = await clientOver(storage, {}, shuffler);
+    for (const client of [one, other]) {
+      assert.equal(client.report("theme", "dark"), "queued");
+      assert.equal(client.report("theme", "dark"), "queued");
+    }
+    await Promise.all([one.flush(), other.flush()]);
+    assert.equal(shuffler.reports, 2);
+    const dropped = [one, other].map((client) => client.dropped["already_reported"] ?? 0);
+    assert.equal(
+      dropped.reduce((sum, many) => sum + many),
+      2,
+    );
+    assert.equal(one.report("theme", "dark"), "already_reported");
+  });
+
+  test(`what waits is sent by who comes next, as the same bytes: ${where}`, async () => {
+    const storage = await made();
+    const shuffler = new FakeShuffler();
+    const first = await clientOver(storage, {}, shuffler);
+    shuffler.failing = "unavailable";
+    first.report("theme", "dark");
+    assert.equal(await first.flush(0.1), false);
+    assert.equal(await first.waiting(), 1);
+    shuffler.failing = null;
+    const next = await clientOver(storage, {}, shuffler);
+    assert.equal(await next.flush(), true);
+    assert.equal(shuffler.reports, 1);
+    assert.equal((await next.ledger()).payloads[0]?.fate, "sent");
+  });
+
+  test(`a no holds for every client and for what waits: ${where}`, async () => {
+    const storage = await made();
+    const shuffler = new FakeShuffler();
+    const one = await clientOver(storage, {}, shuffler);
+    const other = await clientOver(storage, {}, shuffler);
+    one.report("theme", "dark");
+    other.report("language", "de");
+    await one.settled();
+    await other.settled();
+    await one.disable();
+    assert.equal(other.report("startup", 5), "queued"); // it has not heard of it, but
+    await other.flush();
+    assert.equal(shuffler.reports, 0);
+    assert.equal(other.report("startup", 5), "disabled");
+    assert.equal((await clientOver(storage)).report("theme", "dark"), "disabled");
+    await one.enable();
+    assert.equal(one.report("theme", "dark"), "queued");
+  });
+
+  test(`reports that are refused are given up and counted: ${where}`, async () => {
+    const shuffler = new FakeShuffler();
+    const told: string[] = [];
+    const onDrop = (metric: string, reason: string) => told.push(`${metric} ${reason}`);
+    const client = await clientOver(await made(), { onDrop }, shuffler);
+    const headers = { "hubbub-refused": "for-good" };
+    shuffler.answer = { status: 413, headers, body: new Uint8Array() };
+    client.report("theme", "dark");
+    assert.equal(await client.flush(), true);
+    assert.deepEqual(client.dropped, { rejected_http_413: 1 });
+    assert.deepEqual(told, ["theme rejected_http_413"]);
+    const { counts } = await client.ledger();
+    assert.equal(counts["rejected_http_413"], 1);
+  });
+
+  test(`what is too late is given up: ${where}`, async () => {
+    const clock = new Clock();
+    const client = await clientOver(await made(), { now: clock.now });
+    client.report("startup", 5);
+    await client.settled();
+    clock.seconds += 3 * DAY;
+    assert.equal(await client.flush(), true);
+    assert.deepEqual(client.dropped, { expired: 1 });
+  });
+}
+
+test("a strict client throws for mistakes, another one says what they are", async () => {
+  const lenient = await clientOver(new MemoryStorage());
+  assert.equal(lenient.report("nothing", 1), "unknown_metric");
+  assert.equal(lenient.report("theme", 7), "not_a_value");
+  const wrong = Symbol("x") as unknown as string;
+  assert.equal(lenient.report("theme", wrong), "not_a_value");
+  const strict = await clientOver(new MemoryStorage(), { strict: true });
+  assert.throws(() => strict.report("nothing", 1), UnknownMetric);
+  assert.throws(() => strict.report("theme", 7), ValueOutOfDomain);
+  assert.deepEqual(strict.outcomes, { unknown_metric: 1, not_a_value: 1 });
+  await lenient.close();
+  assert.equal(lenient.report("theme", "dark"), "closed");
+});
+
+test("a device whose place to keep is gone reports nothing, and says so", async () => {
+  const refusing = new MemoryStorage();
+  refusing.transaction = () => Promise.reject(new StateUnusable("no room"));
+  const client = await clientOver(refusing);
+  assert.equal(client.report("theme", "dark"), "no_state");
+  assert.equal(await client.flush(), false);
+});
+
+test("a state that is lost is known to its witness", async () => {
+  const path = await folder();
+  const client = await clientOver(new FolderStorage(path));
+  client.report("theme", "dark");
+  client.report("theme", "dark");
+  await client.flush();
+  await rm(path, { recursive: true });
+  const next = await clientOver(new FolderStorage(path));
+  assert.equal(next.report("theme", "dark"), "already_reported");
+  await next.disable();
+  await rm(path, { recursive: true });
+  const last = await clientOver(new FolderStorage(path));
+  assert.equal(last.report("language", "de"), "disabled");
+  assert.equal((await last.ledger()).counts["state_lost"], 1);
+});
+
+test("a state that is damaged is set aside, and nothing is said twice", async () => {
+  const path = await folder();
+  const client = await clientOver(new FolderStorage(path));
+  client.report("theme", "dark");
+  client.report("theme", "dark");
+  await client.settled();
+  for (const file of await readdir(path)) await writeFile(join(path, file), "{}");
+  const next = await clientOver(new FolderStorage(path));
+  assert.equal(next.report("theme", "dark"), "already_reported");
+  assert.ok((await readdir(path)).some((file) => file.startsWith("damaged.")));
+});
+
+test("many steps of many at once are each done once", async () => {
+  const path = await folder();
+  const storages = Array.from({ length: 8 }, () => new FolderStorage(path));
+  const add = (storage: Storage) =>
+    storage.transaction(async (rows) => {
+      const sum = ((await rows.device()) as { sum: number } | undefined)?.sum ?? 0;
+      await rows.keepDevice({ sum: sum + 1 });
+    });
+  await Promise.all(
+    storages.map((storage) => Promise.all([1, 2, 3, 4, 5].map(() => add(storage)))),
+  );
+  const sum = await storages[0]?.transaction((rows) => rows.device());
+  assert.deepEqual(sum, { sum: 40 });
+  assert.equal((await readdir(path)).length, 1);
+});
+
+test("an app's test sees what it reports", async () => {
+  const captured = capture();
+  const client = await memoryClient(signed, { now: new Clock().now });
+  client.report("theme", "dark");
+  captured.stop();
+  client.report("theme", "light");
+  assert.deepEqual(captured.values("theme"), ["dark"]);
+});

@@ -1,0 +1,102 @@
+/**
+ * The system's coins, by chi-square against exact probabilities.
+ *
+ * Each test would fail by chance in less than one of a million runs: the bounds are those quantiles
+ * of chi-square, rounded up.
+ */
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { KeyedBits, pick, SystemBits, type BitSource } from "../src/mechanisms/bits.js";
+import { MECHANISMS } from "../src/mechanisms/registry.js";
+
+const DRAWS = 80_000;
+// 1 - 1e-6 quantiles of chi-square by degrees of freedom.
+const BOUNDS = new Map([
+  [1, 23.93],
+  [4, 33.38],
+  [5, 35.89],
+  [7, 40.53],
+  [9, 44.81],
+]);
+
+function chiSquare(counts: readonly number[], chances: readonly number[]): number {
+  const all = counts.reduce((sum, count) => sum + count, 0);
+  return counts.reduce((sum, count, at) => {
+    const expected = all * (chances[at] ?? 0);
+    return sum + (count - expected) ** 2 / expected;
+  }, 0);
+}
+
+function fits(counts: readonly number[], chances: readonly number[]): void {
+  const bound = BOUNDS.get(counts.length - 1);
+  assert.ok(bound);
+  assert.ok(chiSquare(counts, chances) < bound, counts.join(" "));
+}
+
+const sources: [string, BitSource][] = [
+  ["the system's", new SystemBits()],
+  ["a key's", new KeyedBits(new Uint8Array(32).fill(7))],
+];
+for (const [whose, source] of sources) {
+  test(`${whose} coins come out as often as they should`, () => {
+    const heads = [0, 0];
+    const faces = [0, 0, 0, 0, 0];
+    const ones = Array.from({ length: 10 }, () => 0);
+    const third = (1n << 64n) / 3n;
+    const draws = DRAWS / 4;
+    for (let draw = 0; draw < draws; draw += 1) {
+      add(heads, Number(source.chance(third)));
+      add(faces, pick(source, faces.length));
+      for (const [bit] of ones.entries()) {
+        if (draw % 10 === 0) add(ones, (source.mask(third, 10) >> BigInt(bit)) & 1n ? bit : -1);
+      }
+    }
+    fits(heads, [2 / 3, 1 / 3]);
+    fits(faces, [0.2, 0.2, 0.2, 0.2, 0.2]);
+    fits(
+      ones,
+      ones.map(() => 1 / ones.length),
+    );
+  });
+}
+
+test("payloads of grr come as often as its probabilities say", () => {
+  const grr = MECHANISMS.get("grr");
+  assert.ok(grr);
+  const categories = 6;
+  const randomizer = grr.build({ epsilon: 1, categories, sizes: [], parameters: {} });
+  const counts = Array.from({ length: categories }, () => 0);
+  const coins = new SystemBits();
+  for (let draw = 0; draw < DRAWS; draw += 1) add(counts, randomizer.randomize(2, coins)[0] ?? -1);
+  const e = Math.exp(1);
+  const lie = 1 / (e + categories - 1);
+  fits(
+    counts,
+    counts.map((_, at) => (at === 2 ? e * lie : lie)),
+  );
+});
+
+test("payloads of subset are every set equally often, with and without the value", () => {
+  const subset = MECHANISMS.get("subset");
+  assert.ok(subset);
+  const randomizer = subset.build({ epsilon: 0.5, categories: 5, sizes: [], parameters: {} });
+  const counts = new Map<number, number>();
+  const coins = new SystemBits();
+  for (let draw = 0; draw < DRAWS / 4; draw += 1) {
+    const payload = randomizer.randomize(0, coins)[0] ?? -1;
+    counts.set(payload, (counts.get(payload) ?? 0) + 1);
+  }
+  const sets = [...counts.keys()].sort((one, other) => one - other);
+  assert.equal(sets.length, 10); // two of five
+  const odds = Math.exp(0.5);
+  const held = (2 * odds) / (2 * odds + 3);
+  fits(
+    sets.map((set) => counts.get(set) ?? 0),
+    sets.map((set) => (set & 1 ? held / 4 : (1 - held) / 6)),
+  );
+});
+
+function add(counts: number[], at: number): void {
+  if (at >= 0) counts[at] = (counts[at] ?? 0) + 1;
+}
