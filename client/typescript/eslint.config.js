@@ -3,7 +3,7 @@ import tseslint from "typescript-eslint";
 const COINS = "Coins come from a BitSource.";
 
 export default tseslint.config(
-  { ignores: ["dist/", "eslint.config.js"] },
+  { ignores: ["dist/", "eslint.config.js", "bundle.js"] },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: {

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -31,10 +32,37 @@ min_batch = 1000
 limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
 """
 
-pytestmark = pytest.mark.skipif(
+IMPORT = """
+const before = Object.getOwnPropertyNames(globalThis).length;
+const [page, node, testing] = await Promise.all(
+  ["hubbub", "hubbub/node", "hubbub/testing"].map((name) => import(name)),
+);
+const whole = [page.open, node.open, page.Client, testing.capture].every(Boolean);
+const same = before === Object.getOwnPropertyNames(globalThis).length;
+console.log(whole && same ? "nothing new" : "something new");
+"""
+TSC = (
+    *("--noEmit", "--strict", "--module", "nodenext", "--target", "es2022"),
+    *("--lib", "es2022,dom,dom.iterable"),
+)
+RIGHT = """
+import { open, type Outcome } from "hubbub";
+const client = await open({ bundle: "/app.hubbub", holdSeconds: null });
+const said: Outcome = client.report("theme", { part: "dark", age: 41 });
+export { said };
+"""
+WRONG = """import { open } from "hubbub";
+const client = await open({ bundle: "/app.hubbub" });
+client.report("theme", null);
+client.report("theme");
+await open({ bundles: "/app.hubbub" });
+"""
+
+needs_node = pytest.mark.skipif(
     not (shutil.which("node") and shutil.which("npm")),
     reason="no Node on this machine: apt-get install nodejs npm",
 )
+pytestmark = needs_node
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -82,6 +110,31 @@ def test_an_altered_bundle_reports_nothing(tmp_path: Path) -> None:
     assert done.returncode
     assert "BundleRefused: the bundle is refused: altered after signing" in done.stderr
     assert "dark" not in done.stderr
+
+
+def test_the_packed_package_installs_and_does_nothing_when_it_is_imported(tmp_path: Path) -> None:
+    packed = json.loads(_run("npm", "pack", "--json", "--pack-destination", str(tmp_path)))[0]
+    names = {file["path"] for file in packed["files"]}
+    assert not [name for name in names if not re.match(r"dist/src/|README|package.json", name)]
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    install = ("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefer-offline")
+    _run(*install, str(tmp_path / packed["filename"]), folder=tmp_path)
+    (tmp_path / "import.mjs").write_text(IMPORT)
+    assert _run("node", "import.mjs", folder=tmp_path) == "nothing new\n"
+    (tmp_path / "right.ts").write_text(RIGHT)
+    (tmp_path / "wrong.ts").write_text(WRONG)
+    check = [str(PACKAGE / "node_modules/.bin/tsc"), *TSC]
+    _run(*check, "right.ts", folder=tmp_path)
+    done = subprocess.run(
+        [*check, "wrong.ts"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert [int(line) for line in re.findall(r"wrong.ts\((\d+),", done.stdout)] == [3, 4, 5]
+
+
+def test_it_has_the_version_of_the_python_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    package = json.loads((PACKAGE / "package.json").read_text())
+    assert package["version"].replace("-dev.", ".dev") == project["version"]
 
 
 def test_its_lock_names_a_hash_for_everything_and_no_place() -> None:

@@ -1,5 +1,5 @@
 /** For tests of apps: clients in memory, and what an app reports, by raw value. */
-export { KeyedBits } from "./mechanisms/bits.js";
+export { KeyedBits } from "./mechanisms/keyed.js";
 export { MemoryStorage } from "./client/memory.js";
 export { capture, memoryClient, type Captured, type Report } from "./testing/capture.js";
 export { FakeShuffler } from "./testing/shuffler.js";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { fromText, metricOf, openBundle, toText, type Bundle } from "../src/catalog/bundle.js";
-import { muWithin } from "../src/catalog/caps.js";
+import { muWithin } from "../src/catalog/gaussian.js";
 import { metricFrom, streamWithin } from "../src/catalog/metric.js";
 import { admitted, loadTrust } from "../src/client/trust.js";
 import { BundleRefused, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
@@ -64,25 +64,26 @@ test("without a pinned operator whoever signed is taken, unless the device knows
 test("a later bundle may not take more than was promised", async () => {
   const bundle = await opened(answers.signed);
   const { trust } = admitted(null, bundle, false);
-  const asking = (more: object): Bundle => {
-    const theme = metricFrom(
+  const asking = async (more: object): Promise<Bundle> => {
+    const theme = await metricFrom(
       "theme",
       { ...ENTRY, values: ["light", "dark", "日本"], ...more },
       false,
     );
     return { ...bundle, metrics: new Map([["theme", theme]]) };
   };
-  assert.equal(admitted(trust, asking({}), false).another, false);
+  assert.equal(admitted(trust, await asking({}), false).another, false);
   for (const more of [{ reports_per_epoch: 2 }, { lifetime_epsilon: 51 }, { epoch: "hour" }]) {
-    assert.throws(() => admitted(trust, asking(more), false), /promised/);
+    const raised = await asking(more);
+    assert.throws(() => admitted(trust, raised, false), /promised/);
   }
-  const less = admitted(trust, asking({ lifetime_epsilon: 7 }), false).trust;
+  const less = admitted(trust, await asking({ lifetime_epsilon: 7 }), false).trust;
   assert.throws(() => admitted(less, bundle, false), /lifetime raised from 7 to 50/);
   const newer = admitted(trust, { ...bundle, serial: 3 }, false).trust;
   assert.throws(() => admitted(newer, { ...bundle, serial: 2 }, false), /newer/);
 });
 
-test("what asks more than this version does is refused, not misread", () => {
+test("what asks more than this version does is refused, not misread", async () => {
   for (const more of [
     { mechanism: "unary.new" },
     { version: 2 },
@@ -90,22 +91,22 @@ test("what asks more than this version does is refused, not misread", () => {
     // It says more than its epsilon.
     { mechanism: "rappor.basic", epsilon: 0.1, parameters: { f: 0.5, p: 0.25, q: 0.75 } },
   ]) {
-    assert.throws(() => metricFrom("theme", { ...ENTRY, ...more }, false), UnknownMetric);
+    await assert.rejects(metricFrom("theme", { ...ENTRY, ...more }, false), UnknownMetric);
   }
 });
 
-test("a person's preference chooses the tier", () => {
-  const tiered = metricFrom("theme", { ...ENTRY, tiers: [0.25, 0.5] }, false);
+test("a person's preference chooses the tier", async () => {
+  const tiered = await metricFrom("theme", { ...ENTRY, tiers: [0.25, 0.5] }, false);
   assert.equal(streamWithin(tiered, Infinity, Infinity)?.name, "theme");
   assert.equal(streamWithin(tiered, 0.6, Infinity)?.name, "theme/0.5");
   assert.equal(streamWithin(tiered, 0.2, Infinity), undefined);
-  const crowded = metricFrom("theme", { ...ENTRY, central_epsilon: 0.5, crowd: 9 }, false);
+  const crowded = await metricFrom("theme", { ...ENTRY, central_epsilon: 0.5, crowd: 9 }, false);
   assert.equal(streamWithin(crowded, 0.5, Infinity)?.name, "theme");
   assert.equal(streamWithin(crowded, 0.5, 0.5), undefined);
 });
 
-test("a value that is none is refused, and never shown", () => {
-  const metric = metricFrom("theme", ENTRY, false);
+test("a value that is none is refused, and never shown", async () => {
+  const metric = await metricFrom("theme", ENTRY, false);
   for (const value of ["secret", 1, null, undefined, {}, true]) {
     assert.throws(
       () => metric.code(value),

@@ -148,6 +148,7 @@ for (const [where, made] of STORAGES) {
     assert.equal((await clientOver(storage)).report("theme", "dark"), "disabled");
     await one.enable();
     assert.equal(one.report("theme", "dark"), "queued");
+    await one.settled();
   });
 
   test(`reports that are refused are given up and counted: ${where}`, async () => {

@@ -68,7 +68,7 @@ export async function openBundle(signed: Bytes, operator: string | null): Promis
     if (operator !== null && !line.includes(operator)) {
       throw new BundleRefused("another operator's");
     }
-    return bundleOf(told, line);
+    return await bundleOf(told, line);
   } catch (error) {
     const why = error instanceof BundleRefused ? error.message : "not one, or of a newer version";
     throw new BundleRefused(`the bundle is refused: ${why}; ship it as the operator built it`, {
@@ -138,14 +138,14 @@ async function lineOf(handovers: readonly Table[], signer: string): Promise<stri
   return line;
 }
 
-function bundleOf(body: Table, line: readonly string[]): Bundle {
+async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
   if (body["version"] !== 1) throw new BundleRefused("of a newer version");
   const development = body["development"] === true;
   const metrics = new Map<string, Metric>();
   const unknown = new Map<string, UnknownMetric>();
   for (const [name, entry] of Object.entries(table(body["metrics"]))) {
     try {
-      metrics.set(name, metricFrom(name, table(entry), development));
+      metrics.set(name, await metricFrom(name, table(entry), development));
     } catch (error) {
       if (!(error instanceof UnknownMetric)) throw error;
       unknown.set(name, error);
@@ -161,7 +161,7 @@ function bundleOf(body: Table, line: readonly string[]): Bundle {
     metrics,
     unknown,
     streams: new Map(streams),
-    caps: capsOf(body["caps"]),
+    caps: await capsOf(body["caps"]),
     history: table(body["history"] ?? {}),
     serial: number(body["serial"] ?? 0),
     line,

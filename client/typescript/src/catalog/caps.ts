@@ -1,8 +1,8 @@
 /**
  * Caps: the most that all metrics together may say about one person.
  *
- * Of crowds it is kept as Gaussian differential privacy, whose mu squared add up: Dong, Roth, Su (JRSS
- * B 2022). As central_cap.py and gaussian.py of client/hubbub/catalog, rounded to the safe side.
+ * Of crowds it is kept as Gaussian differential privacy, whose mu squared add up. As
+ * client/hubbub/catalog/central_cap.py.
  */
 import { number, table } from "./json.js";
 
@@ -31,11 +31,9 @@ const DELTA = 1e-8; // where the bundle says none
 // Of delta: what Gaussians have; the rest is for what each crowd may tell beyond its own.
 const OF_GAUSSIANS = 0.9;
 const LEFT_OUT = 1e-13;
-const CLOSE = 1e-9;
-const ROUNDING = 1e-12;
 
 /** The caps that a bundle's table says. @throws TypeError it says what this version does not know. */
-export function capsOf(thing: unknown): Caps {
+export async function capsOf(thing: unknown): Promise<Caps> {
   const told = table(thing ?? {});
   if (Object.keys(told).some((field) => !FIELDS.has(field))) throw new TypeError("a cap is new");
   const bySpan = new Map<number, number>();
@@ -45,6 +43,8 @@ export function capsOf(thing: unknown): Caps {
   if (told["central_epsilon_per_year"] === undefined) {
     return { bySpan, room: null, crowdCosts: new Map() };
   }
+  // Few catalogs have one.
+  const { muWithin } = await import("../more.js");
   const delta = number(told["central_delta_per_year"] ?? DELTA);
   const room = muWithin(number(told["central_epsilon_per_year"]), OF_GAUSSIANS * delta) ** 2;
   const least = (room * LEFT_OUT) / ((1 - OF_GAUSSIANS) * delta);
@@ -54,39 +54,4 @@ export function capsOf(thing: unknown): Caps {
     }),
   );
   return { bySpan, room, crowdCosts };
-}
-
-/** The largest mu that says no more than epsilon at delta, rounded down. */
-export function muWithin(epsilon: number, delta: number): number {
-  let [low, high] = [0, 1];
-  while (deltaOf(high, epsilon) <= delta) [low, high] = [high, 2 * high];
-  while (high - low > CLOSE * high) {
-    const middle = (low + high) / 2;
-    if (deltaOf(middle, epsilon) <= delta) low = middle;
-    else high = middle;
-  }
-  return low;
-}
-
-/** The delta of Gaussians mu apart at an epsilon, rounded up. */
-function deltaOf(mu: number, epsilon: number): number {
-  const [near, far] = [tail(epsilon / mu - mu / 2), tail(epsilon / mu + mu / 2)];
-  return near - (far > 0 ? Math.exp(epsilon + Math.log(far)) : 0) + ROUNDING * near;
-}
-
-/** The chance of a standard Gaussian above x: by its series, far out by its continued fraction. */
-function tail(x: number): number {
-  if (x < 0) return 1 - tail(-x);
-  const density = Math.exp((-x * x) / 2) / Math.sqrt(2 * Math.PI);
-  if (x < 3) {
-    let [term, sum] = [x, x];
-    for (let n = 3; term > sum * 1e-18; n += 2) {
-      term *= (x * x) / n;
-      sum += term;
-    }
-    return 0.5 - density * sum;
-  }
-  let below = x;
-  for (let n = 200; n >= 1; n -= 1) below = x + n / below;
-  return density / below;
 }

@@ -3,7 +3,7 @@ import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
 import { MECHANISMS } from "../mechanisms/registry.js";
 import type { Coded, Randomizer } from "../mechanisms/randomizer.js";
 import { listed, number, table, text, type Table } from "./json.js";
-import { listedPlace, partedValue, partsOf, plainNumber, type Ranges } from "./values.js";
+import { listedPlace, plainNumber, type Ranges } from "./values.js";
 
 /** A metric at one epsilon, with totals of its own. epsilon: in nats. tier: "" for the metric itself. */
 export interface Stream {
@@ -61,11 +61,15 @@ const DIGITS_OF_TIERS = 6;
  *
  * @throws UnknownMetric it asks what this version cannot do.
  */
-export function metricFrom(name: string, entry: Table, development: boolean): Metric {
+export async function metricFrom(
+  name: string,
+  entry: Table,
+  development: boolean,
+): Promise<Metric> {
   const more = Object.keys(entry).find((field) => !KNOWN.has(field));
   if (more !== undefined) throw new UnknownMetric(`metric "${name}" has ${more}; upgrade hubbub`);
   const central = optional(entry["lifetime_central_epsilon"]);
-  const streams = streamsOf(name, entry);
+  const streams = await streamsOf(name, entry);
   return {
     name,
     description: text(entry["description"]),
@@ -80,7 +84,7 @@ export function metricFrom(name: string, entry: Table, development: boolean): Me
     centralEpsilon: development ? null : optional(entry["central_epsilon"]),
     streams,
     definition: JSON.stringify(DEFINING.map((field) => sorted(entry[field]))),
-    code: coder(name, entry, streams[0].randomizer),
+    code: await coder(name, entry, streams[0].randomizer),
   };
 }
 
@@ -95,21 +99,19 @@ export function streamWithin(metric: Metric, most: number, local: number): Strea
   return tiers.filter((tier) => tier.epsilon <= Math.min(most, local)).pop();
 }
 
-function streamsOf(name: string, entry: Table): [Stream, ...Stream[]] {
+async function streamsOf(name: string, entry: Table): Promise<[Stream, ...Stream[]]> {
   const epsilon = number(entry["epsilon"]);
-  const own = { name, tier: "", epsilon, randomizer: randomizerOf(name, entry, epsilon) };
+  const own = { name, tier: "", epsilon, randomizer: await randomizerOf(name, entry, epsilon) };
   const tiers = listed(entry["tiers"] ?? []).map(number);
-  return [
-    own,
-    ...tiers.map((tier) => {
-      const called = general(tier);
-      const randomizer = randomizerOf(name, entry, tier);
-      return { name: `${name}/${called}`, tier: called, epsilon: tier, randomizer };
-    }),
-  ];
+  const scaled = tiers.map(async (tier): Promise<Stream> => {
+    const called = general(tier);
+    const randomizer = await randomizerOf(name, entry, tier);
+    return { name: `${name}/${called}`, tier: called, epsilon: tier, randomizer };
+  });
+  return [own, ...(await Promise.all(scaled))];
 }
 
-function randomizerOf(name: string, entry: Table, epsilon: number): Randomizer {
+async function randomizerOf(name: string, entry: Table, epsilon: number): Promise<Randomizer> {
   const mechanism = MECHANISMS.get(text(entry["mechanism"]));
   if (mechanism?.version !== entry["version"] || !mechanism) {
     throw new UnknownMetric(`metric "${name}" is of a mechanism that is not known; upgrade hubbub`);
@@ -121,9 +123,14 @@ function randomizerOf(name: string, entry: Table, epsilon: number): Randomizer {
     }),
   );
   const values = entry["values"] === null ? [] : listed(entry["values"]).map(text);
-  const sizes =
-    mechanism.values === "parts" ? [...partsOf(values).values()].map((own) => own.length) : [];
-  const randomizer = mechanism.build({ epsilon, categories: values.length, sizes, parameters });
+  const parts = mechanism.values === "parts" ? (await import("../more.js")).partsOf(values) : null;
+  const sizes = [...(parts?.values() ?? [])].map((own) => own.length);
+  const randomizer = await mechanism.build({
+    epsilon,
+    categories: values.length,
+    sizes,
+    parameters,
+  });
   // PRIVACY: what is promised is measured here, too.
   if (!(randomizer.privacyLoss <= epsilon)) {
     throw new UnknownMetric(`metric "${name}" says more than its epsilon`);
@@ -131,8 +138,8 @@ function randomizerOf(name: string, entry: Table, epsilon: number): Randomizer {
   return randomizer;
 }
 
-function coder(name: string, entry: Table, randomizer: Randomizer): Metric["code"] {
-  const code = plainCoder(entry, randomizer);
+async function coder(name: string, entry: Table, randomizer: Randomizer): Promise<Metric["code"]> {
+  const code = await plainCoder(entry, randomizer);
   return (value) => {
     try {
       return code(value);
@@ -143,7 +150,7 @@ function coder(name: string, entry: Table, randomizer: Randomizer): Metric["code
   };
 }
 
-function plainCoder(entry: Table, randomizer: Randomizer): Metric["code"] {
+async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric["code"]> {
   const kind = text(entry["kind"] ?? "");
   if (entry["values"] !== null) {
     const values = listed(entry["values"]).map(text);
@@ -151,6 +158,7 @@ function plainCoder(entry: Table, randomizer: Randomizer): Metric["code"] {
       const ranges = Object.entries(table(entry["ranges"] ?? {})).map(
         ([part, own]) => [part, rangesOf(table(own), "number")] as const,
       );
+      const { partedValue, partsOf } = await import("../more.js");
       const parts = { values: partsOf(values), ranges: new Map(ranges) };
       return (value) => partedValue(parts, value);
     }

@@ -8,8 +8,8 @@ export async function isSigned(key: Bytes, signature: Bytes, message: Bytes): Pr
     own = await crypto.subtle.importKey("raw", key, "Ed25519", false, ["verify"]);
   } catch (error) {
     if (!(error instanceof DOMException) || error.name !== "NotSupportedError") throw error;
-    const { ed25519 } = await import("@noble/curves/ed25519.js");
-    return ed25519.verify(signature, message, key, { zip215: false });
+    const { verifyAsync } = await import("@noble/ed25519");
+    return verifyAsync(signature, message, key, { zip215: false });
   }
   return crypto.subtle.verify("Ed25519", own, signature, message);
 }

@@ -1,7 +1,5 @@
 /** What an app may report, as a mechanism takes it: as Metric.code of client/hubbub/catalog. */
 import { ValueOutOfDomain } from "../errors.js";
-import { valueOf } from "../mechanisms/pairs.js";
-import type { Coded } from "../mechanisms/randomizer.js";
 
 /** One answer, or one for each part. */
 export type Value = string | number | boolean | Readonly<Record<string, string | number | boolean>>;
@@ -11,12 +9,6 @@ export interface Ranges {
   readonly kind: string;
   readonly edges: readonly number[];
   readonly clamps: boolean;
-}
-
-/** The parts of an answer, each with its values; in ranges, those that are of numbers. */
-export interface Parts {
-  readonly values: ReadonlyMap<string, readonly string[]>;
-  readonly ranges: ReadonlyMap<string, Ranges>;
 }
 
 const OTHER = "other";
@@ -52,42 +44,6 @@ export function plainNumber(kind: string, value: unknown): number {
     throw new ValueOutOfDomain("value is not a whole number");
   }
   return value;
-}
-
-/** Values that were listed as PART=VALUE, part by part. */
-export function partsOf(values: readonly string[]): ReadonlyMap<string, readonly string[]> {
-  const parts = new Map<string, string[]>();
-  for (const listed of values) {
-    const equals = listed.indexOf("=");
-    const [part, value] = [listed.slice(0, equals), listed.slice(equals + 1)];
-    if (equals < 1 || !value) throw new TypeError("values of parts are PART=VALUE");
-    parts.set(part, [...(parts.get(part) ?? []), value]);
-  }
-  return parts;
-}
-
-/**
- * The mechanism's value for a value of each part, as { theme: "dark", age: 41 }.
- *
- * @throws ValueOutOfDomain a part is unknown, missing or holds none of its values.
- */
-export function partedValue({ values, ranges }: Parts, given: unknown): Coded {
-  if (typeof given !== "object" || given === null) {
-    throw new ValueOutOfDomain("the value is no object of parts; give each part one of its values");
-  }
-  const held = new Map(Object.entries(given));
-  const missing = [...values.keys()].filter((part) => !held.has(part));
-  if (missing.length) throw new ValueOutOfDomain(`part ${missing.join(", ")} is missing`);
-  if (held.size > values.size) throw new ValueOutOfDomain("a part is not one of the metric");
-  const places = [...values].map(([part, own]) => {
-    try {
-      return listedPlace(own, held.get(part), { ranges: ranges.get(part) });
-    } catch (error) {
-      throw new ValueOutOfDomain(`part ${part}: ${(error as Error).message}`);
-    }
-  });
-  const sizes = [...values.values()].map((own) => own.length);
-  return valueOf(places, sizes);
 }
 
 function rangePlace({ kind, edges, clamps }: Ranges, value: unknown): number {

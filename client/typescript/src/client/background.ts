@@ -9,29 +9,33 @@ const STATE_RETRY_SECONDS = 5;
 /** One page's or process's. */
 export class Background {
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #entering: Promise<void> | undefined;
+  #entered: Promise<void> = Promise.resolve();
+  #woken = false;
   #ended = false;
 
+  /** waits: null for sending nothing by itself. */
   constructor(
     readonly sender: Sender,
-    readonly waits: Waits,
+    readonly waits: Waits | null,
     readonly diagnostics: Diagnostics,
     readonly onUnusable: () => void,
   ) {}
 
   /** Looks for what a page before has left. */
   start(): void {
-    this.#sendIn(this.waits.beforeSending(true));
+    this.#sendIn(this.waits?.beforeSending(true));
   }
 
   /** There is something to enter: at once, together with what is reported in this task. */
   wake(): void {
-    this.#entering ??= Promise.resolve().then(() => this.#enter());
+    if (this.#woken) return;
+    this.#woken = true;
+    this.#entered = this.#entered.then(() => this.#enter());
   }
 
   /** Resolves once all that was reported so far is kept, or could not be. */
-  async settled(): Promise<void> {
-    await this.#entering;
+  settled(): Promise<void> {
+    return this.#entered;
   }
 
   /** Ends, for good. */
@@ -41,10 +45,10 @@ export class Background {
   }
 
   async #enter(): Promise<void> {
-    this.#entering = undefined;
+    this.#woken = false;
     try {
       await this.sender.enter();
-      this.#sendIn(this.waits.beforeSending(false));
+      this.#sendIn(this.waits?.beforeSending(false));
     } catch (error) {
       this.#failed(error);
       this.onUnusable();
@@ -55,20 +59,21 @@ export class Background {
     }
   }
 
-  #sendIn(seconds: number): void {
-    if (this.#ended || this.#timer !== undefined) return;
+  #sendIn(seconds = 0): void {
+    const { waits } = this;
+    if (!waits || this.#ended || this.#timer !== undefined) return;
     this.#timer = later(seconds, () => {
       this.#timer = undefined;
-      void this.#send();
+      void this.#send(waits);
     });
   }
 
-  async #send(): Promise<void> {
+  async #send(waits: Waits): Promise<void> {
     try {
       const came = await this.sender.attempt();
       if (came === "sent") this.#sendIn(0);
       else if (came !== "empty") {
-        this.#sendIn(this.waits.beforeTryingAgain(this.sender.failures, came.afterSeconds));
+        this.#sendIn(waits.beforeTryingAgain(this.sender.failures, came.afterSeconds));
       }
     } catch (error) {
       this.#failed(error);

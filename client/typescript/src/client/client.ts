@@ -7,8 +7,9 @@ import { Background, nameOf } from "./background.js";
 import { turned, type Consent } from "./consent.js";
 import { newDevice, type Device } from "./device.js";
 import { Diagnostics, type OnDrop } from "./diagnostics.js";
+import type { MemoOf } from "./memo.js";
 import type { Outcome } from "./outcome.js";
-import { Reporter } from "./reporter.js";
+import { needsMemo, Reporter } from "./reporter.js";
 import { Sender } from "./sender.js";
 import { State } from "./state.js";
 import type { Storage } from "./storage.js";
@@ -51,7 +52,6 @@ export class Client {
   readonly #reporter: Reporter;
   readonly #sender: Sender;
   readonly #background: Background;
-  readonly #sends: boolean;
   readonly #strict: boolean;
   #closed = false;
 
@@ -62,6 +62,7 @@ export class Client {
     device: Device,
     transport: Transport,
     options: Options,
+    memoOf: MemoOf | null,
   ) {
     const { holdSeconds = HOLD_SECONDS, maxEpsilon = Infinity } = options;
     if (holdSeconds !== null && !(holdSeconds >= 0 && holdSeconds <= LONGEST_HOLD_SECONDS)) {
@@ -72,15 +73,14 @@ export class Client {
     this.#strict = options.strict ?? false;
     this.#diagnostics = new Diagnostics(options.onDrop);
     const coins = options.coins ?? new SystemBits();
-    this.#reporter = new Reporter(bundle, device, coins, state.now, maxEpsilon);
+    this.#reporter = new Reporter(bundle, device, coins, state.now, maxEpsilon, memoOf);
     const own = [this.#reporter, state, bundle, transport, this.#diagnostics] as const;
     this.#sender = new Sender(...own);
-    const waits = new Waits(bundle, holdSeconds ?? 0);
+    const waits = holdSeconds === null ? null : new Waits(bundle, holdSeconds);
     this.#background = new Background(this.#sender, waits, this.#diagnostics, () => {
       this.#reporter.cannotKeep();
     });
-    this.#sends = holdSeconds !== null;
-    if (this.#sends) this.#background.start();
+    this.#background.start();
   }
 
   /**
@@ -98,6 +98,7 @@ export class Client {
     options: Options = {},
   ): Promise<Client> {
     const state = new State(storage, bundle.caps, options.now ?? (() => Date.now() / 1000));
+    const memoOf = needsMemo(bundle) ? (await import("../more.js")).memoOf : null;
     try {
       const device = await state.change((own) => {
         const { trust, another } = admitted(own.trust, bundle, options.operatorNamed ?? false);
@@ -106,10 +107,10 @@ export class Client {
         const generation = consent.generation + (another ? 2 : 0);
         return { ...own, trust, consent: { ...consent, generation } };
       }, "operator_changed");
-      return new Client(bundle, state, device, transport, options);
+      return new Client(bundle, state, device, transport, options, memoOf);
     } catch (error) {
       if (!(error instanceof StateUnusable)) throw error;
-      const client = new Client(bundle, state, newDevice(), transport, options);
+      const client = new Client(bundle, state, newDevice(), transport, options, memoOf);
       client.#diagnostics.warnOnce("state", `nothing is reported: ${error.message}`);
       client.#reporter.cannotKeep();
       return client;

@@ -31,7 +31,8 @@ export interface Account {
 
 /** Accounts by metric. */
 export type Accounts = Readonly<Record<string, Account>>;
-type Numbers = Readonly<Record<string, number>>;
+/** Amounts by epoch, day or response. */
+export type Numbers = Readonly<Record<string, number>>;
 
 /** A report that is to be charged. tag: a device-made name of its permanent response, or "". */
 export interface Charge {
@@ -52,8 +53,8 @@ export const OPENED: Account = {
 const EPOCHS = 64;
 // Longer than the longest span of a cap. Past this many days the oldest are put together.
 const DAYS = 400;
-const DAY_SECONDS = 86_400;
-const SPANS = [0, 1, 31, YEAR_DAYS];
+/** How long a day is. */
+export const DAY_SECONDS = 86_400;
 const ROUNDING = 1e-9; // of sums of costs, in nats
 const FIELDS = ["epochs", "losses", "responses", "days", "crowds"] as const;
 
@@ -104,22 +105,6 @@ export function closed(account: Account, epoch: number): Account {
   if (epoch <= account.floor) return account;
   const above = (numbers: Numbers) => filtered(numbers, (own) => own > epoch);
   return { ...account, floor: epoch, epochs: above(account.epochs), losses: above(account.losses) };
-}
-
-/**
- * What limits need of accounts once a person has all forgotten: neither epochs, tags nor days.
- *
- * PRIVACY: what was sent stays known to whoever kept it, so what it may have said stays spent. now: in
- * seconds.
- */
-export function forgotten(accounts: Accounts, now: number): Accounts {
-  const kept = Object.entries(accounts).filter(([, account]) => account.spent);
-  return Object.fromEntries(
-    kept.map(([name, { spent, central, days, crowds }]) => {
-      const sums = { days: bySpan(days, now), crowds: bySpan(crowds, now) };
-      return [name, { ...OPENED, spent, central, ...sums }];
-    }),
-  );
 }
 
 /** Accounts that allow no more than either's, with the responses of the first. */
@@ -211,19 +196,6 @@ function recent(days: Numbers): Numbers {
   return recent(raised(rest, after, gone));
 }
 
-/** One sum for each span of a cap, on the newest day that it may be of. */
-function bySpan(days: Numbers, now: number): Numbers {
-  const today = Math.floor(now / DAY_SECONDS);
-  const latest = Math.max(today, ...Object.keys(days).map(Number));
-  let found: Numbers = {};
-  for (const [day, loss] of Object.entries(days)) {
-    const age = Math.max(0, ...SPANS.filter((span) => span <= today - Number(day)));
-    // Of a clock that was ahead, or an epoch that ends in days to come.
-    found = raised(found, age ? Math.max(0, today - age) : latest, loss);
-  }
-  return found;
-}
-
 /** An account that allows no more than either: for when one of them was lost for a while. */
 function stricter(one: Account, other: Account): Account {
   const account: Account = {
@@ -249,7 +221,8 @@ function lastDay(epoch: number, length: string): number {
   return Math.floor((epochStart(epoch + 1, length) - 1) / DAY_SECONDS);
 }
 
-function raised(numbers: Numbers, key: string | number, by: number): Numbers {
+/** With so much more under a key. */
+export function raised(numbers: Numbers, key: string | number, by: number): Numbers {
   return { ...numbers, [key]: (numbers[key] ?? 0) + by };
 }
 

@@ -2,7 +2,8 @@
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 
-import { KeyedBits, type BitSource } from "../mechanisms/bits.js";
+import type { BitSource } from "../mechanisms/bits.js";
+import { KeyedBits } from "../mechanisms/keyed.js";
 import { joined } from "../mechanisms/packing.js";
 import type { Memo } from "../mechanisms/randomizer.js";
 
@@ -38,7 +39,12 @@ export class DeviceMemo implements Memo {
   }
 }
 
-/** The bytes of a secret in hexadecimal. */
-export function secretBytes(hex: string): Uint8Array {
+/** A device's permanent coins, by its secret in hexadecimal and the stream's name. */
+export type MemoOf = (secret: string, stream: string) => DeviceMemo;
+
+/** As MemoOf says. */
+export const memoOf: MemoOf = (secret, stream) => new DeviceMemo(secretBytes(secret), stream);
+
+function secretBytes(hex: string): Uint8Array {
   return Uint8Array.from(hex.match(/../g) ?? [], (pair) => parseInt(pair, 16));
 }

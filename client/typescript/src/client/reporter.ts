@@ -12,7 +12,7 @@ import type { Coded } from "../mechanisms/randomizer.js";
 import { isOn } from "./consent.js";
 import type { Device } from "./device.js";
 import { charged, entered } from "./ledger.js";
-import { DeviceMemo, secretBytes } from "./memo.js";
+import type { MemoOf } from "./memo.js";
 import type { Outcome } from "./outcome.js";
 import { opened } from "./state.js";
 
@@ -31,6 +31,13 @@ export interface Payload {
 const MOST_HELD = 10_000;
 const EPOCH_BYTES = 8;
 
+/** Whether any metric asks for permanent coins. */
+export function needsMemo({ streams }: Bundle): boolean {
+  return [...streams.values()].some(
+    ([metric, { randomizer }]) => metric.sampling < 1 || randomizer.permanentKey !== undefined,
+  );
+}
+
 /** One page's or process's view of the device, and what it drew since that was last entered. */
 export class Reporter {
   #device: Device;
@@ -38,13 +45,17 @@ export class Reporter {
   #off = false;
   #drawn: Payload[] = [];
 
-  /** maxEpsilon: what the app allows a report at most; the person's preference may be less. */
+  /**
+   * maxEpsilon: what the app allows a report at most; the person's preference may be less. memoOf:
+   * permanent coins, where the bundle `needsMemo`.
+   */
   constructor(
     readonly bundle: Bundle,
     device: Device,
     readonly coins: BitSource,
     readonly now: () => number,
     readonly maxEpsilon: number,
+    readonly memoOf: MemoOf | null,
   ) {
     this.#device = device;
   }
@@ -112,15 +123,15 @@ export class Reporter {
   }
 
   #draw(metric: Metric, stream: Stream, epoch: number, code: Coded, now: number): Outcome {
-    const memo = new DeviceMemo(secretBytes(this.#device.secret), stream.name);
-    if (metric.sampling < 1) {
+    const memo = this.memoOf?.(this.#device.secret, stream.name);
+    if (metric.sampling < 1 && memo) {
       // A coin of the device's own, whatever the value.
       const epochBytes = packed(BigInt(epoch), EPOCH_BYTES).reverse();
       const coins = memo.coins(joined(purpose("sampling"), epochBytes));
       if (!coins.chance(atMost(exact(metric.sampling)))) return "not_sampled";
     }
     const { randomizer } = stream;
-    const tag = randomizer.permanentKey ? memo.tag(randomizer.permanentKey(code)) : "";
+    const tag = randomizer.permanentKey && memo ? memo.tag(randomizer.permanentKey(code)) : "";
     const charge = { metric, stream, epoch, tag };
     // PRIVACY: the ledger is asked before any coin is drawn.
     const accounts = charged(opened(this.#device, metric), charge, this.bundle.caps);

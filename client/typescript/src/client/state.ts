@@ -9,7 +9,8 @@ import { epochAt } from "../catalog/epochs.js";
 import type { Metric, Stream } from "../catalog/metric.js";
 import { isOn, type Consent } from "./consent.js";
 import { counted, heeded, loadDevice, newDevice, witnessed, type Device } from "./device.js";
-import { charged, closed, forgotten, OPENED } from "./ledger.js";
+import { charged, closed, OPENED } from "./ledger.js";
+import { forgotten } from "./forgetting.js";
 import type { PastReport, Rows, Storage, StoredReport } from "./storage.js";
 
 /** A payload as report() drew it, under a number of consent. */

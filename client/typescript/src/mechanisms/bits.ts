@@ -1,14 +1,11 @@
 /**
- * BitSource: the only door through which a coin enters, and its two supplies.
+ * BitSource: the only door through which a coin enters, and its supply from the system.
  *
  * No float takes part: every answer is compared, digit by digit, with the 64 binary digits of a
  * probability, and comes true with exactly that chance. As `client/hubbub/mechanisms/bits.py`.
  */
-import { hmac } from "@noble/hashes/hmac.js";
-import { sha256 } from "@noble/hashes/sha2.js";
-
 import { BadParameter } from "../errors.js";
-import { bitLength, joined, unpacked } from "./packing.js";
+import { bitLength, unpacked } from "./packing.js";
 import { DIGITS, ONE } from "./probability.js";
 
 /** A supply of coins. Mechanisms see only these questions, so a test can answer them all. */
@@ -22,9 +19,8 @@ export interface BitSource {
 }
 
 /** Asked for so many bits, answers an integer uniform over that many bits. */
-type Draw = (bits: number) => bigint;
+export type Draw = (bits: number) => bigint;
 
-const BLOCK_BYTES = 32; // one HMAC-SHA256
 const BYTES_A_CALL = 65_536; // as crypto.getRandomValues gives at most
 
 /** Coins from the operating system, drawn anew at every question. */
@@ -45,54 +41,6 @@ export class SystemBits implements BitSource {
   }
 }
 
-/**
- * Coins fixed by a key: the same key answers the same questions in the same way, for ever.
- *
- * HMAC-SHA256 in counter mode. To whoever lacks the key they are coins like any other.
- */
-export class KeyedBits implements BitSource {
-  #counter = 0n;
-  #left = 0n;
-  #leftBits = 0;
-  readonly #draw: Draw = (bits) => this.#drawn(bits);
-
-  /** @throws BadParameter the key is shorter than 32 bytes. */
-  constructor(readonly key: Uint8Array) {
-    if (key.length < BLOCK_BYTES) throw new BadParameter(`a key is below ${BLOCK_BYTES} bytes`);
-  }
-
-  /** As BitSource says. */
-  chance(threshold: bigint): boolean {
-    return drawMask(this.#draw, threshold, 1) === 1n;
-  }
-
-  /** As BitSource says. */
-  below(limit: bigint): bigint {
-    return drawBelow(this.#draw, limit);
-  }
-
-  /** As BitSource says. */
-  mask(threshold: bigint, width: number): bigint {
-    return drawMask(this.#draw, threshold, width);
-  }
-
-  #drawn(bits: number): bigint {
-    const blocks: Uint8Array[] = [];
-    let more = 0;
-    for (; this.#leftBits + more < bits; more += 8 * BLOCK_BYTES) {
-      const counter = new DataView(new ArrayBuffer(8));
-      counter.setBigUint64(0, this.#counter);
-      blocks.push(hmac(sha256, this.key, new Uint8Array(counter.buffer)));
-      this.#counter += 1n;
-    }
-    this.#left |= unpacked(joined(...blocks)) << BigInt(this.#leftBits);
-    this.#leftBits += more - bits;
-    const answer = BigInt.asUintN(bits, this.#left);
-    this.#left >>= BigInt(bits);
-    return answer;
-  }
-}
-
 /** Uniform in [0, limit), for a limit that is a number. */
 export function pick(source: BitSource, limit: number): number {
   return Number(source.below(BigInt(limit)));
@@ -106,7 +54,8 @@ function system(bits: number): bigint {
   return BigInt.asUintN(bits, unpacked(bytes));
 }
 
-function drawBelow(draw: Draw, limit: bigint): bigint {
+/** Uniform in [0, limit). @throws BadParameter a limit below 1. */
+export function drawBelow(draw: Draw, limit: bigint): bigint {
   if (limit < 1n) throw new BadParameter("a limit is below 1");
   const bits = bitLength(limit - 1n);
   for (;;) {
@@ -123,7 +72,7 @@ function drawBelow(draw: Draw, limit: bigint): bigint {
  * by the first digit that differs: true where it has 0 and the threshold 1. The digits after the
  * threshold's last 1 are all 0, and a fraction equal so far is then not below it.
  */
-function drawMask(draw: Draw, threshold: bigint, width: number): bigint {
+export function drawMask(draw: Draw, threshold: bigint, width: number): bigint {
   const wide = BigInt(width);
   const everywhere = (1n << wide) - 1n;
   if (threshold >= ONE) return everywhere;

@@ -42,11 +42,6 @@ export function pairedParts({ epsilon, sizes }: Arguments): Randomizer {
   };
 }
 
-/** The value with these places in its parts. */
-export function valueOf(places: readonly number[], sizes: readonly number[]): number {
-  return sizes.reduce((value, size, at) => value * size + (places[at] ?? 0), 0);
-}
-
 function placesOf(value: number, sizes: readonly number[]): number[] {
   let left = value;
   const places = [...sizes].reverse().map((size) => {

@@ -49,7 +49,7 @@ export interface Mechanism {
   readonly version: number;
   readonly values: "categories" | "strings" | "numbers" | "parts";
   /** @throws BadParameter a parameter is missing or out of range. */
-  build(given: Arguments): Randomizer;
+  build(given: Arguments): Promise<Randomizer>;
 }
 
 const MAX_CATEGORIES = 2 ** 20;

@@ -10,9 +10,8 @@ import { BadParameter } from "../errors.js";
 import { pick, type BitSource } from "./bits.js";
 import { exact, fraction, minus, over, plus, times } from "./fraction.js";
 import { encoded, positions } from "./hashing.js";
-import { packedIndex } from "./listed.js";
 import { joined, packed, vectorBytes } from "./packing.js";
-import { permanent, purpose, type Permanent } from "./permanent.js";
+import { packedIndex, permanent, purpose, type Permanent } from "./permanent.js";
 import { atLeast, atMost, chanceOf, logAtLeast, ONE } from "./probability.js";
 import {
   categoriesOf,

@@ -1,49 +1,51 @@
-/** Every mechanism by the name that bundles have. A new one is its function and a line here. */
-import { hadamardResponse } from "./hadamard.js";
-import { grr, longGrr, rr } from "./listed.js";
-import { bucketFlips, oneBitMean, piecewiseMean, squareWave } from "./numbers.js";
-import { pairedParts } from "./pairs.js";
-import { projectiveResponse } from "./projective.js";
-import { basicRappor, rappor } from "./rappor.js";
+/**
+ * Every mechanism by the name that bundles have. A new one is its function and a line here.
+ *
+ * Those that most apps ask by are at hand; the others are loaded where a bundle names one.
+ */
+import { grr, rr } from "./listed.js";
 import type { Arguments, Mechanism, Randomizer } from "./randomizer.js";
-import { countMeanSketch, hadamardSketch, localHashing } from "./sketch.js";
-import { subsetSelection } from "./subset.js";
-import { prefixTree } from "./tree.js";
-import { longUnary, optimizedUnary, symmetricUnary } from "./unary.js";
+
+type Build = (given: Arguments) => Randomizer;
+
+const more = () => import("../more.js");
 
 /** By name. */
 export const MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
   ...of("categories", {
-    rr,
-    grr,
-    "unary.sue": symmetricUnary,
-    "unary.oue": optimizedUnary,
-    subset: subsetSelection,
-    hadamard: hadamardResponse,
-    projective: projectiveResponse,
-    "rappor.basic": basicRappor,
-    "long.grr": longGrr,
-    "long.unary": longUnary,
+    rr: () => rr,
+    grr: () => grr,
+    "unary.sue": async () => (await more()).symmetricUnary,
+    "unary.oue": async () => (await more()).optimizedUnary,
+    subset: async () => (await more()).subsetSelection,
+    hadamard: async () => (await more()).hadamardResponse,
+    projective: async () => (await more()).projectiveResponse,
+    "rappor.basic": async () => (await more()).basicRappor,
+    "long.grr": async () => (await more()).longGrr,
+    "long.unary": async () => (await more()).longUnary,
   }),
   ...of("strings", {
-    cms: countMeanSketch,
-    hcms: hadamardSketch,
-    local_hash: localHashing,
-    rappor,
-    tree: prefixTree,
+    cms: async () => (await more()).countMeanSketch,
+    hcms: async () => (await more()).hadamardSketch,
+    local_hash: async () => (await more()).localHashing,
+    rappor: async () => (await more()).rappor,
+    tree: async () => (await more()).prefixTree,
   }),
   ...of("numbers", {
-    "mean.one_bit": oneBitMean,
-    "mean.piecewise": piecewiseMean,
-    buckets: bucketFlips,
-    wave: squareWave,
+    "mean.one_bit": async () => (await more()).oneBitMean,
+    "mean.piecewise": async () => (await more()).piecewiseMean,
+    buckets: async () => (await more()).bucketFlips,
+    wave: async () => (await more()).squareWave,
   }),
-  ...of("parts", { pairs: pairedParts }),
+  ...of("parts", { pairs: async () => (await more()).pairedParts }),
 ]);
 
 function of(
   values: Mechanism["values"],
-  builders: Readonly<Record<string, (given: Arguments) => Randomizer>>,
+  loaders: Readonly<Record<string, () => Build | Promise<Build>>>,
 ): [string, Mechanism][] {
-  return Object.entries(builders).map(([name, build]) => [name, { version: 1, values, build }]);
+  return Object.entries(loaders).map(([name, load]) => {
+    const build = async (given: Arguments) => (await load())(given);
+    return [name, { version: 1, values, build }];
+  });
 }

@@ -1,8 +1,7 @@
 /** A shuffler that is none: it takes what it is sent, and can be told to fail. */
-import { BinaryReader } from "@bufbuild/protobuf/wire";
-
 import type { Transport } from "../client/transport.js";
 import { TryAgain } from "../errors.js";
+import { fieldsOf } from "../transport/protobuf.js";
 import { TYPE, type Answer } from "../transport/submission.js";
 
 /** Answers as a shuffler does. failing: throw TryAgain with this reason instead. */
@@ -15,7 +14,7 @@ export class FakeShuffler implements Transport {
 
   /** How many reports were taken. */
   get reports(): number {
-    return this.taken.reduce((sum, request) => sum + reportsIn(request), 0);
+    return this.taken.reduce((sum, request) => sum + [...fieldsOf(request)].length, 0);
   }
 
   post(body: Uint8Array): Promise<Answer> {
@@ -25,14 +24,4 @@ export class FakeShuffler implements Transport {
     const headers = { "content-type": TYPE };
     return Promise.resolve({ status: 200, headers, body: new Uint8Array() });
   }
-}
-
-function reportsIn(request: Uint8Array): number {
-  const reader = new BinaryReader(request);
-  let reports = 0;
-  for (; reader.pos < reader.len; reports += 1) {
-    const [field, type] = reader.tag();
-    reader.skip(type, field);
-  }
-  return reports;
 }

@@ -1,7 +1,7 @@
 /** A submission and its answer: SubmitRequest and SubmitResponse of services.proto, and HTTP's words. */
-import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
-
 import { GivenUp, TryAgain } from "../errors.js";
+import { joined } from "../mechanisms/packing.js";
+import { bytesField, fieldsOf, numberField } from "./protobuf.js";
 
 /** Where a shuffler takes submissions, after its address. */
 export const PATH = "/v1/reports";
@@ -45,20 +45,22 @@ const STATUSES: ReadonlyMap<number, string> = new Map([
   [503, "unavailable"],
 ]);
 const LONGEST_HINT = 9;
+const TEXT = new TextEncoder();
 
 /** The bytes of a SubmitRequest. */
 export function requestOf(reports: readonly SealedReport[]): Uint8Array<ArrayBuffer> {
-  const request = new BinaryWriter();
-  for (const report of reports) {
-    request.tag(1, WireType.LengthDelimited).fork();
-    // As proto3 has it, what is zero or empty is not there.
-    if (report.stream) request.tag(1, WireType.LengthDelimited).string(report.stream);
-    if (report.epoch) request.tag(2, WireType.Varint).uint32(report.epoch);
-    if (report.keyId) request.tag(3, WireType.Varint).uint32(report.keyId);
-    if (report.sealed.length) request.tag(4, WireType.LengthDelimited).bytes(report.sealed);
-    request.join();
-  }
-  return request.finish();
+  return joined(
+    ...reports
+      .map(({ stream, epoch, keyId, sealed }) => {
+        return bytesField(1, [
+          ...bytesField(1, TEXT.encode(stream)),
+          ...numberField(2, epoch),
+          ...numberField(3, keyId),
+          ...bytesField(4, sealed),
+        ]);
+      })
+      .map((field) => Uint8Array.from(field)),
+  );
 }
 
 /**
@@ -68,10 +70,11 @@ export function requestOf(reports: readonly SealedReport[]): Uint8Array<ArrayBuf
  */
 export function resultsOf(response: Uint8Array, reports: number): Result[] {
   const results: Result[] = Array.from({ length: reports }, () => null);
-  for (const { field, reader } of fieldsOf(response)) {
-    if (field !== 1) continue;
-    const { index, reason } = refusalOf(reader.bytes());
-    if (index < reports) results[index] = nameOf(reason);
+  for (const [field, refusal] of fieldsOf(response)) {
+    if (field !== 1 || typeof refusal === "number") continue;
+    const told = new Map(fieldsOf(refusal));
+    const index = Number(told.get(1) ?? 0);
+    if (index < reports) results[index] = nameOf(Number(told.get(2) ?? 0));
   }
   return results;
 }
@@ -105,25 +108,6 @@ export function meaningOf(answer: Answer, reports: number): Result[] {
 
 function typeOf(headers: Answer["headers"]): string | undefined {
   return headers["content-type"]?.split(";")[0]?.trim().toLowerCase();
-}
-
-function* fieldsOf(message: Uint8Array): Generator<{ field: number; reader: BinaryReader }> {
-  const reader = new BinaryReader(message);
-  while (reader.pos < reader.len) {
-    const [field, type] = reader.tag();
-    const start = reader.pos;
-    yield { field, reader };
-    if (reader.pos === start) reader.skip(type, field);
-  }
-}
-
-function refusalOf(message: Uint8Array): { index: number; reason: number } {
-  const refusal = { index: 0, reason: 0 };
-  for (const { field, reader } of fieldsOf(message)) {
-    if (field === 1) refusal.index = reader.uint32();
-    else if (field === 2) refusal.reason = reader.int32();
-  }
-  return refusal;
 }
 
 function nameOf(reason: number): string {

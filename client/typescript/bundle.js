@@ -1,0 +1,30 @@
+/**
+ * The browser's bundle, and what a page loads of it: node bundle.js FOLDER
+ *
+ * Prints the bytes after gzip of the entry and all that it imports statically.
+ */
+import { readFile } from "node:fs/promises";
+import { normalize } from "node:path";
+import { gzipSync } from "node:zlib";
+
+import { build } from "esbuild";
+
+const [folder = "dist/browser"] = process.argv.slice(2);
+const { metafile } = await build({
+  entryPoints: { hubbub: "src/index.ts" },
+  outdir: folder,
+  ...{ bundle: true, minify: true, splitting: true, metafile: true, logLevel: "warning" },
+  ...{ format: "esm", target: "es2022", platform: "browser" },
+  // The fallback for old browsers is its own: what it shares with the rest would be loaded with it.
+  external: ["@hpke/dhkem-x25519"],
+});
+const root = Object.keys(metafile.outputs).find((path) => path.endsWith("/hubbub.js"));
+const loaded = new Set([root]);
+for (const path of loaded) {
+  for (const { path: other, kind } of metafile.outputs[path].imports) {
+    if (kind === "import-statement") loaded.add(normalize(other));
+  }
+}
+let size = 0;
+for (const path of loaded) size += gzipSync(await readFile(path), { level: 9 }).length;
+console.log(size);

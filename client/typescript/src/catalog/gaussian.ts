@@ -1,0 +1,43 @@
+/**
+ * Gaussian differential privacy: what a crowd says as one number, mu.
+ *
+ * Dong, Roth, Su (JRSS B 2022). As gaussian.py of client/hubbub/catalog, rounded to the safe side.
+ */
+
+const CLOSE = 1e-9;
+const ROUNDING = 1e-12;
+
+/** The largest mu that says no more than epsilon at delta, rounded down. */
+export function muWithin(epsilon: number, delta: number): number {
+  let [low, high] = [0, 1];
+  while (deltaOf(high, epsilon) <= delta) [low, high] = [high, 2 * high];
+  while (high - low > CLOSE * high) {
+    const middle = (low + high) / 2;
+    if (deltaOf(middle, epsilon) <= delta) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The delta of Gaussians mu apart at an epsilon, rounded up. */
+function deltaOf(mu: number, epsilon: number): number {
+  const [near, far] = [tail(epsilon / mu - mu / 2), tail(epsilon / mu + mu / 2)];
+  return near - (far > 0 ? Math.exp(epsilon + Math.log(far)) : 0) + ROUNDING * near;
+}
+
+/** The chance of a standard Gaussian above x: by its series, far out by its continued fraction. */
+function tail(x: number): number {
+  if (x < 0) return 1 - tail(-x);
+  const density = Math.exp((-x * x) / 2) / Math.sqrt(2 * Math.PI);
+  if (x < 3) {
+    let [term, sum] = [x, x];
+    for (let n = 3; term > sum * 1e-18; n += 2) {
+      term *= (x * x) / n;
+      sum += term;
+    }
+    return 0.5 - density * sum;
+  }
+  let below = x;
+  for (let n = 200; n >= 1; n -= 1) below = x + n / below;
+  return density / below;
+}

@@ -1,0 +1,45 @@
+/** Answers of several parts, as `pairs` takes them: as client/hubbub/catalog has them. */
+import { ValueOutOfDomain } from "../errors.js";
+import { listedPlace, type Ranges } from "./values.js";
+
+/** The parts of an answer, each with its values; in ranges, those that are of numbers. */
+export interface Parts {
+  readonly values: ReadonlyMap<string, readonly string[]>;
+  readonly ranges: ReadonlyMap<string, Ranges>;
+}
+
+/** Values that were listed as PART=VALUE, part by part. */
+export function partsOf(values: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const parts = new Map<string, string[]>();
+  for (const listed of values) {
+    const equals = listed.indexOf("=");
+    const [part, value] = [listed.slice(0, equals), listed.slice(equals + 1)];
+    if (equals < 1 || !value) throw new TypeError("values of parts are PART=VALUE");
+    parts.set(part, [...(parts.get(part) ?? []), value]);
+  }
+  return parts;
+}
+
+/**
+ * The mechanism's value for a value of each part, as { theme: "dark", age: 41 }.
+ *
+ * @throws ValueOutOfDomain a part is unknown, missing or holds none of its values.
+ */
+export function partedValue({ values, ranges }: Parts, given: unknown): number {
+  if (typeof given !== "object" || given === null) {
+    throw new ValueOutOfDomain("the value is no object of parts; give each part one of its values");
+  }
+  const held = new Map(Object.entries(given));
+  const missing = [...values.keys()].filter((part) => !held.has(part));
+  if (missing.length) throw new ValueOutOfDomain(`part ${missing.join(", ")} is missing`);
+  if (held.size > values.size) throw new ValueOutOfDomain("a part is not one of the metric");
+  const places = [...values].map(([part, own]) => {
+    try {
+      return listedPlace(own, held.get(part), { ranges: ranges.get(part) });
+    } catch (error) {
+      throw new ValueOutOfDomain(`part ${part}: ${(error as Error).message}`);
+    }
+  });
+  // The places in its parts as one number, the last counting fastest.
+  return [...values.values()].reduce((sum, own, at) => sum * own.length + (places[at] ?? 0), 0);
+}

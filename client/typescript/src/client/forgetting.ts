@@ -1,0 +1,34 @@
+/** What is left of a ledger once a person has all forgotten: the sums that limits need. */
+import { YEAR_DAYS } from "../catalog/caps.js";
+import { DAY_SECONDS, OPENED, raised, type Accounts, type Numbers } from "./ledger.js";
+
+const SPANS = [0, 1, 31, YEAR_DAYS];
+
+/**
+ * What limits need of accounts once a person has all forgotten: neither epochs, tags nor days.
+ *
+ * PRIVACY: what was sent stays known to whoever kept it, so what it may have said stays spent. now: in
+ * seconds.
+ */
+export function forgotten(accounts: Accounts, now: number): Accounts {
+  const kept = Object.entries(accounts).filter(([, account]) => account.spent);
+  return Object.fromEntries(
+    kept.map(([name, { spent, central, days, crowds }]) => {
+      const sums = { days: bySpan(days, now), crowds: bySpan(crowds, now) };
+      return [name, { ...OPENED, spent, central, ...sums }];
+    }),
+  );
+}
+
+/** One sum for each span of a cap, on the newest day that it may be of. */
+function bySpan(days: Numbers, now: number): Numbers {
+  const today = Math.floor(now / DAY_SECONDS);
+  const latest = Math.max(today, ...Object.keys(days).map(Number));
+  let found: Numbers = {};
+  for (const [day, loss] of Object.entries(days)) {
+    const age = Math.max(0, ...SPANS.filter((span) => span <= today - Number(day)));
+    // Of a clock that was ahead, or an epoch that ends in days to come.
+    found = raised(found, age ? Math.max(0, today - age) : latest, loss);
+  }
+  return found;
+}

@@ -1,0 +1,57 @@
+/** Coins from a key: what permanent responses follow from. As client/hubbub/mechanisms/bits.py. */
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+
+import { BadParameter } from "../errors.js";
+import { drawBelow, drawMask, type BitSource, type Draw } from "./bits.js";
+import { joined, unpacked } from "./packing.js";
+
+const BLOCK_BYTES = 32; // one HMAC-SHA256
+
+/**
+ * Coins fixed by a key: the same key answers the same questions in the same way, for ever.
+ *
+ * HMAC-SHA256 in counter mode. To whoever lacks the key they are coins like any other.
+ */
+export class KeyedBits implements BitSource {
+  #counter = 0n;
+  #left = 0n;
+  #leftBits = 0;
+  readonly #draw: Draw = (bits) => this.#drawn(bits);
+
+  /** @throws BadParameter the key is shorter than 32 bytes. */
+  constructor(readonly key: Uint8Array) {
+    if (key.length < BLOCK_BYTES) throw new BadParameter(`a key is below ${BLOCK_BYTES} bytes`);
+  }
+
+  /** As BitSource says. */
+  chance(threshold: bigint): boolean {
+    return drawMask(this.#draw, threshold, 1) === 1n;
+  }
+
+  /** As BitSource says. */
+  below(limit: bigint): bigint {
+    return drawBelow(this.#draw, limit);
+  }
+
+  /** As BitSource says. */
+  mask(threshold: bigint, width: number): bigint {
+    return drawMask(this.#draw, threshold, width);
+  }
+
+  #drawn(bits: number): bigint {
+    const blocks: Uint8Array[] = [];
+    let more = 0;
+    for (; this.#leftBits + more < bits; more += 8 * BLOCK_BYTES) {
+      const counter = new DataView(new ArrayBuffer(8));
+      counter.setBigUint64(0, this.#counter);
+      blocks.push(hmac(sha256, this.key, new Uint8Array(counter.buffer)));
+      this.#counter += 1n;
+    }
+    this.#left |= unpacked(joined(...blocks)) << BigInt(this.#leftBits);
+    this.#leftBits += more - bits;
+    const answer = BigInt.asUintN(bits, this.#left);
+    this.#left >>= BigInt(bits);
+    return answer;
+  }
+}

@@ -1,0 +1,18 @@
+/**
+ * What bundles may ask beyond a few listed values, in one piece: loaded where one does.
+ *
+ * In one, for each piece more would be cut along what it shares with the others.
+ */
+export { muWithin } from "./catalog/gaussian.js";
+export { partedValue, partsOf } from "./catalog/parts.js";
+export { memoOf } from "./client/memo.js";
+export { hadamardResponse } from "./mechanisms/hadamard.js";
+export { longGrr, longUnary } from "./mechanisms/longitudinal.js";
+export { bucketFlips, oneBitMean, piecewiseMean, squareWave } from "./mechanisms/numbers.js";
+export { pairedParts } from "./mechanisms/pairs.js";
+export { projectiveResponse } from "./mechanisms/projective.js";
+export { basicRappor, rappor } from "./mechanisms/rappor.js";
+export { countMeanSketch, hadamardSketch, localHashing } from "./mechanisms/sketch.js";
+export { subsetSelection } from "./mechanisms/subset.js";
+export { prefixTree } from "./mechanisms/tree.js";
+export { optimizedUnary, symmetricUnary } from "./mechanisms/unary.js";
