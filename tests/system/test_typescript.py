@@ -80,8 +80,9 @@ def test_it_agrees_with_the_known_answers() -> None:
     assert re.search(r" pass [1-9][0-9]*$", _run("npm", "test"), re.MULTILINE)
 
 
-def test_a_report_from_node_is_counted(tmp_path: Path) -> None:
-    with developing(tmp_path, CATALOG) as up:
+@pytest.mark.parametrize("kem", ["x25519", "x-wing"])
+def test_a_report_from_node_is_counted(tmp_path: Path, kem: str) -> None:
+    with developing(tmp_path, f'{CATALOG}kem = "{kem}"\n') as up:
         [door] = re.findall(r"over HTTP to +(\S+)", up.said)
         words = ("node", "dist/examples/report.js", str(up.bundle), door, str(tmp_path / "device"))
         assert _run(*words, "theme", "dark") == "queued\nnothing waits\n"

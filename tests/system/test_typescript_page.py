@@ -189,6 +189,7 @@ def _counted(up: Developing, metric: str, reports: int) -> Estimated:
         return found if found.reports >= reports else None
 
     found = eventually(answered, although=(HubbubError,))
+    assert found is not None
     assert found.reports == reports
     law = json.loads(up.run("status", "--format", "json"))
     assert law["balanced"], law

@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { Aes128Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256 } from "@hpke/core";
+import { XWing } from "@hpke/hybridkem-x-wing";
 
 import { epochAt, epochStart } from "../src/catalog/epochs.js";
 import { BadParameter, GivenUp, TryAgain } from "../src/errors.js";
-import { seal, SEAL_BYTES, sealInfo } from "../src/transport/sealing.js";
+import { seal, SEAL_BYTES, sealInfo, type Kem } from "../src/transport/sealing.js";
 import { meaningOf, requestOf, resultsOf, TYPE } from "../src/transport/submission.js";
 import { bytesOf, hexOf, known } from "./known.js";
 
@@ -38,21 +39,27 @@ test("a moment is in the same epoch", () => {
   assert.throws(() => epochAt(0, "fortnight"), BadParameter);
 });
 
-test("a sealed report opens where it is bound", async () => {
-  const answers = known("wire/sealing") as Sealing;
-  const payload = bytesOf(answers.payload);
-  const info = sealInfo(answers.stream, answers.epoch);
-  assert.equal(hexOf(info), answers.info);
-  const fresh = await seal(payload, bytesOf(answers.public), info);
-  assert.equal(fresh.length, payload.length + SEAL_BYTES);
-  assert.equal(hexOf(await open(answers, hexOf(fresh), info)), answers.payload);
-  assert.equal(hexOf(await open(answers, answers.sealed, info)), answers.payload);
-  await assert.rejects(open(answers, hexOf(fresh), sealInfo(answers.stream, answers.epoch + 1)));
-});
+for (const kem of ["x25519", "x-wing"] as const) {
+  test(`a report sealed by ${kem} opens where it is bound`, async () => {
+    const file = kem === "x25519" ? "wire/sealing" : "wire/sealing_x_wing";
+    const answers = known(file) as Sealing;
+    const payload = bytesOf(answers.payload);
+    const info = sealInfo(answers.stream, answers.epoch);
+    assert.equal(hexOf(info), answers.info);
+    const fresh = await seal(payload, bytesOf(answers.public), info, kem);
+    assert.equal(fresh.length, payload.length + SEAL_BYTES[kem]);
+    assert.equal(hexOf(await open(answers, hexOf(fresh), info, kem)), answers.payload);
+    assert.equal(hexOf(await open(answers, answers.sealed, info, kem)), answers.payload);
+    const elsewhere = sealInfo(answers.stream, answers.epoch + 1);
+    await assert.rejects(open(answers, hexOf(fresh), elsewhere, kem));
+  });
+}
 
 test("nothing is sealed to a key that protects nothing", async () => {
   for (const weak of [new Uint8Array(32), new Uint8Array(31)]) {
-    await assert.rejects(seal(new Uint8Array(1), weak, sealInfo("theme", 0)), BadParameter);
+    for (const kem of ["x25519", "x-wing"] as const) {
+      await assert.rejects(seal(new Uint8Array(1), weak, sealInfo("theme", 0), kem), BadParameter);
+    }
   }
 });
 
@@ -105,13 +112,19 @@ function told(status: number, headers: Record<string, string> = {}, body = "") {
   return { status, headers, body: new TextEncoder().encode(body) };
 }
 
-async function open(answers: Sealing, sealed: string, info: Uint8Array): Promise<Uint8Array> {
+async function open(
+  answers: Sealing,
+  sealed: string,
+  info: Uint8Array,
+  kem: Kem,
+): Promise<Uint8Array> {
   const suite = new CipherSuite({
-    kem: new DhkemX25519HkdfSha256(),
+    kem: kem === "x-wing" ? new XWing() : new DhkemX25519HkdfSha256(),
     kdf: new HkdfSha256(),
     aead: new Aes128Gcm(),
   });
   const key = await suite.kem.importKey("raw", bytesOf(answers.private).buffer, false);
-  const [enc, text] = [bytesOf(sealed).slice(0, 32), bytesOf(sealed).slice(32)];
+  const size = suite.kem.encSize;
+  const [enc, text] = [bytesOf(sealed).slice(0, size), bytesOf(sealed).slice(size)];
   return new Uint8Array(await suite.open({ recipientKey: key, enc, info }, text));
 }

@@ -9,6 +9,7 @@ import { joined, type Bytes } from "../mechanisms/packing.js";
 import { capsOf, type Caps } from "./caps.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import { metricFrom, type Metric, type Stream } from "./metric.js";
+import type { Kem } from "../transport/sealing.js";
 import { isSigned } from "./signatures.js";
 
 const SIGNED = new TextEncoder().encode("hubbub/1 bundle\n");
@@ -16,14 +17,19 @@ const HANDOVER = new TextEncoder().encode("hubbub/1 handover\n");
 const NEWLINE = 10;
 const MAX_BYTES = 64 << 20;
 const KEY_BYTES = 32;
+const X_WING_BYTES = 1216;
 const MAX_HANDOVERS = 16;
 
-/** A public key that reports are sealed to, for epochs that start in [start, end) seconds. */
+/**
+ * A public key that reports are sealed to, for epochs that start in [start, end) seconds. xWing: its
+ * half for metrics that are sealed by X-Wing, in bundles that have any.
+ */
 export interface OpeningKey {
   readonly id: number;
   readonly start: number;
   readonly end: number;
   readonly publicKey: Bytes;
+  readonly xWing?: Bytes;
 }
 
 /** What an operator signed. */
@@ -95,6 +101,11 @@ export function metricOf(bundle: Bundle, name: string): Metric {
 /** The key of an epoch that starts at this second, if there is one yet. */
 export function keyAt(keys: readonly OpeningKey[], start: number): OpeningKey | undefined {
   return keys.find((key) => key.start <= start && start < key.end);
+}
+
+/** What a metric of this KEM is sealed to; undefined if there is no key, or it has no such half. */
+export function halfOf(key: OpeningKey | undefined, kem: Kem): Bytes | undefined {
+  return kem === "x-wing" ? key?.xWing : key?.publicKey;
 }
 
 /** The bytes of a text, as bundles hold keys. Throws an Error if it is none. */
@@ -171,16 +182,20 @@ async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
 
 function openingKey(told: Table): OpeningKey {
   const publicKey = key(text(told["public"]));
+  const half = told["x_wing"];
   return {
-    id: number(told["id"]),
-    start: number(told["start"]),
-    end: number(told["end"]),
-    publicKey,
+    ...{
+      id: number(told["id"]),
+      start: number(told["start"]),
+      end: number(told["end"]),
+      publicKey,
+    },
+    ...(half === undefined ? {} : { xWing: key(text(half), X_WING_BYTES) }),
   };
 }
 
-function key(base64: string): Bytes {
+function key(base64: string, size = KEY_BYTES): Bytes {
   const bytes = fromText(base64);
-  if (bytes.length !== KEY_BYTES) throw new BundleRefused(`a key is not ${KEY_BYTES} bytes`);
+  if (bytes.length !== size) throw new BundleRefused(`a key is not ${size} bytes`);
   return bytes;
 }

@@ -2,6 +2,7 @@
 import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
 import { MECHANISMS } from "../mechanisms/registry.js";
 import type { Coded, Randomizer } from "../mechanisms/randomizer.js";
+import type { Kem } from "../transport/sealing.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import { listedPlace, plainNumber, type Ranges } from "./values.js";
 
@@ -28,6 +29,7 @@ export interface Metric {
   /** The second after its last day. */
   readonly expires: number;
   readonly sampling: number;
+  readonly kem: Kem;
   readonly limits: Limits;
   /** The promise to who sees whole epochs alone, in nats; null where there is none. */
   readonly centralEpsilon: number | null;
@@ -42,7 +44,7 @@ export interface Metric {
 const DEFINING = [
   ...["mechanism", "version", "epsilon", "parameters", "values", "epoch"],
   ...["kind", "edges", "outside", "other", "ranges", "central_epsilon", "crowd", "delta"],
-  ...["honest", "dummies", "max_local_epsilon", "rolling"],
+  ...["honest", "dummies", "max_local_epsilon", "rolling", "kem"],
 ];
 const KNOWN: ReadonlySet<string> = new Set([
   ...DEFINING,
@@ -76,6 +78,7 @@ export async function metricFrom(
     epoch: text(entry["epoch"]),
     expires: (Date.parse(`${text(entry["expires"])}T00:00:00Z`) + DAY_MS) / 1000,
     sampling: number(entry["sampling"] ?? 1),
+    kem: kemOf(name, entry["kem"] ?? "x25519"),
     limits: {
       reportsPerEpoch: number(entry["reports_per_epoch"]),
       lifetimeEpsilon: number(entry["lifetime_epsilon"]),
@@ -184,6 +187,11 @@ function rangesOf(entry: Table, otherwise: string): Ranges {
 function clamps(entry: Table, kind: string): boolean {
   const outside = entry["outside"] ?? "";
   return outside === "clamp" || (outside === "" && NUMERIC.has(kind));
+}
+
+function kemOf(name: string, kem: unknown): Kem {
+  if (kem === "x25519" || kem === "x-wing") return kem;
+  throw new UnknownMetric(`metric "${name}" is sealed in a way that is not known; upgrade hubbub`);
 }
 
 function optional(thing: unknown): number | null {

@@ -1,5 +1,5 @@
 /** The reporter: asks a copy of the ledger, draws coins, holds the payload. No I/O, and no waiting. */
-import { keyAt, metricOf, type Bundle } from "../catalog/bundle.js";
+import { halfOf, keyAt, metricOf, type Bundle } from "../catalog/bundle.js";
 import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
 import { streamWithin, type Metric, type Stream } from "../catalog/metric.js";
 import type { BitSource } from "../mechanisms/bits.js";
@@ -117,7 +117,8 @@ export class Reporter {
     const now = this.now();
     if (now >= metric.expires) return "expired";
     const epoch = epochAt(now, metric.epoch);
-    if (!keyAt(this.bundle.keys, epochStart(epoch, metric.epoch))) return "no_key";
+    const key = keyAt(this.bundle.keys, epochStart(epoch, metric.epoch));
+    if (!halfOf(key, metric.kem)) return "no_key";
     if (this.#drawn.length >= MOST_HELD) return "overflowed";
     return this.#draw(metric, stream, epoch, code, now);
   }

@@ -4,7 +4,7 @@
  * A report is sealed once, as it enters the outbox: every attempt to send it is the same bytes, also
  * after a reload, and the shuffler knows a resend by that.
  */
-import { keyAt, type Bundle } from "../catalog/bundle.js";
+import { halfOf, keyAt, type Bundle } from "../catalog/bundle.js";
 import { epochStart } from "../catalog/epochs.js";
 import { GivenUp, TryAgain } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
@@ -130,8 +130,9 @@ export class Sender {
   async #sealed(drawn: Payload): Promise<Drawn | null> {
     const { metric, stream, epoch, tag, generation, payload, made, late } = drawn;
     const key = keyAt(this.bundle.keys, epochStart(epoch, metric.epoch));
-    if (!key) return null;
-    const sealed = await seal(payload, key.publicKey, sealInfo(stream.name, epoch));
+    const half = halfOf(key, metric.kem);
+    if (!key || !half) return null;
+    const sealed = await seal(payload, half, sealInfo(stream.name, epoch), metric.kem);
     const named = { stream: stream.name, epoch, keyId: key.id };
     const report = { ...named, sealed, payload, made, late, claimed: 0 };
     return { metric, stream, epoch, tag, generation, report };

@@ -1,8 +1,8 @@
 /**
  * Sealing: a payload becomes a report that only the aggregator can open (HPKE, RFC 9180).
  *
- * Base mode, DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM, single shot. X25519 is the
- * platform's; where it has none, a library's that is loaded only there.
+ * Base mode, HKDF-SHA256, AES-128-GCM, single shot; DHKEM(X25519, HKDF-SHA256) or X-Wing, as the
+ * metric says. X25519 is the platform's; where it has none, a library's that is loaded only there.
  */
 import { Aes128Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256 } from "@hpke/core";
 
@@ -10,9 +10,12 @@ import { BadParameter } from "../errors.js";
 import { joined, type Bytes } from "../mechanisms/packing.js";
 
 /** What sealing adds to a payload: the encapsulated key in front, the authentication tag behind. */
-export const SEAL_BYTES = 32 + 16;
+export const SEAL_BYTES = { x25519: 32 + 16, "x-wing": 1088 + 32 + 16 } as const;
 
-let known: Promise<CipherSuite> | undefined;
+/** How a metric's reports are sealed. */
+export type Kem = keyof typeof SEAL_BYTES;
+
+const known = new Map<Kem, Promise<CipherSuite>>();
 
 /** What a report is bound to: moved to another metric or day it does not open. */
 export function sealInfo(stream: string, epoch: number): Bytes {
@@ -20,12 +23,20 @@ export function sealInfo(stream: string, epoch: number): Bytes {
 }
 
 /**
- * The sealed payload, SEAL_BYTES longer than `payload`. publicKey: 32 bytes of X25519.
+ * The sealed payload, SEAL_BYTES longer than `payload`. publicKey: 32 bytes of X25519, or 1,216 of
+ * X-Wing.
  *
  * @throws BadParameter the key is none, or protects nothing.
  */
-export async function seal(payload: Bytes, publicKey: Bytes, info: Bytes): Promise<Bytes> {
-  const suite = await (known ??= hpke());
+export async function seal(
+  payload: Bytes,
+  publicKey: Bytes,
+  info: Bytes,
+  kem: Kem = "x25519",
+): Promise<Bytes> {
+  const made = known.get(kem) ?? hpke(kem);
+  known.set(kem, made);
+  const suite = await made;
   try {
     const key = await suite.kem.deserializePublicKey(publicKey);
     const sealed = await suite.seal({ recipientPublicKey: key, info }, payload);
@@ -35,8 +46,13 @@ export async function seal(payload: Bytes, publicKey: Bytes, info: Bytes): Promi
   }
 }
 
-async function hpke(): Promise<CipherSuite> {
+async function hpke(kem: Kem): Promise<CipherSuite> {
   const rest = { kdf: new HkdfSha256(), aead: new Aes128Gcm() };
+  if (kem === "x-wing") {
+    // ML-KEM in JavaScript, loaded where a metric asks for it alone.
+    const { XWing } = await import("@hpke/hybridkem-x-wing");
+    return new CipherSuite({ kem: new XWing(), ...rest });
+  }
   if (await hasX25519()) return new CipherSuite({ kem: new DhkemX25519HkdfSha256(), ...rest });
   const { DhkemX25519HkdfSha256: Fallback } = await import("@hpke/dhkem-x25519");
   return new CipherSuite({ kem: new Fallback(), ...rest });
