@@ -122,3 +122,22 @@ def test_names_that_are_none_in_python_become_some(
     (tmp_path / "metrics.toml").write_text(HEAD + "".join([*texts, twice]))
     assert _codegen(tmp_path) == 2
     assert 'metrics "on.time" and "on-time" would both be called on_time' in capsys.readouterr().err
+
+
+def test_typescript_has_every_metric_with_what_it_takes(folder: Path) -> None:
+    catalog, module = str(folder / "metrics.toml"), folder / "metrics.ts"
+    words = ["catalog", "codegen", catalog, "--typescript", str(module)]
+    assert main(words) == 0
+    assert main([*words, "--check"]) == 0
+    told = module.read_text()
+    for line in (
+        '  "plain": "vi" |',
+        '  "seen": boolean;',
+        '  "tabs": number;',
+        '  "editor": string;',
+    ):
+        assert line in told
+    module.write_text(told.replace("boolean", "string"))
+    assert main([*words, "--check"]) == 2
+    module.write_text("export {};")
+    assert main(words) == 2

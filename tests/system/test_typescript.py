@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.cli.main import main
 from hubbub.errors import HubbubError
 from tests.support import asking
 from tests.support.developing import developing
@@ -47,15 +48,19 @@ TSC = (
 )
 RIGHT = """
 import { open, type Outcome } from "hubbub";
+import { report } from "./metrics.js";
 const client = await open({ bundle: "/app.hubbub", holdSeconds: null });
 const said: Outcome = client.report("theme", { part: "dark", age: 41 });
+report(client, "theme", "dark");
 export { said };
 """
-WRONG = """import { open } from "hubbub";
+WRONG = """import { open } from "hubbub"; import { report } from "./metrics.js";
 const client = await open({ bundle: "/app.hubbub" });
 client.report("theme", null);
 client.report("theme");
 await open({ bundles: "/app.hubbub" });
+report(client, "theme", "blue");
+report(client, "colour", "dark");
 """
 
 needs_node = pytest.mark.skipif(
@@ -122,6 +127,9 @@ def test_the_packed_package_installs_and_does_nothing_when_it_is_imported(tmp_pa
     _run(*install, str(tmp_path / packed["filename"]), folder=tmp_path)
     (tmp_path / "import.mjs").write_text(IMPORT)
     assert _run("node", "import.mjs", folder=tmp_path) == "nothing new\n"
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    module = str(tmp_path / "metrics.ts")
+    assert main(["catalog", "codegen", str(tmp_path / "metrics.toml"), "--typescript", module]) == 0
     (tmp_path / "right.ts").write_text(RIGHT)
     (tmp_path / "wrong.ts").write_text(WRONG)
     check = [str(PACKAGE / "node_modules/.bin/tsc"), *TSC]
@@ -129,7 +137,7 @@ def test_the_packed_package_installs_and_does_nothing_when_it_is_imported(tmp_pa
     done = subprocess.run(
         [*check, "wrong.ts"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert [int(line) for line in re.findall(r"wrong.ts\((\d+),", done.stdout)] == [3, 4, 5]
+    assert [int(line) for line in re.findall(r"wrong.ts\((\d+),", done.stdout)] == [3, 4, 5, 6, 7]
 
 
 def test_it_has_the_version_of_the_python_package() -> None:

@@ -1,4 +1,4 @@
-"""`hubbub catalog codegen`: the metrics as a Python module, so that type checkers know values."""
+"""`hubbub catalog codegen`: the metrics as a module, so that type checkers know values."""
 
 import argparse
 import keyword
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.catalog import Catalog, Metric
+from hubbub.cli.commands.codegen_typescript import FIRST_LINE, typescript_module
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.parts import parts_of
@@ -25,15 +26,16 @@ _NUMBERS: Final = {
 }
 _DESCRIPTION: Final = """
 Writes a Python module with one object for each metric. In an app `metrics.theme.report("dark")`
-reports; a name or a value that is wrong is found by mypy or pyright. With --check nothing is
-written, and the exit code says whether the file is what the catalog says: a line for a test.
+reports; a name or a value that is wrong is found by mypy or pyright. With --typescript it is a
+module for pages and Node: `report(client, "theme", "dark")`. With --check nothing is written, and
+the exit code says whether the file is what the catalog says: a line for a test.
 """
 
 
 def add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `codegen` to `hubbub catalog`."""
     codegen = actions.add_parser(
-        "codegen", help="metrics as a Python module, for type checkers", description=_DESCRIPTION
+        "codegen", help="metrics as a module, for type checkers", description=_DESCRIPTION
     )
     codegen.add_argument(
         "catalog",
@@ -42,9 +44,14 @@ def add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         default=Path("metrics.toml"),
         help="the catalog (%(default)s)",
     )
-    codegen.add_argument(
-        "--python", type=Path, required=True, metavar="FILE", help="where the module goes"
-    )
+    module = codegen.add_mutually_exclusive_group(required=True)
+    for language in ("Python", "TypeScript"):
+        module.add_argument(
+            f"--{language.lower()}",
+            type=Path,
+            metavar="FILE",
+            help=f"where the module of {language} goes",
+        )
     codegen.add_argument(
         "--check", action="store_true", help="fail if the file is not what would be written"
     )
@@ -52,17 +59,25 @@ def add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    path: Path = arguments.python
     catalog = read_planned(arguments.catalog)
-    made = python_module(catalog)
+    if arguments.python:
+        path, option, first, made = (
+            arguments.python,
+            "--python",
+            _FIRST_LINE,
+            python_module(catalog),
+        )
+    else:
+        path, option, first = arguments.typescript, "--typescript", FIRST_LINE
+        made = typescript_module(catalog)
     try:
         there = path.read_text("utf-8") if path.exists() else None
-        if there is not None and not there.startswith(_FIRST_LINE):
+        if there is not None and not there.startswith(first):
             raise BadParameter(f"{path}: was not made by codegen; give another file, or move it")
         if arguments.check and there != made:
             raise BadParameter(
                 f"{path}: is not what {arguments.catalog} says; run: hubbub catalog codegen "
-                f"{arguments.catalog} --python {path}"
+                f"{arguments.catalog} {option} {path}"
             )
         if not arguments.check:
             path.write_text(made, "utf-8")
