@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 
 from hubbub.cli.main import main
 from hubbub.errors import HubbubError
+from hubbub.mechanisms import REGISTRY
+from tests.proofs.vectors.judge import judge, requests
 from tests.support import asking
 from tests.support.developing import developing
 from tests.support.waiting import eventually
@@ -116,6 +119,17 @@ def test_an_altered_bundle_reports_nothing(tmp_path: Path) -> None:
     assert done.returncode
     assert "BundleRefused: the bundle is refused: altered after signing" in done.stderr
     assert "dark" not in done.stderr
+
+
+def test_the_judge_of_any_sdk_finds_it_right_and_a_wrong_one_wrong() -> None:
+    right, none = judge(["node", str(PACKAGE / "dist/tests/answering.js")])
+    assert right == {"right": len(list(requests()))}
+    assert none == []
+    liar = "import sys; [print('[]') for _ in sys.stdin]"
+    found, mistakes = judge([sys.executable, "-c", liar])
+    assert found["wrong"] == len(mistakes) >= len(REGISTRY)
+    silent, _ = judge([sys.executable, "-c", liar.replace("[]", "null")])
+    assert silent == {"not given": len(list(requests()))}
 
 
 def test_the_packed_package_installs_and_does_nothing_when_it_is_imported(tmp_path: Path) -> None:

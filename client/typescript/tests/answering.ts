@@ -1,0 +1,75 @@
+/** Answers the judge of tests/proofs/vectors: a request a line from standard input, an answer a line. */
+import { createInterface } from "node:readline";
+
+import { openBundle, toText } from "../src/catalog/bundle.js";
+import { epochAt, epochStart } from "../src/catalog/epochs.js";
+import { KeyedBits } from "../src/mechanisms/keyed.js";
+import type { Coded } from "../src/mechanisms/randomizer.js";
+import { MECHANISMS } from "../src/mechanisms/registry.js";
+import { seal, sealInfo } from "../src/transport/sealing.js";
+import { requestOf, resultsOf } from "../src/transport/submission.js";
+import { bytesOf, hexOf } from "./known.js";
+
+interface Asked {
+  ask: string;
+  mechanism: string;
+  parameters: Record<string, number> & { sizes?: number[] };
+  key: string;
+  values: Coded[];
+  seconds: number;
+  length: string;
+  reports: number | { stream: string; epoch: number; key_id: number; sealed: string }[];
+  response: string;
+  signed: string;
+  operator: string;
+  public: string;
+  stream: string;
+  epoch: number;
+  payload: string;
+}
+
+async function answer(asked: Asked): Promise<unknown> {
+  switch (asked.ask) {
+    case "payloads": {
+      const { epsilon = NaN, categories = 2, sizes = [], ...parameters } = asked.parameters;
+      const mechanism = MECHANISMS.get(asked.mechanism);
+      const built = await mechanism?.build({ epsilon, categories, sizes, parameters });
+      const coins = new KeyedBits(bytesOf(asked.key));
+      return built ? asked.values.map((value) => hexOf(built.randomize(value, coins))) : null;
+    }
+    case "epoch": {
+      const epoch = epochAt(asked.seconds, asked.length);
+      return [epoch, epochStart(epoch, asked.length)];
+    }
+    case "request": {
+      const reports = typeof asked.reports === "number" ? [] : asked.reports;
+      return hexOf(
+        requestOf(
+          reports.map(({ key_id: keyId, sealed, ...rest }) => {
+            return { ...rest, keyId, sealed: bytesOf(sealed) };
+          }),
+        ),
+      );
+    }
+    case "results":
+      return resultsOf(bytesOf(asked.response), Number(asked.reports));
+    case "bundle":
+      return openBundle(
+        new TextEncoder().encode(asked.signed),
+        toText(bytesOf(asked.operator)),
+      ).then(
+        () => true,
+        () => false,
+      );
+    case "seal": {
+      const info = sealInfo(asked.stream, asked.epoch);
+      return hexOf(await seal(bytesOf(asked.payload), bytesOf(asked.public), info));
+    }
+    default:
+      return null;
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  console.log(JSON.stringify(await answer(JSON.parse(line) as Asked)));
+}
