@@ -6,6 +6,7 @@ from datetime import date
 from typing import Any, Final, Self
 
 from hubbub.catalog.alerts import Alert
+from hubbub.catalog.asking_fields import DESCRIPTION, EXPIRES, OWNER
 from hubbub.catalog.breakdown import BREAKDOWN, Rules, streams_of
 from hubbub.catalog.choice import AUTO, CHOICE, Choice
 from hubbub.catalog.cover import DEFAULT, cover_conflicts, refusal_of_default
@@ -76,32 +77,9 @@ class Metric:
     """
 
     name: str
-    description: str = field(
-        metadata=entry(
-            kinds.text("says what is asked"),
-            "What is asked, as people read it: on pages, on the privacy card, on their device.",
-            '"Colour theme in use at the end of the day"',
-            write="write one",
-        )
-    )
-    owner: str = field(
-        metadata=entry(
-            kinds.text("says who answers for it"),
-            "Who asks, and answers questions about it.",
-            '"desktop@example.org"',
-            write="write one",
-            label="asked by",
-        )
-    )
-    expires: date = field(
-        metadata=entry(
-            kinds.day("after which clients stop reporting"),
-            "The last day on which devices report.",
-            "2027-06-30",
-            write="write YYYY-MM-DD",
-            label="until",
-        )
-    )
+    description: str = field(metadata=DESCRIPTION)
+    owner: str = field(metadata=OWNER)
+    expires: date = field(metadata=EXPIRES)
     mechanism: str = field(
         metadata=entry(
             kinds.one_of(lambda: (AUTO, *REGISTRY)),
