@@ -5,11 +5,13 @@
  */
 export { muWithin } from "./catalog/gaussian.js";
 export { partedValue, partsOf } from "./catalog/parts.js";
+export { setCode } from "./catalog/sets.js";
 export { memoOf } from "./client/memo.js";
 export { hadamardResponse } from "./mechanisms/hadamard.js";
 export { longGrr, longUnary } from "./mechanisms/longitudinal.js";
 export { bucketFlips, oneBitMean, piecewiseMean, squareWave } from "./mechanisms/numbers.js";
 export { pairedParts } from "./mechanisms/pairs.js";
+export { privSet } from "./mechanisms/privset.js";
 export { projectiveResponse } from "./mechanisms/projective.js";
 export { basicRappor, rappor } from "./mechanisms/rappor.js";
 export { countMeanSketch, hadamardSketch, localHashing } from "./mechanisms/sketch.js";

@@ -88,11 +88,57 @@ test("what asks more than this version does is refused, not misread", async () =
     { mechanism: "unary.new" },
     { version: 2 },
     { something: 0.5 },
+    { kind: "colour" },
+    // A set that is told as one value, and one value as a set.
+    { kind: "set" },
+    { mechanism: "privset", parameters: { most: 1 } },
+    // When a device speaks, in which stream and for which list of values.
+    { default: "a" },
+    { period: "30d", report_on: "one day" },
+    { breakdown: [["os", [["linux", ["linux"]]]]] },
+    { grown: [1] },
     // It says more than its epsilon.
     { mechanism: "rappor.basic", epsilon: 0.1, parameters: { f: 0.5, p: 0.25, q: 0.75 } },
   ]) {
     await assert.rejects(metricFrom("theme", { ...ENTRY, ...more }, false), UnknownMetric);
   }
+});
+
+test("of a list that has grown the metric alone is refused", async () => {
+  const pair = await crypto.subtle.generateKey("Ed25519", true, ["sign", "verify"]);
+  const signer = toText(new Uint8Array(await crypto.subtle.exportKey("raw", pair.publicKey)));
+  const signed = async (version: number) => {
+    const body = JSON.parse(answers.signed.split("\n")[1] ?? "") as object;
+    const metrics = { theme: ENTRY, grown: { ...ENTRY, grown: [1] } };
+    const told = JSON.stringify({ ...body, version, metrics, handovers: [] });
+    const bytes = new TextEncoder().encode(`hubbub/1 bundle\n${told}`);
+    const signature = toText(
+      new Uint8Array(await crypto.subtle.sign("Ed25519", pair.privateKey, bytes)),
+    );
+    const head = JSON.stringify({ "hubbub bundle": 1, operator: signer, signature });
+    return opened(`${head}\n${told}\n`, signer);
+  };
+  const bundle = await signed(2);
+  assert.deepEqual([...bundle.metrics.keys()], ["theme"]);
+  assert.throws(() => metricOf(bundle, "grown"), UnknownMetric);
+  await assert.rejects(signed(3), BundleRefused);
+});
+
+test("a set is a bit for each of its values", async () => {
+  const sets = { mechanism: "privset", parameters: { most: 2 }, kind: "set" };
+  const values = ["a", "b", "other"];
+  const plain = await metricFrom("used", { ...ENTRY, ...sets, values }, false);
+  assert.equal(plain.code([]), 0n);
+  assert.equal(plain.code(["b", "a", "b"]), 3n);
+  assert.equal(plain.code(new Set(["other"])), 4n);
+  for (const value of ["a", { a: true }, null, ["a", "secret"], [1], new Map([["a", "b"]])]) {
+    assert.throws(
+      () => plain.code(value),
+      (error: Error) => error instanceof ValueOutOfDomain && !error.message.includes("secret"),
+    );
+  }
+  const others = await metricFrom("used", { ...ENTRY, ...sets, values, other: true }, false);
+  assert.equal(others.code(["b", "anything"]), 6n);
 });
 
 test("a person's preference chooses the tier", async () => {

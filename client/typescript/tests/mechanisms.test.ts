@@ -91,6 +91,9 @@ test("a number out of range is refused", async () => {
   await assert.rejects(built("hcms", { epsilon: 1, hashes: 3, width: 12 }), BadParameter);
   await assert.rejects(built("wave", { epsilon: 1, low: 0, high: 0, buckets: 4 }), BadParameter);
   await assert.rejects(built("cms", { epsilon: 1, hashes: 3 }), BadParameter);
+  for (const wrong of [{ categories: 3, most: 4 }, { categories: 4097, most: 1 }, { most: 0 }]) {
+    await assert.rejects(built("privset", { epsilon: 1, ...wrong }), BadParameter);
+  }
   await assert.rejects(built("long.grr", { epsilon: 1, permanent_epsilon: 1 }), BadParameter);
 });
 
@@ -100,6 +103,7 @@ test("a value out of range is refused, and never shown", async () => {
     ["rappor", [0, null, "\ud800", "x".repeat(4097)]],
     ["wave", [-5.1, 21, NaN, "7", Infinity]],
     ["pairs", [-1, 24]],
+    ["privset", [-1, 2 ** 11, 1n << 11n, 0.5, "1", null]],
   ];
   for (const [name, values] of wrong) {
     const randomizer = await built(name, (known(name) as Answers).parameters);

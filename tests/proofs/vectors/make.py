@@ -40,13 +40,15 @@ VALUES: dict[str, list[Any]] = {
     "strings": ["", "a", "example.org", "日本"],
     "categories": [0, 1],
     "numbers": [-5, 0, 7.125, 20],
+    # Bits: also as many as are told, and more.
+    "sets": [0, 1, 0b11, 0b110_0000_1001],
 }
 
 
 def vector(name: str) -> dict[str, Any]:
     """Coins to payloads, payloads to cells, totals to estimates, and what must be refused."""
     mechanism = build(name, **PARAMETERS[name])
-    values = VALUES[mechanism.VALUES]
+    values = VALUES["sets" if mechanism.FAMILY == "sets" else mechanism.VALUES]
     coins = KeyedBits(KEY)
     payloads = [(value, mechanism.randomize(value, coins)) for value in values for _ in range(4)]
     size, layout = mechanism.layout.payload_bytes, mechanism.layout

@@ -55,6 +55,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...["choice", "release", "candidates", "alert", "keep", "supersedes"],
 ]);
 const NUMERIC: ReadonlySet<string> = new Set(["count", "number", "duration", "size"]);
+const KINDS: ReadonlySet<string> = new Set(["", "boolean", ...NUMERIC, "set"]);
 const DAY_MS = 86_400_000;
 const DIGITS_OF_TIERS = 6;
 
@@ -70,6 +71,7 @@ export async function metricFrom(
 ): Promise<Metric> {
   const more = Object.keys(entry).find((field) => !KNOWN.has(field));
   if (more !== undefined) throw new UnknownMetric(`metric "${name}" has ${more}; upgrade hubbub`);
+  refuseKind(name, entry);
   const central = optional(entry["lifetime_central_epsilon"]);
   const streams = await streamsOf(name, entry);
   return {
@@ -157,6 +159,10 @@ async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric[
   const kind = text(entry["kind"] ?? "");
   if (entry["values"] !== null) {
     const values = listed(entry["values"]).map(text);
+    if (kind === "set") {
+      const { setCode } = await import("../more.js");
+      return (value) => setCode(values, value, entry["other"] === true);
+    }
     if (MECHANISMS.get(text(entry["mechanism"]))?.values === "parts") {
       const ranges = Object.entries(table(entry["ranges"] ?? {})).map(
         ([part, own]) => [part, rangesOf(table(own), "number")] as const,
@@ -187,6 +193,15 @@ function rangesOf(entry: Table, otherwise: string): Ranges {
 function clamps(entry: Table, kind: string): boolean {
   const outside = entry["outside"] ?? "";
   return outside === "clamp" || (outside === "" && NUMERIC.has(kind));
+}
+
+/** @throws UnknownMetric a kind of values that is not known, or a set that is told as one value. */
+function refuseKind(name: string, entry: Table): void {
+  const kind = text(entry["kind"] ?? "");
+  const ofSets = MECHANISMS.get(text(entry["mechanism"]))?.values === "sets";
+  if (!KINDS.has(kind) || ofSets !== (kind === "set")) {
+    throw new UnknownMetric(`metric "${name}" is of values that are not known; upgrade hubbub`);
+  }
 }
 
 function kemOf(name: string, kem: unknown): Kem {

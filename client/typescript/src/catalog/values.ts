@@ -1,8 +1,10 @@
 /** What an app may report, as a mechanism takes it: as Metric.code of client/hubbub/catalog. */
 import { ValueOutOfDomain } from "../errors.js";
 
-/** One answer, or one for each part. */
-export type Value = string | number | boolean | Readonly<Record<string, string | number | boolean>>;
+type Plain = string | number | boolean;
+
+/** One answer, one for each part, or a set of listed values. */
+export type Value = Plain | Readonly<Record<string, Plain>> | readonly Plain[] | ReadonlySet<Plain>;
 
 /** A number cut into ranges at its edges. clamps: whether one outside counts at the nearest end. */
 export interface Ranges {

@@ -9,8 +9,8 @@ export interface Memo {
   coins(purpose: Uint8Array): BitSource;
 }
 
-/** What a mechanism takes: an index into a list, a string, or a number in a range. */
-export type Coded = number | string;
+/** What a mechanism takes: an index into a list, a string, a number in a range, or a set's bits. */
+export type Coded = number | string | bigint;
 
 /** Turns a value into a payload; all its payloads have one length. */
 export interface Randomizer {
@@ -47,7 +47,7 @@ export interface Arguments {
 /** A mechanism, the version of it that is meant, and what kind of values it takes. */
 export interface Mechanism {
   readonly version: number;
-  readonly values: "categories" | "strings" | "numbers" | "parts";
+  readonly values: "categories" | "strings" | "numbers" | "parts" | "sets";
   /** @throws BadParameter a parameter is missing or out of range. */
   build(given: Arguments): Promise<Randomizer>;
 }

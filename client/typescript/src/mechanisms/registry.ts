@@ -37,6 +37,7 @@ export const MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
     buckets: async () => (await more()).bucketFlips,
     wave: async () => (await more()).squareWave,
   }),
+  ...of("sets", { privset: async () => (await more()).privSet }),
   ...of("parts", { pairs: async () => (await more()).pairedParts }),
 ]);
 

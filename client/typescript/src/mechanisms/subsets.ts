@@ -17,6 +17,36 @@ export function choose(size: number, count: number, source: BitSource): bigint {
   return everywhere ^ without(everywhere ^ chosen, count - ones, source);
 }
 
+/** In how many ways `count` of `size` positions can be chosen. */
+export function ways(size: number, count: number): bigint {
+  let product = 1n;
+  for (let taken = 0; taken < count; taken += 1) {
+    product = (product * BigInt(size - taken)) / BigInt(taken + 1);
+  }
+  return product;
+}
+
+/**
+ * The subset of `count` of `size` positions with this number in [0, ways(size, count)), packed.
+ *
+ * A uniform number is a uniform subset. Lehmer (1964): those without the last position come first.
+ */
+export function numbered(size: number, count: number, number: bigint): bigint {
+  let [chosen, left] = [0n, ways(size, count)];
+  for (let position = size - 1; position >= 0; position -= 1) {
+    const without = (left * BigInt(position + 1 - count)) / BigInt(position + 1);
+    if (number >= without) {
+      number -= without;
+      chosen |= 1n << BigInt(position);
+      left -= without;
+      count -= 1;
+    } else {
+      left = without;
+    }
+  }
+  return chosen;
+}
+
 /** The positions in a packed subset, ascending. */
 export function members(subset: bigint): number[] {
   const digits = subset.toString(2);
@@ -30,10 +60,10 @@ export function members(subset: bigint): number[] {
 /** `bits` less `drop` of its ones, picked uniformly. */
 function without(bits: bigint, drop: number, source: BitSource): bigint {
   const left = members(bits);
-  let ways = 1n;
-  for (let taken = 0; taken < drop; taken += 1) ways *= BigInt(left.length - taken);
+  let orders = 1n;
+  for (let taken = 0; taken < drop; taken += 1) orders *= BigInt(left.length - taken);
   // One number for all picks, as Python draws it.
-  let picks = source.below(ways);
+  let picks = source.below(orders);
   for (let taken = 0; taken < drop; taken += 1) {
     const among = BigInt(left.length);
     const [gone] = left.splice(Number(picks % among), 1);

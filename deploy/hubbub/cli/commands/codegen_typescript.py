@@ -56,9 +56,9 @@ def _type(metric: Metric) -> str:
         return "string"
     if metric.values is None or metric.edges:
         return "number"
-    if metric.other or len(metric.values) > _MAX_LITERALS:
-        return "string"
-    return _listed(metric.values)
+    open_list = metric.other or len(metric.values) > _MAX_LITERALS
+    one = "string" if open_list else _listed(metric.values)
+    return f"readonly ({one})[] | ReadonlySet<{one}>" if metric.kind == "set" else one
 
 
 def _listed(values: tuple[str, ...]) -> str:

@@ -1,0 +1,20 @@
+/** Sets of listed values, as `privset` takes them: as client/hubbub/catalog/values/sets.py. */
+import { ValueOutOfDomain } from "../errors.js";
+import { listedPlace } from "./values.js";
+
+/**
+ * The mechanism's value for an array or Set of values: a bit for each. other: whether a text that is
+ * not listed counts as "other".
+ *
+ * @throws ValueOutOfDomain no such collection, or one of its values is not listed.
+ */
+export function setCode(values: readonly string[], given: unknown, other: boolean): bigint {
+  if (!(Array.isArray(given) || given instanceof Set)) {
+    throw new ValueOutOfDomain("the value is no array or Set; give one, empty if there is nothing");
+  }
+  let code = 0n;
+  for (const one of given as Iterable<unknown>) {
+    code |= 1n << BigInt(listedPlace(values, one, { other }));
+  }
+  return code;
+}
