@@ -82,7 +82,7 @@ def test_every_closed_epoch_is_dropped_once_and_whole(home: House, tmp_path: Pat
         old = tmp_path / "dropped" / "hostile" / f"{home.today - DAYS + 1}.json"
         old.parent.mkdir()
         old.write_text("{}")
-        assert await publisher.publish_closed() == 6 * CLOSED - 1
+        assert await publisher.publish_closed() == 7 * CLOSED - 1
         assert await publisher.publish_closed() == 0
         await server.close()
 
@@ -143,7 +143,7 @@ def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, kept: str)
         query = QueryEngine(home.signed.bundle, RedisStore(server))
         publisher = EpochPublisher(query, [Webhook(url, b"secret", told)])
         Hook.refusals = 2
-        assert await publisher.publish_closed() == 6 * CLOSED - 2
+        assert await publisher.publish_closed() == 7 * CLOSED - 2
         if kept == "redis":
             others = EpochPublisher(
                 query, [Webhook(url, b"secret", RedisDeliveryLog(server, lambda: clock[0]))]
@@ -159,7 +159,7 @@ def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, kept: str)
     with _hook() as url:
         asyncio.run(body(url))
     ids = [headers["X-Hubbub-Id"] for headers, _ in Hook.heard]
-    assert len(ids) == len(set(ids)) == 6 * CLOSED
+    assert len(ids) == len(set(ids)) == 7 * CLOSED
     for headers, sent in Hook.heard:
         signed = hmac.new(b"secret", sent, hashlib.sha256).hexdigest()
         assert headers["X-Hubbub-Signature"] == f"sha256={signed}"
