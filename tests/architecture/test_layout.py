@@ -44,6 +44,8 @@ def test_the_blind_process_runs_what_the_page_says_and_nothing_else_of_ours() ->
     [
         # What questions of a few metrics need is loaded by the first of them.
         ("aggregator.__main__", "scipy.stats scipy.signal scipy.optimize dp_accounting"),
+        # Of extras, which an installation may not have.
+        ("aggregator.__main__", "authlib joserfc httpx2 pyarrow opendp"),
         # Of these there is one a processor.
         ("aggregator.ingest.worker", "numpy redis grpc google prometheus_client"),
     ],

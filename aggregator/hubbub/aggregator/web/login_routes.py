@@ -2,20 +2,22 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from hubbub.aggregator.access.callers import SESSION, Access, cookies_of
-from hubbub.aggregator.access.login import Login
 from hubbub.aggregator.access.rights import Role, Way
 from hubbub.aggregator.access.sessions import LOGIN_SECONDS
 from hubbub.aggregator.web.parameters import Who, about, needs
 from hubbub.aggregator.web.problems import PROBLEMS, problem
 from hubbub.aggregator.web.refused_page import refused_page
 from hubbub.errors import AccessRefused, HubbubError
+
+if TYPE_CHECKING:
+    from hubbub.aggregator.access.login import Login  # of an extra: hubbub[oidc]
 
 __all__ = ["logging_in"]
 
@@ -101,7 +103,7 @@ def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
     return router
 
 
-async def _ended(login: Login | None, cookie: str) -> str | None:
+async def _ended(login: "Login | None", cookie: str) -> str | None:
     return await login.end(cookie) if login and cookie else None
 
 
