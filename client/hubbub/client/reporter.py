@@ -41,10 +41,12 @@ class _AskedMetric:
     """A metric at this person's tier, with all that does not change from report to report.
 
     metric: None if the person allows less than any tier has. notice: the operator's, if any.
+    own: the memo of the metric, whichever tier reports: a person may change it in a period.
     """
 
     metric: Metric | None
     memo: DeviceMemo
+    own: DeviceMemo
     epoch_seconds: int
     expires: float
     notice: Notice | None
@@ -74,15 +76,12 @@ class _AskedMetric:
             return Outcome.STOPPED
         return None if self.takes_part else Outcome.NOT_SAMPLED
 
-    def is_asked_on(self, metric: Metric, epoch: int, memo: DeviceMemo) -> bool:
-        """Whether this is the device's own day of the period, whatever the value.
-
-        memo: of the metric, whichever tier reports: a person may change it in between.
-        """
+    def is_asked_on(self, metric: Metric, epoch: int) -> bool:
+        """Whether this is the device's own day of the period, whatever the value."""
         if metric.report_on and epoch not in self.days:
             # PRIVACY: of the secret and the calendar alone.
             self.days = days_of_period(metric.period, epoch)
-            coins = memo.coins(b"period" + self.days.start.to_bytes(8, "big"))
+            coins = self.own.coins(b"period" + self.days.start.to_bytes(8, "big"))
             self.own_day = self.days[coins.below(len(self.days))]
         return not metric.report_on or epoch == self.own_day
 
@@ -251,10 +250,10 @@ class Reporter:
         chosen = self._bundle.streams[stream] if stream else None
         over = datetime.combine(metric.expires, time(), UTC) + timedelta(days=1)
         name = chosen.name if chosen else metric.name
-        memo = self._memo(name)
+        memo, own = self._memo(name), self._memo(metric.base_name)
         standing.account(metric)  # opened, if it has none
         seconds = EPOCH_SECONDS[metric.epoch]
-        return _AskedMetric(chosen, memo, seconds, over.timestamp(), self._notice)
+        return _AskedMetric(chosen, memo, own, seconds, over.timestamp(), self._notice)
 
     def _memo(self, name: str) -> DeviceMemo:
         return self._memos.setdefault(name, DeviceMemo(self._standing.secret, name))
@@ -269,8 +268,7 @@ class Reporter:
         epoch = holding(now, question.epoch_seconds) if past is None else past
         last = now if past is None else begins(past + 1, question.epoch_seconds) - 1
         obstacle = self._obstacle(question, metric, last, epoch)
-        own = self._memo(metric.base_name)
-        if obstacle is None and not question.is_asked_on(metric, epoch, own):
+        if obstacle is None and not question.is_asked_on(metric, epoch):
             obstacle = Outcome.NOT_ITS_DAY
         obstacle = obstacle or question.left_out(metric, epoch)
         if obstacle is not None:
