@@ -84,6 +84,16 @@ def test_bits_that_end_a_string_are_those_of_no_other(bits: int) -> None:
         assert spell(found.text, 48) == bits
 
 
+def test_of_all_bits_of_a_size_each_is_a_string_of_its_own_or_none() -> None:
+    """Every alphabet has codes that no letter has; what is read of the others is spelled so."""
+    size = 15
+    found = {bits: read(bits, size) for bits in range(1 << size)}
+    assert None in found.values()
+    whole = {bits: one.text for bits, one in found.items() if one and one.used is not None}
+    assert len(set(whole.values())) == len(whole)
+    assert all(spell(text, size) == bits for bits, text in whole.items())
+
+
 @pytest.mark.parametrize(("letters", "table"), [(WORDS, AFTER_IN_WORDS), (HOSTS, AFTER_IN_HOSTS)])
 def test_lengths_are_those_of_a_whole_prefix_code(letters: str, table: tuple[str, ...]) -> None:
     assert len(table) == len(letters) + 2

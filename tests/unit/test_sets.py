@@ -1,7 +1,5 @@
 """Sets of values: how they are asked for, reported, told of a larger one, and answered."""
 
-from fractions import Fraction
-from math import comb
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +13,7 @@ from hubbub.cli.main import main
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.privset import PrivSet
-from hubbub.mechanisms.subsets import members, numbered
 from hubbub.privacy.draws import draw
-from hubbub.privacy.proofs.every import ratios_are_within_the_claim
-from hubbub.privacy.proofs.replay import distribution
 
 TABLE = """
 shuffler = "shuffler.example.org:443"
@@ -87,43 +82,6 @@ def test_a_mechanism_of_one_value_is_not_told_sets(tmp_path: Path) -> None:
     path.write_text((TABLE + SETS.replace('kind = "set"\n', "")).replace('"auto"', '"privset"'))
     with pytest.raises(CatalogInvalid, match='privset is of sets; write kind = "set"'):
         read_catalog(path)
-
-
-def test_larger_sets_are_told_in_part_and_as_privately() -> None:
-    """Of every set there is, also of more than `most`, by walking all coins."""
-    mechanism = PrivSet(0.5, 4, 2)
-    values = range(1 << 4)
-    rows = [distribution(lambda coins, v=value: mechanism.randomize(v, coins)) for value in values]  # type: ignore[misc]
-    ratios_are_within_the_claim(rows, mechanism)
-    p, q = mechanism.channel.p, mechanism.channel.q
-    for value, row in zip(values, rows, strict=True):
-        for place, truth in enumerate(mechanism.row(value)):
-            seen = sum((c for payload, c in row.items() if payload[0] >> place & 1), Fraction())
-            assert seen == truth * p + (1 - truth) * q
-        for payload, chance in row.items():
-            cells = mechanism.layout.cells(payload)
-            told = mechanism.likelihood(value, cells) / mechanism.likelihood(0, cells)
-            assert told == chance / rows[0][payload]
-
-
-def test_subsets_are_numbered_each_once() -> None:
-    for size, count in ((5, 2), (6, 0), (4, 4), (7, 3)):
-        found = {numbered(size, count, number) for number in range(comb(size, count))}
-        assert len(found) == comb(size, count)
-        assert all(len([*members(one)]) == count and one < 1 << size for one in found)
-
-
-def test_variances_are_those_of_the_decision() -> None:
-    """Of decision 0041's table: a value that one in fifty holds, `most` = 5."""
-    for categories, epsilon, said in (
-        (30, 1, 14.5),
-        (100, 1, 18.7),
-        (100, 2, 3.16),
-        (1000, 2, 3.94),
-    ):
-        channel = PrivSet(epsilon, categories, 5).channel
-        spread = 0.02 * channel.variance(1, 1) + 0.98 * channel.variance(0, 1)
-        assert spread == pytest.approx(said, rel=3e-3)
 
 
 def test_shares_of_sets_need_not_sum_to_one() -> None:
