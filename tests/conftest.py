@@ -36,7 +36,11 @@ else:
     # No limit on how long an example takes, nor on how long it takes to draw; and none of another
     # run's examples.
     settings.register_profile(
-        "hubbub", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+        "hubbub",
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("hubbub")
 
