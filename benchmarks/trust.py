@@ -10,22 +10,29 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from benchmarks.measure import Row, rate
 from benchmarks.own import own_redis, times
 from hubbub.accounting import Window
 from hubbub.catalog import SEAL_BYTES, X25519, X_WING, Kem, OpeningKey, open_sealed, seal
+from hubbub.catalog.log.checkpoint import Checkpoint
+from hubbub.catalog.log.merkle import leaf_hash, tree_root
+from hubbub.catalog.log.notes import NoteKey
+from hubbub.catalog.log.proof import entry_of, open_proof, prove
 from hubbub.client import Client, MemoryState
 from hubbub.client.testing import FakeClock, FakeShuffler, make_bundle
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 
-__all__ = ["covers", "seals"]
+__all__ = ["covers", "logs", "seals"]
 
 _PAYLOAD_BYTES: Final = 18
 _REPORTS: Final = 20_000
 _CALL: Final = 500
 _TURNS: Final = 25
 _DEVICES: Final = 200
+_BUNDLES: Final = (10, 50, 200)
 _DAY: Final = 86_400
 _COVERED: Final = """
 shuffler = "127.0.0.1:1"
@@ -131,6 +138,29 @@ def covers() -> Iterator[Row]:
         1.0,
         "what it costs",
     )
+
+
+def logs() -> Iterator[Row]:
+    """A bundle's proof of its log, after so many bundles: bytes, and time on a device."""
+    key, name = Ed25519PrivateKey.generate(), "log.example.org/app"
+    own = NoteKey(name, key.public_key().public_bytes_raw())
+    for number in _BUNDLES:
+        contents = [index.to_bytes(2, "big") for index in range(number)]
+        leaves = [leaf_hash(entry_of("bundle", content)) for content in contents]
+        checkpoint = Checkpoint.sign(name, number, tree_root(leaves), key)
+        line = prove(leaves, number - 1, checkpoint, range(1, number)).dump()
+        took = 1e6 / rate(partial(times, 20, _checked, line, contents[-1], own, leaves[0]), 1)
+        yield Row(
+            f"a bundle's proof of its log, after {number} bundles",
+            f"{len(line):,} bytes",
+            f"checked in {took:,.0f} us at the start",
+            1.0,
+            "what it costs",
+        )
+
+
+def _checked(line: bytes, content: bytes, key: NoteKey, first: bytes) -> None:
+    open_proof(line, content, key).refuse_fork(1, first)
 
 
 async def _pooled(url: str, lengths: dict[Kem, int]) -> dict[Kem, tuple[float, float]]:

@@ -12,6 +12,7 @@ HubbubError
 ├── CatalogInvalid        metrics.toml is wrong
 ├── BundleRefused         a bundle is malformed, wrongly signed, or changes what may not change
 ├── NoticeRefused         a notice is malformed, wrongly signed, or nobody's that the app trusts
+├── LogBroken             a transparency log is not what it signed, or forked
 ├── KeysUnusable          a key file is missing, malformed, or readable by others
 ├── StateUnusable         a device's or a service's state folder cannot be read or written
 │   └── StateBusy         other processes write to it all the time
@@ -41,6 +42,7 @@ __all__ = [
     "CatalogInvalid",
     "HubbubError",
     "KeysUnusable",
+    "LogBroken",
     "MissingDependency",
     "NothingToLookFor",
     "NoticeRefused",
@@ -106,6 +108,10 @@ class BundleRefused(HubbubError):
 
 class NoticeRefused(HubbubError):
     """A notice is malformed, altered, too long, or another operator's than the bundle's."""
+
+
+class LogBroken(HubbubError):
+    """A transparency log lacks something, is not what it signed, or was shown otherwise."""
 
 
 class KeysUnusable(HubbubError):

@@ -34,6 +34,7 @@ COMMANDS: Final = {
         "write and check metrics.toml, build what is shipped, help editors",
     ),
     "keys": Command("keys", "make keys and certificates", "cli"),
+    "log": Command("log", "the transparency log of bundles: audit one, as whoever wishes"),
     "notice": Command("notice", "ask fewer devices, or stop a metric, without an app's release"),
     "plan": Command(
         "plan",

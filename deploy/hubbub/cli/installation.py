@@ -1,7 +1,7 @@
 """What an installation is made of: its keys, and a catalog's bundle signed with them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +9,7 @@ from hubbub.catalog import (
     EPOCH_SECONDS,
     Bundle,
     Catalog,
+    Metric,
     epoch_at,
     epoch_start,
     grown,
@@ -25,6 +26,7 @@ from hubbub.catalog.keys.handover import line_of
 from hubbub.catalog.keys.opening import DEVELOPMENT_IDS, is_development
 from hubbub.catalog.keys.operator import read_handovers
 from hubbub.catalog.periods import refuse_long_periods
+from hubbub.cli.logging_bundles import LOG, in_log, log_of
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.runtime.tls import authorities_of
 
@@ -98,6 +100,7 @@ def build_bundle(
     streams: Path,
     previous: Path,
     roots: str | None,
+    log: Path | None = None,
     now: Callable[[], float] = time.time,
 ) -> Bundle:
     """Sign a catalog's bundle into `out`, and write the stream table that goes with it.
@@ -106,24 +109,21 @@ def build_bundle(
         operator.hubbub beside `out` without it.
     previous: the bundle whose names are taken; looked at if it exists. roots: authorities in PEM,
         of which the bundle gets those of the shuffler.
+    log: the folder of the catalog's transparency log, if it names one; `log` beside `out` without.
 
     Raises:
         BundleRefused: a metric changed or takes more under an old name, the last bundle is
             another operator's, or a file cannot be written.
+        LogBroken: the catalog's log is not what it was.
         KeysUnusable: the keys cannot be read.
     """
     operator = read_operator_key(keys)
     signer, handovers = operator.public_key().public_bytes_raw(), read_handovers(keys)
-    metrics, serial = catalog.metrics, int(now())
-    history = {name: metric.digest() for name, metric in metrics.items()}
-    if previous.exists():
-        old = read_bundle(previous)
-        if old.operator not in line_of(handovers, signer):
-            raise _strange(previous, old.operator, signer, keys)
-        history = refuse_changes(metrics := grown(metrics, old), old)
-        # Devices take no bundle back that is older than one they know, whatever clocks say.
-        serial = max(serial, old.serial + 1)
     public = read_public_keys(keys)
+    old = read_bundle(previous) if previous.exists() else None
+    if old and old.operator not in line_of(handovers, signer):
+        raise _strange(previous, old.operator, signer, keys)
+    metrics, history, serial = _gone_on(catalog.metrics, old, int(now()))
     try:
         refuse_long_periods(catalog.metrics.values(), public, serial)
         bundle = Bundle(
@@ -138,17 +138,30 @@ def build_bundle(
             serial=serial,
             handovers=handovers,
             development=is_development(public),
+            log=log_of(catalog, keys, old, previous),
         )
     except BadParameter as error:
         raise BundleRefused(f"{out}: cannot be built: {error}") from error
+    signed = sign_bundle(bundle, operator)
     written = {
-        out: sign_bundle(bundle, operator),
+        out: in_log(signed, bundle, log or out.with_name(LOG), keys, old) if bundle.log else signed,
         operators or out.with_name(OPERATORS): sign_bundle(bundle, operator, whole=True),
         streams: stream_table(bundle).encode(),
     }
     for path, content in written.items():
         _write(path, content)
     return bundle
+
+
+def _gone_on(
+    metrics: Mapping[str, Metric], old: Bundle | None, now: int
+) -> tuple[Mapping[str, Metric], dict[str, str], int]:
+    """Metrics as they go on from the bundle before, the history of their names, and the serial."""
+    if old is None:
+        return metrics, {name: metric.digest() for name, metric in metrics.items()}, now
+    after = grown(metrics, old)
+    # Devices take no bundle back that is older than one they know, whatever clocks say.
+    return after, refuse_changes(after, old), max(now, old.serial + 1)
 
 
 def _strange(previous: Path, former: bytes, signer: bytes, keys: Path) -> BundleRefused:

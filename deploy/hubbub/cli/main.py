@@ -23,7 +23,7 @@ _GROUPS: Final = {
         *("discover", "export", "release", "rappor"),
     ),
     "look, mark": ("metrics", "status", "watch", "candidates", "mark"),
-    "keep": ("notice", "forget", "backup", "verify", "restore"),
+    "keep": ("notice", "log", "forget", "backup", "verify", "restore"),
     "run": ("shuffler", "aggregator", "load"),
     "anywhere": ("ledger", "completion"),
 }
@@ -38,7 +38,7 @@ _SERVICES: Final = {
 _FIRST_ACTION: Final = {
     "privacy": (
         "card",
-        {"card", "review", "leaflet", "amplify", "compose", "crowd", "-h", "--help"},
+        {"card", "review", "leaflet", "diff", "amplify", "compose", "crowd", "-h", "--help"},
     )
 }
 """Of some commands: the action where none is named, and all there are."""

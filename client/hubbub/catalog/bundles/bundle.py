@@ -16,6 +16,8 @@ from hubbub.catalog.fields.rules import NAME, is_address, is_whole, metric_name_
 from hubbub.catalog.keys.handover import Handover, line_of
 from hubbub.catalog.keys.opening import OpeningKeyPublic, is_development
 from hubbub.catalog.lists import grown_from, versions_of
+from hubbub.catalog.log.notes import NoteKey
+from hubbub.catalog.log.proof import LogProof
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.supersedes import misfits
@@ -44,6 +46,8 @@ class Bundle:
     operator: the Ed25519 public key (32 bytes) that signed it.
     line: the operator's keys, oldest first; the last one signed it.
     development: of an installation whose numbers protect nobody; its keys are told apart by id.
+    log: the transparency log that it says it is in; None for none.
+    proof: that it is in that log, once it was read from a file that has one.
     signed: the file's content that it was read from.
 
     Raises:
@@ -61,6 +65,8 @@ class Bundle:
     serial: int = 0
     handovers: tuple[Handover, ...] = ()
     development: bool = False
+    log: NoteKey | None = None
+    proof: LogProof | None = field(default=None, repr=False, compare=False)
     signed: bytes = field(default=b"", repr=False, compare=False)
     streams: Mapping[str, Metric] = field(init=False, repr=False, compare=False)
     line: tuple[bytes, ...] = field(init=False, repr=False, compare=False)

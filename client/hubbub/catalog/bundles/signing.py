@@ -1,7 +1,8 @@
 """Signed bundles: the one file that an app ships, written and read.
 
 It is two lines of JSON: who signed it, and what was signed. The signature (Ed25519) is over
-the second line's bytes as they stand, so there is nothing to canonicalise.
+the second line's bytes as they stand, so there is nothing to canonicalise. A third line, of
+bundles that name a transparency log, proves that the two are in it.
 """
 
 import json
@@ -20,6 +21,8 @@ from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.keys.handover import Handover
 from hubbub.catalog.keys.opening import OpeningKeyPublic
 from hubbub.catalog.keys.points import KEY_BYTES, refuse_weak_signing_key
+from hubbub.catalog.log.notes import NoteKey
+from hubbub.catalog.log.proof import open_proof
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
@@ -60,6 +63,7 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
         | ({"caps": caps} if caps else {})
         | ({"serial": bundle.serial} if bundle.serial else {})
         | ({"development": True} if bundle.development else {})
+        | ({"log": _log_words(bundle.log)} if bundle.log else {})
         | ({"handovers": [h.words() for h in bundle.handovers]} if bundle.handovers else {}),
         separators=(",", ":"),
     ).encode()
@@ -97,7 +101,9 @@ def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> B
     if len(signed) > _MAX_BYTES:
         raise BundleRefused(f"{path}: larger than {_MAX_BYTES >> 20} MiB: {_NO_BUNDLE}")
     try:
-        head, body = signed.rstrip(b"\n").split(b"\n")
+        head, body, *proofs = signed.rstrip(b"\n").split(b"\n")
+        if len(proofs) > 1:
+            raise ValueError("more than three lines")
         seal = read_json(head)
         signer, signature = from_text(seal["operator"]), from_text(seal["signature"])
         refuse_weak_signing_key(signer)
@@ -120,7 +126,21 @@ def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> B
             f"{path}: signed by {to_text(signer)}, not by the pinned operator {to_text(operator)}; "
             "have it built with that operator's key"
         )
-    return bundle
+    return _with_proof(bundle, proofs[0], head + b"\n" + body + b"\n", path) if proofs else bundle
+
+
+def _with_proof(bundle: Bundle, line: bytes, content: bytes, path: str) -> Bundle:
+    """The bundle with its proof, checked. Raises BundleRefused."""
+    if bundle.log is None:
+        raise BundleRefused(f"{path}: it has a proof of a log, and names none; {_NO_BUNDLE}")
+    try:
+        return replace(bundle, proof=open_proof(line, content, bundle.log))
+    except BundleRefused as error:
+        raise BundleRefused(f"{path}: {error}") from error
+
+
+def _log_words(log: NoteKey) -> dict[str, str]:
+    return {"name": log.name, "key": to_text(log.public)}
 
 
 def _load(body: Any, signer: bytes) -> Bundle:
@@ -144,6 +164,7 @@ def _load(body: Any, signer: bytes) -> Bundle:
         caps=caps,
         serial=body.get("serial", 0),
         development=body.get("development", False),
+        log=_log(body["log"]) if "log" in body else None,
         handovers=tuple(map(Handover.load, _listed(body.get("handovers", [])))),
     )
 
@@ -156,6 +177,10 @@ def _load_metric(name: str, entry: Mapping[str, Any], caps: Caps) -> Metric:
     if entry["version"] != metric.randomizer.VERSION:
         raise ValueError(f'metric "{name}" needs version {entry["version"]} of {metric.mechanism}')
     return metric
+
+
+def _log(told: Mapping[str, str]) -> NoteKey:
+    return NoteKey(told["name"], from_text(told["key"]))
 
 
 def _listed(thing: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from math import inf, isinf
 from typing import Any, Final
 
 from hubbub.catalog.encoding import is_writable
-from hubbub.catalog.fields.rules import ADDRESS, MAX_TEXT, is_address, is_text, is_whole
+from hubbub.catalog.fields.rules import ADDRESS, LOG_NAME, MAX_TEXT, is_address, is_text, is_whole
 from hubbub.mechanisms.parameter import Interval, Parameter, is_number
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "edges",
     "edges_of",
     "flag",
+    "log_name",
     "number",
     "numbers_by_name",
     "of_parameter",
@@ -105,6 +106,16 @@ def address() -> Kind:
     """HOST:PORT, or https://HOST:PORT for the HTTP door."""
     schema = {"type": "string", "pattern": f"^{ADDRESS.pattern}$"}
     return _kind('"HOST:PORT" or "https://HOST:PORT", as the clients dial it', is_address, schema)
+
+
+def log_name() -> Kind:
+    """A log's name: a host and a path, as its files are served."""
+    schema = {"type": "string", "pattern": f"^{LOG_NAME.pattern}$"}
+    return _kind(
+        '"HOST/PATH", as the log is served, without https://',
+        lambda given: isinstance(given, str) and LOG_NAME.fullmatch(given) is not None,
+        schema,
+    )
 
 
 def path(which: str) -> Kind:

@@ -5,11 +5,21 @@ from typing import Any, Final
 
 from hubbub.catalog.encoding import is_writable
 
-__all__ = ["ADDRESS", "MAX_TEXT", "NAME", "is_address", "is_text", "is_whole", "metric_name_of"]
+__all__ = [
+    "ADDRESS",
+    "LOG_NAME",
+    "MAX_TEXT",
+    "NAME",
+    "is_address",
+    "is_text",
+    "is_whole",
+    "metric_name_of",
+]
 
 MAX_TEXT: Final = 10_000
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+LOG_NAME: Final = re.compile(r"[a-z0-9.-]{1,128}(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,64}){0,8}")
 ADDRESS: Final = re.compile(r"(https://)?[!-.0-9;-~]{1,253}:[0-9]{1,5}")
 
 

@@ -68,6 +68,16 @@ class Catalog:
             kinds.days(), "How long totals are kept of metrics that do not say.", '"400d"'
         ),
     )
+    log: str = field(
+        default="",
+        metadata=entry(
+            kinds.log_name(),
+            "The transparency log that every bundle is in: where it is served, without https://. "
+            "Devices that had such a bundle take no other.",
+            '"log.example.org/app"',
+            write="write where its files will be served, without https://",
+        ),
+    )
 
 
 def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
@@ -117,7 +127,8 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
     budget = _policies(document, metrics, caps, wrong)
     if problems:
         raise CatalogInvalid("\n".join(problems))
-    return Catalog(document["shuffler"], metrics, caps, budget, document.get("keep", ""))
+    told = (document.get("keep", ""), document.get("log", ""))
+    return Catalog(document["shuffler"], metrics, caps, budget, *told)
 
 
 def _document(path: Path) -> tuple[str, dict[str, Any]]:
@@ -167,7 +178,7 @@ def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     own = {field.name: field for field in fields_of(Catalog)}
     for name in document.keys() - own.keys():
         wrong(name, "is not known here; remove it, or move it into a [metrics.NAME] table")
-    for name in ("shuffler", "metrics", *(("keep",) if "keep" in document else ())):
+    for name in ("shuffler", "metrics", *(name for name in ("keep", "log") if name in document)):
         if problem := own[name].problem(document.get(name)):
             wrong(name, problem)
     tables = document.get("metrics")

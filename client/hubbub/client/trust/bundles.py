@@ -12,12 +12,35 @@ from typing import Any, Final, Self
 
 from hubbub.catalog import Bundle, Promise
 from hubbub.catalog.encoding import from_text, to_text
-from hubbub.errors import BundleRefused
+from hubbub.catalog.log.notes import NoteKey
+from hubbub.errors import BadParameter, BundleRefused
 
 __all__ = ["Pin", "Trust", "Vouched", "folder_of", "is_newer", "is_one"]
 
 _VERSION: Final = 1
 _FOLDER: Final = re.compile("[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, slots=True)
+class SeenLog:
+    """A log's last checkpoint that was believed: its size in entries, and its root."""
+
+    key: NoteKey
+    size: int
+    root: bytes
+
+    def words(self) -> list[Any]:
+        """It as JSON has it."""
+        return [self.key.name, to_text(self.key.public), self.size, to_text(self.root)]
+
+    @classmethod
+    def load(cls, words: Any) -> Self:
+        """What `words()` told. Raises one of MALFORMED for another."""
+        name, public, size, root = words
+        try:
+            return cls(NoteKey(name, from_text(public)), int(size), from_text(root))
+        except BadParameter as error:
+            raise ValueError("no log's key") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +50,14 @@ class Pin:
     operator: the key that signed the last one. folder: the name of its state's folder.
     before: keys that have handed over, directly or not, and sign for nobody any more.
     serials: per folder the newest bundle that this app has had.
+    log: the transparency log that its bundles are in, as it was last seen; None for none.
     """
 
     operator: bytes
     folder: str
     before: tuple[bytes, ...] = ()
     serials: Mapping[str, int] = field(default_factory=dict)
+    log: SeenLog | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +92,7 @@ class Trust:
                     "before": [to_text(key) for key in pin.before],
                     "serials": dict(pin.serials),
                 }
+                | ({"log": pin.log.words()} if pin.log else {})
                 for app, pin in self.pins.items()
             },
             "promises": {
@@ -86,6 +112,7 @@ class Trust:
                 _folder(pin["folder"]),
                 tuple(from_text(key) for key in pin["before"]),
                 {_folder(folder): int(serial) for folder, serial in pin["serials"].items()},
+                SeenLog.load(pin["log"]) if "log" in pin else None,
             )
             for app, pin in data["apps"].items()
         }
@@ -123,12 +150,13 @@ class Trust:
                 f"not from {newest} on); ship the newer one, or build this one anew: hubbub "
                 "catalog build"
             )
+        log = _seen(app, bundle, pin.log)
         known = dict(self.promises.get(pin.folder, {}))
         if not known:
             known = {n: p for v in vouched if v.folder == pin.folder for n, p in v.promises.items()}
         self.promises[pin.folder] = _kept(known, bundle.promises())
         self.pins[app] = Pin(
-            pin.operator, pin.folder, pin.before, {**pin.serials, pin.folder: bundle.serial}
+            pin.operator, pin.folder, pin.before, {**pin.serials, pin.folder: bundle.serial}, log
         )
         return self.pins[app], former
 
@@ -147,7 +175,8 @@ class Trust:
         if pin and follows:
             # What it handed over itself, and what had handed over to it.
             before = [key for key in (*pin.before, *bundle.line) if key != signer]
-            return Pin(signer, pin.folder, tuple(dict.fromkeys(before)), pin.serials), []
+            line = tuple(dict.fromkeys(before))
+            return Pin(signer, pin.folder, line, pin.serials, pin.log), []
         folder, mine = self._folder(bundle, vouched)
         names = bundle.promises().keys()
         others = [v.folder for v in vouched if v.names & names and not mine]
@@ -191,7 +220,36 @@ def _both(one: Pin, other: Pin) -> Pin:
         folder: max(one.serials.get(folder, 0), other.serials.get(folder, 0))
         for folder in one.serials.keys() | other.serials.keys()
     }
-    return Pin(pin.operator, pin.folder, tuple(dict.fromkeys(before)), serials)
+    logs = [one.log, other.log] if one.operator == other.operator else [pin.log]
+    newest = max((log for log in logs if log), key=lambda log: log.size, default=None)
+    return Pin(pin.operator, pin.folder, tuple(dict.fromkeys(before)), serials, newest)
+
+
+def _seen(app: str, bundle: Bundle, before: SeenLog | None) -> SeenLog | None:
+    """The bundle's log as it is seen now. before: as it was.
+
+    PRIVACY: a bundle for one person would have to be in the log that everybody sees.
+
+    Raises:
+        BundleRefused: it is in no log where there is one, in another, or in one that was changed.
+    """
+    if before is None and bundle.log is None:
+        return None
+    if before and bundle.log != before.key:
+        named = f"names the log {bundle.log}" if bundle.log else "names no log"
+        raise BundleRefused(
+            f"the bundle {named}, and bundles of {_who(app)} are in {before.key}; ship one that "
+            "is in that log: hubbub catalog build"
+        )
+    if bundle.log is None or bundle.proof is None:
+        raise BundleRefused(
+            f"the bundle does not prove that it is in the log {bundle.log}; ship the file as "
+            "hubbub catalog build wrote it, with its third line"
+        )
+    if before:
+        bundle.proof.refuse_fork(before.size, before.root)
+    now = bundle.proof.checkpoint
+    return SeenLog(bundle.log, now.size, now.root)
 
 
 def is_newer(data: Any) -> bool:

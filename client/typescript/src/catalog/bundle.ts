@@ -123,7 +123,9 @@ function linesOf(signed: Bytes): [Bytes, Bytes] {
   let end = signed.length;
   while (end > 0 && signed[end - 1] === NEWLINE) end -= 1;
   const [first, last] = [signed.indexOf(NEWLINE), signed.lastIndexOf(NEWLINE, end - 1)];
-  if (first === -1 || first !== last) throw new BundleRefused("not two lines");
+  if (first === -1 || first !== last) {
+    throw new BundleRefused("not two lines; those with a third are in a log, which is not read here");
+  }
   return [signed.slice(0, first), signed.slice(first + 1, end)];
 }
 
@@ -152,6 +154,9 @@ async function lineOf(handovers: readonly Table[], signer: string): Promise<stri
 async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
   // 2: some list of values has grown. Such a metric is not known here, the others are.
   if (body["version"] !== 1 && body["version"] !== 2) throw new BundleRefused("of a newer version");
+  if (body["log"] !== undefined) {
+    throw new BundleRefused("it is in a transparency log, which this version cannot check");
+  }
   const development = body["development"] === true;
   const metrics = new Map<string, Metric>();
   const unknown = new Map<string, UnknownMetric>();

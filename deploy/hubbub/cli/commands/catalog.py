@@ -51,6 +51,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--previous", type=Path, help="bundle to compare with (the one at --out, if there is one)"
     )
     build.add_argument("--roots", type=Path, help="PEM of the authority of the shuffler's TLS")
+    build.add_argument(
+        "--log",
+        type=Path,
+        help="folder of the transparency log, to serve as it is, where the catalog names one "
+        "(log beside --out)",
+    )
     build.set_defaults(run=_build)
     catalog_codegen.add(actions)
     schema = actions.add_parser("schema", help="the JSON Schema of metrics.toml, for editors")

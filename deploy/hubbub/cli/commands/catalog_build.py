@@ -4,6 +4,7 @@ import argparse
 
 from hubbub.catalog.encoding import read_text, to_text
 from hubbub.cli.installation import OPERATORS, build_bundle
+from hubbub.cli.logging_bundles import LOG
 from hubbub.cli.terminal.expired import say_expired
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
@@ -29,6 +30,7 @@ def build(arguments: argparse.Namespace) -> int:
         streams=arguments.streams,
         previous=arguments.previous or arguments.out,
         roots=roots,
+        log=arguments.log,
     )
     metrics, keys = several(len(bundle.metrics), "metric"), several(len(bundle.keys), "key")
     say(f"{arguments.out}: {metrics}, {keys}, for the apps")
@@ -37,6 +39,10 @@ def build(arguments: argparse.Namespace) -> int:
             say(f"{metric.name}: asks for {len(metric.values or ())} values since {metric.stream}")
     over = f"; handed over so often: {len(bundle.handovers)}" if bundle.handovers else ""
     say(f"{arguments.out}: serial {bundle.serial}, signed by {to_text(bundle.operator)}{over}")
+    if bundle.log:
+        folder = arguments.log or arguments.out.with_name(LOG)
+        say(f"{folder}: the log has it; serve the folder at https://{bundle.log.name}/")
+        say(f"{folder}: check it with: hubbub log audit https://{bundle.log.name}/")
     say(f"{operators}: the same with candidates and alerts, for the aggregator")
     say(f"{arguments.streams}: for the shuffler")
     return 0

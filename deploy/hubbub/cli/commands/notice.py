@@ -10,6 +10,7 @@ from typing import Final
 from hubbub.catalog import EPOCH_SECONDS, Bundle, read_bundle, read_operator_key
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.keys.operator import read_handovers
+from hubbub.catalog.log.writing import append, log_key
 from hubbub.catalog.notice import (
     LARGEST_NOTICE_BYTES,
     Notice,
@@ -17,6 +18,7 @@ from hubbub.catalog.notice import (
     open_notice,
     sign_notice,
 )
+from hubbub.cli.logging_bundles import LOG, refuse_lost_log
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter, NoticeRefused
 
@@ -81,6 +83,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         default=Path("notice.hubbub"),
         help="where the notice is, or will be; what it says goes on (%(default)s)",
     )
+    make.add_argument(
+        "--log",
+        type=Path,
+        help="folder of the transparency log, where the bundle is in one (log beside --bundle)",
+    )
     make.set_defaults(run=_make)
     show = actions.add_parser("show", help="what a notice says, and who signed it")
     show.add_argument("notice", type=Path, help="made by: hubbub notice make")
@@ -114,8 +121,14 @@ def _make(arguments: argparse.Namespace) -> int:
             f"{arguments.out}: of another signing key, {to_text(former.operator)}; give the folder "
             "of the operator's newest key: --keys"
         )
+    signed = sign_notice(notice, signing)
+    if bundle.log:
+        folder = arguments.log or arguments.bundle.with_name(LOG)
+        refuse_lost_log(folder, bundle)
+        append(folder, bundle.log.name, log_key(arguments.keys), [("notice", signed)])
+        say(f"{folder}: the log has it; serve it anew")
     try:
-        arguments.out.write_bytes(sign_notice(notice, signing))
+        arguments.out.write_bytes(signed)
     except OSError as error:
         raise BadParameter(f"--out {arguments.out}: {error.strerror}") from error
     _tell(arguments.out, notice)

@@ -8,9 +8,11 @@ from math import exp, isfinite
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.catalog import SPANS
+from hubbub.catalog import SPANS, read_bundle
+from hubbub.catalog.bundles.difference import differences
 from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.cli.commands.privacy_crowd import add_crowd
+from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.document import Document, Table
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.review_page import leaflet_html, review_markdown
@@ -52,6 +54,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     shown.set_defaults(run=_card)
     _add_pages(actions)
+    compared = actions.add_parser(
+        "diff", help="what a person gives more or less by one bundle than by another"
+    )
+    compared.add_argument("old", type=Path, help="the bundle before")
+    compared.add_argument("new", type=Path, help="the bundle after")
+    compared.set_defaults(run=_diff)
     crowd = actions.add_parser("amplify", help="the central epsilon of a shuffled report")
     crowd.add_argument("--epsilon", type=float, required=True, help="of one report, nats")
     crowd.add_argument("--reports", type=int, required=True, help="in the batch")
@@ -108,6 +116,12 @@ def _review(arguments: argparse.Namespace) -> int:
 
 def _leaflet(arguments: argparse.Namespace) -> int:
     say(leaflet_html(leaflet(read_planned(arguments.catalog))).rstrip())
+    return 0
+
+
+def _diff(arguments: argparse.Namespace) -> int:
+    old, new = read_bundle(arguments.old), read_bundle(arguments.new)
+    show_difference(f"From {arguments.old} to {arguments.new}", differences(old, new))
     return 0
 
 

@@ -1,0 +1,114 @@
+"""The privacy difference between two bundles: what a person gives more or less."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hubbub.catalog.bundles.bundle import Bundle
+from hubbub.catalog.encoding import to_text
+from hubbub.catalog.fields.field import dumped
+from hubbub.catalog.metric import Metric
+
+__all__ = ["LESS", "MORE", "OTHER", "Difference", "differences"]
+
+MORE: Final = "more"
+LESS: Final = "less"
+OTHER: Final = "other"
+
+# Which way a person gives more, where a number alone tells; a limit that is not there is endless.
+_MORE_IF_LARGER: Final = frozenset(
+    {"epsilon", "reports_per_epoch", "lifetime_epsilon", "lifetime_central_epsilon", "sampling"}
+)
+_MORE_IF_SMALLER: Final = frozenset({"min_batch", "crowd"})
+_WHERE_ABSENT: Final = {"sampling": 1.0, "crowd": 0.0, "reports_per_epoch": 1.0}
+_LONGEST: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field that differs. metric: "" for the bundle's own. gives: MORE, LESS, or OTHER."""
+
+    metric: str
+    field: str
+    before: str
+    after: str
+    gives: str
+
+
+def differences(old: Bundle, new: Bundle) -> list[Difference]:
+    """All that differs, but for serials and signatures, which always do."""
+    found = [*_of_caps(old, new), *_of_whole(old, new)]
+    for name in sorted(old.metrics.keys() | new.metrics.keys()):
+        before, after = old.metrics.get(name), new.metrics.get(name)
+        if before is None and after is not None:
+            found.append(Difference(name, "asked", "no", _asked(after), MORE))
+        elif after is None and before is not None:
+            found.append(Difference(name, "asked", _asked(before), "no", LESS))
+        elif before and after:
+            found += _of_tables(name, _fields(before), _fields(after))
+    return found
+
+
+def _of_caps(old: Bundle, new: Bundle) -> Iterator[Difference]:
+    before, after = dumped(old.caps), dumped(new.caps)
+    for name in sorted(before.keys() | after.keys()):
+        was, now = before.get(name), after.get(name)
+        if was != now:
+            numbers = [float("inf") if cap is None else cap for cap in (was, now)]
+            gives = OTHER
+            if all(isinstance(cap, int | float) for cap in numbers):
+                gives = MORE if numbers[1] > numbers[0] else LESS
+            yield Difference("", f"caps.{name}", _told(was), _told(now), gives)
+
+
+def _of_whole(old: Bundle, new: Bundle) -> Iterator[Difference]:
+    for name, was, now in (
+        ("operator", to_text(old.operator), to_text(new.operator)),
+        ("shuffler", old.shuffler, new.shuffler),
+        ("log", str(old.log or "none"), str(new.log or "none")),
+        ("opening keys", _ids(old), _ids(new)),
+        ("authorities", _short(old.roots or "the system's"), _short(new.roots or "the system's")),
+        ("development", _told(old.development), _told(new.development)),
+    ):
+        if was != now:
+            yield Difference("", name, was, now, OTHER)
+
+
+def _of_tables(metric: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:
+    for name in sorted(old.keys() | new.keys()):
+        was, now = old.get(name), new.get(name)
+        if was != now:
+            yield Difference(metric, name, _told(was), _told(now), _gives(name, was, now))
+
+
+def _gives(name: str, was: Any, now: Any) -> str:
+    if name not in _MORE_IF_LARGER | _MORE_IF_SMALLER:
+        return OTHER
+    absent = _WHERE_ABSENT.get(name, float("inf"))
+    before, after = (absent if told is None else told for told in (was, now))
+    if not all(isinstance(told, int | float) for told in (before, after)):
+        return OTHER
+    return MORE if (after > before) is (name in _MORE_IF_LARGER) else LESS
+
+
+def _fields(metric: Metric) -> dict[str, Any]:
+    own: dict[str, Any] = metric.definition() | dumped(metric, defines=False)
+    return own
+
+
+def _asked(metric: Metric) -> str:
+    return f"epsilon {metric.epsilon:g} a report, {metric.limits.lifetime_epsilon:g} for life"
+
+
+def _ids(bundle: Bundle) -> str:
+    return ", ".join(f"{key.id} {to_text(key.public)[:8]}" for key in bundle.keys)
+
+
+def _told(thing: Any) -> str:
+    return "none" if thing is None else _short(json.dumps(thing, default=str))
+
+
+def _short(text: str) -> str:
+    """A long text, cut, with its length, so that two that differ do not look the same."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} letters)"

@@ -1,0 +1,60 @@
+"""Checkpoints: how large a log is, and its root, signed by the log (C2SP tlog-checkpoint)."""
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from typing import Final, Self
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from hubbub.catalog.log.merkle import HASH_BYTES
+from hubbub.catalog.log.notes import NoteKey, note_text, refuse_unsigned, sign_note
+from hubbub.errors import BadParameter
+
+__all__ = ["Checkpoint"]
+
+_SIZE: Final = re.compile("0|[1-9][0-9]{0,15}")
+_LINES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a log said of itself.
+
+    origin: the log's name. size: in entries. root: 32 bytes. note: as it was signed.
+    """
+
+    origin: str
+    size: int
+    root: bytes
+    note: str
+
+    @classmethod
+    def sign(cls, origin: str, size: int, root: bytes, key: Ed25519PrivateKey) -> Self:
+        """One of a log's own."""
+        text = f"{origin}\n{size}\n{base64.b64encode(root).decode()}\n"
+        return cls(origin, size, root, sign_note(text, origin, key))
+
+    @classmethod
+    def open(cls, note: str, key: NoteKey) -> Self:
+        """The checkpoint in a note that this log signed.
+
+        Raises:
+            BadParameter: malformed, another log's, or altered.
+        """
+        refuse_unsigned(note, key)
+        return cls._read(note, key)
+
+    @classmethod
+    def _read(cls, note: str, key: NoteKey) -> Self:
+        origin, *told = note_text(note).split("\n")
+        if len(told) < _LINES or origin != key.name or not _SIZE.fullmatch(told[0]):
+            raise BadParameter(f"not a checkpoint of {key.name}")
+        try:
+            root = base64.b64decode(told[1], validate=True)
+        except binascii.Error:
+            root = b""
+        if len(root) != HASH_BYTES:
+            raise BadParameter(f"not a checkpoint of {key.name}")
+        return cls(origin, int(told[0]), root, note)

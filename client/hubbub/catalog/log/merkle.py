@@ -1,0 +1,144 @@
+"""Merkle trees that only grow, and the two proofs of them.
+
+Hashes are SHA-256 of 32 bytes. RFC 6962, section 2.1, has trees and proofs; RFC 9162, sections
+2.1.3.2 and 2.1.4.2, how proofs are checked.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final
+
+from hubbub.errors import BadParameter
+
+__all__ = [
+    "HASH_BYTES",
+    "consistency_proof",
+    "inclusion_proof",
+    "leaf_hash",
+    "node_hash",
+    "proven_root",
+    "refuse_inconsistent",
+    "tree_root",
+]
+
+HASH_BYTES: Final = 32
+
+
+def leaf_hash(entry: bytes) -> bytes:
+    """The hash of an entry: its first byte tells it from a node's."""
+    return sha256(b"\x00" + entry).digest()
+
+
+def node_hash(left: bytes, right: bytes) -> bytes:
+    """The hash of two subtrees."""
+    return sha256(b"\x01" + left + right).digest()
+
+
+def tree_root(leaves: Sequence[bytes]) -> bytes:
+    """The root of a tree of these leaves' hashes. RFC 6962, section 2.1."""
+    if not leaves:
+        return sha256(b"").digest()
+    if len(leaves) == 1:
+        return leaves[0]
+    split = _split(len(leaves))
+    return node_hash(tree_root(leaves[:split]), tree_root(leaves[split:]))
+
+
+def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
+    """The subtrees beside a leaf's path, from the leaf to the root. RFC 6962, section 2.1.1."""
+    if len(leaves) == 1:
+        return []
+    split = _split(len(leaves))
+    if index < split:
+        return [*inclusion_proof(leaves[:split], index), tree_root(leaves[split:])]
+    return [*inclusion_proof(leaves[split:], index - split), tree_root(leaves[:split])]
+
+
+def consistency_proof(leaves: Sequence[bytes], before: int) -> list[bytes]:
+    """That the tree of the first `before` leaves, in [1, all], grew. RFC 6962, section 2.1.2."""
+    return _grown(leaves, before, whole=True)
+
+
+def _grown(leaves: Sequence[bytes], before: int, *, whole: bool) -> list[bytes]:
+    """SUBPROOF. whole: whoever checks has this subtree's hash, of the tree before."""
+    if before == len(leaves):
+        return [] if whole else [tree_root(leaves)]
+    split = _split(len(leaves))
+    if before <= split:
+        return [*_grown(leaves[:split], before, whole=whole), tree_root(leaves[split:])]
+    return [*_grown(leaves[split:], before - split, whole=False), tree_root(leaves[:split])]
+
+
+def proven_root(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes:
+    """The root that a tree of `size` has if this leaf is at `index`. RFC 9162, section 2.1.3.2.
+
+    Raises:
+        BadParameter: the proof is of no such place.
+    """
+    if not 0 <= index < size:
+        raise BadParameter("an entry's place is outside its log")
+    place, last, root = index, size - 1, leaf
+    for beside in proof:
+        if not last:
+            raise BadParameter("a proof of inclusion is too long")
+        if place % 2 or place == last:
+            root = node_hash(beside, root)
+            while not place % 2 and place:
+                place, last = place >> 1, last >> 1
+        else:
+            root = node_hash(root, beside)
+        place, last = place >> 1, last >> 1
+    if last:
+        raise BadParameter("a proof of inclusion is too short")
+    return root
+
+
+def refuse_inconsistent(
+    before: tuple[int, bytes], after: tuple[int, bytes], proof: Sequence[bytes]
+) -> None:
+    """Check that one tree grew from another. RFC 9162, section 2.1.4.2.
+
+    before, after: size, in [1, size after] and from 1 on, and root of each.
+
+    Raises:
+        BadParameter: it did not, or the proof is of other sizes.
+    """
+    (size, root), (size_after, root_after) = before, after
+    if not 1 <= size <= size_after:
+        raise BadParameter(f"a tree of {size} leaves grows to no tree of {size_after}")
+    if size == size_after:
+        if proof or root != root_after:
+            raise BadParameter("two trees of one size differ")
+        return
+    # Of a whole power of two the root before is itself the first subtree.
+    path = [root, *proof] if not size & (size - 1) else list(proof)
+    if not path:
+        raise BadParameter("a proof of consistency is too short")
+    then, now = _both_roots(path, size - 1, size_after - 1)
+    if then != root or now != root_after:
+        raise BadParameter("the tree after does not begin with the tree before")
+
+
+def _both_roots(path: Sequence[bytes], place: int, last: int) -> tuple[bytes, bytes]:
+    """The roots that a proof of consistency gives the trees that end at two places."""
+    while place % 2:
+        place, last = place >> 1, last >> 1
+    then = now = path[0]
+    for beside in path[1:]:
+        if not last:
+            raise BadParameter("a proof of consistency is too long")
+        if place % 2 or place == last:
+            then, now = node_hash(beside, then), node_hash(beside, now)
+            while not place % 2 and place:
+                place, last = place >> 1, last >> 1
+        else:
+            now = node_hash(now, beside)
+        place, last = place >> 1, last >> 1
+    if last:
+        raise BadParameter("a proof of consistency is too short")
+    return then, now
+
+
+def _split(size: int) -> int:
+    """The largest power of two below `size`, from 2 on."""
+    return 1 << (size - 1).bit_length() - 1

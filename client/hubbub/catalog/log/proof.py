@@ -1,0 +1,146 @@
+"""What a bundle says of the log that it is in: its place, a checkpoint, and how the log grew.
+
+It is the bundle's third line. What is logged of a bundle is the SHA-256 of the two before it.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
+from hubbub.catalog.log.checkpoint import Checkpoint
+from hubbub.catalog.log.merkle import (
+    HASH_BYTES,
+    consistency_proof,
+    inclusion_proof,
+    leaf_hash,
+    proven_root,
+    refuse_inconsistent,
+)
+from hubbub.catalog.log.notes import NoteKey
+from hubbub.errors import BadParameter, BundleRefused
+
+__all__ = ["KINDS", "LogProof", "entry_of", "open_proof", "prove"]
+
+KINDS: Final = ("bundle", "notice", "keys")
+"""What a log has entries of."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogProof:
+    """That an entry is in a log, of which the checkpoint is.
+
+    index: the entry's, from 0 on. inclusion: the subtrees beside its path.
+    grown: per size that the log had when a bundle was shipped before, how it grew from there.
+    """
+
+    index: int
+    checkpoint: Checkpoint
+    inclusion: tuple[bytes, ...]
+    grown: Mapping[int, tuple[bytes, ...]]
+
+    def dump(self) -> bytes:
+        """The third line of a bundle."""
+        return json.dumps(
+            {
+                "hubbub log": 1,
+                "index": self.index,
+                "checkpoint": self.checkpoint.note,
+                "inclusion": list(map(to_text, self.inclusion)),
+                "grown": {
+                    str(size): list(map(to_text, proof)) for size, proof in self.grown.items()
+                },
+            },
+            separators=(",", ":"),
+        ).encode()
+
+    @classmethod
+    def load(cls, line: bytes, key: NoteKey) -> Self:
+        """What `dump()` wrote, of this log. Raises one of MALFORMED, or BadParameter."""
+        told = read_json(line)
+        if told["hubbub log"] != 1 or type(told["index"]) is not int:
+            raise ValueError("no proof of a log")
+        return cls(
+            told["index"],
+            Checkpoint.open(told["checkpoint"], key),
+            _hashes(told["inclusion"]),
+            {int(size): _hashes(proof) for size, proof in told["grown"].items()},
+        )
+
+    def refuse_fork(self, size: int, root: bytes) -> None:
+        """Check that the log grew from what it was. Raises BundleRefused.
+
+        size, root: of the last checkpoint that was believed.
+        """
+        now = self.checkpoint
+        if now.size < size:
+            raise BundleRefused(
+                f"its checkpoint of {now.origin} is older ({now.size} entries) than one that was "
+                f"here before ({size}); ship the newer bundle"
+            )
+        proof = self.grown.get(size, ())
+        if now.size > size and size not in self.grown:
+            raise BundleRefused(
+                f"it does not say how {now.origin} grew from {size} entries, which were here "
+                "before; build it with the log that the bundle before was built with"
+            )
+        try:
+            refuse_inconsistent((size, root), (now.size, now.root), proof)
+        except BadParameter as error:
+            raise BundleRefused(
+                f"the log {now.origin} has forked: {error}. Somebody was shown another log than "
+                "this device; keep both bundles and tell: hubbub log audit"
+            ) from error
+
+
+def entry_of(kind: str, content: bytes) -> bytes:
+    """A log's entry: what kind of thing, and the SHA-256 of its bytes."""
+    return f"hubbub/1 {kind}\n{hashlib.sha256(content).hexdigest()}\n".encode()
+
+
+def prove(
+    leaves: Sequence[bytes], index: int, checkpoint: Checkpoint, sizes: Sequence[int]
+) -> LogProof:
+    """The proof of an entry of a log. sizes: that the log had when bundles were shipped before."""
+    return LogProof(
+        index,
+        checkpoint,
+        tuple(inclusion_proof(leaves, index)),
+        {size: tuple(consistency_proof(leaves, size)) for size in sizes},
+    )
+
+
+def open_proof(line: bytes, content: bytes, key: NoteKey) -> LogProof:
+    """The proof in a bundle's third line, checked.
+
+    content: the bundle's first two lines. key: of the log that the bundle names.
+
+    Raises:
+        BundleRefused: malformed, another log's, or of another bundle.
+    """
+    try:
+        proof = LogProof.load(line, key)
+        root = proven_root(
+            leaf_hash(entry_of("bundle", content)),
+            proof.index,
+            proof.checkpoint.size,
+            proof.inclusion,
+        )
+    except (*MALFORMED, BadParameter) as error:
+        raise BundleRefused(
+            f"its proof of the log {key.name} is none: {error}; build it anew"
+        ) from error
+    if root != proof.checkpoint.root:
+        raise BundleRefused(
+            f"it is not in the log {key.name} that it says it is in; ship it as it was built"
+        )
+    return proof
+
+
+def _hashes(told: Any) -> tuple[bytes, ...]:
+    found = tuple(map(from_text, told))
+    if any(len(one) != HASH_BYTES for one in found):
+        raise ValueError("a hash has another length")
+    return found

@@ -1,0 +1,97 @@
+"""A log as it is read by whoever checks it: every entry, and the tree that they make."""
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from hubbub.catalog.log.checkpoint import Checkpoint
+from hubbub.catalog.log.merkle import leaf_hash, tree_root
+from hubbub.catalog.log.notes import NoteKey
+from hubbub.catalog.log.proof import KINDS
+from hubbub.catalog.log.tiles import (
+    CHECKPOINT,
+    MAX_ENTRIES,
+    content_path,
+    entries_in,
+    entry_tiles,
+    hash_tiles,
+)
+from hubbub.errors import BadParameter, LogBroken
+
+__all__ = ["Entry", "Fetch", "ReadLog", "read_log"]
+
+_ENTRY: Final = re.compile(rf"hubbub/1 ({'|'.join(KINDS)})\n([0-9a-f]{{64}})\n")
+
+Fetch = Callable[[str], bytes]
+"""What a path of the log holds. Raises LogBroken where there is nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry. kind: of KINDS. digest: SHA-256 of its content, in hexadecimal."""
+
+    kind: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLog:
+    """A log that is what its checkpoint says. leaves: the entries' hashes, in their order."""
+
+    checkpoint: Checkpoint
+    raw: tuple[bytes, ...]
+    leaves: tuple[bytes, ...]
+    entries: tuple[Entry, ...]
+    fetch: Fetch
+
+    def content(self, entry: Entry) -> bytes:
+        """What was logged. Raises LogBroken if it is not there, or is something else."""
+        found = self.fetch(content_path(entry.digest))
+        if hashlib.sha256(found).hexdigest() != entry.digest:
+            raise LogBroken(f"{content_path(entry.digest)}: is not what was logged")
+        return found
+
+    def refuse_other(self, size: int, root: bytes, whose: str) -> None:
+        """Check that the log began as somebody saw it. Raises LogBroken.
+
+        size, root: of the checkpoint that was seen. whose: who saw it, for the error.
+        """
+        if size > len(self.leaves):
+            raise LogBroken(
+                f"the log has {len(self.leaves)} entries, and {whose} has seen {size}: it was cut "
+                "short, or another one is shown here"
+            )
+        if tree_root(self.leaves[:size]) != root:
+            raise LogBroken(
+                f"the log has forked: its first {size} entries are not those that {whose} has seen"
+            )
+
+
+def read_log(fetch: Fetch, key: NoteKey) -> ReadLog:
+    """All of a log, checked against its checkpoint and its own tiles.
+
+    Raises:
+        LogBroken: something is missing, malformed, or not what the log signed.
+    """
+    try:
+        checkpoint = Checkpoint.open(fetch(CHECKPOINT).decode(), key)
+        paths = entry_tiles(min(checkpoint.size, MAX_ENTRIES))
+        raw = tuple(entry for path in paths for entry in entries_in(fetch(path)))
+    except (BadParameter, UnicodeDecodeError) as error:
+        raise LogBroken(f"{CHECKPOINT}: {error}") from error
+    leaves = tuple(map(leaf_hash, raw))
+    if len(leaves) != checkpoint.size or tree_root(leaves) != checkpoint.root:
+        raise LogBroken("its entries are not those that its checkpoint signs")
+    for path, tile in hash_tiles(leaves):
+        if fetch(path) != tile:
+            raise LogBroken(f"{path}: its hashes are not those of the entries")
+    return ReadLog(checkpoint, raw, leaves, tuple(map(_entry, raw)), fetch)
+
+
+def _entry(raw: bytes) -> Entry:
+    told = _ENTRY.fullmatch(raw.decode(errors="replace"))
+    if told is None:
+        raise LogBroken("it has an entry of a kind that this version does not know; upgrade hubbub")
+    return Entry(told[1], told[2])

@@ -1,0 +1,81 @@
+"""How a log's tree and entries stand in files that any web server can serve (C2SP tlog-tiles)."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hubbub.catalog.log.merkle import tree_root
+from hubbub.errors import BadParameter
+
+__all__ = [
+    "CHECKPOINT",
+    "MAX_ENTRIES",
+    "content_path",
+    "entries_in",
+    "entry_tiles",
+    "hash_tiles",
+    "packed_entries",
+]
+
+CHECKPOINT: Final = "checkpoint"
+MAX_ENTRIES: Final = 1 << 20
+"""More than any operator signs; whoever reads a stranger's log reads no more."""
+_WIDTH: Final = 256
+_LENGTH_BYTES: Final = 2
+
+
+def hash_tiles(leaves: Sequence[bytes], *, since: int = 0) -> Iterator[tuple[str, bytes]]:
+    """Path and content of the tiles of hashes that changed since the log had `since` entries."""
+    level, hashes = 0, list(leaves)
+    while hashes:
+        first = since // _WIDTH ** (level + 1)
+        for number in range(first, -(-len(hashes) // _WIDTH)):
+            tile = hashes[number * _WIDTH : (number + 1) * _WIDTH]
+            yield _path(str(level), number, len(tile)), b"".join(tile)
+        whole = len(hashes) // _WIDTH
+        hashes = [tree_root(hashes[n * _WIDTH : (n + 1) * _WIDTH]) for n in range(whole)]
+        level += 1
+
+
+def entry_tiles(size: int) -> list[str]:
+    """The paths that the entries of a log of this size are at, in their order."""
+    return [
+        _path("entries", first // _WIDTH, min(_WIDTH, size - first))
+        for first in range(0, size, _WIDTH)
+    ]
+
+
+def packed_entries(entries: Sequence[bytes], *, since: int = 0) -> Iterator[tuple[str, bytes]]:
+    """Path and content of the files of entries that changed since there were `since`."""
+    paths = entry_tiles(len(entries))
+    for number in range(since // _WIDTH, len(paths)):
+        own = entries[number * _WIDTH : (number + 1) * _WIDTH]
+        yield (
+            paths[number],
+            b"".join(len(one).to_bytes(_LENGTH_BYTES, "big") + one for one in own),
+        )
+
+
+def entries_in(packed: bytes) -> list[bytes]:
+    """The entries in one such file. Raises BadParameter if it is cut off."""
+    entries, at = [], 0
+    while at < len(packed):
+        start = at + _LENGTH_BYTES
+        at = start + int.from_bytes(packed[at:start], "big")
+        if len(packed) < max(at, start):
+            raise BadParameter("a file of entries is cut off")
+        entries.append(packed[start:at])
+    return entries
+
+
+def content_path(digest: str) -> str:
+    """Where what was logged is, by its SHA-256 in hexadecimal: ours, beside the tiles."""
+    return f"content/{digest}"
+
+
+def _path(level: str, number: int, width: int) -> str:
+    """A tile's path: its number in groups of three digits, and how full it is if it is not."""
+    groups = [f"{number % 1000:03d}"]
+    while number := number // 1000:
+        groups.append(f"x{number % 1000:03d}")
+    partial = "" if width == _WIDTH else f".p/{width}"
+    return f"tile/{level}/{'/'.join(reversed(groups))}{partial}"

@@ -1,0 +1,100 @@
+"""A log in the operator's folder: what was signed is appended, and nothing is ever changed."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from hubbub.catalog.keys.files import read_secret, replace, write_secret
+from hubbub.catalog.log.checkpoint import Checkpoint
+from hubbub.catalog.log.merkle import leaf_hash, tree_root
+from hubbub.catalog.log.notes import NoteKey
+from hubbub.catalog.log.proof import LogProof, entry_of, prove
+from hubbub.catalog.log.reading import Fetch, ReadLog, read_log
+from hubbub.catalog.log.tiles import CHECKPOINT, content_path, hash_tiles, packed_entries
+from hubbub.errors import KeysUnusable, LogBroken
+
+__all__ = ["append", "folder_fetch", "log_key", "prove_bundle"]
+
+LOG_KEY: Final = "log.key"
+
+
+def log_key(keys: Path) -> Ed25519PrivateKey:
+    """The log's signing key, in the folder of the operator's; made if there is none.
+
+    Raises:
+        KeysUnusable: it cannot be read or written.
+    """
+    path = keys / LOG_KEY
+    if not path.exists():
+        made = Ed25519PrivateKey.generate()
+        pem = made.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        try:
+            write_secret(path, pem)
+        except OSError as error:
+            raise KeysUnusable(f"{path}: cannot be written: {error.strerror}") from error
+        return made
+    try:
+        key = serialization.load_pem_private_key(read_secret(path), None)
+    except ValueError as error:
+        raise KeysUnusable(f"{path}: not a PEM private key") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise KeysUnusable(f"{path}: not an Ed25519 key")
+    return key
+
+
+def append(
+    folder: Path, name: str, key: Ed25519PrivateKey, things: Sequence[tuple[str, bytes]]
+) -> ReadLog:
+    """Append things, each of a kind of KINDS, to the log in a folder, which is made if need be.
+
+    The checkpoint is written last: until then the log is what it was.
+
+    Raises:
+        LogBroken: the folder holds another log, or one that was changed, or cannot be written.
+    """
+    own = NoteKey(name, key.public_key().public_bytes_raw())
+    begun = (folder / CHECKPOINT).exists()
+    before = read_log(folder_fetch(folder), own).raw if begun else ()
+    entries = (*before, *(entry_of(kind, content) for kind, content in things))
+    leaves = tuple(map(leaf_hash, entries))
+    checkpoint = Checkpoint.sign(name, len(entries), tree_root(leaves), key)
+    written = [
+        *((content_path(sha256(content).hexdigest()), content) for _, content in things),
+        *packed_entries(entries, since=len(before)),
+        *hash_tiles(leaves, since=len(before)),
+        (CHECKPOINT, checkpoint.note.encode()),
+    ]
+    try:
+        for path, content in written:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            replace(folder / path, content)
+    except OSError as error:
+        raise LogBroken(f"{folder}: cannot be written: {error.strerror}") from error
+    return read_log(folder_fetch(folder), own)
+
+
+def prove_bundle(log: ReadLog) -> LogProof:
+    """The proof of the log's last entry, a bundle, for devices that had any bundle before."""
+    last = len(log.leaves) - 1
+    sizes = [at + 1 for at, entry in enumerate(log.entries[:-1]) if entry.kind == "bundle"]
+    return prove(log.leaves, last, log.checkpoint, sizes)
+
+
+def folder_fetch(folder: Path) -> Fetch:
+    """What the paths of a log in a folder hold."""
+
+    def fetch(path: str) -> bytes:
+        try:
+            return (folder / path).read_bytes()
+        except OSError as error:
+            raise LogBroken(f"{folder / path}: cannot be read: {error.strerror}") from error
+
+    return fetch

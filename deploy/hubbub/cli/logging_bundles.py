@@ -1,0 +1,86 @@
+"""Bundles and notices into the operator's transparency log, as they are made."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+from hubbub.catalog import Bundle, Catalog
+from hubbub.catalog.encoding import to_text
+from hubbub.catalog.log.notes import NoteKey
+from hubbub.catalog.log.proof import entry_of
+from hubbub.catalog.log.reading import read_log
+from hubbub.catalog.log.tiles import CHECKPOINT
+from hubbub.catalog.log.writing import append, folder_fetch, log_key, prove_bundle
+from hubbub.errors import BundleRefused, LogBroken
+
+__all__ = ["LOG", "in_log", "log_of", "refuse_lost_log"]
+
+LOG: Final = "log"
+"""What the log's folder is called, beside the app's bundle."""
+
+
+def log_of(catalog: Catalog, keys: Path, old: Bundle | None, previous: Path) -> NoteKey | None:
+    """The log that bundles are in. Raises BundleRefused where it would be another than before."""
+    before = old.log if old else None
+    own = (
+        NoteKey(catalog.log, log_key(keys).public_key().public_bytes_raw()) if catalog.log else None
+    )
+    if before and own != before:
+        raise BundleRefused(
+            f"{previous}: is in the log {before}, and devices that had it take no bundle that is "
+            f"in none or another; keep log = {before.name!r} in the catalog and its key in {keys}"
+        )
+    return own
+
+
+def refuse_lost_log(folder: Path, previous: Bundle | None) -> None:
+    """Check that the log in a folder goes on from the one that the bundle before is in.
+
+    Raises:
+        LogBroken: it is gone, shorter, or another.
+    """
+    if previous is None or previous.log is None or previous.proof is None:
+        return
+    if not (folder / CHECKPOINT).exists():
+        raise LogBroken(
+            f"{folder}: the log is not there, and devices take no other; put back what is served, "
+            "or say where it is: --log"
+        )
+    seen = previous.proof.checkpoint
+    log = read_log(folder_fetch(folder), previous.log)
+    log.refuse_other(seen.size, seen.root, "the bundle before")
+
+
+def in_log(signed: bytes, bundle: Bundle, folder: Path, keys: Path, old: Bundle | None) -> bytes:
+    """A bundle with the line that proves that it is in the log, to which it was appended.
+
+    What devices are to trust goes before it, where it has changed. old: the bundle before.
+
+    Raises:
+        LogBroken: the log does not go on from that one, or cannot be written.
+    """
+    assert bundle.log is not None  # noqa: S101 who calls has looked
+    refuse_lost_log(folder, old)
+    trusted = _trusted(bundle)
+    things = [("keys", trusted), ("bundle", signed)]
+    if (folder / CHECKPOINT).exists():
+        known = read_log(folder_fetch(folder), bundle.log).raw
+        last = next((raw for raw in reversed(known) if raw.startswith(b"hubbub/1 keys\n")), b"")
+        if last == entry_of("keys", trusted):
+            things = things[1:]
+    log = append(folder, bundle.log.name, log_key(keys), things)
+    return signed + prove_bundle(log).dump() + b"\n"
+
+
+def _trusted(bundle: Bundle) -> bytes:
+    """Whose signature devices believe, and what they seal to."""
+    told = {
+        "operator": to_text(bundle.operator),
+        "handovers": [handover.words() for handover in bundle.handovers],
+        "keys": [
+            {"id": key.id, "start": key.start, "end": key.end, "public": to_text(key.public)}
+            | ({"x_wing": to_text(key.x_wing)} if key.x_wing else {})
+            for key in bundle.keys
+        ],
+    }
+    return json.dumps(told, separators=(",", ":")).encode()
