@@ -30,7 +30,7 @@ from hubbub.shuffler.pool import Pool
 from tests.support.cluster import Cluster, redis_cluster
 from tests.support.servers import has_tls, redis_server
 from tests.support.stores import batch_reports, totals
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, eventually_async
 from tests.system.chaos.line import Line
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +55,37 @@ def test_redis_compiles_every_script(redis_url: str) -> None:
             assert client.script_load(lua(package, path.stem)), path
         with pytest.raises(redis.ResponseError, match="Error compiling script"):
             client.script_load("return (")
+
+
+def test_what_is_asked_while_redis_is_closed_leaves_no_connection_open(redis_url: str) -> None:
+    """redis-py connects anew for it: on a busy machine the socket was left to the collector."""
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        with redis.Redis.from_url(redis_url) as watching:
+            watching.delete("answer")
+
+            def waiting() -> set[str]:
+                return {one["id"] for one in watching.client_list() if one["cmd"] == "blpop"}
+
+            async def moved() -> bool:
+                return bool(waiting() - first)
+
+            async def ended() -> bool:
+                return not again & {one["id"] for one in watching.client_list()}
+
+            first: set[str] = set()
+            asked = asyncio.create_task(server.ask("BLPOP", "answer", 0))
+            await eventually_async(moved)
+            first = waiting()
+            await server.close()
+            await eventually_async(moved)
+            again = waiting()
+            watching.rpush("answer", "told")
+            assert list(await asked) == [b"answer", b"told"]
+            await eventually_async(ended)
+
+    asyncio.run(body())
 
 
 def _run(body: Coroutine[Any, Any, None]) -> None:

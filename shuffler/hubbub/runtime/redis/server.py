@@ -51,6 +51,8 @@ class RedisServer:
         self.client = client
         self._shown = shown(url)
         self._replicas = replicas
+        self._under_way = 0
+        self._closed = False
 
     async def ask(self, *command: Any) -> Any:
         """The answer to one command."""
@@ -77,7 +79,12 @@ class RedisServer:
             return await self._execute(commands, self._replicas)
 
     async def close(self) -> None:
-        """End every connection."""
+        """End every connection, also one that is made for what is asked just now.
+
+        redis-py connects anew for a command whose connection is ended under it, and keeps that
+        connection: whichever command is the last ends it.
+        """
+        self._closed = True
         await self.client.aclose()
 
     async def room(self, part: float = 1.0) -> tuple[float, float]:
@@ -160,6 +167,7 @@ class RedisServer:
     @asynccontextmanager
     async def errors(self) -> AsyncIterator[None]:
         """Turns what redis-py raises into StoreUnavailable, with the address, not the password."""
+        self._under_way += 1
         try:
             yield
         except (RedisError, RedisClusterException, OSError) as error:
@@ -176,6 +184,11 @@ class RedisServer:
                 f"Redis at {self._shown}: {_said(error)}; "
                 "start it, or name another with HUBBUB_REDIS_URL"
             ) from error
+        finally:
+            self._under_way -= 1
+            if self._closed and not self._under_way:
+                with suppress(RedisError, OSError):
+                    await self.client.aclose()
 
 
 def _told(answers: Sequence[Any]) -> list[Any]:
