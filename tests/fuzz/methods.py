@@ -173,6 +173,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
             callers=None,
             largest_message_bytes=LARGEST_SUBMIT_BYTES,
             admit=devices.admit,
+            trailers=devices.trailers,
         ),
         Server(
             addresses[1],

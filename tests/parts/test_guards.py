@@ -92,6 +92,7 @@ class Front:
             callers=None,
             largest_message_bytes=LARGEST_SUBMIT_BYTES,
             admit=self.service.admit,
+            trailers=self.service.trailers,
             calls_of_peer=calls_of_peer,
             refusals=self.admission.refusals,
             spoiled=self.service.spoiled,
@@ -197,10 +198,16 @@ def test_a_peer_past_its_rate_is_told_when_to_come_back(made: Made, redis_url: s
         async with serving_front(made, redis_url, limiter=limiter) as front:
             await front.send(front.request(40))
             wait = await _hint(front.send(front.request(1)))
+            front.admission.notice = b"signed\n"
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await front.send(front.request(1))
+            assert dict(caught.value.trailing_metadata() or ())["hubbub-notice-bin"] == b"signed\n"
+            front.admission.notice = bytes(5000)  # more than a caller takes beside an answer
+            assert 0.5 <= await _hint(front.send(front.request(1))) <= 1.0
             assert 0.5 <= wait <= 1.0, "ten reports too many, at twenty a second, up to twice that"
             clock[0] += wait
             await front.send(front.request(1))
-            assert front.admission.refusals == {"peer_limit": 1}
+            assert front.admission.refusals == {"peer_limit": 3}
             assert front.admission.counts == {"taken": 41}
 
     asyncio.run(body())

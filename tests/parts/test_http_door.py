@@ -5,6 +5,7 @@ import http.client
 import json
 import logging
 import ssl
+from base64 import b64decode
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -246,12 +247,14 @@ def test_who_has_to_wait_hears_when_as_over_grpc(made: Made, redis_url: str) -> 
     async def body() -> None:
         async with open_door(made, redis_url, limiter=Limiter(1, 1)) as door:
             admission, request = door.front.admission, door.front.request(40)
+            admission.notice = b"signed\n"
             await door.send(request)
             answer = await door.ask(body=request.SerializeToString())
             hint = answer.problem["retry_after_ms"] / 1000
             assert answer.status == 429
             assert 0 < hint <= int(answer.headers["retry-after"]) + 0.001
             assert hint < 2 * 40
+            assert b64decode(answer.problem["notice"]) == b"signed\n"
             assert admission.refusals["peer_limit"] == 1
             door.front.admission._limiter.allow(0, 1)
 
@@ -263,6 +266,7 @@ def test_who_has_to_wait_hears_when_as_over_grpc(made: Made, redis_url: str) -> 
             assert answer.status == 503
             assert "retry-after" not in answer.headers
             assert "retry_after_ms" not in answer.problem
+            assert b64decode(answer.problem["notice"]) == b"signed\n"
 
     asyncio.run(body())
 

@@ -1,5 +1,6 @@
 """A server of HTTP that plays the shuffler, as FakeServer does over gRPC."""
 
+import base64
 import http.server
 import json
 import threading
@@ -42,7 +43,9 @@ class HttpShuffler(http.server.ThreadingHTTPServer):
         if isinstance(answer, TryAgain):
             if answer.after_seconds is None:
                 return 503, {}, b"{}"
-            told = {"retry_after_ms": round(1000 * answer.after_seconds)}
+            told: dict[str, object] = {"retry_after_ms": round(1000 * answer.after_seconds)}
+            if answer.notice:
+                told["notice"] = base64.b64encode(answer.notice).decode()
             return 503, {}, json.dumps(told).encode()
         refused = answer if isinstance(answer, Mapping) else {}
         reports = SubmitRequest.FromString(body).reports

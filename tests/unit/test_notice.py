@@ -13,7 +13,7 @@ from hubbub.catalog import Notice, hand_over, open_notice, read_operator_key, si
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.notice import LARGEST_NOTICE_BYTES, Step
 from hubbub.cli.main import main
-from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
+from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock, TryAgain
 from hubbub.client.reporter import Reporter
 from hubbub.client.testing import FakeShuffler, coins
 from hubbub.errors import BadParameter, NoticeRefused
@@ -25,6 +25,7 @@ from tests.support.waiting import HANG_SECONDS
 
 TODAY = 20_010
 NOON = TODAY * DAY + DAY // 2
+BRIEFLY = 0.05  # it is turned away, and would wait a minute
 Steps = Mapping[str, tuple[Step, ...]]
 
 
@@ -155,6 +156,17 @@ def test_a_stop_holds_at_once_and_takes_along_what_waits(operator: Operator) -> 
     assert client.flush(HANG_SECONDS)
     assert {r.stream for r in shuffler.reports()} == {"theme", "crashed"}
     assert client.outcomes[Outcome.STOPPED] == 1
+
+
+def test_who_is_turned_away_hears_it_too(operator: Operator) -> None:
+    notice = operator.notice(1, {"crashed": ((NOON, 0.0),)})
+    shuffler = FakeShuffler(TryAgain("resource_exhausted", 60.0, notice))
+    client = operator.client(shuffler)
+    assert client.report("crashed", "yes") is Outcome.QUEUED
+    assert not client.flush(BRIEFLY)
+    assert client.report("crashed", "no") is Outcome.STOPPED
+    assert client.flush(HANG_SECONDS), "what waits of it is given up"
+    assert client.dropped == {"stopped": 1}
 
 
 def test_what_waits_when_its_metric_is_stopped_never_leaves(operator: Operator) -> None:

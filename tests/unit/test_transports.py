@@ -97,6 +97,14 @@ def test_who_is_to_try_again_hears_when(way: Way, after_seconds: float | None) -
     assert list(way.transport.submit(REPORTS, HANG_SECONDS).results) == [None, None, None]
 
 
+def test_who_is_to_try_again_hears_the_notice(way: Way) -> None:
+    notice = bytes(range(256))
+    way.answers.append(TryAgain("unavailable", 1.5, notice))
+    with pytest.raises(TryAgain) as caught:
+        way.transport.submit(REPORTS, HANG_SECONDS)
+    assert (caught.value.after_seconds, caught.value.notice) == (1.5, notice)
+
+
 def test_what_is_given_up_is_told_from_what_may_be_taken_later(way: Way) -> None:
     way.answers.append(GivenUp("invalid_argument"))
     with pytest.raises(GivenUp, match="invalid_argument") as caught:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.aggregator.access.audit import Audit
 from hubbub.aggregator.access.callers import Access
+from hubbub.aggregator.access.ended import RedisEndedSessions
 from hubbub.aggregator.access.opening import access_of
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.arrivals import Arrivals
@@ -106,7 +107,7 @@ async def _serve(settings: Settings) -> None:
     )
     releases = Releases(query.collected, RedisReleaseLog(server))
     refusals: Counter[str] = Counter()
-    access = access_of(settings.http_tokens, settings.http_access)
+    access = _access(settings, server)
     http = _http(settings, query, releases, access, refusals)
     loops = [*([http.run] if http else []), *_outlets(settings, query, server)]
     if settings.kept_epochs:
@@ -231,6 +232,12 @@ def _http(
         command=settings.http_command,
         notice=_notice(settings),
     )
+
+
+def _access(settings: Settings, server: RedisServer) -> Access:
+    """Who may ask over HTTP; whoever logs out does so of every aggregator of this Redis."""
+    ended = RedisEndedSessions(server, time.time)
+    return access_of(settings.http_tokens, settings.http_access, ended)
 
 
 def _audit(settings: Settings, query: QueryEngine) -> Audit | None:

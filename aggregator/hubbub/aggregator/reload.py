@@ -135,7 +135,7 @@ def _take(limits: Settings, bundle: Bundle, keys: Sequence[OpeningKey], parts: P
 
 
 def _let_in(access: AccessFile, parts: Access) -> None:
-    parts.use(access.groups, login_of(access, parts.login))
+    parts.use(access.groups, login_of(access, parts.login, ended=parts.ended))
 
 
 def _check_follows(bundle: Bundle, former: Bundle, path: Path) -> None:

@@ -184,6 +184,7 @@ def _for_devices(settings: Settings, admission: Admission) -> Server:
         calls_of_peer=settings.peer_calls,
         refusals=admission.refusals,
         spoiled=service.spoiled,
+        trailers=service.trailers,
     )
 
 

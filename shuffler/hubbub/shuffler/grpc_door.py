@@ -1,6 +1,7 @@
 """The shuffler's gRPC door: Submit for devices, Status for operators. admission.py decides."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import grpc
 import grpc.aio
@@ -22,6 +23,10 @@ __all__ = ["OperatorService", "ShufflerService"]
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
+_NOTICE: Final = "hubbub-notice-bin"
+# Callers take 8 KiB of metadata; a larger notice comes with an answer alone.
+_LARGEST_NOTICE: Final = 4 << 10
+
 
 class ShufflerService(ShufflerServicer):
     """Takes reports from devices."""
@@ -32,6 +37,11 @@ class ShufflerService(ShufflerServicer):
     def admit(self, context: Context) -> float:
         """How long a caller must wait, before its request is even read; 0 to let it in."""
         return self._admission.wait_seconds(caller_of(context))
+
+    def trailers(self) -> Sequence[tuple[str, str | bytes]]:
+        """The notice, for who has to come back: a flood is lowered by it before it is let in."""
+        notice = self._admission.notice
+        return ((_NOTICE, notice),) if 0 < len(notice) <= _LARGEST_NOTICE else ()
 
     def spoiled(self, context: Context, size: int) -> None:
         """Charge a caller for a message that could not be read, by its size in bytes."""
@@ -44,8 +54,8 @@ class ShufflerService(ShufflerServicer):
             await refuse(context, answer.why)
         if isinstance(answer, ComeBack):
             if answer.wait_seconds is None:
-                await context.abort(grpc.StatusCode.UNAVAILABLE, answer.why)
-            await come_back(context, answer.wait_seconds, answer.why)
+                await context.abort(grpc.StatusCode.UNAVAILABLE, answer.why, tuple(self.trailers()))
+            await come_back(context, answer.wait_seconds, answer.why, self.trailers)
         return answer.response()
 
 

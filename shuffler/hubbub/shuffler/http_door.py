@@ -5,6 +5,7 @@ from, which the limiter alone keeps, in memory. No cookie, Origin, Referer or Us
 and nothing of a request is logged.
 """
 
+import base64
 import json
 import logging
 import math
@@ -142,7 +143,7 @@ class ReportsApp:
     async def _submit(self, caller: str, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         wait_seconds = self._admission.wait_seconds(caller)
         if wait_seconds:
-            raise _come_back(wait_seconds, "no room for you now; send again later")
+            raise self._come_back(wait_seconds, "no room for you now; send again later")
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if kind != _MESSAGE or b"content-encoding" in headers:
             raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send {_MESSAGE.decode()}, as it is")
@@ -150,7 +151,7 @@ class ReportsApp:
             raise _too_large()
         if self._worked_on >= _MAX_WORKED_ON:
             self._admission.refusals["calls_at_once"] += 1
-            raise _come_back(_WAIT_SECONDS, "too many calls at once; send again later")
+            raise self._come_back(_WAIT_SECONDS, "too many calls at once; send again later")
         raw = await _body(receive)
         self._worked_on += 1
         try:
@@ -168,9 +169,23 @@ class ReportsApp:
             raise _Refused(HTTPStatus.BAD_REQUEST, answer.why, _FOR_GOOD)
         if isinstance(answer, ComeBack):
             if answer.wait_seconds is None:
-                raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.why)
-            raise _come_back(answer.wait_seconds, answer.why)
+                raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.why, **self._told())
+            raise self._come_back(answer.wait_seconds, answer.why)
         return answer.response().SerializeToString()
+
+    def _come_back(self, wait_seconds: float, why: str) -> _Refused:
+        """Refuse for now, with gRPC's hint: in whole seconds for everybody, finer for who reads it.
+
+        The notice goes along: a flood is lowered by it before it is let in.
+        """
+        hint = hint_seconds(wait_seconds)
+        after = (b"retry-after", str(math.ceil(hint)).encode())
+        told: dict[str, Any] = {"retry_after_ms": round(1000 * hint) + 1, **self._told()}
+        return _Refused(HTTPStatus.TOO_MANY_REQUESTS, why, after, **told)
+
+    def _told(self) -> dict[str, str]:
+        notice = self._admission.notice
+        return {"notice": base64.b64encode(notice).decode()} if notice else {}
 
 
 async def _body(receive: Receive) -> bytes:
@@ -186,13 +201,6 @@ async def _body(receive: Receive) -> bytes:
             raise _too_large()
         more = message.get("more_body", False)
     return b"".join(parts)
-
-
-def _come_back(wait_seconds: float, why: str) -> _Refused:
-    """Refuse for now, with gRPC's hint: in whole seconds for everybody, finer for who reads it."""
-    hint = hint_seconds(wait_seconds)
-    after = (b"retry-after", str(math.ceil(hint)).encode())
-    return _Refused(HTTPStatus.TOO_MANY_REQUESTS, why, after, retry_after_ms=round(1000 * hint) + 1)
 
 
 def _too_large() -> _Refused:

@@ -8,6 +8,7 @@ from hubbub.aggregator.access.rights import EVERYONE, Caller, Grant
 from hubbub.aggregator.access.tokens import PREFIX, Tokens
 
 if TYPE_CHECKING:
+    from hubbub.aggregator.access.ended import EndedSessions
     from hubbub.aggregator.access.login import Login
 
 __all__ = ["SESSION", "Access", "cookies_of"]
@@ -20,7 +21,8 @@ class Access:
     """Who may ask over HTTP.
 
     tokens: the file of our own; None for none. rights: what groups may. login: the way in by a
-    provider; None for none. With neither, everyone on this machine may ask.
+    provider; None for none. ended: what people logged out of. With neither of tokens and login,
+    everyone on this machine may ask.
     """
 
     def __init__(
@@ -28,10 +30,12 @@ class Access:
         tokens: Tokens | None = None,
         rights: Mapping[str, Grant] | None = None,
         login: "Login | None" = None,
+        ended: "EndedSessions | None" = None,
     ) -> None:
         self.tokens = tokens
         self.rights: Mapping[str, Grant] = rights or {}
         self.login = login
+        self.ended = ended
 
     @property
     def asks(self) -> bool:
@@ -48,6 +52,7 @@ class Access:
         Raises:
             AccessRefused: a provider's token that does not let in; the message says why.
             ServiceUnavailable: the provider has to be asked, and does not answer.
+            StoreUnavailable: Redis has to be asked whether a session was ended.
         """
         if not self.asks:
             return EVERYONE
@@ -60,7 +65,7 @@ class Access:
                 return found.caller(self.rights) if found else None
             return await self.login.script(secret)
         held = cookies_of(cookie).get(SESSION, "") if self.login else ""
-        return self.login.session(held) if self.login and held else None
+        return await self.login.session(held) if self.login and held else None
 
 
 def cookies_of(header: str) -> dict[str, str]:

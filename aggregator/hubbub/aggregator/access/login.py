@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from hubbub.aggregator.access.access_file import AccessFile, Oidc
 from hubbub.aggregator.access.claims import Claims, groups_of, name_of
+from hubbub.aggregator.access.ended import EndedSessions
 from hubbub.aggregator.access.provider import Provider
 from hubbub.aggregator.access.rights import Caller, Grant, Way, granted
 from hubbub.aggregator.access.sessions import Begun, Session, Sessions, new_id
@@ -13,12 +14,19 @@ __all__ = ["Login"]
 
 
 class Login:
-    """The way in by a provider. clock: seconds since 1970."""
+    """The way in by a provider. clock: seconds since 1970. ended: what people logged out of."""
 
-    def __init__(self, oidc: Oidc, rights: Mapping[str, Grant], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        oidc: Oidc,
+        rights: Mapping[str, Grant],
+        clock: Callable[[], float],
+        ended: EndedSessions,
+    ) -> None:
         self.oidc = oidc
         self._rights = rights
         self._clock = clock
+        self._ended = ended
         self._provider = Provider(oidc, clock)
         self._sessions = Sessions(oidc.session_keys, clock)
 
@@ -26,7 +34,7 @@ class Login:
         """The same by another file: sessions go on where provider, client and keys are the same."""
         if access.oidc is None:
             return None
-        made = Login(access.oidc, access.groups, self._clock)
+        made = Login(access.oidc, access.groups, self._clock, self._ended)
         if made.oidc == self.oidc:
             made._provider, made._sessions = self._provider, self._sessions
         return made
@@ -74,10 +82,16 @@ class Login:
         )
         return caller, self._sessions.seal(session)
 
-    def session(self, cookie: str) -> Caller | None:
-        """Who asks by a session, with the rights that its groups have now; None if it is over."""
+    async def session(self, cookie: str) -> Caller | None:
+        """Who asks by a session, with the rights that its groups have now; None if it is over.
+
+        Raises:
+            StoreUnavailable: nobody can say whether it was ended.
+        """
         found = self._sessions.open(cookie)
         if found is None or (found.issuer, found.client) != (self.oidc.issuer, self.oidc.client):
+            return None
+        if await self._ended.has(found.id):
             return None
         grants = granted(found.groups, self._rights)
         return Caller(found.name, "login", grants, found.subject, found.groups, found.until)
@@ -88,9 +102,13 @@ class Login:
         return self._caller(claims, "script", int(claims["exp"]))
 
     async def end(self, cookie: str) -> str | None:
-        """End a session; where to log out at the provider, if it has such a place."""
+        """End a session, and every copy; where to log out at the provider, if it has such a place.
+
+        Raises:
+            StoreUnavailable: it goes on.
+        """
         if found := self._sessions.open(cookie):
-            self._sessions.end(found)
+            await self._ended.end(found.id, found.until)
         return await self._provider.logout_url()
 
     def _caller(self, claims: Claims, way: Way, until: int) -> Caller:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hubbub.aggregator.access.access_file import AccessFile, read_access
 from hubbub.aggregator.access.callers import Access
+from hubbub.aggregator.access.ended import EndedSessions, MemoryEndedSessions
 from hubbub.aggregator.access.tokens import Tokens
 from hubbub.errors import MissingDependency
 
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["access_of", "login_of"]
 
 
-def access_of(tokens: Path | None, access: Path | None) -> Access:
-    """Who may ask, by two files.
+def access_of(
+    tokens: Path | None, access: Path | None, ended: EndedSessions | None = None
+) -> Access:
+    """Who may ask, by two files. ended: what people logged out of; None: in this process alone.
 
     Raises:
         BadParameter: the file of access cannot be read, or says what it may not.
@@ -25,13 +28,15 @@ def access_of(tokens: Path | None, access: Path | None) -> Access:
         MissingDependency: it names a provider, and what speaks with one is not installed.
     """
     found = read_access(access) if access else AccessFile({}, None, ())
-    return Access(Tokens(tokens) if tokens else None, found.groups, login_of(found))
+    login = login_of(found, ended=ended)
+    return Access(Tokens(tokens) if tokens else None, found.groups, login, ended)
 
 
 def login_of(
     access: AccessFile,
     former: "Login | None" = None,
     clock: Callable[[], float] = time.time,
+    ended: EndedSessions | None = None,
 ) -> "Login | None":
     """The way in by the file's provider, going on from the former one; None where it has none."""
     if access.oidc is None:
@@ -43,4 +48,6 @@ def login_of(
             "Logging in by a provider needs Authlib, joserfc and httpx2, which are not installed "
             "here: pip install 'hubbub[oidc]'"
         ) from error
-    return former.renewed(access) if former else Login(access.oidc, access.groups, clock)
+    if former:
+        return former.renewed(access)
+    return Login(access.oidc, access.groups, clock, ended or MemoryEndedSessions(clock))

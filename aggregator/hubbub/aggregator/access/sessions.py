@@ -1,8 +1,9 @@
 """Sessions: what a browser keeps of who logged in, sealed so that it can neither read nor write it.
 
-There is no table of them, so that any aggregator answers to a session that another began, if both
-have the same keys; and nothing about people stands beside devices' data. Fernet (AES-128-CBC and
-HMAC-SHA256; Fernet specification, 2013) seals; its keys are those of the access file.
+There is no table of them, but of those that were ended early (ended.py), so that any aggregator
+answers to a session that another began, if both have the same keys; and nothing about people
+stands beside devices' data. Fernet (AES-128-CBC and HMAC-SHA256; Fernet specification, 2013) seals;
+its keys are those of the access file.
 """
 
 import json
@@ -56,7 +57,6 @@ class Sessions:
     def __init__(self, keys: Sequence[bytes], clock: Callable[[], float]) -> None:
         self._seal = MultiFernet([Fernet(key) for key in keys or (Fernet.generate_key(),)])
         self._clock = clock
-        self._ended: dict[str, int] = {}
 
     def seal(self, session: Session) -> str:
         """As a cookie. Raises AccessRefused if a browser would not keep it."""
@@ -69,19 +69,12 @@ class Sessions:
         return sealed
 
     def open(self, cookie: str) -> Session | None:
-        """The session, if it is one, goes on and was not ended here."""
+        """The session, if it is one and is not over; whether somebody ended it is asked of all."""
         held = self._opened("session", cookie)
         if held is None:
             return None
         session = Session(**{**held, "groups": tuple(held["groups"])})
-        gone_on = self._clock() < session.until and session.id not in self._ended
-        return session if gone_on else None
-
-    def end(self, session: Session) -> None:
-        """Nobody asks by it any more, not even by a copy; of this process."""
-        now = self._clock()
-        self._ended = {one: until for one, until in self._ended.items() if until > now}
-        self._ended[session.id] = session.until
+        return session if self._clock() < session.until else None
 
     def seal_login(self, begun: Begun) -> str:
         """A login on its way, as a cookie."""

@@ -21,7 +21,7 @@ from hubbub.aggregator.access.audit import Seen, is_question
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.rights import Caller
 from hubbub.aggregator.web.problems import problem
-from hubbub.errors import AccessRefused, ServiceUnavailable
+from hubbub.errors import AccessRefused, ServiceUnavailable, StoreUnavailable
 from hubbub.runtime import Limiter
 from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.rpc.strict import log_fault
@@ -150,7 +150,7 @@ class Guard:
             found = await self._access.caller(shown, cookie)
         except AccessRefused as error:
             found, title, told = None, "TokenRefused", str(error)
-        except ServiceUnavailable as error:
+        except (ServiceUnavailable, StoreUnavailable) as error:
             again = {"retry-after": "5"}
             return None, problem(503, type(error).__name__, str(error), again)
         if login and not shown:

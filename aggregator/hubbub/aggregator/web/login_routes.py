@@ -94,7 +94,7 @@ def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
 
     @router.post("/logout", dependencies=[needs("viewer")])
     async def log_out(request: Request, response: Response) -> LoggedOut:
-        """End a session, here and, by the address that is answered, at the provider."""
+        """End a session at every aggregator and, by the address answered, at the provider."""
         held = cookies_of(request.headers.get("cookie", "")).get(SESSION, "")
         to = await _ended(access.login, held)
         _forget(response, SESSION)

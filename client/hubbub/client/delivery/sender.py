@@ -248,6 +248,7 @@ class Sender:
             try:
                 answer = self._transport.submit(plain, left)
             except TryAgain as error:
+                self._hear(error.notice)
                 return fates, error
             except GivenUp as error:
                 if len(part) == 1:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["FakeServer"]
 
 
+_NOTICE: Final = "hubbub-notice-bin"
 _HINT: Final = "grpc-retry-pushback-ms"
 _FOR_GOOD: Final = ("hubbub-refused", "for-good")
 
@@ -63,8 +64,12 @@ class FakeServer(ShufflerServicer):  # type: ignore[misc,unused-ignore]
             context.set_trailing_metadata([_FOR_GOOD])
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, answer.reason)
         if isinstance(answer, TryAgain):
+            told: list[tuple[str, str | bytes]] = []
             if answer.after_seconds is not None:
-                context.set_trailing_metadata([(_HINT, str(round(1000 * answer.after_seconds)))])
+                told.append((_HINT, str(round(1000 * answer.after_seconds))))
+            if answer.notice:
+                told.append((_NOTICE, answer.notice))
+            context.set_trailing_metadata(told)
             context.abort(grpc.StatusCode.UNAVAILABLE, answer.reason)
         if answer is None:
             gone = threading.Event()

@@ -57,11 +57,15 @@ class TryAgain(NotSent):
 
     Attributes:
         after_seconds: how long the server asks to wait, if it says.
+        notice: the operator's newest, signed; empty for none.
     """
 
-    def __init__(self, reason: str, after_seconds: float | None = None) -> None:
+    def __init__(
+        self, reason: str, after_seconds: float | None = None, notice: bytes = b""
+    ) -> None:
         super().__init__(reason)
         self.after_seconds = after_seconds
+        self.notice = notice
 
 
 class GivenUp(NotSent):

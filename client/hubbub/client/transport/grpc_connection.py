@@ -16,6 +16,7 @@ __all__ = ["GrpcConnection"]
 # makes one of each HTTP status, UNIMPLEMENTED of a 404. A report given up then would be lost.
 _FOR_GOOD: Final = grpc.StatusCode.INVALID_ARGUMENT
 _MARK: Final = ("hubbub-refused", "for-good")
+_NOTICE: Final = "hubbub-notice-bin"
 _HINT: Final = "grpc-retry-pushback-ms"
 _LONGEST_HINT: Final = 9
 _OPTIONS: Final = (
@@ -57,9 +58,12 @@ class GrpcConnection:
 
 def _not_sent(error: grpc.RpcError) -> TryAgain | GivenUp:
     reason = error.code().name.lower()
-    trailing = {str(item.key): str(item.value) for item in error.trailing_metadata() or ()}
+    trailing: dict[str, str | bytes] = {
+        str(item.key): item.value for item in error.trailing_metadata() or ()
+    }
     if error.code() is _FOR_GOOD and trailing.get(_MARK[0]) == _MARK[1]:
         return GivenUp(reason)
-    hint = trailing.get(_HINT, "")
+    hint, notice = str(trailing.get(_HINT, "")), trailing.get(_NOTICE)
     known = hint.isascii() and hint.isdecimal() and len(hint) <= _LONGEST_HINT
-    return TryAgain(reason, int(hint) / 1000 if known else None)
+    told = notice if isinstance(notice, bytes) else b""
+    return TryAgain(reason, int(hint) / 1000 if known else None, told)

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -198,16 +198,32 @@ def _not_sent(status: int, headers: http.client.HTTPMessage, answer: bytes) -> T
     reason = _REASONS.get(status, f"http_{status}")
     if status in _NEVER and headers.get(_MARK[0]) == _MARK[1]:
         return GivenUp(reason)
-    return TryAgain(reason, _hint_seconds(headers, answer) if status in _LATER else None)
+    if status not in _LATER:
+        return TryAgain(reason)
+    told = _told(answer)
+    return TryAgain(reason, _hint_seconds(headers, told), _notice(told))
 
 
-def _hint_seconds(headers: http.client.HTTPMessage, answer: bytes) -> float | None:
-    """When to come back: to the millisecond, as a shuffler says it, else as any server does."""
+def _told(answer: bytes) -> dict[str, Any]:
+    """A problem's members, of a shuffler or of whoever else answers."""
     try:
         told = json.loads(answer)
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _notice(told: dict[str, Any]) -> bytes:
+    text = told.get("notice")
+    try:
+        return binascii.a2b_base64(text) if isinstance(text, str) else b""
     except ValueError:
-        told = None
-    hint = told.get("retry_after_ms") if isinstance(told, dict) else None
+        return b""
+
+
+def _hint_seconds(headers: http.client.HTTPMessage, told: dict[str, Any]) -> float | None:
+    """When to come back: to the millisecond, as a shuffler says it, else as any server does."""
+    hint = told.get("retry_after_ms")
     if isinstance(hint, int) and 0 <= hint < 10**_LONGEST_HINT:
         return hint / 1000
     text = headers.get("Retry-After", "")

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 import grpc
 import grpc.aio
 
-from hubbub.runtime.rpc.refusal import come_back
+from hubbub.runtime.rpc.refusal import Trailers, come_back
 
 __all__ = ["Calls"]
 
@@ -31,11 +31,19 @@ class Calls:
 
     arrive_seconds: from a call's headers to the end of its message. of_peer: so many arriving, and
     so many more until they are answered, of one peer; 0 for no limit. refusals: counts the calls
-    that were refused, by reason.
+    that were refused, by reason. trailers: goes along with a refusal.
     """
 
-    def __init__(self, *, arrive_seconds: float, of_peer: int, refusals: Counter[str]) -> None:
+    def __init__(
+        self,
+        *,
+        arrive_seconds: float,
+        of_peer: int,
+        refusals: Counter[str],
+        trailers: Trailers = tuple,
+    ) -> None:
         self.refusals = refusals
+        self.trailers = trailers
         self._arrive_seconds = arrive_seconds
         self.of_peer = of_peer
         # Both in the order in which they came.
@@ -87,7 +95,7 @@ class Calls:
 
     async def _refuse(self, context: Context, reason: str, why: str) -> NoReturn:
         self.refusals[reason] += 1
-        await come_back(context, _WAIT_SECONDS, f"{why}; send again later")
+        await come_back(context, _WAIT_SECONDS, f"{why}; send again later", self.trailers)
 
     def _make_way(self, peer: str) -> None:
         of_peer = self._arriving_of.get(peer, {})

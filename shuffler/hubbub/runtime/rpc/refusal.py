@@ -1,5 +1,6 @@
 """Refusal: how a call is turned away so that its caller knows whether and when to try again."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
 import grpc
@@ -7,21 +8,28 @@ import grpc.aio
 
 from hubbub.runtime.messages import hint_seconds
 
-__all__ = ["come_back", "refuse"]
+__all__ = ["Trailers", "come_back", "refuse"]
 
 _MARK: Final = ("hubbub-refused", "for-good")
 
 Context = grpc.aio.ServicerContext[Any, Any]
+Trailers = Callable[[], Sequence[tuple[str, str | bytes]]]
+"""What goes along with a refusal for now, the same for everybody."""
 
 
-async def come_back(context: Context, wait_seconds: float, why: str) -> NoReturn:
+async def come_back(
+    context: Context, wait_seconds: float, why: str, trailers: Trailers = tuple
+) -> NoReturn:
     """Refuse a call for now: RESOURCE_EXHAUSTED, with a hint when to try again.
 
-    The hint is drawn from [wait, 2 wait], so that those who were refused do not come at once.
+    trailers: more trailing metadata. The hint is drawn from [wait, 2 wait], so that those who were
+    refused do not come at once.
     """
     hint = round(1000 * hint_seconds(wait_seconds)) + 1
     await context.abort(
-        grpc.StatusCode.RESOURCE_EXHAUSTED, why, (("grpc-retry-pushback-ms", str(hint)),)
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        why,
+        (("grpc-retry-pushback-ms", str(hint)), *trailers()),
     )
     raise AssertionError("abort does not return")
 

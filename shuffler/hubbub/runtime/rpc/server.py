@@ -11,6 +11,7 @@ from grpc_health.v1.health import aio as health
 
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime.rpc.calls import Calls
+from hubbub.runtime.rpc.refusal import Trailers
 from hubbub.runtime.rpc.strict import Admit, Spoiled, Strict
 from hubbub.runtime.tls import TlsFolder, check_plain
 
@@ -40,6 +41,7 @@ class Server:
     calls_of_peer: so many may arrive at once, and be open, of one address; 0 for no limit.
     refusals: counts, by reason, the calls that were refused.
     spoiled: told of calls that were read and are no message of ours.
+    trailers: goes along with every refusal for now.
 
     Raises:
         ServiceUnavailable: the address is taken, or is plain text away from this machine.
@@ -59,11 +61,13 @@ class Server:
         calls_of_peer: int = 0,
         refusals: Counter[str] | None = None,
         spoiled: Spoiled | None = None,
+        trailers: Trailers = tuple,
     ) -> None:
         self._calls = Calls(
             arrive_seconds=arrive_seconds or _ARRIVE_SECONDS,
             of_peer=calls_of_peer,
             refusals=Counter() if refusals is None else refusals,
+            trailers=trailers,
         )
         self._server = grpc.aio.server(
             interceptors=[Strict(self._calls, admit, callers if tls else None, spoiled)],

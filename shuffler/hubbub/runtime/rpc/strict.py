@@ -113,7 +113,8 @@ class Strict(grpc.aio.ServerInterceptor):
             )
         wait_seconds = self._admit(context) if self._admit else 0.0
         if wait_seconds:
-            await come_back(context, wait_seconds, "no room for you now; send again later")
+            why = "no room for you now; send again later"
+            await come_back(context, wait_seconds, why, self._calls.trailers)
 
 
 def _role_names(context: Context) -> Iterable[bytes]:

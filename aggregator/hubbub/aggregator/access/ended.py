@@ -1,0 +1,69 @@
+"""Sessions that were ended before their time: known to every aggregator, until they would end.
+
+In Redis they are keys of their own, `aggregator:ended:HASH`, of a random name's hash: nothing in
+them says whose session it was.
+"""
+
+import hashlib
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from hubbub.runtime import RedisServer
+
+__all__ = ["EndedSessions", "MemoryEndedSessions", "RedisEndedSessions"]
+
+_KEY: Final = "aggregator:ended:"
+# Clocks of several machines are apart; a session is forgotten as ended once it is over for each.
+_APART_SECONDS: Final = 3600
+
+
+class EndedSessions(Protocol):
+    """Sessions by name. Every method raises StoreUnavailable without Redis."""
+
+    async def end(self, session: str, until: int) -> None:
+        """Nobody asks by it any more. until: when it would end by itself, seconds since 1970."""
+        ...
+
+    async def has(self, session: str) -> bool:
+        """Whether it was ended."""
+        ...
+
+
+class MemoryEndedSessions:
+    """Those that were ended in this process. Passes the same tests."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._until: dict[str, int] = {}
+        self._clock = clock
+
+    async def end(self, session: str, until: int) -> None:
+        """Nobody asks by it any more."""
+        now = self._clock()
+        self._until = {name: end for name, end in self._until.items() if end > now}
+        self._until[session] = until
+
+    async def has(self, session: str) -> bool:
+        """Whether it was ended."""
+        return session in self._until
+
+
+class RedisEndedSessions:
+    """Those that were ended in any aggregator of this Redis."""
+
+    def __init__(self, server: RedisServer, clock: Callable[[], float]) -> None:
+        self._server = server
+        self._clock = clock
+
+    async def end(self, session: str, until: int) -> None:
+        """Nobody asks by it any more."""
+        key, left = _key(session), max(0, until - int(self._clock())) + _APART_SECONDS
+        # Of the commands that users.acl of every version grants.
+        await self._server.durable([("HSET", key, "until", until), ("EXPIRE", key, left)])
+
+    async def has(self, session: str) -> bool:
+        """Whether it was ended."""
+        return bool(await self._server.ask("EXISTS", _key(session)))
+
+
+def _key(session: str) -> str:
+    return _KEY + hashlib.sha256(session.encode()).hexdigest()[:32]

@@ -1,0 +1,115 @@
+"""Logging out ends a session, and every copy of its cookie, at every aggregator of a Redis."""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+
+from hubbub.aggregator.access.access_file import read_access
+from hubbub.aggregator.access.callers import SESSION, Access
+from hubbub.aggregator.access.ended import EndedSessions, MemoryEndedSessions, RedisEndedSessions
+from hubbub.aggregator.access.opening import access_of, login_of
+from hubbub.aggregator.access.sessions import Session, Sessions
+from hubbub.errors import ServiceUnavailable, StoreUnavailable
+from hubbub.runtime import RedisServer, connect_redis
+
+ISSUER = "http://127.0.0.1:9"
+
+
+async def _redis(url: str, body: Callable[[EndedSessions, RedisServer], Awaitable[None]]) -> None:
+    server = await connect_redis(url)
+    try:
+        await body(RedisEndedSessions(server, time.time), server)
+    finally:
+        await server.close()
+
+
+@pytest.mark.parametrize("kept", ["memory", "redis"])
+def test_what_is_ended_stays_so_until_it_would_be_over(redis_url: str, kept: str) -> None:
+    async def body(ended: EndedSessions, server: RedisServer | None = None) -> None:
+        until = int(time.time()) + 100
+        assert not await ended.has(f"{kept} mine")
+        for _ in range(2):
+            await ended.end(f"{kept} mine", until)
+            assert await ended.has(f"{kept} mine")
+        assert not await ended.has(f"{kept} another")
+        if server:
+            keys = [key.decode() for key in await server.ask("KEYS", "aggregator:ended:*")]
+            assert keys
+            assert not [key for key in keys if "mine" in key], "a session's name is in no key"
+            for key in keys:
+                assert 100 < await server.ask("TTL", key) <= 3700
+
+    asyncio.run(
+        _redis(redis_url, body) if kept == "redis" else body(MemoryEndedSessions(time.time))
+    )
+
+
+def _opened(folder: Path, ended: EndedSessions) -> Access:
+    return access_of(None, folder / "access.toml", ended)
+
+
+def test_a_logout_at_one_aggregator_ends_every_copy_at_all(redis_url: str, tmp_path: Path) -> None:
+    key = Fernet.generate_key()
+    (tmp_path / "session.keys").write_bytes(key)
+    (tmp_path / "access.toml").write_text(
+        f'origin = "https://hubbub.example.org"\n[oidc]\nissuer = {json.dumps(ISSUER)}\n'
+        'client = "hubbub"\nsession_keys = "session.keys"\n[groups.all]\nmetrics = ["*"]\n'
+    )
+    sealing = Sessions([key], time.time)
+    until = int(time.time()) + 3600
+    cookies = [
+        sealing.seal(Session(f"{name}-{until}", ISSUER, "hubbub", "7", "ana", ("all",), until))
+        for name in ("one", "other")
+    ]
+
+    async def body() -> None:
+        servers = [await connect_redis(redis_url) for _ in range(2)]
+        first, second = (
+            _opened(tmp_path, RedisEndedSessions(server, time.time)) for server in servers
+        )
+
+        async def known(access: Access, cookie: str) -> bool:
+            return await access.caller("", f"{SESSION}={cookie}") is not None
+
+        for access in (first, second):
+            assert [await known(access, cookie) for cookie in cookies] == [True, True]
+        assert first.login
+        with suppress(ServiceUnavailable):  # the provider is away; it is ended all the same
+            await first.login.end(cookies[0])
+        for access in (first, second):
+            assert [await known(access, cookie) for cookie in cookies] == [False, True]
+        # Another file of access changes nothing, nor does an aggregator that starts now.
+        found = read_access(tmp_path / "access.toml")
+        second.use(found.groups, login_of(found, second.login, ended=second.ended))
+        third = _opened(tmp_path, RedisEndedSessions(servers[0], time.time))
+        for access in (second, third):
+            assert [await known(access, cookie) for cookie in cookies] == [False, True]
+        for server in servers:
+            await server.close()
+
+    asyncio.run(body())
+
+
+def test_where_nobody_can_say_nobody_is_let_in(tmp_path: Path) -> None:
+    class Away(MemoryEndedSessions):
+        async def has(self, session: str) -> bool:
+            del session
+            raise StoreUnavailable("it is away")
+
+    key = Fernet.generate_key()
+    (tmp_path / "session.keys").write_bytes(key)
+    (tmp_path / "access.toml").write_text(
+        f'origin = "https://hubbub.example.org"\n[oidc]\nissuer = {json.dumps(ISSUER)}\n'
+        'client = "hubbub"\nsession_keys = "session.keys"\n[groups.all]\nmetrics = ["*"]\n'
+    )
+    until = int(time.time()) + 3600
+    session = Session("a", ISSUER, "hubbub", "7", "ana", ("all",), until)
+    cookie = f"{SESSION}={Sessions([key], time.time).seal(session)}"
+    with pytest.raises(StoreUnavailable):
+        asyncio.run(_opened(tmp_path, Away(time.time)).caller("", cookie))
