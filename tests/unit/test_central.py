@@ -48,6 +48,7 @@ def _read(folder: Path, text: str) -> Metric:
     return read_planned(path).metrics["theme"]
 
 
+@pytest.mark.slow
 def test_the_largest_local_epsilon_that_keeps_the_promise_is_found(tmp_path: Path) -> None:
     metric = _read(tmp_path, THEME)
     assert (metric.mechanism, metric.min_batch, metric.mix) == ("grr", 30_000, "epoch")
@@ -120,6 +121,7 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
         ("limits", "max_local_epsilon = 40\nlimits", r"max_local_epsilon"),
     ],
 )
+@pytest.mark.slow
 def test_what_cannot_be_kept_is_refused_with_its_remedy(
     tmp_path: Path, old: str, new: str, said: str
 ) -> None:
@@ -195,6 +197,7 @@ def test_the_schema_takes_what_the_reader_takes() -> None:
     assert list(schema.iter_errors(whole))
 
 
+@pytest.mark.slow
 def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -234,6 +237,7 @@ def test_a_crowd_is_told_in_words_with_and_without_trust(
     assert "--values 1 is outside [2, 16,777,216]" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -255,6 +259,7 @@ def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
 
 
 @pytest.mark.parametrize("asked", [["--mean", "0", "100"], ["--ranges", "16", "0", "100"]])
+@pytest.mark.slow
 def test_a_plan_of_numbers_shows_the_same_trade(
     asked: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -291,6 +296,7 @@ def test_a_plan_of_numbers_shows_the_same_trade(
         ("100000", "256", "the dummies win for one in ten: without them"),
     ],
 )
+@pytest.mark.slow
 def test_a_plan_says_whether_dummies_win(
     dummies: str, values: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -301,6 +307,7 @@ def test_a_plan_says_whether_dummies_win(
     assert f"dummies = {dummies}" in out
 
 
+@pytest.mark.slow
 def test_the_card_says_what_all_crowds_say_in_a_day_a_month_and_a_year(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

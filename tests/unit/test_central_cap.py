@@ -98,6 +98,7 @@ def test_what_a_report_alone_says_is_a_gaussians(epsilon: float) -> None:
     ("reports", "categories", "central"),
     [(300, 2, 1.0), (300, 4, 0.5), (3000, 2, 1.0), (3000, 224, 2.0)],
 )
+@pytest.mark.slow
 def test_no_crowd_says_more_than_its_gaussian(
     reports: int, categories: int, central: float
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_wrong_cap_is_named(tmp_path: Path, caps: str, said: str) -> None:
         _read(tmp_path, caps, "one")
 
 
+@pytest.mark.slow
 def test_the_cap_travels_in_the_bundle_and_is_on_the_card(catalog: Catalog, tmp_path: Path) -> None:
     path = tmp_path / "app.hubbub"
     path.write_bytes(sign_bundle(_bundle(catalog), OPERATOR))

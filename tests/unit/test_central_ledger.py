@@ -106,6 +106,7 @@ def test_a_device_counts_both_and_stops_at_either(
     assert in_json["crowded"]["central"] == 3.0
 
 
+@pytest.mark.slow
 def test_what_is_counted_is_never_below_what_the_exact_account_says(
     metrics: dict[str, Metric],
 ) -> None:
@@ -165,6 +166,7 @@ def test_a_limit_that_goes_with_nothing_is_refused(
         read_planned(path)
 
 
+@pytest.mark.slow
 def test_the_card_says_both_and_what_the_limit_leaves(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG)

@@ -316,6 +316,7 @@ def test_the_background_thread_sends_once_what_was_held_for_its_time(
     assert client.close(HANG_SECONDS)
 
 
+@pytest.mark.slow
 def test_grpc_is_loaded_at_the_first_send_and_not_before(signed: Signed, tmp_path: Path) -> None:
     code = (
         "import sys, hubbub.client\n"

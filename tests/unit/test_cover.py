@@ -272,6 +272,7 @@ def _accuracy(bundle: Bundle, devices: int) -> float:
 
 
 @pytest.mark.usefixtures("fixed_waits")
+@pytest.mark.slow
 def test_a_classifier_of_all_that_a_shuffler_sees_is_at_chance(covered: Signed) -> None:
     """1,000 devices, half of them with an event, half of them restarted over midnight."""
     devices = 1000

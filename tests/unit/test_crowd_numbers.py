@@ -59,6 +59,7 @@ class _Roughly:
 
 
 @pytest.mark.parametrize("crowd", [20, 1000, 30_000, 10**6])
+@pytest.mark.slow
 def test_auto_takes_the_steps_with_the_least_worst_error(crowd: int) -> None:
     promise, table = CentralPromise(1.0, crowd, 1e-8, 0.9, 16.0), {"low": 0, "high": 10}
     found = planned_number({**table, "mechanism": "auto"}, promise, _Roughly())

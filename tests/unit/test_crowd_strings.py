@@ -43,6 +43,7 @@ def _read(folder: Path, more: str) -> Metric:
 
 
 @pytest.mark.parametrize("crowd", [100, 2000, 100_000])
+@pytest.mark.slow
 def test_auto_takes_the_buckets_with_the_least_worst_error(crowd: int) -> None:
     promise, accountant = CentralPromise(1.0, crowd, 1e-8, 0.9, 16.0), ExactAccountant()
     found = planned_strings({"mechanism": "auto", "domain": "string"}, promise, accountant)
@@ -80,6 +81,7 @@ def test_what_is_planned_is_what_answers_will_tell() -> None:
     assert sqrt(np.mean(tenth)) == pytest.approx(told[1], rel=0.15)
 
 
+@pytest.mark.slow
 def test_strings_keep_the_promise_in_a_bundle_too(tmp_path: Path) -> None:
     metric = _read(tmp_path, AUTO)
     assert (metric.mechanism, metric.parameters["hashes"]) == ("local_hash", 4)
@@ -130,6 +132,7 @@ def test_what_cannot_be_kept_is_refused_with_its_remedy(
     assert '"reports"' not in str(told.value), "which nobody wrote"
 
 
+@pytest.mark.slow
 def test_a_plan_shows_the_same_trade(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["plan", "--strings", "500", "--reports", "30000", "--central", "1"]
     assert main([*command, "--format", "json"]) == 0

@@ -70,6 +70,7 @@ def _run(signed: Signed, folder: Path, hold: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("hold", ["none", "30"])
+@pytest.mark.slow
 def test_a_child_repeats_no_coin_and_sends_nothing_of_its_parents(
     signed: Signed, tmp_path: Path, hold: str
 ) -> None:
@@ -84,6 +85,7 @@ def test_a_child_repeats_no_coin_and_sends_nothing_of_its_parents(
     assert not list((tmp_path / "state").glob("*.journal"))
 
 
+@pytest.mark.slow
 def test_a_child_shares_its_parents_permanent_response(signed: Signed, tmp_path: Path) -> None:
     """Same device, same secret: one cohort, one permanent response."""
     told = _run(signed, tmp_path / "state", "none")
@@ -116,6 +118,7 @@ assert client.close(900)
 """
 
 
+@pytest.mark.slow
 def test_a_child_whose_parent_has_used_grpc_leaves_its_reports_to_it(tmp_path: Path) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
     with FakeServer() as nobody:

@@ -265,6 +265,7 @@ def _sum(held: Mapping[tuple[str, int], Totals], stream: str) -> Totals:
     return Totals(cells, sum(totals.reports for totals in own))
 
 
+@pytest.mark.slow
 def test_the_errors_of_joined_lists_are_what_they_say() -> None:
     """600 epochs of two lists: scores of a value of both, and of an appended one."""
     chance = np.random.default_rng(9)

@@ -191,6 +191,7 @@ def test_other_ways_than_those_that_are_known_are_told() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["", "http://"])
+@pytest.mark.slow
 def test_without_grpc_an_app_reports_over_http(
     tmp_path: Path, server: HttpShuffler, scheme: str
 ) -> None:

@@ -130,6 +130,7 @@ def test_witnesses_lines_are_passed_over() -> None:
     assert Checkpoint.open(cosigned, key).size == 3
 
 
+@pytest.mark.slow
 def test_tiles_are_where_the_specification_has_them() -> None:
     entries = [bytes([n % 251]) for n in range(256 * 2 + 3)]
     paths = [path for path, _ in hash_tiles(hashes(entries))]

@@ -245,6 +245,7 @@ def test_the_ledger_shows_what_is_asked_less(operator: Operator) -> None:
     assert (shown.notice, shown.notice_until) == (6, NOON + 30 * DAY)
 
 
+@pytest.mark.slow
 def test_who_takes_part_at_a_lower_chance_would_have_before_whatever_they_hold(
     operator: Operator,
 ) -> None:

@@ -36,6 +36,7 @@ def client_of(tmp_path: Path) -> Make:
     return make
 
 
+@pytest.mark.slow
 def test_as_many_devices_take_part_as_the_catalog_says_whatever_they_hold(client_of: Make) -> None:
     """Six standard errors over 800 devices: a false alarm of 2e-9."""
     outcomes = []

@@ -97,6 +97,7 @@ def _is_catalog(text: str, folder: Path) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_every_catalog_here_is_taken(tmp_path: Path) -> None:
     (tmp_path / "themes.txt").write_text("light\ndark\n")
     catalogs = [text for text in _texts() if "[metrics." in text and _is_catalog(text, tmp_path)]

@@ -220,6 +220,7 @@ def test_every_face_says_what_was_not_asked(
         assert "dark: not asked" not in face
 
 
+@pytest.mark.slow
 def test_the_joined_errors_are_what_they_say() -> None:
     """2,000 epochs of two populations, of which either may be asked under another mechanism."""
     chance = np.random.default_rng(7)
