@@ -19,6 +19,7 @@ from hubbub.catalog import (
 from hubbub.catalog.central_cap import spent_of
 from hubbub.catalog.meanings import meanings_of
 from hubbub.catalog.notice import Notice
+from hubbub.catalog.runs import Runs
 from hubbub.client.ledger import crowds_since, reported_of
 from hubbub.client.notices import kept_notice
 from hubbub.client.state.contract import PayloadRecord
@@ -113,6 +114,8 @@ class LedgerView:
             epochs alone, in nats, of `crowds_cap` that may be; None where the catalog has no cap.
         notice, notice_until: the number of the operator's notice that is kept here, and until when
             it holds, in seconds since 1970; None where there is none.
+        runs: who runs the shuffler and the aggregator, as the operator signed it; None where it
+            does not say.
     """
 
     on: bool
@@ -123,6 +126,7 @@ class LedgerView:
     crowds_cap: float | None = None
     notice: int | None = None
     notice_until: int | None = None
+    runs: Runs | None = None
 
 
 def view(
@@ -148,7 +152,9 @@ def view(
         spent = spent_of(bundle.caps, costs)
     number, until = (told.number, told.until) if told else (None, None)
     counts = dict(standing.counts)
-    return LedgerView(standing.on, metrics, payloads, counts, spent, cap, number, until)
+    return LedgerView(
+        standing.on, metrics, payloads, counts, spent, cap, number, until, bundle.runs
+    )
 
 
 def _metric(

@@ -114,8 +114,7 @@ def build_bundle(
     Raises:
         BundleRefused: a metric changed or takes more under an old name, the last bundle is
             another operator's, or a file cannot be written.
-        LogBroken: the catalog's log is not what it was.
-        KeysUnusable: the keys cannot be read.
+        LogBroken, KeysUnusable: the log is not what it was, the keys cannot be read.
     """
     operator = read_operator_key(keys)
     signer, handovers = operator.public_key().public_bytes_raw(), read_handovers(keys)
@@ -138,6 +137,7 @@ def build_bundle(
             serial=serial,
             handovers=handovers,
             development=is_development(public),
+            runs=catalog.runs,
             log=log_of(catalog, keys, old, previous),
         )
     except BadParameter as error:

@@ -20,6 +20,7 @@ from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import LogProof
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
+from hubbub.catalog.runs import Runs
 from hubbub.catalog.supersedes import misfits
 from hubbub.catalog.values.grown import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
@@ -46,6 +47,7 @@ class Bundle:
     operator: the Ed25519 public key (32 bytes) that signed it.
     line: the operator's keys, oldest first; the last one signed it.
     development: of an installation whose numbers protect nobody; its keys are told apart by id.
+    runs: who runs the shuffler and the aggregator; None where the operator does not say.
     log: the transparency log that it says it is in; None for none.
     proof: that it is in that log, once it was read from a file that has one.
     signed: the file's content that it was read from.
@@ -65,6 +67,7 @@ class Bundle:
     serial: int = 0
     handovers: tuple[Handover, ...] = ()
     development: bool = False
+    runs: Runs | None = None
     log: NoteKey | None = None
     proof: LogProof | None = field(default=None, repr=False, compare=False)
     signed: bytes = field(default=b"", repr=False, compare=False)

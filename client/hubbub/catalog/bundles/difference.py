@@ -66,6 +66,8 @@ def _of_whole(old: Bundle, new: Bundle) -> Iterator[Difference]:
     for name, was, now in (
         ("operator", to_text(old.operator), to_text(new.operator)),
         ("shuffler", old.shuffler, new.shuffler),
+        ("who runs the shuffler", *_runs(old, new, "shuffler")),
+        ("who runs the aggregator", *_runs(old, new, "aggregator")),
         ("log", str(old.log or "none"), str(new.log or "none")),
         ("opening keys", _ids(old), _ids(new)),
         ("authorities", _short(old.roots or "the system's"), _short(new.roots or "the system's")),
@@ -73,6 +75,11 @@ def _of_whole(old: Bundle, new: Bundle) -> Iterator[Difference]:
     ):
         if was != now:
             yield Difference("", name, was, now, OTHER)
+
+
+def _runs(old: Bundle, new: Bundle, service: str) -> tuple[str, str]:
+    was, now = (str(getattr(one.runs, service)) if one.runs else "not said" for one in (old, new))
+    return was, now
 
 
 def _of_tables(metric: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:

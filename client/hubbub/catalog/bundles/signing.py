@@ -25,6 +25,7 @@ from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import open_proof
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
+from hubbub.catalog.runs import Runs
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.visible import visible
 from hubbub.sealing import X_WING
@@ -63,6 +64,7 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
         | ({"caps": caps} if caps else {})
         | ({"serial": bundle.serial} if bundle.serial else {})
         | ({"development": True} if bundle.development else {})
+        | ({"runs": dumped(bundle.runs)} if bundle.runs else {})
         | ({"log": _log_words(bundle.log)} if bundle.log else {})
         | ({"handovers": [h.words() for h in bundle.handovers]} if bundle.handovers else {}),
         separators=(",", ":"),
@@ -164,6 +166,7 @@ def _load(body: Any, signer: bytes) -> Bundle:
         caps=caps,
         serial=body.get("serial", 0),
         development=body.get("development", False),
+        runs=table_of(Runs).load(body["runs"]) if "runs" in body else None,
         log=_log(body["log"]) if "log" in body else None,
         handovers=tuple(map(Handover.load, _listed(body.get("handovers", [])))),
     )

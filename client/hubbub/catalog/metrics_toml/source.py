@@ -21,6 +21,7 @@ from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.metric_table import Around, read_metric
 from hubbub.catalog.policy import Budget, Caps
+from hubbub.catalog.runs import Runs
 from hubbub.catalog.supersedes import misfits
 from hubbub.errors import CatalogInvalid
 from hubbub.errors.visible import visible
@@ -66,6 +67,15 @@ class Catalog:
         default="",
         metadata=entry(
             kinds.days(), "How long totals are kept of metrics that do not say.", '"400d"'
+        ),
+    )
+    runs: Runs | None = field(
+        default=None,
+        metadata=entry(
+            table_of(Runs),
+            "Who runs what, which every bundle says and `hubbub ledger` shows people.",
+            '{ shuffler = "Example Foundation, Oslo", aggregator = "Example Ltd, Dublin" }',
+            write='write runs = { shuffler = "WHO", aggregator = "WHO" }',
         ),
     )
     log: str = field(
@@ -125,9 +135,10 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
         for name, problem in misfits(metrics):
             complain(name, "supersedes", problem)
     budget = _policies(document, metrics, caps, wrong)
+    runs = _runs(document, wrong)
     if problems:
         raise CatalogInvalid("\n".join(problems))
-    told = (document.get("keep", ""), document.get("log", ""))
+    told = (document.get("keep", ""), runs, document.get("log", ""))
     return Catalog(document["shuffler"], metrics, caps, budget, *told)
 
 
@@ -171,6 +182,19 @@ def _policies(
             "add a [budget] table",
         )
     return None
+
+
+def _runs(document: dict[str, Any], wrong: Complain) -> Runs | None:
+    """Who runs what; its fields have names that others have too, so complaints say whose."""
+    if "runs" not in document:
+        return None
+    found: Runs | None = read_section(
+        "runs",
+        Runs,
+        document["runs"],
+        lambda name, problem: wrong("runs", problem if name == "runs" else f"{name} {problem}"),
+    )
+    return found
 
 
 def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import argparse
 import json
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,7 @@ from hubbub.client.state.database import FILE_NAME
 from hubbub.client.trust.bundles import Trust
 from hubbub.client.trust.store import beside, look
 from hubbub.errors import StateUnusable
+from hubbub.errors.visible import visible
 
 __all__ = ["add"]
 
@@ -107,6 +109,8 @@ def _show(folder: str, shown: LedgerView, candidates: Sequence[str]) -> None:
             f"{shown.crowds_cap:g} nats about you to who sees whole epochs; then this device stops."
         )
     _say_seals(shown.metrics)
+    for line in _run_by(shown):
+        say(line)
     for line in _lowered(shown):
         say(line)
     say(f"{_odds(shown.metrics)}\n")
@@ -121,6 +125,22 @@ def _show(folder: str, shown: LedgerView, candidates: Sequence[str]) -> None:
     for reason, number in sorted(shown.counts.items()):
         if number:
             say(f"{number:,} {reason.replace('_', ' ')}")
+
+
+def _run_by(shown: LedgerView) -> Iterator[str]:
+    """Who runs what, and what those could do together."""
+    runs = shown.runs
+    if runs is None:
+        return
+    yield (
+        f"As the operator signed: {visible(runs.shuffler)} runs the shuffler, which sees addresses "
+        f"and no answer; {visible(runs.aggregator)} runs the aggregator, which sees randomized "
+        "answers and no address."
+    )
+    if runs.apart:
+        yield "Only both together could tell whose a randomized answer is."
+    else:
+        yield "Both are run by one: take what a report says as said to somebody who knows you."
 
 
 def _lowered(shown: LedgerView) -> Iterator[str]:
@@ -228,4 +248,5 @@ def _json(shown: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
         "crowds_cap": shown.crowds_cap,
         "notice": shown.notice,
         "notice_until": shown.notice_until,
+        "runs": asdict(shown.runs) if shown.runs else None,
     }

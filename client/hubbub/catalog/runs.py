@@ -1,0 +1,40 @@
+"""Who runs what: the parties behind the shuffler and the aggregator, as the operator signs them."""
+
+from dataclasses import dataclass, field
+
+from hubbub.catalog.fields.field import check, entry
+from hubbub.catalog.fields.kinds import text
+
+__all__ = ["Runs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Who runs each service, in words for people: a name, and where it is.
+
+    Raises:
+        BadParameter: one of them is no text.
+    """
+
+    shuffler: str = field(
+        metadata=entry(
+            text("names who runs the shuffler"),
+            "Who runs the shuffler: sees addresses, and no answer.",
+            '"Example Foundation, Oslo"',
+        )
+    )
+    aggregator: str = field(
+        metadata=entry(
+            text("names who runs the aggregator"),
+            "Who runs the aggregator: sees randomized answers, and no address.",
+            '"Example Ltd, Dublin"',
+        )
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def apart(self) -> bool:
+        """Whether two parties are named: only together could they tell who said what."""
+        return self.shuffler.casefold() != self.aggregator.casefold()

@@ -1,0 +1,85 @@
+"""Who runs what: signed into the bundle, shown to people, and compared between bundles."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import read_bundle
+from hubbub.catalog.bundles.difference import OTHER, differences
+from hubbub.cli.main import main
+from hubbub.client import Client, FolderState
+from hubbub.client.testing import FakeShuffler
+from hubbub.errors import BundleRefused
+
+CATALOG = """
+shuffler = "shuffler.example.org:443"
+{runs}
+[metrics.theme]
+description = "Colour theme"
+owner = "ui@example.org"
+mechanism = "rr"
+epsilon = 1.0
+values = ["light", "dark"]
+epoch = "day"
+expires = 2099-12-31
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+"""
+TWO = 'runs = { shuffler = "Example Foundation", aggregator = "Example Ltd" }'
+ONE = 'runs = { shuffler = "Example Ltd", aggregator = "example ltd" }'
+
+
+def build(folder: Path, runs: str) -> Path:
+    source, out = folder / "metrics.toml", folder / "app.hubbub"
+    source.write_text(CATALOG.format(runs=runs))
+    if not (folder / "keys").exists():
+        assert main(["keys", "new", str(folder / "keys")]) == 0
+    command = ["catalog", "build", str(source), "--keys", str(folder / "keys"), "--out", str(out)]
+    code = main([*command, "--streams", str(folder / "streams.json")])
+    assert code in {0, 2}
+    return out if code == 0 else source
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"), [(TWO, "Only both together"), (ONE, "run by one"), ("", "")]
+)
+def test_the_ledger_says_who_runs_what_as_it_was_signed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], runs: str, said: str
+) -> None:
+    bundle = read_bundle(build(tmp_path, runs))
+    state = FolderState(tmp_path / "state")
+    state.remember(bundle.operator, bundle.signed)
+    Client(bundle, state, FakeShuffler(), hold_seconds=None).close(0)
+    capsys.readouterr()
+    assert main(["ledger", "--state-dir", str(tmp_path / "state")]) == 0
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert ("runs the shuffler" in shown) is bool(runs)
+    assert main(["ledger", "--state-dir", str(tmp_path / "state"), "--format", "json"]) == 0
+    [told] = json.loads(capsys.readouterr().out).values()
+    assert (told["runs"] or {}).get("shuffler") == (bundle.runs.shuffler if bundle.runs else None)
+
+
+def test_who_runs_what_is_signed_and_a_change_of_it_is_told(tmp_path: Path) -> None:
+    out = build(tmp_path, TWO)
+    old = read_bundle(out)
+    altered = tmp_path / "altered.hubbub"
+    altered.write_bytes(out.read_bytes().replace(b"Example Foundation", b"Another Foundation"))
+    with pytest.raises(BundleRefused, match="altered"):
+        read_bundle(altered)
+    found = differences(old, read_bundle(build(tmp_path, ONE)))
+    assert [(one.field, one.before, one.gives) for one in found] == [
+        ("who runs the shuffler", "Example Foundation", OTHER),
+        ("who runs the aggregator", "Example Ltd", OTHER),
+    ]
+
+
+@pytest.mark.parametrize(
+    "runs", ['runs = "us"', 'runs = { shuffler = "" }', 'runs = { shuffler = "A" }']
+)
+def test_half_of_who_runs_what_is_refused_with_file_and_field(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], runs: str
+) -> None:
+    assert build(tmp_path, runs).name == "metrics.toml"
+    assert 'field "runs' in capsys.readouterr().err
