@@ -78,6 +78,7 @@ def test_a_narrow_terminal_shows_every_figure_whole(
     catalog = str(home.signed.path.parent / "metrics.toml")
     asked = [
         ["status"],
+        ["status", "--all"],
         ["metrics"],
         ["query", "theme"],
         ["trend", "theme", "-n", "2"],
@@ -97,7 +98,7 @@ def test_a_narrow_terminal_shows_every_figure_whole(
         assert "…" not in said
         tables = [line for line in said.splitlines() if re.search(r"\S {2,}\S|[│├─]", line)]
         assert tables
-        assert all(len(line) <= columns for line in tables), said
+        assert all(len(line) <= columns for line in said.splitlines()), said
         known = set(re.findall(r"[\d,.%]+", wide))
         assert set(re.findall(r"[\d,.%]+", "\n".join(tables))) <= known, "none is cut"
         assert "…" not in wide
@@ -155,7 +156,11 @@ def test_where_the_shuffler_tells_nothing_the_law_is_said_to_be_unknown(
     where = ["--query", home.query]
     assert main(["status", *where]) == 1
     said = capsys.readouterr().out
-    assert re.search(r"all +\? +\? +\? +\? +[\d,]+ +0 +0 +\? +\?", said)
+    assert re.search(r"all +\? +\? +\? +\? +[\d,]+ +\? +\?", said)
+    assert main(["status", "--all", *where]) == 1
+    every = capsys.readouterr().out
+    assert re.search(r"all +\? +\? +\? +\? +[\d,]+ +0 +0 +\? +\?", every)
+    assert len(every.splitlines()) > len(said.splitlines())
     assert "start the aggregator with --shuffler-status" in said
     assert main(["status", *where, "--format", "json"]) == 1
     told = json.loads(capsys.readouterr().out)

@@ -29,10 +29,10 @@ from hubbub.cli.terminal.answer_tables import (
     show_changes,
     show_estimates,
     show_metrics,
-    show_pipeline,
     show_top,
     show_trend,
 )
+from hubbub.cli.terminal.law_table import show_pipeline
 from hubbub.cli.terminal.query_options import document
 from hubbub.client.delivery.waits import Waits
 from hubbub.errors import BadParameter, BundleRefused

@@ -7,7 +7,7 @@ from pathlib import Path
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands import catalog_codegen, catalog_new
 from hubbub.cli.terminal.expired import say_expired
-from hubbub.cli.terminal.output import say, several, table
+from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.privacy.planned import read_planned
 
 __all__ = ["add"]
@@ -95,19 +95,19 @@ def _check(arguments: argparse.Namespace) -> int:
             from hubbub.privacy.crowd import shuffled_of  # noqa: PLC0415 others need neither
 
             whole = shuffled_of(metric)
-            say(
+            explain(
                 f"{metric.name}: a whole epoch of {whole.reports:,} reports or more says epsilon "
                 f"{whole.epsilon:.4g} at delta {whole.delta:g} of one person, {whole.assumption}"
             )
         if metric.candidates:
-            say(f"{metric.name}: looks for {len(metric.candidates):,} strings of its own")
+            explain(f"{metric.name}: looks for {len(metric.candidates):,} strings of its own")
         if metric.choice:
-            say(f"{metric.name}: {metric.choice}")
+            explain(f"{metric.name}: {metric.choice}")
         if metric.tiers:
             tiers = ", ".join(f"{epsilon:g}" for epsilon in metric.tiers)
-            say(f"{metric.name}: a person may ask for epsilon {tiers} instead")
+            explain(f"{metric.name}: a person may ask for epsilon {tiers} instead")
     say_expired(catalog)
-    say(f"{arguments.catalog}: {several(len(rows), 'metric')}, no problem found")
+    explain(f"{arguments.catalog}: {several(len(rows), 'metric')}, no problem found")
     return 0
 
 

@@ -14,7 +14,7 @@ from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.cli.commands.privacy_crowd import add_crowd
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.document import Document, Table
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import explain, say, table
 from hubbub.cli.terminal.review_page import leaflet_html, review_markdown
 from hubbub.errors import BadParameter
 from hubbub.errors.visible import visible
@@ -258,19 +258,19 @@ def _amplify(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say(json.dumps(amplified_json(found), indent=1))
         return 0
-    say(
+    explain(
         f"One report of epsilon {arguments.epsilon:g} among {arguments.reports:,} shuffled ones: "
         f"epsilon {found.epsilon:.6g} at delta {arguments.delta:g}"
     )
-    say(f"{ASSUMPTION}.")
+    explain(f"{ASSUMPTION}.")
     if arguments.total_variation is None:
-        say(
+        explain(
             "That holds whatever the mechanism is. A metric's own figure reckons with its "
             "mechanism and is often smaller: that is what its card and its estimates show."
         )
-    say(f"For a person: {meaning(found.epsilon)}")
+    explain(f"For a person: {meaning(found.epsilon)}")
     if isfinite(found.closed_form):
-        say(f"The published closed form gives {found.closed_form:.6g}.")
+        explain(f"The published closed form gives {found.closed_form:.6g}.")
     return 0
 
 

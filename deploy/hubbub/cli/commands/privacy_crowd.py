@@ -7,7 +7,7 @@ from typing import Final
 
 from hubbub.catalog import CentralPromise
 from hubbub.cli.terminal.bounds import refuse_outside
-from hubbub.cli.terminal.output import say
+from hubbub.cli.terminal.output import explain, say
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.card import meaning
@@ -123,34 +123,36 @@ def _tell(arguments: argparse.Namespace, crowd: Crowd, central: float, together:
     """The same in words."""
     local = crowd.epsilon_local
     dummies = f" and {crowd.dummies:,} dummies" if crowd.dummies else ""
-    say(
+    explain(
         f"A whole epoch of {crowd.reports:,} reports{dummies}, {crowd.honest:.0%} of them honest, "
         f"over {crowd.categories:,} "
         + (f"buckets of {crowd.groups:,} hash functions" if crowd.groups > 1 else "values")
     )
-    say(
+    explain(
         f"epsilon of one person, to who sees it shuffled: {central:.6g} at delta "
         f"{arguments.delta:g}"
     )
     if arguments.epochs > 1:
-        say(f"of {arguments.epochs:,} such epochs together, as values may change: {together:.6g}")
-    say(f"epsilon of one report, whoever works together:  {local:.6g}")
-    say(
+        explain(
+            f"of {arguments.epochs:,} such epochs together, as values may change: {together:.6g}"
+        )
+    explain(f"epsilon of one report, whoever works together:  {local:.6g}")
+    explain(
         f"standard error of a rare value: {crowd.stderr(0.0):,.4g} reports; of one that a tenth "
         f"holds: {crowd.stderr(0.1):,.4g}" + (", and collisions" if crowd.groups > 1 else "")
     )
-    say(
+    explain(
         f"For a person, to who sees it shuffled (but for a chance of {arguments.delta:g} that it "
         f"says more): {meaning(central)}"
     )
-    say(
+    explain(
         "For a person, if the shuffler and the aggregator work together against them: "
         f"{meaning(local)}"
     )
     if arguments.central is not None and local <= 1.1 * arguments.central:
         needed = _needed(arguments)
         would = f"; {needed:,} reports would" if needed else ""
-        say(f"so small a crowd adds next to nothing to what a report says by itself{would}")
+        explain(f"so small a crowd adds next to nothing to what a report says by itself{would}")
 
 
 def _needed(arguments: argparse.Namespace) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import explain, say, table
 from hubbub.cli.terminal.query_options import add_where, document, where
 from hubbub.cli.terminal.service_client import release, releases
 from hubbub.privacy.composition import Event, compose
@@ -102,14 +102,14 @@ def _show(made: ReleaseResponse) -> None:
             ],
         )
     if record.promised:
-        say(
+        explain(
             f"published as it is, on {_day(record)}: nothing is charged. It keeps the promise that "
             f"each of its epochs was collected with, central epsilon {record.promised:g} at delta "
             f"{record.promised_delta:g}"
         )
         return
     again = "released before, on " if made.again else "released and paid for, on "
-    say(
+    explain(
         f"{again}{_day(record)}; {record.purpose} has epsilon {made.epsilon_left:g} and delta "
         f"{made.delta_left:g} left this year"
     )
@@ -160,12 +160,12 @@ def _show_record(found: ListReleasesResponse, arguments: argparse.Namespace) -> 
         ],
     )
     if found.unreadable:
-        say(
+        explain(
             f"{found.unreadable} entries of the record cannot be read as they stand; what they "
             "may have spent is counted"
         )
     if together is not None:
-        say(
+        explain(
             f"All of it together says epsilon {together['best']:.4g} at most about one person, at "
             f"delta {together['delta']:g}; the epsilons paid add up to "
             f"{sum(record.epsilon for record in found.records):g}"

@@ -8,8 +8,9 @@ from functools import partial
 from typing import Any
 
 from hubbub.accounting import TERMS
-from hubbub.cli.terminal.answer_tables import show_estimates, show_metrics, show_pipeline
+from hubbub.cli.terminal.answer_tables import show_estimates, show_metrics
 from hubbub.cli.terminal.arrivals import watch_arrivals
+from hubbub.cli.terminal.law_table import show_pipeline
 from hubbub.cli.terminal.output import live, say
 from hubbub.cli.terminal.query_options import add_format, add_where, checked, document, where, write
 from hubbub.cli.terminal.service_client import Endpoints, ask
@@ -34,6 +35,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     status.add_argument(
         "--format", choices=("table", "json"), default="table", help="of the output (%(default)s)"
     )
+    status.add_argument("--all", action="store_true", help="every epoch by itself, and every term")
     status.add_argument("--watch", action="store_true", help="as it changes, until Ctrl-C")
     _add_every(status)
     add_where(status)
@@ -69,13 +71,13 @@ def _status(arguments: argparse.Namespace) -> int:
     _check_every(arguments.every)
     asked = where(arguments)
     if arguments.watch:
-        return _watch_law(asked, arguments.every)
+        return _watch_law(asked, arguments.every, whole=arguments.all)
     found = _law(asked)
     if arguments.format == "json":
         told = {**found["total"], "windows": found["windows"], "balanced": found["balanced"]}
         say(json.dumps({name: told[name] for name in ("windows", *TERMS, "balanced")}, indent=1))
     else:
-        show_pipeline(found)
+        show_pipeline(found, whole=arguments.all)
     return 0 if found["balanced"] else 1
 
 
@@ -83,7 +85,7 @@ def _law(asked: Endpoints) -> dict[str, Any]:
     return document(ask(asked, "Pipeline", PipelineRequest()))
 
 
-def _watch_law(asked: Endpoints, every_seconds: float) -> int:
+def _watch_law(asked: Endpoints, every_seconds: float, *, whole: bool = False) -> int:
     """The law, with what was counted a second since the last look."""
     before: list[tuple[float, int]] = []
 
@@ -98,7 +100,7 @@ def _watch_law(asked: Endpoints, every_seconds: float) -> int:
         before[:] = [now]
 
         def show() -> None:
-            show_pipeline(found)
+            show_pipeline(found, whole=whole)
             say(f"{rate:,.0f} reports counted a second")
 
         return found, show

@@ -20,13 +20,12 @@ from hubbub.answers import (
     title,
 )
 from hubbub.cli.terminal.bars import bars
-from hubbub.cli.terminal.output import say, several, table
+from hubbub.cli.terminal.output import explain, several, table
 
 __all__ = [
     "show_changes",
     "show_estimates",
     "show_metrics",
-    "show_pipeline",
     "show_top",
     "show_trend",
 ]
@@ -40,6 +39,8 @@ _PICTURE: Final = " "
 _ABOVE_SPARKS: Final = "by epoch"
 _TEXTS: Final = ("text", "time")
 _DOUBT: Final = 1e-3
+# As of the column "ahead": below it an order is as good as unknown.
+_TELLING: Final = 0.95
 _TWINS: Final = 5
 _NARROWEST: Final = 12
 _WIDEST: Final = 44
@@ -57,25 +58,7 @@ def show_metrics(found: Answer) -> None:
     _show("metrics", found, several(len(found["metrics"]), "metric"), sparks=sparks)
     for metric in found["metrics"]:
         if metric["until_first_batch"]:
-            say(f"{metric['name']}: {metric['until_first_batch']}")
-
-
-def show_pipeline(found: Answer) -> None:
-    """Every window's terms and their sum; what the shuffler did not tell is a question mark."""
-    _say_notice(found)
-    total = {**found["total"], "stream": "all", "date": ""}
-    come = "acknowledged + dummies" if total["dummies"] else "acknowledged"
-    _show(
-        "status",
-        found,
-        f"{come} = pooled + in flight + counted + duplicate + rejected + withheld",
-        [*rows("status", found), total],
-    )
-    if not found["complete"]:
-        say(
-            "the shuffler's terms are not known, so the law cannot be checked: start the "
-            "aggregator with --shuffler-status, and the shuffler"
-        )
+            explain(f"{metric['name']}: {metric['until_first_batch']}")
 
 
 def show_estimates(found: Answer) -> None:
@@ -98,7 +81,7 @@ def show_estimates(found: Answer) -> None:
     _say_lists(found)
     _say_whose(found)
     if found.get("anytime"):
-        say("at every look while the epochs fill: look as often as you like")
+        explain("at every look while the epochs fill: look as often as you like")
     _say_trust(found)
     _say_more(len(values))
 
@@ -107,13 +90,13 @@ def _say_notice(*answers: Answer) -> None:
     """What stands before all of it, if anything does."""
     for found in answers:
         if found["notice"]:
-            say(found["notice"])
+            explain(found["notice"])
 
 
 def _say_if_nothing_stands_out(values: Sequence[Row]) -> None:
     """That an order, or an estimate above zero, is no finding of its own."""
     if values and not any(value["low"] > 0 for value in values):
-        say("nothing stands out from zero: ask for more epochs, or wait for more reports")
+        explain("nothing stands out from zero: ask for more epochs, or wait for more reports")
 
 
 def _say_lists(found: Answer) -> None:
@@ -122,7 +105,7 @@ def _say_lists(found: Answer) -> None:
         named = {"catalog": "the catalog's list", "given": "the candidates given"}
         said = " and ".join(named.get(one, f'the list "{one}"') for one in found["lists"])
         many = f"{found['total']:,} strings" if "total" in found else "the strings"
-        say(f"looked for: {many} of {said}")
+        explain(f"looked for: {many} of {said}")
 
 
 def _say_trust(found: Answer) -> None:
@@ -131,30 +114,32 @@ def _say_trust(found: Answer) -> None:
         mean_of = found["mean"]
         unit = f" {found['unit']}" if found["unit"] else ""
         ends = f"{mean_of['low']:,.5g} to {mean_of['high']:,.5g}"
-        say(f"mean {mean_of['estimate']:,.5g}{unit}, {ends}")
+        explain(f"mean {mean_of['estimate']:,.5g}{unit}, {ends}")
     for note in found["notes"]:
-        say(note)
+        explain(note)
     if found["others"]:
         others = found["others"]
-        say(
+        explain(
             f"other strings {others['estimate']:,.0f}, {others['low']:,.0f} to "
             f"{others['high']:,.0f} reports"
         )
     if found["fit_p_value"] is not None and found["fit_p_value"] < _DOUBT:
-        say(f"the strings asked for do not explain the totals (p = {found['fit_p_value']:.0e})")
+        explain(f"the strings asked for do not explain the totals (p = {found['fit_p_value']:.0e})")
     if found["beginnings"]:
-        say(f"only the beginning of longer strings: {_names(found['beginnings'])}")
+        explain(f"only the beginning of longer strings: {_names(found['beginnings'])}")
     for one in found["twins"][:_TWINS]:
-        say(f"not to be told apart, each with the figures of all together: {_names(one['values'])}")
+        explain(
+            f"not to be told apart, each with the figures of all together: {_names(one['values'])}"
+        )
     if len(found["twins"]) > _TWINS:
-        say(f"and {len(found['twins']) - _TWINS:,} more such groups")
+        explain(f"and {len(found['twins']) - _TWINS:,} more such groups")
     _say_shuffled(found)
     if not found["final"]:
         waiting = found["waiting"]
         more = "" if waiting is None else f"; {waiting:,} reports wait at the shuffler"
-        say(f"not final: reports of these epochs are still taken{more}")
+        explain(f"not final: reports of these epochs are still taken{more}")
     for finding in found["findings"]:
-        say(f"NOT FROM HONEST REPORTS ALONE (p <= {found['honest_p_value']:.0e}): {finding}")
+        explain(f"NOT FROM HONEST REPORTS ALONE (p <= {found['honest_p_value']:.0e}): {finding}")
 
 
 def _say_shuffled(found: Answer) -> None:
@@ -162,12 +147,12 @@ def _say_shuffled(found: Answer) -> None:
     promised, shuffled = found["promised"], found["shuffled"]
     if not promised:
         return
-    say(
+    explain(
         f"shuffled, as on the privacy card: epsilon {promised['epsilon']:.3f} at delta "
         f"{promised['delta']:g}. {promised['rests_on']}"
     )
     if shuffled and f"{shuffled['epsilon']:.3f}" != f"{promised['epsilon']:.3f}":
-        say(
+        explain(
             f"in the batches of this answer: epsilon {shuffled['epsilon']:.3f}, among "
             f"{shuffled['reports']:,} at least"
         )
@@ -179,13 +164,21 @@ def show_top(found: Answer) -> None:
     values = rows("top", found)
     heading = f"{found['metric']}: the most frequent of {several(found['reports'], 'report')}"
     _show("top", found, heading, values, _intervals(values, "estimate"))
-    say(
-        f"these are the most frequent with a confidence of {found['set_confidence']:.1%} at least, "
-        f"in this order with {found['order_confidence']:.1%}"
-    )
+    explain(_order_said(found))
     _say_if_nothing_stands_out(values)
     _say_lists(found)
     _say_whose(found)
+
+
+def _order_said(found: Answer) -> str:
+    """How sure it is that these are the most frequent, and in this order."""
+    these, order = found["set_confidence"], found["order_confidence"]
+    if these < _TELLING:
+        return "which values are the most frequent is too close to call, and so is their order"
+    said = f"these are the most frequent with a confidence of {these:.1%} at least"
+    if order < _TELLING:
+        return f"{said}; their order is too close to call"
+    return f"{said}, in this order with {order:.1%}"
 
 
 def show_changes(found: Answer) -> None:
@@ -225,12 +218,12 @@ def show_trend(found: Answer) -> None:
         columns = {column: cells[len(own) :] for column, cells in columns.items()}
         pictures = pictures[len(own) :]
     for sentence in joined_said(found) + line_said(found):
-        say(sentence)
+        explain(sentence)
     _say_lists(found)
     _say_whose(found)
     small = sum(epoch["reports"] < found["min_batch"] for epoch in found["epochs"])
     if small:
-        say(f"{small} epochs hold fewer than the minimum batch of {found['min_batch']:,}")
+        explain(f"{small} epochs hold fewer than the minimum batch of {found['min_batch']:,}")
 
 
 def _names(strings: Sequence[str]) -> str:
@@ -240,9 +233,13 @@ def _names(strings: Sequence[str]) -> str:
 
 def _say_whose(found: Answer) -> None:
     if found["whose"] == "population":
-        say("of the population that reports are from: intervals hold who happened to report too")
+        explain(
+            "of the population that reports are from: intervals hold who happened to report too"
+        )
     else:
-        say("of those who reported: intervals hold what was randomized, not who happened to report")
+        explain(
+            "of those who reported: intervals hold what was randomized, not who happened to report"
+        )
 
 
 def _show(
@@ -339,4 +336,4 @@ def _spark(numbers: list[int]) -> str:
 
 def _say_more(number: int) -> None:
     if number > _ROWS:
-        say(f"... and {number - _ROWS:,} more values: --format csv shows them all")
+        explain(f"... and {number - _ROWS:,} more values: --format csv shows them all")

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hubbub.cli.terminal.output import say
+from hubbub.cli.terminal.output import explain, say
 from hubbub.cli.terminal.payloads import likeliest, sent
 from hubbub.errors import ServiceUnavailable
 
@@ -18,8 +18,8 @@ def watch_arrivals(found: Found, after: Callable[[int], Found], every_seconds: f
 
     after: what came after the report of a number.
     """
-    say(found["notice"])
-    say("Every report as it is counted, what was sent in hex, and what it could have meant:")
+    explain(found["notice"])
+    explain("Every report as it is counted, what was sent in hex, and what it could have meant:")
     last, said = 0, ""
     while True:
         for one in found["arrivals"]:
@@ -32,7 +32,7 @@ def watch_arrivals(found: Found, after: Callable[[int], Found], every_seconds: f
             found = {"arrivals": []}
             if str(error) != said:
                 said = str(error)
-                say(said)
+                explain(said)
 
 
 def _line(one: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hubbub.answers import cell, columns_of, is_of_means, rows, title
-from hubbub.cli.terminal.output import filled, say, several, table
+from hubbub.cli.terminal.output import explain, several, table
 
 __all__ = ["show_breakdown"]
 
@@ -18,7 +18,7 @@ _NEVER: Final = 2.0
 def show_breakdown(found: Answer) -> None:
     """Shares of every part with their intervals, and what has no answer yet."""
     if found["notice"]:
-        say(found["notice"])
+        explain(found["notice"])
     every = rows("breakdown", found)
     shown = every
     if len(every) > _ROWS:
@@ -33,15 +33,15 @@ def show_breakdown(found: Answer) -> None:
         spare=[column.spare for column in own],
     )
     if len(every) > _ROWS:
-        say(f"what differs most first; {len(every) - _ROWS:,} more: --format csv has them all")
+        explain(f"what differs most first; {len(every) - _ROWS:,} more: --format csv has them all")
     for part in found["parts"]:
         if not part["answered"] and (part["part"] != "unlisted" or part["reports"]):
             withheld = f", {part['withheld']:,} withheld" if part["withheld"] else ""
-            say(
+            explain(
                 f"{part['part']}: {part['reports']:,} reports{withheld}; below the minimum batch "
                 f"of {found['min_batch']:,}, so there is no answer"
             )
     whose = "differences are of the population that reports are from, shares of who reported"
-    say(filled(whose))
+    explain(whose)
     if not found["final"]:
-        say("not final: reports of these epochs are still taken")
+        explain("not final: reports of these epochs are still taken")

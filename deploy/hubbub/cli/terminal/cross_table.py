@@ -5,7 +5,7 @@ from shutil import get_terminal_size
 from typing import Any, Final
 
 from hubbub.answers import COLUMNS, Row, association_said, cell, rows, title
-from hubbub.cli.terminal.output import filled, say, table
+from hubbub.cli.terminal.output import explain, table
 from hubbub.errors.visible import visible
 
 __all__ = ["show_cross"]
@@ -27,18 +27,18 @@ def show_cross(found: Answer) -> None:
         f"reports, {found['dates']}"
     )
     if found["notice"]:
-        say(found["notice"])
+        explain(found["notice"])
     if fits := _grid(found, cells):
         table(heading, *fits)
         level = f"{100 * found['confidence']:.6g}%"
-        say(f"share of its row, with its {level} interval; {_MARK} is beyond chance")
+        explain(f"share of its row, with its {level} interval; {_MARK} is beyond chance")
     else:
         _list(heading, found, cells)
-    say(filled(association_said(found)))
+    explain(association_said(found))
     whose = "of the population that reports are from: intervals hold who happened to report too"
-    say(filled(whose))
+    explain(whose)
     if not found["final"]:
-        say("not final: reports of these epochs are still taken")
+        explain("not final: reports of these epochs are still taken")
 
 
 def _grid(found: Answer, cells: Sequence[Row]) -> tuple[list[str], list[list[str]]] | None:
@@ -70,6 +70,6 @@ def _list(heading: str, found: Answer, cells: Sequence[Row]) -> None:
         text_columns=2,
         spare=[column.spare for column in own],
     )
-    say("the farthest from what independent parts would have first")
+    explain("the farthest from what independent parts would have first")
     if len(cells) > len(shown):
-        say(f"... and {len(cells) - len(shown):,} more cells: --format csv shows them all")
+        explain(f"... and {len(cells) - len(shown):,} more cells: --format csv shows them all")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Final
 
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import explain, table
 
 __all__ = ["Document", "Table"]
 
@@ -38,12 +38,12 @@ class Document:
 
     def show(self) -> None:
         """To standard output."""
-        say(self.title)
+        explain(self.title)
         for block in self.blocks:
             if isinstance(block, Table):
                 table(block.title, block.header, block.rows, text_columns=block.text_columns)
             else:
-                say(block)
+                explain(block)
 
     def markdown(self) -> str:
         """As Markdown."""

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from hubbub.catalog import Catalog
-from hubbub.cli.terminal.output import say
+from hubbub.cli.terminal.output import explain
 
 __all__ = ["say_expired"]
 
@@ -13,4 +13,4 @@ def say_expired(catalog: Catalog) -> None:
     today = datetime.now(UTC).date()
     for metric in catalog.metrics.values():
         if metric.expires < today:
-            say(f"{metric.name}: expired on {metric.expires}, so devices do not report it")
+            explain(f"{metric.name}: expired on {metric.expires}, so devices do not report it")

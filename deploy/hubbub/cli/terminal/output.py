@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from hubbub.cli.terminal.table_layout import Sized, blocks, drawn, fitted, wrapped
 from hubbub.errors.visible import visible, visible_lines
 
-__all__ = ["filled", "live", "say", "several", "table"]
+__all__ = ["explain", "filled", "live", "say", "several", "table"]
 
 _PIPE_WIDTH = 160
 _TEXT_WIDTH = 80
 _LONGEST = 200
+_SET_IN = "  "
 # Texts go on in the next line in no less; names, which stand first, are rather whole.
 _SHORTEST_TEXT = 14
 _SHORTEST_NAME = 24
@@ -24,14 +25,34 @@ def say(line: str) -> None:
     print(visible_lines(line), flush=True)  # noqa: T201 this is the command line; a pipe hears it now
 
 
+def explain(sentence: str) -> None:
+    """A sentence: on a terminal in lines that fit, cut between words, those that go on set in.
+
+    In a pipe it is one line. Not for what is to be copied, such as a command or JSON.
+    """
+    say("\n".join(_fitting(line) for line in sentence.split("\n")))
+
+
+def _fitting(line: str) -> str:
+    if not sys.stdout.isatty():
+        return line
+    first, *others = wrapped(line, _columns() - len(_SET_IN))
+    return "\n".join([first, *(_SET_IN + other for other in others)])
+
+
 def several(number: int, noun: str) -> str:
     """So many of it: "1 metric", "2 metrics"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def filled(sentences: str) -> str:
-    """Sentences in lines that fit any terminal."""
-    return textwrap.fill(sentences, _TEXT_WIDTH)
+    """Sentences as a paragraph that is easy to read, in a pipe as on a terminal."""
+    return textwrap.fill(sentences, min(_TEXT_WIDTH, _columns()))
+
+
+def _columns() -> int:
+    """How wide standard output is: a pipe has room for most tables."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
 
 
 def table(
@@ -50,7 +71,7 @@ def table(
     pictures: the last column is one of bars. spare: of the columns, which narrow terminals leave
     out, those with 1 first; 0 stays.
     """
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
+    width = _columns()
     columns = [
         Sized(
             visible(name),

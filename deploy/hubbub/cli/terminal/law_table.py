@@ -1,0 +1,115 @@
+"""The conservation law as a table: what fits a screen, or every window."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any, Final
+
+from hubbub.accounting import TERMS
+from hubbub.answers import Column, Row, cell, columns_of, rows, title
+from hubbub.cli.terminal.output import explain, several, table
+
+__all__ = ["show_pipeline"]
+
+# More streams than this do not fit a screen; those that ask for a look come first.
+_STREAMS: Final = 12
+_UNSURE: Final = ("pooled", "in_flight", "rejected", "withheld")
+_TEXTS: Final = ("text",)
+
+
+def show_pipeline(found: Mapping[str, Any], *, whole: bool = False) -> None:
+    """The law of all reports, and a line per stream over its epochs; what is not known is "?".
+
+    whole: a line per window, and every term.
+    """
+    if found["notice"]:
+        explain(found["notice"])
+    windows = rows("status", found)
+    total = {**found["total"], "stream": "all", "date": ""}
+    if whole:
+        come = "acknowledged + dummies" if total["dummies"] else "acknowledged"
+        _draw(
+            f"{come} = pooled + in flight + counted + duplicate + rejected + withheld",
+            columns_of("status", found),
+            [*windows, total],
+        )
+    else:
+        _show_streams(found, _by_stream(windows), total)
+    if not found["complete"]:
+        explain(
+            "the shuffler's terms are not known, so the law cannot be checked: start the "
+            "aggregator with --shuffler-status, and the shuffler"
+        )
+
+
+def _show_streams(found: Mapping[str, Any], streams: Sequence[Row], total: Row) -> None:
+    """As many streams as fit, those in which something waits or is lost first."""
+    shown = sorted(streams, key=_urgency)[:_STREAMS]
+    columns = columns_of("status", found)
+    told = [one for one in columns if one.field not in TERMS or any(_tells(one, streams))]
+    left_out = [one.title for one in columns if one not in told]
+    _draw(_equation(found, total), told, [*shown, total] if len(streams) > 1 else shown)
+    more = len(streams) - len(shown)
+    if more:
+        explain(f"and {several(more, 'stream')} more, in which no more waits or was refused")
+    if left_out:
+        explain(f"0 in all of them: {', '.join(left_out)}")
+    if found["windows"]:
+        explain("every epoch by itself: hubbub status --all")
+
+
+def _equation(found: Mapping[str, Any], total: Row) -> str:
+    """The law in figures, and whether it holds."""
+    numbers = {
+        one.field: f"{cell(one, total, of_means=False)} {one.title}"
+        for one in columns_of("status", found)
+        if one.field in TERMS
+    }
+    come = numbers["acknowledged"]
+    if total["dummies"]:
+        come += f" + {numbers['dummies']}"
+    where = " + ".join(numbers[term] for term in TERMS[2:])
+    if not found["complete"]:
+        return f"{come} = {where}"
+    verdict = "The law balances." if found["balanced"] else "THE LAW DOES NOT BALANCE."
+    return f"{come} = {where}. {verdict}"
+
+
+def _by_stream(windows: Iterable[Row]) -> list[Row]:
+    """The terms of each stream over all its epochs; of what is not known, None."""
+    streams: dict[str, list[Row]] = {}
+    for window in windows:
+        streams.setdefault(window["stream"], []).append(window)
+    return [_together(name, own) for name, own in streams.items()]
+
+
+def _together(name: str, windows: Sequence[Row]) -> Row:
+    terms = {term: _sum(window[term] for window in windows) for term in TERMS}
+    verdicts = {window["balanced"] for window in windows}
+    balanced = False if False in verdicts else None if None in verdicts else True
+    date = windows[0]["date"] if len(windows) == 1 else several(len(windows), "epoch")
+    return {"stream": name, "date": date, **terms, "balanced": balanced}
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = list(numbers)
+    return None if None in known else sum(filter(None, known))
+
+
+def _urgency(stream: Row) -> tuple[bool, int]:
+    """Streams that are out of balance first, then those of which most waits or was refused."""
+    return stream["balanced"] is not False, -sum(stream[term] or 0 for term in _UNSURE)
+
+
+def _tells(column: Column, streams: Iterable[Row]) -> Iterable[bool]:
+    """Where a term is anything but 0."""
+    return (stream[column.field] != 0 for stream in streams)
+
+
+def _draw(heading: str, columns: Sequence[Column], shown: Sequence[Row]) -> None:
+    table(
+        heading,
+        [title(column, "status", {}) for column in columns],
+        [[cell(column, row, of_means=False) for column in columns] for row in shown],
+        text_columns=sum(1 for _ in takewhile(lambda column: column.unit in _TEXTS, columns)),
+        spare=[column.spare for column in columns],
+    )

@@ -1,0 +1,101 @@
+"""`hubbub status`: what fits a screen, and what must never be missing from it."""
+
+import os
+import re
+from typing import Any
+
+import pytest
+
+from hubbub.accounting import TERMS, balances, sum_terms
+from hubbub.cli.terminal.law_table import show_pipeline
+from hubbub.cli.terminal.output import explain
+
+DAYS = 14
+
+
+def _window(stream: str, day: int, **terms: int) -> dict[str, Any]:
+    """One in which all was counted, but for these."""
+    told = dict.fromkeys(TERMS, 0) | {"acknowledged": 100, "counted": 100} | terms
+    date = f"2026-11-{day:02}"
+    return {"stream": stream, "epoch": day, "date": date, **told, "balanced": balances(told)}
+
+
+def _law(windows: list[dict[str, Any]], *, complete: bool = True) -> dict[str, Any]:
+    total = sum_terms({term: line[term] for term in TERMS} for line in windows)
+    balanced = all(line["balanced"] for line in windows)
+    return {
+        "notice": "",
+        "complete": complete,
+        "balanced": balanced,
+        "total": {**total, "balanced": balanced},
+        "windows": windows,
+    }
+
+
+def _many() -> list[dict[str, Any]]:
+    """A stream among forty lost a report, and in another some wait."""
+    windows = [_window(f"stream_{n:02}", day) for n in range(40) for day in range(1, DAYS + 1)]
+    windows[-1] |= {"acknowledged": 101, "balanced": False}
+    windows[30 * DAYS] = _window("stream_30", 1, acknowledged=107, pooled=7)
+    return windows
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_any_number_of_streams_fits_a_screen(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    show_pipeline(_law(_many()))
+    said = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out)
+    assert len(said.splitlines()) <= (55 if columns == 60 else 24), said
+    assert all(len(line) <= columns for line in said.splitlines())
+    assert "THE LAW DOES NOT BALANCE." in " ".join(said.split())
+    found = re.findall(r"stream_\d\d", said)
+    assert found[:2] == ["stream_39", "stream_30"], "what asks for a look stands first"
+    assert "28 streams more" in " ".join(said.split())
+
+
+def test_every_window_is_shown_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    windows = _many()
+    show_pipeline(_law(windows), whole=True)
+    said = capsys.readouterr().out
+    assert len(re.findall(r"^ +stream_\d\d ", said, re.MULTILINE)) == len(windows)
+
+
+def test_a_lost_report_stays_lost_beside_balanced_epochs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_pipeline(_law([_window("theme", 1), _window("theme", 2, acknowledged=101)]))
+    said = capsys.readouterr().out
+    assert re.search(r"theme +2 epochs +201 +200 +NO", said), said
+    assert "0 in all of them: dummies, pooled" in said
+
+
+def test_what_the_shuffler_did_not_tell_is_no_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    unknown = {"acknowledged": None, "dummies": None, "pooled": None, "withheld": None}
+    windows = [{**_window("theme", day), **unknown, "balanced": None} for day in (1, 2)]
+    found = _law([_window("theme", 1)], complete=False)
+    found |= {"windows": windows, "total": {**found["total"], **unknown}, "balanced": None}
+    show_pipeline(found)
+    said = capsys.readouterr().out
+    assert said.startswith("? acknowledged = ? pooled + "), said
+    assert re.search(r"theme +2 epochs +\? +\? +\? +200 +\? +\?", said), said
+    assert "BALANCE" not in said.upper().replace("BALANCED", "")
+
+
+def test_sentences_are_cut_between_words_and_whole_in_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentence = "intervals hold what was randomized, not who happened to report\nsecond " + "x" * 30
+    explain(sentence)
+    assert capsys.readouterr().out == sentence + os.linesep
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    explain(sentence)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "intervals hold what was randomized,",
+        "  not who happened to report",
+        "second " + "x" * 30,
+    ]
