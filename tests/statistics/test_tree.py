@@ -174,3 +174,18 @@ def test_what_a_shared_place_holds_of_another_string_is_left_there() -> None:
     assert places.alone(np.array([2000.0, 9000.0]), groups).tolist() == [2000, 2000]
     near = np.array([2000.0, 2010.0])
     assert places.alone(near, groups).tolist() == near.tolist()
+
+
+def test_clear_strings_are_not_lost_to_beginnings_that_nobody_holds() -> None:
+    """Of long strings a level knows hundreds of beginnings by chance; some meet others' places."""
+    tree, reports = PrefixTree(4.0), 1_000_000
+    chance = np.random.default_rng(1000)
+    made = ("".join(chance.choice(list("0123456789abcdef"), size=32)) for _ in range(300))
+    strings = list(made)  # 8fc6619e7dc was lost, at 7.1 standard errors
+    held = _held(len(strings), reports, 3)
+    found = answer(tree, draw(tree, strings, held, np.random.default_rng(3)), None)
+    clear = 7 / 5 * found_from(tree, reports) * reports
+    true = _truth(tree, strings, held)
+    names = {value.value for value in found.values}
+    assert names <= true.keys()
+    assert {name for name, number in true.items() if number > clear} <= names

@@ -1,18 +1,20 @@
 """Strings found by following a hashed prefix tree (`tree`) from its root.
 
 At a level every beginning that was found may go on in any way. A place's estimate is the sum of all
-that has it, so the surest is taken first and what it adds is taken off its places; what is left
-then speaks for others. What passes may be false: a string counts as found by reports that had no
-part in finding it. Those are of the jobs after the level where it ends, and of the count; what
-found it only decides how sure they must be, so that all false strings of an answer together are
-expected less often than `FALSE_STRINGS` says (Bonferroni with weights: Genovese, Roeder, Wasserman
-2006).
+that has it, so what is surest by all levels together is taken first, and what it adds is taken off
+its places and off its beginnings; what is left then speaks for others. What passes may be false: a
+string counts as found by reports that had no part in finding it. Those are of the jobs after the
+level where it ends, and of the count; what found it only decides how sure they must be, so that all
+false strings of an answer together are expected less often than `FALSE_STRINGS` says (Bonferroni
+with weights: Genovese, Roeder, Wasserman 2006).
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
+from math import sqrt
 from typing import Final
 
 import numpy as np
@@ -49,6 +51,9 @@ _SURELY: Final = 5.0
 _CHANCE: Final = 5.0
 # Of the difference of two places of a string: beyond this, one of them is shared.
 _SHARED: Final = 3.0
+# A beginning may be of several strings: for one of them it speaks as if it had this much more than
+# is at the string's own level, at most.
+_ABOVE: Final = 2.0
 # Of sums of floats, in standard errors.
 _ROUNDING: Final = 1e-9
 
@@ -193,6 +198,39 @@ class _Node:
         return 1 / max(chance, 1 / _WEIGHTIEST)
 
 
+class _Beginnings:
+    """What the beginnings above a level have left for strings that were not taken yet."""
+
+    def __init__(self, ends: Sequence[int], nodes: Sequence[_Node]) -> None:
+        self._ends = ends
+        self._left: dict[tuple[int, int], float] = {}
+        self._taken: Counter[tuple[int, int]] = Counter()
+        for node in nodes:
+            self._left |= zip(self._above(node.bits), node.scores, strict=True)
+
+    def _above(self, before: int) -> Iterator[tuple[int, int]]:
+        """A beginning and its own, each by its level and bits."""
+        size = self._ends[-1] if self._ends else 0
+        return ((level, before >> size - end) for level, end in enumerate(self._ends))
+
+    def path(self, before: int, score: float) -> float:
+        """How sure all levels together are of what is this sure at its own.
+
+        What was taken off has errors, too: each adds one standard error's doubt.
+        """
+        most = score + _ABOVE
+        left = (self._left.get(one, 0.0) + sqrt(self._taken[one]) for one in self._above(before))
+        return score + sum(min(one, most) for one in left)
+
+    def take(self, before: int, score: float) -> None:
+        """A string's part is no longer left: its score, or that of all levels, if it is less."""
+        above = [one for one in self._above(before) if one in self._left]
+        mean = (score + sum(self._left[one] for one in above)) / (len(above) + 1)
+        for one in above:
+            self._left[one] -= min(score, max(mean, 0.0))
+            self._taken[one] += 1
+
+
 def discover(places: Places) -> list[Found]:
     """The strings that are found, the most clearly seen first."""
     tree = places.tree
@@ -200,9 +238,7 @@ def discover(places: Places) -> list[Found]:
     live, ended = [_Node(0, ())], list[int]()
     for level, end in enumerate(tree.ends):
         search = _Search(places, level)
-        for bits in ended:
-            search.take_off(bits >> tree.size - end)
-        nodes = search.nodes(live)
+        nodes = search.nodes(live, [bits >> tree.size - end for bits in ended])
         live = [node for node in nodes if not node.ended]
         new = [replace(node, bits=node.bits << tree.size - end) for node in nodes if node.ended]
         ended += [node.bits for node in new]
@@ -225,25 +261,27 @@ class _Search:
         self._stderr = places.stderr(own)
         self._others = places.reports / tree.jobs / tree.cells
         self._rows: dict[int, list[tuple[int, int]]] = {}
+        self._beginnings = _Beginnings((), ())
         # A branch of so many levels that nobody holds is one of this many.
         last = -ndtri(
             np.minimum(_FALSE_BELOW * 0.5 ** (self._width * np.arange(1, level + 2)), 0.5)
         )
         self._needed = np.maximum(last, _LEAST) * np.sqrt(np.arange(1, level + 2))
 
-    def take_off(self, bits: int) -> None:
-        """Take off what a string that ended before adds to its places."""
-        if self._score(bits) > _LEAST:
-            self._accept(bits)
+    def nodes(self, before: Sequence[_Node], ended: Sequence[int]) -> list[_Node]:
+        """What goes on, the surest by all levels first; what ended before is taken off sooner.
 
-    def nodes(self, before: Sequence[_Node]) -> list[_Node]:
-        """What goes on, the surest first; of two that share all their places, what began surer.
-
-        What was sure may not be once something surer is taken off its places: it is asked again
-        when its turn comes.
+        Two that share a place cannot both have what is there. What is sure at this level alone may
+        be a beginning by chance that meets another string's place: its beginnings have less for it.
+        What was sure may not be once something surer is taken off: it is asked again when its turn
+        comes.
         """
+        self._beginnings = _Beginnings(self._tree.ends[: self._level], before)
+        for bits in ended:
+            if (score := self._score(bits)) > _LEAST:
+                self._accept(bits, score)
         waiting = [
-            (-score, -sum(node.scores), bits, node, least)
+            (-self._path(bits, score), bits, node, least)
             for node in before
             for least in (self._least(node),)
             for bits, score in self._likely(node.bits, max(least - _SOONER, _LEAST))
@@ -251,19 +289,22 @@ class _Search:
         heapify(waiting)
         found: list[_Node] = []
         while waiting and len(found) < _MOST:
-            told, before_it, bits, node, least = heappop(waiting)
+            told, bits, node, least = heappop(waiting)
             score = self._score(bits)
-            if score < -told - _ROUNDING:
+            if (path := self._path(bits, score)) < -told - _ROUNDING:
                 if score > _LEAST:
-                    heappush(waiting, (-score, before_it, bits, node, least))
+                    heappush(waiting, (-path, bits, node, least))
                 continue
             spelled = self._tree.read(bits, self._end)
-            ended = spelled is not None and spelled.used is not None
-            own = max(least - _SOONER, _LEAST) if ended else least
+            ended_here = spelled is not None and spelled.used is not None
+            own = max(least - _SOONER, _LEAST) if ended_here else least
             if spelled is not None and score > own:
-                found.append(_Node(bits, (*node.scores, score), own, ended))
-                self._accept(bits)
+                found.append(_Node(bits, (*node.scores, score), own, ended_here))
+                self._accept(bits, score)
         return found
+
+    def _path(self, bits: int, score: float) -> float:
+        return self._beginnings.path(bits >> self._width, score)
 
     def _least(self, node: _Node) -> float:
         """The score from which what goes on from here is followed.
@@ -301,12 +342,13 @@ class _Search:
     def _score(self, bits: int) -> float:
         return (self._sum(self._places(bits)) - self._others) / self._stderr
 
-    def _accept(self, bits: int) -> None:
+    def _accept(self, bits: int, score: float) -> None:
         places = self._places(bits)
         own = np.arange(len(places)), np.array(places)
         held = self._held[own]
         taken = self._all.taken(held, float(held.mean()), self._groups)
         self._held[own] -= self._all.alone(taken, self._groups)
+        self._beginnings.take(bits >> self._width, score)
 
 
 def _confirmed(places: Places, seen: Sequence[tuple[int, _Node]]) -> Iterator[Found]:
