@@ -20,8 +20,10 @@ from hubbub.cli.installation import (
     make_keys,
 )
 from hubbub.cli.local.certificates import (
+    PARTIES,
     names_by_role,
     renew_certificates,
+    trust_other,
     write_certificates,
 )
 from hubbub.cli.terminal.output import say
@@ -113,12 +115,24 @@ def _add_signing(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "the certificates, with -authorities after its name); keep it offline",
     )
     tls.add_argument(
+        "--party",
+        choices=tuple(PARTIES),
+        help="of two parties the one that runs this service: certificates for it, its Redis and "
+        "its people alone; then exchange ca.pem, and: hubbub keys trust",
+    )
+    tls.add_argument(
         "--renew",
         action="store_true",
         help="new certificates in the folder, by the kept authorities, with the names that they "
         "have and those of --host besides; what trusted them goes on doing so",
     )
     tls.set_defaults(run=_tls)
+    trust = actions.add_parser(
+        "trust", help="of two parties: trust the other's service, and nothing else of it"
+    )
+    trust.add_argument("folder", type=Path, help="made by: hubbub keys tls FOLDER --party ROLE")
+    trust.add_argument("other", type=Path, help="the other party's ca.pem")
+    trust.set_defaults(run=_trust)
 
 
 def _rotate(arguments: argparse.Namespace) -> int:
@@ -200,6 +214,13 @@ def _tls(arguments: argparse.Namespace) -> int:
             say(f"{folder}/{role}.pem: new, until {day}")
         say("running services take them within seconds; Redis with: CONFIG SET tls-cert-file FILE")
         return 0
+    if arguments.party:
+        roles = PARTIES[arguments.party]
+        write_certificates(folder, names, authorities, roles)
+        say(f"{folder}: certificates for {', '.join(roles)}, each by an authority of its own")
+        say(f"{authorities}: the authorities' keys: keep it offline")
+        say(f"next: give {folder}/ca.pem to the other party, and: hubbub keys trust {folder} ITS")
+        return 0
     write_certificates(folder, names, authorities)
     say(
         f"{folder}: ca.pem with an authority for each role, until "
@@ -207,6 +228,12 @@ def _tls(arguments: argparse.Namespace) -> int:
         f"analyst, until {_first_end(folder / 'analyst.pem')}"
     )
     say(f"{authorities}: the authorities' keys; who has them can pose as any role: keep it offline")
+    return 0
+
+
+def _trust(arguments: argparse.Namespace) -> int:
+    role = trust_other(arguments.folder, arguments.other)
+    say(f"{arguments.folder}/ca.pem: trusts the other party's {role}, and nothing else of it")
     return 0
 
 

@@ -21,11 +21,16 @@ from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.runtime import replace_file
 from hubbub.runtime.tls import SERVERS, authority_name, common_name
 
-__all__ = ["names_by_role", "renew_certificates", "write_certificates"]
+__all__ = ["PARTIES", "names_by_role", "renew_certificates", "trust_other", "write_certificates"]
 
 # What dials and is never dialled.
 _CLIENTS: Final = ("analyst",)
 _ROLES: Final = (*SERVERS, *_CLIENTS)
+PARTIES: Final = {
+    "shuffler": ("shuffler", "redis", "analyst"),
+    "aggregator": ("aggregator", "redis", "analyst"),
+}
+"""What each of two parties runs itself: a Redis of its own, and people who look."""
 _DAYS: Final = 825
 # Apps have the shuffler's in their bundle: it outlasts several releases.
 _AUTHORITY_DAYS: Final = 3650
@@ -53,9 +58,14 @@ def names_by_role(hosts: Sequence[str]) -> dict[str, list[str]]:
 
 
 def write_certificates(
-    folder: Path, names: Mapping[str, Iterable[str]], authorities: Path | None = None
+    folder: Path,
+    names: Mapping[str, Iterable[str]],
+    authorities: Path | None = None,
+    roles: Sequence[str] = _ROLES,
 ) -> None:
     """`ca.pem` with the authorities, and `ROLE.pem` with `ROLE.key` per role.
+
+    roles: all, or those of one of PARTIES, which then holds no key of the other's.
 
     names: what each server role is dialled by, beside this machine's own names. authorities: a
     folder for their keys, with which certificates are renewed; without it they are not kept.
@@ -70,7 +80,7 @@ def write_certificates(
     try:
         for one in filter(None, (folder, authorities)):
             one.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for role in _ROLES:
+        for role in roles:
             authority, signing = _new_authority(role)
             made += authority.public_bytes(_PEM)
             if authorities:
@@ -100,7 +110,8 @@ def renew_certificates(
         known = x509.load_pem_x509_certificates((authorities / "ca.pem").read_bytes())
         by_name = {one.subject: one for one in known}
         fresh = {}
-        for role in _ROLES:
+        kept = [role for role in _ROLES if (authorities / f"{role}.key").exists()]
+        for role in kept or _ROLES:
             authority = by_name[_name(authority_name(role))]
             signing = serialization.load_pem_private_key(
                 (authorities / f"{role}.key").read_bytes(), None
@@ -121,6 +132,47 @@ def renew_certificates(
     except OSError as error:
         raise KeysUnusable(f"{error.filename}: cannot be written: {error.strerror}") from error
     return {role: made.not_valid_after_utc.date() for role, (_, made) in fresh.items()}
+
+
+def trust_other(folder: Path, other: Path) -> str:
+    """Trust another party's authority, of the one service that it runs: the role it is of.
+
+    other: the `ca.pem` that the other party gave. Of its other authorities none is taken: with
+    them it could pose as this party's Redis or its people.
+
+    Raises:
+        KeysUnusable: a file cannot be read or written, or that party runs no other service.
+        BadParameter: another authority of that service is trusted already.
+    """
+    try:
+        own = (folder / "ca.pem").read_text()
+        found = x509.load_pem_x509_certificates(other.read_bytes())
+        services = [role for role in PARTIES if not (folder / f"{role}.key").exists()]
+        wanted = {_name(authority_name(role)) for role in services}
+        named = [one for one in found if one.subject in wanted]
+        if len(services) != 1 or len(named) != 1:
+            raise KeysUnusable(
+                f"{other}: has no authority of the service that {folder} lacks; give the ca.pem "
+                "that the other party made with: hubbub keys tls FOLDER --party ROLE"
+            )
+        if authority_name(services[0]) in _common_names(own):
+            raise BadParameter(
+                f"{folder / 'ca.pem'}: trusts an authority of the {services[0]} already; take it "
+                "out by hand if it is to go"
+            )
+        replace_file(folder / "ca.pem", own.encode() + named[0].public_bytes(_PEM), 0o644)
+    except (OSError, ValueError) as error:
+        raise KeysUnusable(f"{folder} or {other}: no certificates: {error}") from error
+    return services[0]
+
+
+def _common_names(pem: str) -> set[str]:
+    """What the authorities in a PEM are called."""
+    return {
+        str(name.value)
+        for one in x509.load_pem_x509_certificates(pem.encode())
+        for name in one.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    }
 
 
 def _dialled(path: Path) -> list[str]:
