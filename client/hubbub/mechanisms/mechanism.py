@@ -10,7 +10,7 @@ from hubbub.mechanisms.layout import Estimates, Layout, Totals
 
 __all__ = ["AnyMechanism", "FamilyName", "Forgetful", "Mechanism", "Memo", "Memoized", "ValueKind"]
 
-ValueKind = Literal["categories", "strings", "numbers"]
+ValueKind = Literal["categories", "strings", "numbers", "vectors"]
 FamilyName = str
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
@@ -28,7 +28,7 @@ class Mechanism(Protocol[Value_contra]):
     """The wire name; with VERSION never reused or given a new meaning."""
     VERSION: ClassVar[int]
     VALUES: ClassVar[ValueKind]
-    """Whether a value is an index into a list, a string, or a number in a range."""
+    """Whether a value is an index into a list, a string, a number in a range, or a unit vector."""
     FAMILY: ClassVar[FamilyName]
     """What its totals answer, and how: of the values listed, of strings through a sketch or through
     Bloom filters, of the parts of a range, or the mean; see hubbub.analysis.families."""

@@ -13,6 +13,7 @@ from hubbub.catalog import Metric
 from hubbub.cli.planning.attack import CATALOG, attack, chosen_metrics
 from hubbub.cli.planning.capacity import add_capacity, capacity
 from hubbub.cli.planning.central import add_central, plan_central
+from hubbub.cli.planning.models import add_model, plan_model
 from hubbub.cli.planning.plot import plot
 from hubbub.cli.planning.simulate import simulate
 from hubbub.cli.planning.tables import found_unlisted, row_json, show, show_simulated
@@ -32,6 +33,7 @@ examples:
   hubbub plan --values 128 --reports 1e6 --error 0.001      which epsilon do I need?
   hubbub plan metrics.toml --metric theme --reports 50000 --simulate
   hubbub plan --values 16 --reports 30000 --central 1       what would a crowd give?
+  hubbub plan --model logistic --features 64 --epsilon 1    how many people does a model need?
   hubbub plan metrics.toml --attack                         what could fake reports do?
   hubbub plan --capacity --devices 1e8 --per-day 1          how many machines?
 """
@@ -88,6 +90,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     _add_fake(parser)
     add_capacity(parser)
     add_central(parser)
+    add_model(parser)
     parser.set_defaults(run=_run)
 
 
@@ -134,6 +137,12 @@ def _run(arguments: argparse.Namespace) -> int:
         return attack(arguments)
     if arguments.capacity:
         return capacity(arguments)
+    if (arguments.model, arguments.features) != (None, None):
+        return plan_model(arguments)
+    return _plan(arguments)
+
+
+def _plan(arguments: argparse.Namespace) -> int:
     question, metric = _question(arguments)
     if arguments.central is not None:
         return plan_central(arguments, question)

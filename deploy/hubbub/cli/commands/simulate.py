@@ -10,8 +10,10 @@ from typing import Any, Final, TypeVar
 
 from hubbub.catalog import Bundle, days_of_period
 from hubbub.cli.commands.simulate_days import simulate_days
+from hubbub.cli.commands.simulate_model import simulate_model
 from hubbub.cli.rehearsals.central import central_of_plan
 from hubbub.cli.rehearsals.days import has_days
+from hubbub.cli.rehearsals.model_table import has_model
 from hubbub.cli.rehearsals.rehearsal import Plan, Run, rehearse
 from hubbub.cli.rehearsals.tally import Summary, Tally
 from hubbub.cli.rehearsals.truth import read_truth
@@ -35,6 +37,7 @@ examples:
   hubbub simulate theme --values people.csv             one value a line, or value,count
   hubbub simulate theme --values people.csv --reports 50000 --epochs 7 --seed 1
   hubbub simulate theme --values days.csv --runs 20     lines of person,day,value: days and lines
+  hubbub simulate churn --values train.csv --test test.csv     a model: a column a feature
 """
 
 
@@ -48,7 +51,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
     )
-    parser.add_argument("metric", help="its name in the catalog")
+    parser.add_argument("metric", help="its name in the catalog, or that of a model")
     parser.add_argument(
         "--catalog", type=Path, default=Path("metrics.toml"), help="the catalog (%(default)s)"
     )
@@ -58,7 +61,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         required=True,
         metavar="FILE",
         help="CSV, plain or .gz: a person's value a line, or value,count; or with a head of "
-        "day,value and person or count, to rehearse days",
+        "day,value and person or count, to rehearse days; of a model, a column a feature and "
+        "one the label, under a head of their names",
+    )
+    parser.add_argument(
+        "--test", type=Path, metavar="FILE", help="of a model: people held out, to judge it by"
     )
     parser.add_argument(
         "--reports", type=int, metavar="N", help="draw N people as from a population like the file"
@@ -67,7 +74,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--epochs", type=int, default=1, help="in which the same people report (%(default)s)"
     )
     parser.add_argument(
-        "--runs", type=int, default=_RUNS, help="how often it is repeated (%(default)s)"
+        "--runs", type=int, help=f"how often it is repeated ({_RUNS}; a model 5 times)"
     )
     parser.add_argument("--seed", type=int, help="of the coins; without it the system's")
     parser.add_argument(
@@ -91,6 +98,16 @@ def _simulate(arguments: argparse.Namespace) -> int:
             raise BadParameter(f"--{option} {number} is outside [1, {most}]")
     if arguments.seed is not None and arguments.seed < 0:
         raise BadParameter(f"--seed {arguments.seed} is below 0")
+    if has_model(arguments.catalog, arguments.metric):
+        return simulate_model(arguments, _watched)
+    if arguments.test:
+        raise BadParameter("--test is of a model, and this is a metric; leave it out")
+    if arguments.runs is None:
+        arguments.runs = _RUNS
+    return _simulate_metric(arguments)
+
+
+def _simulate_metric(arguments: argparse.Namespace) -> int:
     bundle = _bundle(arguments.catalog, arguments.metric)
     if has_days(arguments.values):
         return simulate_days(arguments, bundle, _watched)

@@ -1,0 +1,37 @@
+"""Models learned from randomized gradients: the question, the descent, and how good they are."""
+
+from hubbub.analysis.models.descent import (
+    CLIP,
+    Learned,
+    Round,
+    deal,
+    gradients,
+    learn,
+    longest,
+    noise_of,
+    rounds_for,
+    scores,
+)
+from hubbub.analysis.models.judged import Judged, judged
+from hubbub.analysis.models.question import KINDS, MAX_COLUMNS, Feature, Model
+from hubbub.analysis.models.without_privacy import without_privacy
+
+__all__ = [
+    "CLIP",
+    "KINDS",
+    "MAX_COLUMNS",
+    "Feature",
+    "Judged",
+    "Learned",
+    "Model",
+    "Round",
+    "deal",
+    "gradients",
+    "judged",
+    "learn",
+    "longest",
+    "noise_of",
+    "rounds_for",
+    "scores",
+    "without_privacy",
+]

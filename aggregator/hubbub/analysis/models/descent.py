@@ -1,0 +1,182 @@
+"""Descent: a model's coefficients from rounds of means of randomized gradients.
+
+People are dealt out to rounds; each reports once. Those of the first tell where their columns lie,
+so that the others' columns are about 0; each later round's people tell the direction in which the
+weights of the round before are wrong. The aggregator takes a step against their mean.
+The weights are the mean of those of the later half of the rounds: Polyak, Juditsky (1992).
+
+A device's gradient is (residual, clipped to `CLIP`) times its columns at length 1. What is clipped
+pulls scores together, by a law that is known (`scores`). A gradient shorter than the clip is told
+at full length, its sign turned with chance (1 - length/clip)/2: the mean stays, without bias.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+from typing import Final
+
+import numpy as np
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.models.question import Kind, Model
+
+__all__ = [
+    "CLIP",
+    "Learned",
+    "Round",
+    "deal",
+    "gradients",
+    "learn",
+    "longest",
+    "noise_of",
+    "rounds_for",
+    "scores",
+]
+
+CLIP: Final = {"logistic": 0.5, "linear": 0.25, "ridge": 0.25}
+"""To which length a residual is clipped; of a number's label, in its range."""
+
+# Measured on the census people; decision 0141.
+_CENTRE_SHARE: Final = 0.1
+_MIN_ROUNDS: Final = 3
+_FEW_ROUNDS: Final = 8
+_MAX_ROUNDS: Final = 64
+# Of a round's mean direction: above the first fewer rounds than eight are better, and below the
+# second more.
+_NOISE_OF_FEW: Final = 0.2
+_NOISE_OF_MORE: Final = 0.14
+# Steps: as long as the noise lets them be, and no longer than the curvature does.
+_BY_NOISE: Final = {"logistic": 1.0, "linear": 0.1, "ridge": 0.1}
+_BY_CURVATURE: Final = {"logistic": 6.0, "linear": 1.2, "ridge": 1.2}
+_MAX_SCORE: Final = 40.0
+# Of columns in the first round: seven that are 1, which more bands of fewer features seldom have.
+_LONGEST: Final = 2.7
+
+Means = Callable[[int, Floats, Floats], tuple[Floats, Floats]]
+"""Asked for a round's number, the centre and weights: mean and variances of the round's directions.
+
+Round 0 is of columns. The variances are those of the mean's coordinates.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The state after a round: its number, and the weights of the columns and of the rest."""
+
+    number: int
+    weights: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A model. weights and stderrs: of the columns scaled to [0, 1], then of the intercept.
+
+    A standard error is at least that of the coins and of who was drawn: where the same rounds would
+    have ended without. Rounds that are too few pull weights to 0, which it does not tell.
+    """
+
+    weights: Floats
+    stderrs: Floats
+    rounds: tuple[Round, ...]
+    noise: float
+    rate: float
+
+
+def longest(columns: int) -> float:
+    """To which length the columns of the first round's people are clipped.
+
+    Who is longer is told shorter, and the centre is then nearer to 0 than people are: it may be
+    anywhere, and the rounds after it are only slower.
+    """
+    return min(sqrt(columns), _LONGEST)
+
+
+def rounds_for(people: float, squared_error: float) -> int:
+    """How many rounds, from 3 to 64: as many as the noise lets there be."""
+    fit = people * (1 - _CENTRE_SHARE) / squared_error
+    few = min(fit * _NOISE_OF_FEW**2, _FEW_ROUNDS)
+    return int(min(max(fit * _NOISE_OF_MORE**2, few, _MIN_ROUNDS), _MAX_ROUNDS))
+
+
+def noise_of(people: float, rounds: int, squared_error: float) -> float:
+    """The noise of a round's mean direction, whose length is at most 1."""
+    return sqrt(squared_error * rounds / (people * (1 - _CENTRE_SHARE)))
+
+
+def deal(people: int, rounds: int) -> Iterator[slice]:
+    """Whose turn it is, of people in an order by chance: the centre's, then each round's."""
+    first = min(max(int(people * _CENTRE_SHARE), 1), people)
+    ends = np.linspace(first, people, rounds + 1).astype(int).tolist()
+    yield slice(0, first)
+    yield from (slice(a, b) for a, b in pairwise(ends))
+
+
+def learn(model: Model, people: int, squared_error: float, means: Means) -> Learned:
+    """The model of so many people, from what `means` tells of each round."""
+    rounds = model.rounds or rounds_for(people, squared_error)
+    columns = len(model.features)
+    centre = _centre(*(part[:-1] for part in means(0, np.zeros(columns), np.zeros(columns + 1))))
+    clip = CLIP[model.kind]
+    noise = noise_of(people, rounds, squared_error)
+    length = sqrt(1 + float((centre * (1 - centre)).sum()))
+    rate = min(_BY_NOISE[model.kind] / (clip * noise), _BY_CURVATURE[model.kind] * length)
+    weights = np.zeros(columns + 1)
+    states, variances = [], []
+    pull = np.full(columns + 1, model.penalty if model.kind == "ridge" else 0.0)
+    pull[-1] = 0.0
+    for number in range(1, rounds + 1):
+        mean, variance = means(number, centre, weights)
+        # The penalty is taken after the step, where it is stable however large.
+        weights = (weights - rate * clip * mean) / (1 + rate * pull)
+        states.append(Round(number, weights))
+        variances.append((rate * clip) ** 2 * variance)
+    averaged = states[rounds // 2 :]
+    first = rounds // 2 + 1
+    shares = [min(1.0, (rounds + 1 - r) / (rounds + 1 - first)) for r in range(1, rounds + 1)]
+    whole = np.mean([state.weights for state in averaged], axis=0)
+    spread: Floats = np.square(shares) @ np.array(variances)
+    # About the centre as it was found: moved to where the columns are 0.
+    whole[-1] -= float(whole[:-1] @ centre)
+    spread[-1] += float(spread[:-1] @ centre**2)
+    return Learned(whole, np.sqrt(spread), tuple(states), noise, rate)
+
+
+def _centre(mean: Floats, variances: Floats) -> Floats:
+    """Where columns lie: each mean as far as it stands out of the noise, else 0. Stein (1956)."""
+    out = np.maximum(mean, np.sqrt(variances))
+    kept = np.divide(out**2 - variances, out, out=np.zeros_like(out), where=out > 0)
+    return np.clip(kept * longest(len(mean)), 0.0, 1.0)
+
+
+def gradients(kind: Kind, columns: Floats, labels: Floats, weights: Floats) -> Floats:
+    """Each person's gradient over the clip: of length 1 at most; shape as `columns`.
+
+    columns: about the centre, with a last one of ones. labels: in [0, 1].
+    """
+    score = columns @ weights
+    foretold = _logistic(score) if kind == "logistic" else score
+    residual = np.clip((foretold - labels) / CLIP[kind], -1.0, 1.0)
+    lengths = np.linalg.norm(columns, axis=1)
+    found: Floats = (residual / lengths)[:, None] * columns
+    return found
+
+
+def scores(kind: Kind, columns: Floats, weights: Floats) -> Floats:
+    """What the model foretells of columns in [0, 1]: a chance, or a label in [0, 1].
+
+    Of a logistic one with residuals clipped at 1/2 the rounds settle where P (1/2) = (1 - P) s for
+    s = 1/(1+exp(-score)) below 1/2, and the other way round above: the chance P follows from it.
+    """
+    score: Floats = columns @ weights[:-1] + weights[-1]
+    if kind != "logistic":
+        return score
+    s = _logistic(score)
+    low = np.minimum(s, 1 - s)
+    chance = low / (low + CLIP["logistic"])
+    return np.where(s < CLIP["logistic"], chance, 1 - chance)
+
+
+def _logistic(score: Floats) -> Floats:
+    found: Floats = 1 / (1 + np.exp(-np.clip(score, -_MAX_SCORE, _MAX_SCORE)))
+    return found

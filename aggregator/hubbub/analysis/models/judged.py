@@ -1,0 +1,78 @@
+"""How good a model is on people whose labels are known: AUC and calibration, or the error."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.models.question import Kind
+
+__all__ = ["Group", "Judged", "judged"]
+
+_GROUPS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """People whom a model tells alike: how many, what it says on average, and what is true."""
+
+    people: int
+    foretold: float
+    true: float
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """auc, accuracy: None where the label is a number, auc also where only one label is there.
+
+    rms_error: root of the mean squared difference of what is foretold from the label, in [0, 1]; of
+    chances its square is Brier's score (1950). r_squared: of numbers. calibration: ten groups by
+    what is foretold. miscalibration: mean difference of these, by their people.
+    """
+
+    people: int
+    auc: float | None
+    accuracy: float | None
+    rms_error: float
+    r_squared: float | None
+    miscalibration: float
+    calibration: tuple[Group, ...]
+
+
+def judged(kind: Kind, foretold: Floats, labels: Floats) -> Judged:
+    """What a model foretold of people, beside their labels in [0, 1]."""
+    errors = foretold - labels
+    order = np.argsort(foretold, kind="stable")
+    groups = tuple(
+        Group(len(part), float(foretold[part].mean()), float(labels[part].mean()))
+        for part in np.array_split(order, _GROUPS)
+        if len(part)
+    )
+    off = sum(group.people * abs(group.foretold - group.true) for group in groups) / len(labels)
+    square = float((errors**2).mean())
+    spread = float(labels.var())
+    logistic = kind == "logistic"
+    return Judged(
+        len(labels),
+        _auc(foretold, labels) if logistic else None,
+        float(((foretold > 0.5) == (labels > 0.5)).mean()) if logistic else None,  # noqa: PLR2004 the likelier one
+        square**0.5,
+        1 - square / spread if spread and not logistic else None,
+        off,
+        groups,
+    )
+
+
+def _auc(foretold: Floats, labels: Floats) -> float | None:
+    """The chance that one who has the label is given a larger chance than one who has not.
+
+    Mann, Whitney (1947); equals count half.
+    """
+    ones = labels > 0.5  # noqa: PLR2004 0 or 1
+    have, others = int(ones.sum()), int((~ones).sum())
+    if not have or not others:
+        return None
+    _, place, counts = np.unique(foretold, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    return float((ranks[ones].sum() - have * (have + 1) / 2) / (have * others))

@@ -1,0 +1,79 @@
+"""Model: which features a model is of, between what they lie, and what it is to foretell."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from hubbub.analysis.arrays import Floats
+from hubbub.errors import BadParameter
+from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
+
+__all__ = ["KINDS", "MAX_COLUMNS", "Feature", "Kind", "Model"]
+
+Kind = Literal["logistic", "linear", "ridge"]
+KINDS: Final = ("logistic", "linear", "ridge")
+
+# Beyond it a gradient needs more people than there are: its squared error grows with columns.
+MAX_COLUMNS: Final = 1000
+_MAX_ROUNDS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A column of the model. A value is clipped to [low, high] and scaled to [0, 1]."""
+
+    name: str
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite([self.low, self.high]).all() and self.low < self.high):
+            raise BadParameter(
+                f'feature "{self.name}": range [{self.low}, {self.high}] needs two numbers, the '
+                "smaller first"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What is learned.
+
+    epsilon: of each person, who is in one round, nats. low, high: of a label that is a number.
+    rounds: 0 to choose by the noise. penalty: of ridge, what the squared coefficients cost.
+    """
+
+    name: str
+    kind: Kind
+    epsilon: float
+    features: tuple[Feature, ...]
+    low: float = 0.0
+    high: float = 1.0
+    rounds: int = 0
+    penalty: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise BadParameter(f'kind "{self.kind}" of a model is none of {", ".join(KINDS)}')
+        if not MIN_EPSILON <= self.epsilon <= MAX_EPSILON:
+            raise BadParameter(
+                f"epsilon {self.epsilon} is outside [{MIN_EPSILON}, {MAX_EPSILON}] nats"
+            )
+        if not 1 <= len(self.features) <= MAX_COLUMNS:
+            raise BadParameter(
+                f"{len(self.features)} columns are outside [1, {MAX_COLUMNS}]: a gradient's "
+                "squared error grows with them; leave columns out, or train centrally on data that "
+                "you may hold"
+            )
+        if not 0 <= self.rounds <= _MAX_ROUNDS:
+            raise BadParameter(f"rounds {self.rounds} is outside [0, {_MAX_ROUNDS}]")
+        if not 0 <= self.penalty < np.inf:
+            raise BadParameter(f"penalty {self.penalty} is below 0, or no number")
+        Feature("label", self.low, self.high)
+
+    def scaled(self, columns: Floats) -> tuple[Floats, int]:
+        """People's columns in [0, 1], shape (people, columns), and how many values were clipped."""
+        low = np.array([feature.low for feature in self.features])
+        high = np.array([feature.high for feature in self.features])
+        inside = np.clip(columns, low, high)
+        return (inside - low) / (high - low), int((inside != columns).sum())

@@ -1,0 +1,69 @@
+"""Directions: a public pool of random words, made of a seed alike on every machine.
+
+A book is SHAKE-128 of its name; every two bytes choose one of 4,096 steps of a normal number, whole
+and in 1/4,096. So devices of all languages rank the same words, and an aggregator needs no list.
+Source of a normal number's mean between two quantiles: Johnson, Kotz, Balakrishnan (1994), 10.1.
+"""
+
+import hashlib
+import math
+from functools import cache
+from statistics import NormalDist
+from typing import Final
+
+__all__ = ["UNIT", "book", "book_bytes", "steps", "top_sums"]
+
+UNIT: Final = 1 << 12
+"""What a step of 1, a standard deviation, is written as."""
+
+_STEPS: Final = 1 << 12
+# Of the integral: a normal number outside it is rarer than 1e-15.
+_FAR: Final = 8.0
+_GRID: Final = 400
+
+
+@cache
+def steps() -> tuple[int, ...]:
+    """Means of a normal number in 4,096 equally likely parts, in 1/UNIT, of variance 1."""
+    normal = NormalDist()
+    edges = [normal.pdf(normal.inv_cdf(part / _STEPS)) for part in range(1, _STEPS)]
+    means = [_STEPS * (a - b) for a, b in zip([0.0, *edges], [*edges, 0.0], strict=True)]
+    spread = math.sqrt(math.fsum(mean * mean for mean in means) / _STEPS)
+    return tuple(round(mean / spread * UNIT) for mean in means)
+
+
+def book_bytes(seed: str, number: int, words: int, dimensions: int) -> bytes:
+    """Two bytes, little-endian, for every coordinate of the book's words, word after word."""
+    name = f"hubbub directions 1 {seed} {dimensions} {words} {number}"
+    return hashlib.shake_128(name.encode()).digest(2 * words * dimensions)
+
+
+def book(seed: str, number: int, words: int, dimensions: int) -> list[list[int]]:
+    """The words of one book: so many whole coordinates each, in 1/UNIT."""
+    drawn, known = book_bytes(seed, number, words, dimensions), steps()
+    every = [known[(drawn[at] | drawn[at + 1] << 8) % _STEPS] for at in range(0, len(drawn), 2)]
+    return [every[first : first + dimensions] for first in range(0, len(every), dimensions)]
+
+
+@cache
+def top_sums(words: int) -> tuple[tuple[float, float], ...]:
+    """Of the 1, 2, ... words - 1 largest of so many normal numbers: expected sum, and of squares.
+
+    A word at z is among the w largest if fewer than w of the others are above it: the sums are
+    words times the means of z and z^2 over that, here by the trapezoid rule.
+    """
+    width = 2 * _FAR / _GRID
+    sums, squares = [0.0] * (words - 1), [0.0] * (words - 1)
+    for place in range(_GRID + 1):
+        z = -_FAR + place * width
+        density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+        above = math.log(math.erfc(z / math.sqrt(2)) / 2)
+        below = math.log(math.erfc(-z / math.sqrt(2)) / 2)
+        fewer = 0.0
+        for many in range(words - 1):
+            ways = math.lgamma(words) - math.lgamma(many + 1) - math.lgamma(words - many)
+            fewer += math.exp(ways + many * above + (words - 1 - many) * below)
+            part = words * density * fewer * width
+            sums[many] += z * part
+            squares[many] += z * z * part
+    return tuple(zip(sums, squares, strict=True))

@@ -1,0 +1,186 @@
+"""Codes of directions: a unit vector is told by one word of a public book that lies near it.
+
+Idea: draw one of `books` books of random words; the w words nearest to the vector are near, and one
+    of them is sent with the chance `keep`, alike; else one of the others, alike.
+Guarantee: log(keep (M-w) / ((1-keep) w)) <= epsilon for M words, keep = w e / (w e + M - w) rounded
+    down. It holds for any w words that are called near: the ranking is in floats, the coins exact.
+Sends: an index of book and word: 3 bytes up to 16 million cells.
+Estimator and variance: per word, how many of the book's reports are of vectors near it: pure with
+    p = keep / w, q = (1-keep) / (M-w), over one book as `local_hash`. A word as it is, divided by
+    m = (p - q) T_w / sqrt(d), has the vector as its mean over all pools, with T_w the expected sum
+    of the w largest of M normal numbers. Its squared error is (d - 1 + S) / (d m^2) - 1, where S
+    is the mean square of a sent word along the vector; w makes that smallest.
+Source: Shah, Chen, Balle, Kairouz, Theis (AISTATS 2022), minimal random coding; Isik, Chen, Ozgur,
+    Weissman, No (2023), codes of random directions; subset selection of Ye and Barg (2018).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, Final
+
+from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms import pure
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.directions import book, top_sums
+from hubbub.mechanisms.layout import Estimates, OneHot, Totals
+from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.parameter import check_whole, is_number, whole
+from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+
+__all__ = ["MAX_CELLS", "VectorCodes", "words_for"]
+
+MAX_CELLS: Final = 1 << 22
+# How far from 1 the square of a unit vector's length may be, of floats added up anywhere.
+_CLOSE: Final = 1e-6
+# Up to which epsilon so many words are within 5% of the best of any number; decision 0140.
+_WORDS: Final = ((1.5, 32), (2.5, 64), (3.5, 128), (5.0, 256), (6.5, 512), (math.inf, 1024))
+
+
+def words_for(epsilon: float) -> int:
+    """How many words a book needs at this epsilon; more gain little and cost a device time."""
+    return next(words for upto, words in _WORDS if epsilon <= upto)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorCodes:
+    """Unit vectors of `dimensions` numbers, by `books` books of `words` words each.
+
+    A value is a sequence of numbers whose squares sum to 1. near: w. reach: m, by which a word is
+    divided. squared_error: the mean of |word/m - vector|^2 of one report, over all pools.
+    """
+
+    epsilon: float
+    dimensions: int = field(
+        metadata=whole("How many numbers a vector has.", 2, 1 << 10, example=64)
+    )
+    words: int = field(metadata=whole("How many words each book has.", 2, 1 << 10, example=64))
+    books: int = field(metadata=whole("How many books there are.", 1, 1 << 16, example=65536))
+    seed: str = "0"
+    near: int = field(init=False, repr=False)
+    keep: Probability = field(init=False, repr=False)
+    channel: pure.Pure = field(init=False, repr=False)
+    reach: float = field(init=False, repr=False, compare=False)
+    squared_error: float = field(init=False, repr=False, compare=False)
+
+    NAME: ClassVar[str] = "vector.codes"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[ValueKind] = "vectors"
+    FAMILY: ClassVar[FamilyName] = "vector"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"epsilon": 0.1, "dimensions": 2, "words": 2, "books": 1},
+        {"epsilon": 1.0, "dimensions": 3, "words": 5, "books": 3},
+        {"epsilon": 3.0, "dimensions": 2, "words": 8, "books": 2},
+    )
+
+    variance = pure.variance
+
+    def __post_init__(self) -> None:
+        check_whole(self, "dimensions", "words", "books")
+        if self.words * self.books > MAX_CELLS:
+            raise BadParameter(
+                f"words {self.words} or books {self.books} is too large: together above {MAX_CELLS}"
+            )
+        if not isinstance(self.seed, str):
+            raise BadParameter("seed is no text; give that of the pool")
+        odds, every = exp_at_most(self.epsilon), self.words
+        best, error, reach = _nearest(float(odds), every, self.dimensions)
+        keep = Probability.at_most(best * odds / (best * odds + every - best))  # PRIVACY: down
+        channel = pure.Pure(keep.exact / best, keep.complement.exact / (every - best))
+        for name, made_of in (
+            ("near", best),
+            ("keep", keep),
+            ("channel", channel),
+            ("reach", reach),
+            ("squared_error", error),
+        ):
+            object.__setattr__(self, name, made_of)
+
+    @property
+    def layout(self) -> OneHot:
+        """Cell of book b, word i: b words + i."""
+        return OneHot(self.books * self.words)
+
+    @property
+    def groups(self) -> int:
+        return self.books
+
+    def privacy_loss(self) -> float:
+        return log_at_least(self.channel.p / self.channel.q)
+
+    def total_variation(self) -> Fraction:
+        """Of two vectors with no near word in common, or as few as can be."""
+        return min(self.near, self.words - self.near) * (self.channel.p - self.channel.q)
+
+    def check(self, value: Any) -> None:
+        """Raises ValueOutOfDomain unless `value` is a unit vector. Never shows it."""
+        if not (
+            isinstance(value, Sequence)
+            and not isinstance(value, str | bytes)
+            and len(value) == self.dimensions
+            and all(is_number(one) for one in value)
+            and abs(math.fsum(one * one for one in value) - 1) < _CLOSE
+        ):
+            raise ValueOutOfDomain(f"value is no vector of {self.dimensions} numbers of length 1")
+
+    def order(self, value: Sequence[float], number: int) -> list[int]:
+        """The words of a book, the nearest to the vector first; of equals the earlier."""
+        words = book(self.seed, number, self.words, self.dimensions)
+        apart = [-math.fsum(a * x for a, x in zip(word, value, strict=True)) for word in words]
+        return sorted(range(self.words), key=apart.__getitem__)
+
+    def row(self, value: Sequence[float]) -> Sequence[int]:
+        """Per book and word, whether it is near."""
+        self.check(value)
+        near = [set(self.order(value, number)[: self.near]) for number in range(self.books)]
+        return [int(word in own) for own in near for word in range(self.words)]
+
+    def likelihood(self, value: Sequence[float], cells: Mapping[int, int]) -> Fraction:
+        self.check(value)
+        number, word = divmod(next(iter(cells)), self.words)
+        near = word in self.order(value, number)[: self.near]
+        return self.channel.p if near else self.channel.q
+
+    def randomize(self, value: Sequence[float], source: BitSource) -> bytes:
+        self.check(value)
+        number = source.below(self.books)
+        order = self.order(value, number)
+        # PRIVACY: the one coin that looks at epsilon; which words are near is the device's affair.
+        if source.chance(self.keep):
+            place = source.below(self.near)
+        else:
+            place = self.near + source.below(self.words - self.near)
+        return self.layout.encode(number * self.words + order[place])
+
+    def estimate(self, totals: Totals) -> Estimates:
+        """Per book and word: how many of the book's reports are of vectors near it."""
+        totals.check(self.layout)
+        values: list[float] = []
+        variances: list[float] = []
+        for first in range(0, self.layout.size, self.words):
+            supports = totals.cells[first : first + self.words]
+            one = self.channel.estimates(supports, sum(supports))
+            values += one.values
+            variances += one.variances
+        return Estimates(tuple(values), tuple(variances), totals.reports)
+
+    def probes(self) -> Sequence[tuple[float, ...]]:
+        """Both directions of every axis, and what lies between all."""
+        axes = range(self.dimensions)
+        ends = [tuple(sign * float(at == axis) for at in axes) for axis in axes for sign in (1, -1)]
+        return [*ends, (1 / math.sqrt(self.dimensions),) * self.dimensions]
+
+
+def _nearest(odds: float, words: int, dimensions: int) -> tuple[int, float, float]:
+    """How many words are near: of the least squared error; that error, and m."""
+    best, least, reach = 1, math.inf, 1.0
+    for w, (top, square) in enumerate(top_sums(words), start=1):
+        p = odds / (w * odds + words - w)
+        q = 1 / (w * odds + words - w)
+        m = (p - q) * top / math.sqrt(dimensions)
+        along = p * square + q * (words - square)
+        error = (dimensions - 1 + along) / (dimensions * m * m) - 1
+        if error < least:
+            best, least, reach = w, error, m
+    return best, least, reach

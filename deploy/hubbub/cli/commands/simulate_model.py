@@ -1,0 +1,187 @@
+"""`hubbub simulate` of a model: how good it will be, beside one that sees everything."""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from statistics import NormalDist, fmean
+from typing import Any, Final
+
+import numpy as np
+
+from hubbub.analysis.models import Model, judged, noise_of, without_privacy
+from hubbub.cli.rehearsals.model_table import People, read_model, read_people
+from hubbub.cli.rehearsals.models import Trained, codes_of, rehearse_model
+from hubbub.cli.terminal.output import say, table
+from hubbub.errors import BadParameter
+
+__all__ = ["simulate_model"]
+
+_RUNS: Final = 5
+_MIN_PEOPLE: Final = 100
+_ROWS: Final = 20
+_FIGURES: Final = {
+    "auc": "AUC",
+    "accuracy": "accuracy",
+    "r_squared": "R squared",
+    "rms_error": "error (root of the mean square)",
+    "miscalibration": "miscalibration",
+}
+
+
+def simulate_model(
+    arguments: argparse.Namespace,
+    watched: Callable[[Iterator[Trained], int], Iterator[Trained]],
+) -> int:
+    """Rehearses, and tells the last run's coefficients and what all runs come to."""
+    started = time.monotonic()
+    planned = read_model(arguments.catalog, arguments.metric)
+    if arguments.epochs != 1 or arguments.candidates:
+        raise BadParameter("--epochs and --candidates are of metrics; a model has rounds")
+    model, people = read_people(arguments.values, planned)
+    test = read_people(arguments.test, planned)[1] if arguments.test else people
+    if (arguments.reports or len(people.labels)) < _MIN_PEOPLE:
+        raise BadParameter(
+            f"{len(people.labels)} people are below {_MIN_PEOPLE}: no model follows from them"
+        )
+    runs = arguments.runs or _RUNS
+    made = rehearse_model(
+        model, people, test, reports=arguments.reports, runs=runs, seed=arguments.seed
+    )
+    trained = list(watched(made, runs))
+    plain = without_privacy(model.kind, people.columns, people.labels, model.penalty)
+    whole = test.columns @ plain[:-1] + plain[-1]
+    foretold = 1 / (1 + np.exp(-whole)) if model.kind == "logistic" else whole
+    beside = judged(model.kind, foretold, test.labels)
+    document = {
+        **_question(model, arguments, trained[-1], people, test),
+        "summary": {
+            name: _over([getattr(one.judged, name) for one in trained]) for name in _FIGURES
+        },
+        "without_privacy": asdict(beside),
+        "runs": [
+            {
+                **asdict(one.judged),
+                "coefficients": _coefficients(model, one, plain, arguments.confidence),
+            }
+            for one in trained
+        ],
+        "seconds": time.monotonic() - started,
+    }
+    if arguments.json:
+        say(json.dumps(document, ensure_ascii=False))
+    else:
+        _show(document)
+    return 0
+
+
+def _question(
+    model: Model, arguments: argparse.Namespace, last: Trained, people: People, test: People
+) -> dict[str, Any]:
+    """What is rehearsed, and how much noise it has."""
+    codes, rounds = codes_of(model, ""), len(last.learned.rounds)
+    count = arguments.reports or len(people.labels)
+    return {
+        "model": model.name,
+        "kind": model.kind,
+        "mechanism": codes.NAME,
+        "epsilon": codes.privacy_loss(),
+        "people": count,
+        "tested": len(test.labels),
+        "held_out": arguments.test is not None,
+        "clipped": people.clipped + (test.clipped if arguments.test else 0),
+        "columns": len(model.features),
+        "rounds": rounds,
+        "noise": noise_of(count, rounds, codes.squared_error),
+        "confidence": arguments.confidence,
+        "seed": arguments.seed,
+    }
+
+
+def _over(figures: Sequence[float | None]) -> dict[str, float] | None:
+    """Mean, smallest and largest over all runs."""
+    known = [figure for figure in figures if figure is not None]
+    if not known:
+        return None
+    return {"mean": fmean(known), "low": min(known), "high": max(known)}
+
+
+def _coefficients(
+    model: Model, one: Trained, plain: Any, confidence: float
+) -> list[dict[str, Any]]:
+    """Per unit of each feature, then the intercept, all as of columns in their own units."""
+    times = NormalDist().inv_cdf((1 + confidence) / 2)
+    wide = np.array([feature.high - feature.low for feature in model.features])
+    low = np.array([feature.low for feature in model.features])
+    span = model.high - model.low if model.kind != "logistic" else 1.0
+    base = model.low if model.kind != "logistic" else 0.0
+
+    def own(weights: Any) -> Any:
+        slopes = weights[:-1] * span / wide
+        return np.append(slopes, base + span * weights[-1] - float(slopes @ low))
+
+    found, truth = own(one.learned.weights), own(plain)
+    spread = one.learned.stderrs * span
+    moved = np.sqrt(spread[-1] ** 2 + float(((spread[:-1] * low / wide) ** 2).sum()))
+    stderrs = np.append(spread[:-1] / wide, moved)
+    names = [*(feature.name for feature in model.features), "intercept"]
+    return [
+        {
+            "name": name,
+            "coefficient": coefficient,
+            "stderr": stderr,
+            "low": coefficient - times * stderr,
+            "high": coefficient + times * stderr,
+            "without_privacy": beside,
+        }
+        for name, coefficient, stderr, beside in zip(
+            names, found.tolist(), stderrs.tolist(), truth.tolist(), strict=True
+        )
+    ]
+
+
+def _show(document: dict[str, Any]) -> None:
+    """The last run's coefficients, the largest first, and how good all runs are."""
+    last = document["runs"][-1]
+    rows = sorted(last["coefficients"], key=lambda row: -abs(row["coefficient"]))
+    table(
+        f"{document['model']}: {document['kind']}, {document['people']:,} people in "
+        f"{document['rounds']} rounds by {document['mechanism']}, epsilon "
+        f"{document['epsilon']:.3f} each; the last run",
+        ("column", "coefficient", f"{100 * document['confidence']:g}% of coins", "without privacy"),
+        [
+            (
+                row["name"],
+                f"{row['coefficient']:,.4g}",
+                f"{row['low']:,.4g} to {row['high']:,.4g}",
+                f"{row['without_privacy']:,.4g}",
+            )
+            for row in rows[:_ROWS]
+        ],
+    )
+    if len(rows) > _ROWS:
+        say(f"and {len(rows) - _ROWS:,} more: --json has them all")
+    table(
+        "calibration of the last run: ten groups by what the model tells",
+        ("group", "people", "foretold", "true"),
+        [
+            (str(place), f"{one['people']:,}", f"{one['foretold']:.3f}", f"{one['true']:.3f}")
+            for place, one in enumerate(last["calibration"], start=1)
+        ],
+    )
+    where = "people held out" if document["held_out"] else "the same people: --test has others"
+    say(f"on {document['tested']:,} {where}; {len(document['runs'])} runs, mean (low to high):")
+    for name, meaning in _FIGURES.items():
+        if over := document["summary"][name]:
+            beside = document["without_privacy"][name]
+            say(
+                f"  {meaning}: {over['mean']:.4f} ({over['low']:.4f} to {over['high']:.4f}), "
+                f"without privacy {'none' if beside is None else f'{beside:.4f}'}"
+            )
+    say(
+        f"noise of a round's mean direction, of length 1 at most: {document['noise']:.3f}; models "
+        "are good below .2, and gain little below .05"
+    )
+    if document["clipped"]:
+        say(f"{document['clipped']:,} values were outside their range, and clipped to it")

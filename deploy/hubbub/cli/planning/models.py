@@ -1,0 +1,120 @@
+"""`hubbub plan --model`: how many people a model needs, by the noise of a round's mean gradient."""
+
+import argparse
+import json
+from math import ceil
+from typing import Any, Final
+
+from hubbub.analysis.models import KINDS, MAX_COLUMNS
+from hubbub.cli.terminal.output import say, table
+from hubbub.errors import BadParameter
+from hubbub.mechanisms.vector_codes import VectorCodes, words_for
+from hubbub.privacy.amplification import amplified
+
+__all__ = ["add_model", "plan_model"]
+
+_EPSILONS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
+# Of a round's mean direction, whose length is at most 1: at the one a model is about as good as
+# one of central training, at the other it is still good in few rounds; decision 0141.
+_FINE: Final = 0.05
+_ENOUGH: Final = 0.2
+_ROUNDS: Final = 8
+# The first round's share of the people tells where the columns lie.
+_IN_ROUNDS: Final = 0.9
+_DELTA: Final = 1e-6
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a model."""
+    models = parser.add_argument_group("a model, with --epsilon, and --reports if they are known")
+    models.add_argument("--model", choices=KINDS, help="its kind")
+    models.add_argument(
+        "--features", type=int, metavar="N", help="its columns: a list of values has one for each"
+    )
+
+
+def plan_model(arguments: argparse.Namespace) -> int:
+    """Show people needed at several epsilons, or at the one asked for.
+
+    Raises:
+        BadParameter: no features, more than gradients can be told of, or an epsilon out of range.
+    """
+    if arguments.model is None:
+        raise BadParameter("--features is of --model; give its kind: --model logistic")
+    if arguments.features is None:
+        raise BadParameter("--model needs --features, how many columns it has; for example 64")
+    if not 1 <= arguments.features <= MAX_COLUMNS:
+        raise BadParameter(
+            f"--features {arguments.features} is outside [1, {MAX_COLUMNS}]: a gradient's squared "
+            "error grows with its columns, and people needed with it; leave columns out, or train "
+            "centrally on data that you may hold (docs/learn.md)"
+        )
+    asked = _EPSILONS if arguments.epsilon is None else (arguments.epsilon,)
+    rows = [_row(arguments.features, epsilon, arguments.reports) for epsilon in asked]
+    if arguments.format == "json":
+        say(
+            json.dumps(
+                {"model": arguments.model, "features": arguments.features, "rows": rows}, indent=1
+            )
+        )
+        return 0
+    given = arguments.reports is not None
+    table(
+        f"a {arguments.model} model of {arguments.features:,} columns, each person in one round",
+        (
+            *("mechanism", "epsilon", "words", "error of one", "a round", f"{_ROUNDS} rounds"),
+            *("fine", "shuffled"),
+            *(("noise",) if given else ()),
+        ),
+        [
+            (
+                VectorCodes.NAME,
+                f"{row['epsilon']:g}",
+                f"{row['words']:,}",
+                f"{row['squared_error']:,.1f}",
+                f"{row['people_a_round']:,}",
+                f"{row['people_enough']:,}",
+                f"{row['people_fine']:,}",
+                f"{row['shuffled_epsilon']:.3g}",
+                *((f"{row['noise']:.3f}",) if given else ()),
+            )
+            for row in rows
+        ],
+    )
+    say("error of one: mean squared length by which one person's gradient of length 1 is off")
+    say(f"a round: people for a mean gradient with noise {_ENOUGH}; {_ROUNDS} rounds: in all")
+    say(f"fine: in all, for noise {_FINE}, where privacy is no longer what limits the model")
+    say(
+        f"shuffled: epsilon at delta {_DELTA:g} of a round of so many people ({_ROUNDS} rounds), "
+        "to who sees it mixed"
+    )
+    if given:
+        say(f"noise: of a round's mean direction with {arguments.reports:,} people in all")
+    if given and all(row["noise"] > _ENOUGH for row in rows):
+        say(f"that is above {_ENOUGH}: more people, fewer columns or a larger epsilon are needed")
+    return 0
+
+
+def _row(features: int, epsilon: float, people: int | None) -> dict[str, Any]:
+    """What one epsilon asks for."""
+    words = words_for(epsilon)
+    codes = VectorCodes(epsilon, features + 1, words, 1)
+    error = codes.squared_error
+    a_round = ceil(error / _ENOUGH**2)
+    found: dict[str, Any] = {
+        "mechanism": VectorCodes.NAME,
+        "epsilon": epsilon,
+        "words": words,
+        "squared_error": error,
+        "rounds": _ROUNDS,
+        "people_a_round": a_round,
+        "people_enough": ceil(a_round * _ROUNDS / _IN_ROUNDS),
+        "people_fine": ceil(error / _FINE**2 * _ROUNDS / _IN_ROUNDS),
+        "shuffled_epsilon": amplified(
+            epsilon, a_round, _DELTA, float(codes.total_variation())
+        ).epsilon,
+        "delta": _DELTA,
+    }
+    if people is not None:
+        found["noise"] = (error * _ROUNDS / (people * _IN_ROUNDS)) ** 0.5
+    return found

@@ -1,0 +1,237 @@
+"""A model's table in a TOML file, `[models.NAME]`, and the people of a CSV file as it has them."""
+
+import csv
+import gzip
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.analysis.models import Feature, Model
+from hubbub.errors import BadParameter
+
+__all__ = ["People", "Planned", "has_model", "read_model", "read_people"]
+
+_KEYS: Final = ("kind", "epsilon", "label", "positive", "range", "features", "rounds", "penalty")
+_PAIR: Final = 2
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A model as its table has it. features: None for every column but the label.
+
+    positive: the text of a label that counts as 1; None where the label is a number.
+    """
+
+    name: str
+    table: Mapping[str, Any]
+    label: str
+    positive: str | None
+    features: Mapping[str, Sequence[Any]] | None
+
+    def of(self, head: Sequence[str]) -> tuple[Model, dict[str, Sequence[Any]]]:
+        """The model for a file with these columns, and what each column of the file is."""
+        every = self.features
+        if every is None:
+            every = {
+                name: self.table.get("columns", (0.0, 1.0)) for name in head if name != self.label
+            }
+        columns = [feature for name, says in every.items() for feature in _columns(name, says)]
+        low, high = _pair("range", self.table.get("range", (0.0, 1.0)))
+        model = Model(
+            self.name,
+            self.table["kind"],
+            _number("epsilon", self.table.get("epsilon")),
+            tuple(columns),
+            low,
+            high,
+            int(_number("rounds", self.table.get("rounds", 0))),
+            _number(
+                "penalty", self.table.get("penalty", 0.01 if self.table["kind"] == "ridge" else 0)
+            ),
+        )
+        return model, dict(every)
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """Columns in [0, 1], shape (people, columns); labels in [0, 1]; how many values clipped."""
+
+    columns: Floats
+    labels: Floats
+    clipped: int
+
+
+def has_model(path: Path, name: str) -> bool:
+    """Whether a catalog has a model of this name."""
+    return name in _models(path)
+
+
+def read_model(path: Path, name: str) -> Planned:
+    """The model of this name.
+
+    Raises:
+        BadParameter: a field is missing, unknown or wrong.
+    """
+    table = _models(path)[name]
+    if not isinstance(table, dict):
+        raise BadParameter(f"{path}: models.{name} is no table; write [models.{name}]")
+    known = {*_KEYS, "columns", "description", "owner"}
+    for key in table.keys() - known:
+        raise BadParameter(f'{path}: models.{name} has no "{key}"; it takes {", ".join(_KEYS)}')
+    for key in ("kind", "epsilon", "label"):
+        if key not in table:
+            raise BadParameter(f"{path}: models.{name} needs {key}")
+    features = table.get("features")
+    if not (features is None or (isinstance(features, dict) and features)):
+        raise BadParameter(
+            f"{path}: features of models.{name} is no table; for example "
+            'features = { age = [17, 90], work = ["private", "state"] }'
+        )
+    positive = table.get("positive")
+    return Planned(
+        name, table, str(table["label"]), None if positive is None else str(positive), features
+    )
+
+
+def read_people(path: Path, planned: Planned) -> tuple[Model, People]:
+    """The people of a CSV file with a head, a line each.
+
+    Raises:
+        BadParameter: a column is missing, or a field is no number, or not one of those listed; the
+            line is named and never what it holds.
+    """
+    with _opened(path) as lines:
+        rows = csv.reader(lines)
+        head = next(rows, [])
+        model, features = planned.of(head)
+        for name in (*features, planned.label):
+            if name not in head:
+                raise BadParameter(
+                    f'{path} has no column "{name}"; its first line names {len(head)}: '
+                    f"{', '.join(head[:10])}"
+                )
+        found = list(_rows(path, rows, head, features, planned))
+    if not found:
+        raise BadParameter(f"{path} has no people: a line each, after the line of names")
+    whole = np.array(found, dtype=np.float64)
+    columns, clipped = model.scaled(whole[:, :-1])
+    labels = whole[:, -1]
+    if model.kind == "logistic":
+        if not np.isin(labels, (0.0, 1.0)).all():
+            raise BadParameter(
+                f'{path}: column "{planned.label}" is not 0 or 1 in every line; name the text that '
+                'counts as 1 by positive = "..." in the model\'s table'
+            )
+    else:
+        inside = np.clip(labels, model.low, model.high)
+        clipped += int((inside != labels).sum())
+        labels = (inside - model.low) / (model.high - model.low)
+    return model, People(columns, labels, clipped)
+
+
+def _rows(
+    path: Path,
+    rows: Iterator[list[str]],
+    head: Sequence[str],
+    features: Mapping[str, Sequence[Any]],
+    planned: Planned,
+) -> Iterator[list[float]]:
+    """Each person's columns and label."""
+    places = {name: head.index(name) for name in (*features, planned.label)}
+    for number, row in enumerate(rows, start=2):
+        if not row:
+            continue
+        if len(row) != len(head):
+            raise BadParameter(f"{path}, line {number}: {len(row)} fields, {len(head)} expected")
+        found: list[float] = []
+        for name, says in features.items():
+            where = f'{path}, line {number}, column "{name}"'
+            found += _coded(where, row[places[name]].strip(), says)
+        text = row[places[planned.label]].strip()
+        where = f'{path}, line {number}, column "{planned.label}"'
+        found.append(
+            float(text == planned.positive) if planned.positive is not None else _read(where, text)
+        )
+        yield found
+
+
+def _coded(where: str, text: str, says: Sequence[Any]) -> list[float]:
+    """One value as columns: a number, whether it is each of those listed, or in each band."""
+    if isinstance(says[0], str):
+        if text not in says:
+            raise BadParameter(f"{where}: the value is none of the {len(says)} listed")
+        return [float(text == one) for one in says]
+    value = _read(where, text)
+    if len(says) == _PAIR:
+        return [value]
+    band = int(np.clip(np.searchsorted(says, value, side="right") - 1, 0, len(says) - 2))
+    return [float(band == place) for place in range(len(says) - 1)]
+
+
+def _columns(name: str, says: Any) -> list[Feature]:
+    if isinstance(says, list) and len(says) > 1 and all(isinstance(one, str) for one in says):
+        return [Feature(f"{name}={one}") for one in says]
+    if not (isinstance(says, list | tuple) and len(says) >= _PAIR and all(map(_is_number, says))):
+        raise BadParameter(
+            f'feature "{name}": write its range [low, high], the ends of its bands, or its values '
+            "as texts"
+        )
+    if len(says) == _PAIR:
+        return [Feature(name, *says)]
+    if list(says) != sorted(set(says)):
+        raise BadParameter(f'feature "{name}": the ends of its bands do not ascend')
+    return [Feature(f"{name} in [{a:g}, {b:g})") for a, b in pairwise(says)]
+
+
+def _pair(name: str, given: Any) -> tuple[float, float]:
+    if not (
+        isinstance(given, list | tuple) and len(given) == _PAIR and all(map(_is_number, given))
+    ):
+        raise BadParameter(f"{name} of a model is two numbers: [low, high]")
+    return float(given[0]), float(given[1])
+
+
+def _number(name: str, given: Any) -> float:
+    if not _is_number(given):
+        raise BadParameter(f"{name} of a model is no number")
+    return float(given)
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+
+
+def _read(where: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise BadParameter(f"{where}: the value is no finite number")
+    return value
+
+
+def _models(path: Path) -> Mapping[str, Any]:
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8")).get("models", {})
+    except (OSError, ValueError):
+        return {}  # who reads the catalog's metrics next says what is wrong with it
+    return found if isinstance(found, dict) else {}
+
+
+def _opened(path: Path) -> Any:
+    try:
+        if path.suffix == ".gz":
+            return gzip.open(path, "rt", encoding="utf-8", newline="")
+        return path.open(encoding="utf-8", newline="")
+    except OSError as error:
+        raise BadParameter(f"{path} cannot be read: {error.strerror}") from error

@@ -1,0 +1,76 @@
+"""A model rehearsed: people dealt out to rounds, their gradients randomized, the steps taken."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.analysis.models import (
+    Judged,
+    Learned,
+    Model,
+    deal,
+    gradients,
+    judged,
+    learn,
+    longest,
+    rounds_for,
+    scores,
+)
+from hubbub.cli.rehearsals.model_table import People
+from hubbub.mechanisms.vector_codes import MAX_CELLS, VectorCodes, words_for
+from hubbub.privacy.draws_of_codes import mean_of_codes, unit_of
+
+__all__ = ["Trained", "codes_of", "rehearse_model"]
+
+Floats = npt.NDArray[np.float64]
+
+_MAX_BOOKS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """One run: the model, and how good it is on the people of the test."""
+
+    learned: Learned
+    judged: Judged
+
+
+def codes_of(model: Model, seed: str) -> VectorCodes:
+    """The mechanism of a model's rounds: of its columns and the intercept."""
+    words = words_for(model.epsilon)
+    books = min(MAX_CELLS // words, _MAX_BOOKS)
+    return VectorCodes(model.epsilon, len(model.features) + 1, words, books, seed)
+
+
+def rehearse_model(
+    model: Model, people: People, test: People, *, reports: int | None, runs: int, seed: int | None
+) -> Iterator[Trained]:
+    """So many runs, each with the people in another order and other coins."""
+    for chance in np.random.default_rng(seed).spawn(runs):
+        yield _trained(model, people, test, reports, chance)
+
+
+def _trained(
+    model: Model, people: People, test: People, reports: int | None, chance: np.random.Generator
+) -> Trained:
+    every = len(people.labels)
+    order = chance.permutation(every) if reports is None else chance.integers(0, every, reports)
+    error = codes_of(model, "").squared_error
+    turns = list(deal(len(order), model.rounds or rounds_for(len(order), error)))
+    pool = chance.integers(0, 1 << 62)
+
+    def means(number: int, centre: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        turn = order[turns[number]]
+        columns, labels = people.columns[turn], people.labels[turn]
+        if not number:
+            vectors = np.column_stack([columns, np.zeros(len(turn))]) / longest(len(centre))
+        else:
+            about = np.column_stack([columns - centre, np.ones(len(turn))])
+            vectors = gradients(model.kind, about, labels, weights)
+        return mean_of_codes(codes_of(model, f"{pool}/{number}"), unit_of(vectors, chance), chance)
+
+    learned = learn(model, len(order), error, means)
+    foretold = scores(model.kind, test.columns, learned.weights)
+    return Trained(learned, judged(model.kind, foretold, test.labels))

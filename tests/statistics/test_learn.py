@@ -1,0 +1,142 @@
+"""Models from randomized gradients: unbiased means, intervals that hold, good foretelling."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.models import (
+    Feature,
+    Model,
+    deal,
+    gradients,
+    judged,
+    learn,
+    longest,
+    rounds_for,
+    scores,
+    without_privacy,
+)
+from hubbub.cli.rehearsals.model_table import People
+from hubbub.cli.rehearsals.models import rehearse_model
+from hubbub.errors import BadParameter
+from hubbub.mechanisms.vector_codes import VectorCodes
+from hubbub.privacy.draws_of_codes import mean_of_codes, unit_of
+
+Z = 5.5
+
+
+def _people(number: int, seed: int) -> People:
+    """Ten columns of which three matter; a third has the label."""
+    chance = np.random.default_rng(seed)
+    columns = chance.random((number, 10)) < np.linspace(0.1, 0.9, 10)
+    score = 2.0 * columns[:, 2] - 1.5 * columns[:, 5] + columns[:, 7] - 1.0
+    labels = chance.random(number) < 1 / (1 + np.exp(-score))
+    return People(columns.astype(float), labels.astype(float), 0)
+
+
+def _model(epsilon: float, kind: str = "logistic") -> Model:
+    return Model("m", kind, epsilon, tuple(Feature(f"c{n}") for n in range(10)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_means_are_unbiased_and_as_far_off_as_the_formula_says(epsilon: float) -> None:
+    """20,000 vectors of lengths up to 1; each coordinate within 5.5 standard errors: 6e-7 in all.
+
+    The pool is finite: its own bias, sqrt(keep^2 / (near books)) / m a coordinate, is in the width.
+    """
+    chance = np.random.default_rng(1)
+    codes = VectorCodes(epsilon, 16, 32, 1 << 16)
+    vectors = np.full((20_000, 16), 0.1) * chance.random((20_000, 1)) + np.eye(1, 16) * 0.4
+    mean, variances = mean_of_codes(codes, unit_of(vectors, chance), chance)
+    pool = float(codes.keep.exact) / np.sqrt(codes.near * codes.books * 16) / codes.reach
+    width = Z * np.sqrt(variances + 1 / 20_000 + pool**2)
+    assert (np.abs(mean - vectors.mean(axis=0)) < width).all()
+    own = 1 - float((mean**2).sum())  # what the directions themselves differ
+    error = float(variances.sum()) * (len(vectors) - 1) - own
+    assert abs(error / codes.squared_error - 1) < 0.05
+
+
+def test_a_vector_of_no_length_is_told_as_nothing() -> None:
+    units = unit_of(np.zeros((10_000, 4)), np.random.default_rng(2))
+    assert np.allclose(np.linalg.norm(units, axis=1), 1)
+    assert (np.abs(units.mean(axis=0)) < 5.5 / 100).all()
+
+
+def test_without_coins_the_model_is_that_of_all_the_data() -> None:
+    model, people, test = _model(2.0), _people(40_000, 4), _people(10_000, 5)
+    turns = list(deal(len(people.labels), rounds_for(len(people.labels), 10.0)))
+
+    def means(number: int, centre: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        columns, labels = people.columns[turns[number]], people.labels[turns[number]]
+        if not number:
+            vectors = np.column_stack([columns, np.zeros(len(columns))]) / longest(len(centre))
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1), 1)[:, None]
+        else:
+            about = np.column_stack([columns - centre, np.ones(len(columns))])
+            vectors = gradients(model.kind, about, labels, weights)
+        return vectors.mean(axis=0), np.zeros(vectors.shape[1])
+
+    learned = learn(model, 40_000, 10.0, means)
+    plain = without_privacy("logistic", people.columns, people.labels, 0.0)
+    assert np.allclose(plain[[2, 5, 7, 10]], [2.0, -1.5, 1.0, -1.0], atol=0.15)
+    told = 1 / (1 + np.exp(-(test.columns @ plain[:-1] + plain[-1])))
+    own = judged("logistic", scores("logistic", test.columns, learned.weights), test.labels)
+    best = judged("logistic", told, test.labels)
+    assert own.auc is not None
+    assert best.auc is not None
+    assert own.auc > best.auc - 0.005
+    assert own.miscalibration < 0.05
+    assert learned.stderrs.max() == 0
+
+
+def test_a_private_model_is_nearly_as_good_and_its_intervals_hold() -> None:
+    """Of 5 runs with 11 coefficients each, about where their mean is; 5.5 standard errors."""
+    model, people, test = _model(4.0), _people(8_000, 6), _people(5_000, 7)
+    runs = list(rehearse_model(model, people, test, reports=None, runs=5, seed=8))
+    assert min(one.judged.auc or 0.0 for one in runs) > 0.70
+    weights = np.array([one.learned.weights for one in runs])
+    stderrs = np.array([one.learned.stderrs for one in runs])
+    assert (np.abs(weights - weights.mean(axis=0)) < Z * stderrs).all()
+    assert (weights[:, 2] > 0).all()
+    assert (weights[:, 5] < 0).all()
+
+
+def test_a_number_is_foretold() -> None:
+    chance = np.random.default_rng(9)
+    columns = chance.random((6_000, 10))
+    labels = np.clip(0.3 + 0.4 * columns[:, 1] - 0.2 * columns[:, 4], 0, 1)
+    people = People(columns, labels, 0)
+    for kind in ("linear", "ridge"):
+        model = _model(4.0, kind)
+        [one] = rehearse_model(model, people, people, reports=None, runs=1, seed=10)
+        assert one.judged.r_squared is not None
+        assert one.judged.r_squared > 0.5
+        assert one.judged.auc is None
+
+
+def test_rounds_follow_from_the_noise() -> None:
+    assert rounds_for(1_000, 400.0) == 3
+    assert rounds_for(24_000, 106.0) == 8
+    assert rounds_for(24_000, 28.0) == 15
+    assert rounds_for(10**7, 28.0) == 64
+
+
+def test_auc_is_what_counting_pairs_gives() -> None:
+    told, labels = np.array([0.1, 0.4, 0.4, 0.8]), np.array([0.0, 0.0, 1.0, 1.0])
+    found = judged("logistic", told, labels)
+    assert found.auc == (0.5 + 1 + 1 + 1) / 4
+    assert judged("logistic", told, np.ones(4)).auc is None
+    assert [group.people for group in found.calibration] == [1, 1, 1, 1]
+
+
+def test_hopeless_models_are_refused() -> None:
+    with pytest.raises(BadParameter, match="2000 columns are outside"):
+        Model("m", "logistic", 1.0, tuple(Feature(f"c{n}") for n in range(2000)))
+    with pytest.raises(BadParameter, match="needs two numbers"):
+        Feature("age", 5, 5)
+    for wrong in ({"kind": "tree"}, {"epsilon": 99.0}, {"rounds": -1}, {"penalty": -1.0}):
+        given: dict[str, Any] = {"name": "m", "kind": "linear", "epsilon": 1.0, **wrong}
+        with pytest.raises(BadParameter):
+            Model(features=(Feature("a"),), **given)

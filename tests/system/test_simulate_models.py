@@ -1,0 +1,146 @@
+"""`hubbub simulate` and `hubbub plan` of models, as a user asks them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub.cli.main import main
+
+MODELS = """
+[models.churn]
+kind = "logistic"
+epsilon = 4.0
+label = "left"
+positive = "yes"
+features = { age = [18, 90], hours = [0, 1, 5, 24], plan = ["free", "paid"] }
+
+[models.plain]
+kind = "logistic"
+epsilon = 4.0
+label = "left"
+
+[models.spent]
+kind = "linear"
+epsilon = 4.0
+label = "money"
+range = [0, 100]
+features = { age = [18, 90] }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("metrics.toml").write_text(MODELS)
+    chance = np.random.default_rng(1)
+    for name, people in (("train.csv", 4_000), ("test.csv", 1_000)):
+        lines = ["age,hours,plan,left,money"]
+        for _ in range(people):
+            age, hours, paid = (
+                chance.integers(18, 95),
+                chance.integers(0, 24),
+                chance.random() < 0.4,
+            )
+            left = chance.random() < (0.2 if paid else 0.7)
+            spent = min(100, max(0, 2 * (age - 18)))
+            told = ("paid" if paid else "free", "yes" if left else "no")
+            lines.append(f"{age},{hours},{told[0]},{told[1]},{spent}")
+        Path(name).write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def _said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main([*words]) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def _refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main([*words]) == 2
+    return capsys.readouterr().err
+
+
+TRAIN = ("--values", "train.csv", "--seed", "1", "--runs", "2")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_model_is_rehearsed(capsys: pytest.CaptureFixture[str]) -> None:
+    found: dict[str, Any] = json.loads(
+        _said(capsys, "simulate", "churn", *TRAIN, "--test", "test.csv", "--json")
+    )
+    assert found["people"] == 4000
+    assert found["tested"] == 1000
+    assert found["held_out"] is True
+    assert found["clipped"] > 0
+    assert 3.99 < found["epsilon"] <= 4.0
+    assert found["summary"]["auc"]["low"] > 0.6
+    assert found["without_privacy"]["auc"] > found["summary"]["auc"]["mean"] - 0.02
+    assert len(found["runs"]) == 2
+    names = [row["name"] for row in found["runs"][0]["coefficients"]]
+    assert names[:3] == ["age", "hours in [0, 1)", "hours in [1, 5)"]
+    assert names[-3:] == ["plan=free", "plan=paid", "intercept"]
+    for run in found["runs"]:
+        row = {one["name"]: one for one in run["coefficients"]}
+        assert row["plan=free"]["coefficient"] > row["plan=paid"]["coefficient"]
+        assert all(one["low"] < one["coefficient"] < one["high"] for one in row.values())
+        assert sum(group["people"] for group in run["calibration"]) == 1000
+    again = json.loads(_said(capsys, "simulate", "churn", *TRAIN, "--test", "test.csv", "--json"))
+    assert again["runs"] == found["runs"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_model_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = _said(capsys, "simulate", "churn", *TRAIN)
+    assert "churn: logistic, 4,000 people in" in shown
+    assert "without privacy" in shown
+    assert "AUC: 0." in shown
+    assert "the same people: --test has others" in shown
+    assert "R squared: 0." in _said(capsys, "simulate", "spent", *TRAIN)
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_wrong_is_named_and_never_what_a_person_holds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def of(line: str, model: str = "churn") -> str:
+        Path("wrong.csv").write_text(f"age,hours,plan,left,money\n{line}\n")
+        return _refused(capsys, "simulate", model, "--values", "wrong.csv")
+
+    assert 'line 2, column "age": the value is no finite number' in of("nan,1,free,yes,1")
+    secret = of("77,1,secret-plan,yes,1")
+    assert 'column "plan": the value is none of the 2 listed' in secret
+    assert "secret-plan" not in secret
+    assert "3 fields, 5 expected" in of("77,1,free")
+    assert "1 people are below 100" in of("77,1,free,yes,1")
+    assert "has no people" in of("")
+    assert 'column "plan": the value is no finite number' in of("77,1,free,1,1", "plain")
+    Path("short.csv").write_text("age,left\n1,yes\n")
+    assert 'has no column "hours"' in _refused(capsys, "simulate", "churn", "--values", "short.csv")
+    assert "cannot be read" in _refused(capsys, "simulate", "churn", "--values", "none.csv")
+    Path("metrics.toml").write_text(
+        MODELS.replace('label = "left"\nfeatures', 'labels = "left"\nfeatures')
+    )
+    Path("odd.toml").write_text(
+        '[models.m]\nkind = "logistic"\nepsilon = 1\nlabel = "l"\nodd = 1\n'
+    )
+    odd = _refused(capsys, "simulate", "m", "--catalog", "odd.toml", "--values", "train.csv")
+    assert 'models.m has no "odd"' in odd
+
+
+def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    question = ("plan", "--model", "logistic", "--features", "64", "--epsilon", "1")
+    found = json.loads(_said(capsys, *question, "--format", "json"))
+    [row] = found["rows"]
+    assert abs(row["squared_error"] / 432 - 1) < 0.05
+    assert row["people_a_round"] == pytest.approx(row["squared_error"] / 0.04, abs=1)
+    assert row["shuffled_epsilon"] < 1
+    assert "people for a mean gradient" in _said(capsys, *question)
+    known = _said(capsys, *question, "--reports", "5000")
+    assert "more people, fewer columns" in known
+    assert "outside [1, 1000]" in _refused(
+        capsys, "plan", "--model", "linear", "--features", "5000"
+    )
+    assert "--model needs --features" in _refused(capsys, "plan", "--model", "linear")
+    assert "--features is of --model" in _refused(capsys, "plan", "--features", "5")
