@@ -110,7 +110,7 @@ def renew_certificates(
         known = x509.load_pem_x509_certificates((authorities / "ca.pem").read_bytes())
         by_name = {one.subject: one for one in known}
         fresh = {}
-        kept = [role for role in _ROLES if (authorities / f"{role}.key").exists()]
+        kept = [role for role in _ROLES if _name(authority_name(role)) in by_name]
         for role in kept or _ROLES:
             authority = by_name[_name(authority_name(role))]
             signing = serialization.load_pem_private_key(
