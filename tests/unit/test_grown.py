@@ -12,6 +12,7 @@ import pytest
 from hubbub.accounting import Window
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import Compared, Estimated, Trended
+from hubbub.aggregator.query.breaking_down import BrokenDown
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.reload import _check_follows
@@ -60,6 +61,13 @@ class Installation:
     def build(self, values: list[str], mechanism: str = "grr", rest: str = "") -> Bundle:
         source = self.folder / "metrics.toml"
         text = TABLE.format(mechanism=mechanism, values=values, rest=rest)
+        if "crowd" in rest:  # which says what leaves together, and with auto what is told
+            text = text.replace("min_batch = 100\n", "")
+            text = (
+                text.replace("epsilon = 2.0\n", "")
+                if mechanism == "auto" or "\nepsilon" in rest
+                else text
+            )
         source.write_text(text.replace("'", '"'))
         out = self.folder / "app.hubbub"
         return build_bundle(
@@ -119,11 +127,122 @@ def test_what_was_appended_cannot_be_taken_away_or_exchanged(installation: Insta
         installation.build([*THREE, "blue"])
 
 
-def test_lists_with_other_do_not_grow(installation: Installation) -> None:
-    """What counted as "other" before would be something else now."""
-    installation.build(THREE, rest="other = true")
+def test_other_keeps_its_place_as_a_list_grows(installation: Installation) -> None:
+    rest = "other = true"
+    installation.build(THREE, rest=rest)
+    for values, held in ((FOUR, ("other", "sepia")), (FOUR, ("other", "sepia")), (FIVE, ("blue",))):
+        metric = installation.build(values, rest=rest).metric("theme")
+        assert (metric.values or ())[-len(held) :] == held
+    assert metric.grown == (4, 5)
+    assert metric.streams == ("theme", "theme/v5", "theme/v6")
+    assert [metric.code(value) for value in ("blue", "sepia", "never heard of")] == [5, 4, 3]
     with pytest.raises(BundleRefused, match="values changed under an old name"):
-        installation.build(FOUR, rest="other = true")
+        installation.build(FOUR, rest=rest)
+    with pytest.raises(BundleRefused, match="values changed under an old name"):
+        installation.build([*FOUR[::-1], "blue"], rest=rest)
+
+
+def test_what_was_other_before_is_not_what_it_is_now(installation: Installation) -> None:
+    installation.build(THREE, rest="other = true")
+    bundle = installation.build(FOUR, rest="other = true")
+    first = _drawn(bundle, "theme", [600, 300, 100, 500], 1)  # of the 500 some meant sepia
+    held = {
+        ("theme", FIRST): first,
+        ("theme", FIRST + 1): first,
+        ("theme/v5", FIRST + 1): _drawn(bundle, "theme/v5", [500, 600, 200, 300, 400], 2),
+        ("theme/v5", FIRST + 2): _drawn(bundle, "theme/v5", [500, 600, 200, 300, 400], 3),
+    }
+    found, _, compared, _ = _asked(bundle, held)
+    rows = {row.value: row for row in found.values}
+    for value, true in (("light", 2200), ("sepia", 800), ("other", 600)):
+        assert abs(rows[value].estimate - true) < 5 * rows[value].stderr
+    assert rows["other"].share == pytest.approx(rows["other"].estimate / 4000)
+    assert "Not asked in 3,000 of 7,000 reports, as appended since: other, sepia." in found.notes[0]
+    assert '"other" of a shorter list held what was appended since: it is left out.' in found.notes
+    assert [row.value for row in compared.values] == THREE
+
+    async def follow() -> Trended:
+        engine = QueryEngine(bundle, await _store(held), clock=lambda: (FIRST + 9) * DAY)
+        every = EstimateQuery(EpochRange(epochs="all"))
+        return await engine.trend("theme", every, ["dark", "other"])
+
+    dark, other = asyncio.run(follow()).series
+    assert [point.reports for point in dark.points] == [1500, 3500, 2000]
+    assert [point.reports for point in other.points] == [2000, 2000]
+
+
+def test_every_tier_and_cell_of_every_list_is_counted(installation: Installation) -> None:
+    rest = 'tiers = [0.5]\nbreakdown = { os = ["linux", "macos"] }'
+    installation.build(THREE, rest=rest)
+    bundle = installation.build(FOUR, rest=rest)
+    held, linux = {}, []
+    for number, stream in enumerate(bundle.metric("theme").streams):
+        size = len(bundle.asked_in(stream).values or ())
+        held[stream, FIRST] = _drawn(bundle, stream, [100 * size + number] * size, number)
+        linux += [held[stream, FIRST].reports] if "linux" in stream else []
+    assert len(held) == 12
+
+    async def ask() -> tuple[Estimated, Estimated, BrokenDown]:
+        engine = QueryEngine(bundle, await _store(held), clock=lambda: (FIRST + 9) * DAY)
+        every = EstimateQuery(EpochRange(epochs="all"))
+        return (
+            await engine.estimate("theme", every),
+            await engine.estimate("theme@os=linux", every),
+            await engine.breakdown("theme", every),
+        )
+
+    whole, part, table = asyncio.run(ask())
+    assert whole.reports == sum(totals.reports for totals in held.values())
+    assert part.reports == sum(linux)
+    for found, streams in ((whole, list(held)), (part, [one for one in held if "linux" in one[0]])):
+        for place, row in enumerate(found.values):
+            own = [held[one].reports / len(bundle.asked_in(one[0]).values or ()) for one in streams]
+            longer = [
+                share
+                for share, one in zip(own, streams, strict=True)
+                if len(bundle.asked_in(one[0]).values or ()) > place
+            ]
+            assert abs(row.estimate - sum(longer)) < 5 * row.stderr, row.value
+    assert {one.part: one.reports for one in table.parts}["linux"] == sum(linux)
+
+
+def test_each_list_fills_a_crowd_of_its_own(installation: Installation) -> None:
+    rest = "central_epsilon = 1.0\ncrowd = 1000"
+    first = installation.build(THREE, rest=rest)
+    bundle = installation.build(FOUR, rest=rest)
+    table = read_stream_table(installation.folder / "streams.json").streams
+    assert {name: (one.mix, one.min_batch) for name, one in table.items()} == {
+        "theme": ("epoch", 1000),
+        "theme/v4": ("epoch", 1000),
+    }
+    assert first.metric("theme").central == bundle.asked_in("theme").central
+    held = {
+        ("theme", FIRST): _drawn(bundle, "theme", [600, 300, 100], 1),
+        ("theme/v4", FIRST): _drawn(bundle, "theme/v4", [500, 600, 200, 200], 2),
+    }
+    days = {(stream, day + n): own for (stream, day), own in held.items() for n in range(3)}
+    found = _asked(bundle, days)[0]
+    rows = {row.value: row for row in found.values}
+    for value, true in (("light", 3300), ("sepia", 600)):
+        assert abs(rows[value].estimate - true) < 5 * rows[value].stderr
+
+
+def test_a_crowd_that_chose_goes_on_once_its_choice_is_written(installation: Installation) -> None:
+    rest = "central_epsilon = 1.0\ncrowd = 1000"
+    few = installation.build(THREE, "auto", rest).metric("theme")
+    with pytest.raises(BundleRefused) as refused:
+        installation.build(FOUR, "auto", rest)
+    written = f'mechanism = "{few.mechanism}" and epsilon = {few.epsilon:g}'
+    assert f"values can be appended once it is written: {written}" in str(refused.value)
+    many = installation.build(FOUR, few.mechanism, f"{rest}\nepsilon = {few.epsilon:g}")
+    assert many.metric("theme").grown == (3,)
+
+
+def test_parts_and_sets_say_why_they_do_not_grow(installation: Installation) -> None:
+    rest = 'kind = "set"\nmost = 2'
+    installation.build(THREE, "privset", rest)
+    with pytest.raises(BundleRefused, match="appended to plain lists alone, not to sets"):
+        installation.build(FOUR, "privset", rest)
 
 
 def test_auto_stays_with_its_mechanism(installation: Installation) -> None:

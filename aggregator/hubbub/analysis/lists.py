@@ -28,13 +28,18 @@ def answer_lists(
     values: Sequence[str],
     confidence: float = CONFIDENCE,
     repeats: int = 1,
+    other: int | None = None,
 ) -> Answer:
     """As `answer_tiers`, from the reports to several lists, each the beginning of `values`.
+
+    other: which of the values stands for all that are not listed. Of a shorter list it is left out:
+        it held what was appended since, so nobody there was asked for what it is now.
 
     Raises:
         BatchTooSmall: not a single report.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
+    longest = len(values)
     heard: list[ListedReports] = [
         ([tier for tier in tiers if tier[1].reports], size) for tiers, size in lists if _sum(tiers)
     ] or [lists[-1]]
@@ -42,13 +47,15 @@ def answer_lists(
     for tiers, size in heard:
         found = figures_of(family_for(tiers[0][0]), tiers, (), repeats, shape=False)
         # Of what they were not asked for they could say nothing: none of them holds it.
-        none = np.zeros(len(values) - size)
-        parts.append(_mapped(found, partial(np.append, values=none)))
+        left_out = other if size < longest else None
+        parts.append(_mapped(found, partial(_widened, size=longest, left_out=left_out)))
     figures = added(parts)
     reports = sum(_sum(tiers) for tiers, _ in heard)
     asked = np.zeros(len(values), dtype=np.int64)
     for tiers, size in heard:
         asked[:size] += _sum(tiers)
+        if other is not None and size < longest:
+            asked[other] -= _sum(tiers)
     judged = columns(figures, reports, confidence)
     told = rows(values, reports, judged, nearest(judged, figures.absent, reports))
     of_asked = tuple(map(_among_those, told, asked.tolist()))
@@ -104,6 +111,14 @@ def _mapped(figures: ValueEstimates, of: Callable[[Floats], Floats]) -> ValueEst
         absent=of(figures.absent),
         growth=of(figures.growth),
     )
+
+
+def _widened(column: Floats, size: int, left_out: int | None) -> Floats:
+    """Zeros where nobody was asked."""
+    wide = np.append(column, np.zeros(size - len(column)))
+    if left_out is not None:
+        wide[left_out] = 0.0
+    return wide
 
 
 def _sum(tiers: Sequence[Tier]) -> int:

@@ -1,12 +1,13 @@
 """A metric as each list of values had it, and how it goes on from the one before."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.grown import is_list, list_names
+from hubbub.catalog.values.value_kinds import OTHER
 
-__all__ = ["grown_from", "versions_of"]
+__all__ = ["grown_from", "versions_of", "why_not_grown"]
 
 
 def versions_of(metric: Metric) -> Iterator[Metric]:
@@ -24,10 +25,14 @@ def versions_of(metric: Metric) -> Iterator[Metric]:
 def grown_from(metric: Metric, before: Metric | None) -> Metric:
     """The metric as it goes on from what was asked before, where only values were appended.
 
-    With `auto` the mechanism stays what it was: two lists are joined by it.
+    With `auto` the mechanism stays what it was: two lists are joined by it. "other" keeps its place
+    among the values, so that a list begins as the one before did.
     """
     if before is None or metric.values is None or before.values is None or not is_list(before):
         return metric
+    if metric.other and before.other:
+        metric = replace(metric, values=_going_on(metric.values, before.values))
+    assert metric.values is not None  # noqa: S101 of a list alone
     if metric.values[: len(before.values)] != before.values:
         return metric
     more = len(metric.values) > len(before.values)
@@ -41,3 +46,30 @@ def grown_from(metric: Metric, before: Metric | None) -> Metric:
     if not is_list(metric):
         return metric
     return replace(metric, grown=(*before.grown, len(before.values)) if more else before.grown)
+
+
+def why_not_grown(before: Metric | None, metric: Metric) -> str:
+    """Why values that were appended do not go on under their name, as the end of a sentence.
+
+    "" where nothing was appended.
+    """
+    if before is None or not before.values or not metric.values:
+        return ""
+    if not is_list(before):
+        # What is listed beside each other: of a table its cells, of a number its ranges.
+        told = "edges" if before.edges else "parts" if before.randomizer.FAMILY == "pairs" else ""
+        longer = set(before.values) <= set(metric.values) or told == "parts"
+        return f" (values are appended to plain lists alone, not to {told or 'sets'})" * longer
+    if before.central and metric.values[: len(before.values)] == before.values:
+        return (
+            "; values can be appended once it is written: "
+            f'mechanism = "{before.mechanism}" and epsilon = {before.epsilon:g}'
+        )
+    return ""
+
+
+def _going_on(values: Sequence[str], before: Sequence[str]) -> tuple[str, ...]:
+    """Values in the order of those before, if these begin with them; but for where "other" is."""
+    named, known = ([one for one in held if one != OTHER] for held in (values, before))
+    same = named[: len(known)] == known
+    return (*before, *named[len(known) :]) if same else tuple(values)

@@ -1,6 +1,6 @@
 """Metric: one question that an app may answer, and everything promised about it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Final, Self
@@ -280,14 +280,12 @@ class Metric:
     @property
     def streams(self) -> tuple[str, ...]:
         """The names of its streams: its own, its cells', those of tiers and of former lists."""
-        if self.grown:
-            return tuple(one for name in self._lists for one in (name, *self._tiers(name)))
-        return tuple(streams_of(self.name, self.breakdown, [f"{tier:g}" for tier in self.tiers]))
+        return tuple(stream for name in self._lists for stream in self._apart(name))
 
     @property
     def own_streams(self) -> tuple[str, ...]:
         """Those of the values that are asked now."""
-        return (self.stream, *self._tiers(self.stream)) if self.grown else self.streams
+        return tuple(self._apart(self.stream))
 
     @property
     def stream(self) -> str:
@@ -326,8 +324,10 @@ class Metric:
         allowed = [epsilon for epsilon in self.tiers if epsilon <= min(max_epsilon, max_local)]
         return f"{self.stream}/{allowed[-1]:g}" if allowed else None
 
-    def _tiers(self, stream: str) -> tuple[str, ...]:
-        return tuple(f"{stream}/{tier:g}" for tier in self.tiers)
+    def _apart(self, asked: str) -> Iterator[str]:
+        """The streams of one list: of each tier every cell."""
+        for one in (asked, *(f"{asked}/{tier:g}" for tier in self.tiers)):
+            yield from streams_of(one, self.breakdown, ())
 
     def code(self, value: Any) -> Any:
         """The mechanism's value for what the app reported.

@@ -18,6 +18,7 @@ from hubbub.analysis import (
     plausibility,
 )
 from hubbub.catalog import Bundle, Metric, reports_of_one, versions_of
+from hubbub.catalog.values.value_kinds import OTHER
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified
@@ -114,7 +115,8 @@ def _answer(
         (collected.tiers(asked, totals, epochs), len(asked.values or ()))
         for asked in versions_of(metric)
     ]
-    return answer_lists(lists, metric.values, query.confidence, repeats)
+    other = metric.values.index(OTHER) if metric.other else None
+    return answer_lists(lists, metric.values, query.confidence, repeats, other)
 
 
 def _surer(metric: Metric, answer: Answer) -> float:

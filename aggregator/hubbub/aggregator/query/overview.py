@@ -124,7 +124,10 @@ def shuffled(metric: Metric, found: Amplified) -> Shuffled:
 def notes(metric: Metric, found: Answer) -> list[str]:
     """What a mean, an open end or an appended value does not tell, in a sentence each."""
     if found.reports_asked:
-        return list(_appended(found))
+        told = list(_appended(found))
+        if metric.other:
+            told.append('"other" of a shorter list held what was appended since: it is left out.')
+        return told
     if metric.edges and metric.clamps:
         return [_at_the_ends(metric, found)]
     if found.span is None or (found.kind != "mean" and found.mean is None):

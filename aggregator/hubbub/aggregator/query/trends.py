@@ -11,6 +11,7 @@ from hubbub.aggregator.query.trend_series import Point, Series
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import Answer, Followed, Mean, joined_shares
 from hubbub.catalog import EPOCH_SECONDS, Metric, versions_of
+from hubbub.catalog.values.value_kinds import OTHER
 from hubbub.errors import BadParameter
 
 __all__ = ["MAX_SERIES", "Part", "by_list", "series", "together"]
@@ -132,8 +133,14 @@ def _lined(
 
 
 def _places(metric: Metric) -> dict[str, int]:
-    """Where in its answer each value stands; of numbers, the mean."""
-    return {MEAN: 0} if metric.values is None else {v: i for i, v in enumerate(metric.values)}
+    """Where in a former answer each value stands; of numbers, the mean.
+
+    What was "other" then is not what it is now: it held what is listed since.
+    """
+    if metric.values is None:
+        return {MEAN: 0}
+    gone = {OTHER} if metric.other else set()
+    return {value: place for place, value in enumerate(metric.values) if value not in gone}
 
 
 def _by_asking(

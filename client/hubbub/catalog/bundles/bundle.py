@@ -15,7 +15,7 @@ from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.fields.rules import NAME, is_address, is_whole, metric_name_of
 from hubbub.catalog.keys.handover import Handover, line_of
 from hubbub.catalog.keys.opening import OpeningKeyPublic, is_development
-from hubbub.catalog.lists import grown_from, versions_of
+from hubbub.catalog.lists import grown_from, versions_of, why_not_grown
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import LogProof
 from hubbub.catalog.metric import Metric
@@ -117,7 +117,9 @@ class Bundle:
         """The metric of this name, or a tier or cells of one. Raises UnknownMetric."""
         base, slash, tier = name.partition("/")
         if base != (whole := metric_name_of(name)) and f"{whole}{slash}{tier}" in self.streams:
-            return part_of_metric(self.streams[f"{whole}{slash}{tier}"], name)
+            # Of all lists of values, where they have grown; of a tier it is the first list's.
+            source = self.streams[f"{whole}{slash}{tier}"] if slash else self.metrics[whole]
+            return part_of_metric(source, name)
         return self.metrics[name] if name in self.metrics else self.asked_in(name)
 
     def asked_in(self, stream: str) -> Metric:
@@ -182,7 +184,7 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
         problems.append(
             f'metric "{name}": {changed} changed under an old name; their totals do not add: '
             f'give the new definition a new name, such as "{name}_2", and supersedes = "{name}" so '
-            "that trends join them"
+            "that trends join them" + why_not_grown(previous.metrics.get(name), metric)
         )
     if problems:
         raise BundleRefused("\n".join(problems))

@@ -50,14 +50,12 @@ def check_grown(metric: Any) -> None:
 def is_list(metric: Any) -> bool:
     """Whether it asks for values that were listed one by one, so that more may follow.
 
-    Where what is not listed counts as "other", that would mean less once more is listed; and of
-    crowds and of cells of a breakdown each list would have to fill its own.
+    Of a crowd, and of each cell of a breakdown, each list has to fill its own.
     """
     return bool(
         metric.values is not None
         and REGISTRY[metric.mechanism].FAMILY == "listed"
-        and not (metric.kind or metric.edges or metric.other or metric.ranges)
-        and not (metric.crowd or metric.breakdown)
+        and not (metric.kind or metric.edges or metric.ranges)
     )
 
 
