@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import uvloop
 
 from hubbub.cli.local.certificates import write_certificates
 from hubbub.cli.local.ports import free_port
@@ -363,6 +364,52 @@ def test_idle_and_endless_connections_give_way_and_honest_ones_are_served(
                 assert door.front.admission.counts["taken"] == 2 * (number + 1)
             for _, writer in open_:
                 writer.transport.abort()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("limits", [{"most": 50, "of_address": 0}, {"of_address": 50}])
+def test_connections_without_a_handshake_count_and_give_way_and_honest_ones_are_served(
+    made: Made,
+    redis_url: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    limits: dict[str, Any],
+) -> None:
+    """Some say nothing, some begin a handshake and go on no further."""
+    write_certificates(tmp_path, {"shuffler": ["shuffler"]})
+
+    async def body() -> None:
+        tls = TlsFolder(tmp_path, "shuffler")
+        async with open_door(made, redis_url, tls=tls, **limits) as door:
+            open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(300)]
+            for _, writer in open_[::2]:
+                writer.write(b"\x16\x03\x01\x02")
+            await door.has("gave_way", 250)
+            for number in range(3):
+                await door.send(door.front.request(2))
+                assert door.front.admission.counts["taken"] == 2 * (number + 1)
+            for _, writer in open_:
+                writer.transport.abort()
+        assert "give way" in caplog.text
+        assert "127.0.0.1" not in caplog.text
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(body())
+
+
+def test_who_says_nothing_before_the_handshake_is_ended(
+    made: Made, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.runtime.http.listener._SILENT_SECONDS", 0.2)
+    write_certificates(tmp_path, {"shuffler": ["shuffler"]})
+
+    async def body() -> None:
+        async with open_door(made, redis_url, tls=TlsFolder(tmp_path, "shuffler")) as door:
+            reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+            assert await reader.read() == b""
+            await door.has("too_slow", 1)
+            writer.close()
 
     asyncio.run(body())
 

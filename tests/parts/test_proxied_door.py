@@ -13,7 +13,7 @@ import uvloop
 from hubbub.cli.local.certificates import write_certificates
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime import Limiter, TlsFolder
-from hubbub.runtime.http import proxied
+from hubbub.runtime.http import listener
 from tests.conftest import Made
 from tests.parts.test_http_door import TYPE, Door, open_door
 from tests.support.proxies import CONFIGURATIONS, haproxy, needs_haproxy
@@ -110,7 +110,7 @@ def test_haproxy_as_told_leaves_nothing_with_a_device_that_links_its_visits(
 def test_a_proxy_without_the_header_it_promised_is_refused_counted_and_told_once(
     made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(proxied, "_HEADER_SECONDS", 0.05)
+    monkeypatch.setattr(listener, "_HEADER_SECONDS", 0.05)
 
     async def body() -> None:
         async with open_door(made, redis_url, header_proxies=(PROXY,)) as door:

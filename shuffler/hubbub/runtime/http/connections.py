@@ -4,15 +4,17 @@ uvicorn, past its limit of connections, refuses whoever comes: some thousand hal
 many answers that nobody read, kept everybody else out.
 """
 
-from asyncio import Transport
+import logging
 from collections import Counter
 from collections.abc import Collection
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import Protocol
+from typing import Final, Protocol
 
 from hubbub.runtime.rpc.limiter import network
 
 __all__ = ["Connection", "OpenConnections", "among", "network_of"]
+
+_log: Final = logging.getLogger("hubbub.runtime")
 
 # What is open and idle costs a file and some memory.
 _MAX = 2000
@@ -20,12 +22,24 @@ _MAX = 2000
 _MAX_OF_ADDRESS = 200
 
 
+class Ends(Protocol):
+    """What a connection is ended by."""
+
+    def abort(self) -> None:
+        """End it at once."""
+        ...
+
+
 class Connection(Protocol):
     """One connection. address: by which limits know who is at its other end."""
 
     address: str
     client: tuple[str, int] | None
-    transport: Transport
+
+    @property
+    def transport(self) -> Ends:
+        """By which it is ended."""
+        ...
 
 
 class OpenConnections:
@@ -91,6 +105,11 @@ class OpenConnections:
                 del self._open[address]
 
     def _end(self, connection: Connection) -> None:
+        if not self.refusals["gave_way"]:
+            _log.warning(
+                "more connections are open than the limit of one address, or of all: those that "
+                "have waited longest give way (reason gave_way of hubbub_throttled_calls_total)"
+            )
         self.refusals["gave_way"] += 1
         self.remove(connection, connection.address)
         connection.transport.abort()

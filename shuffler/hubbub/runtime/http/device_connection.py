@@ -1,6 +1,7 @@
 """A connection of a device: a short request, an answer, and time for neither to be held up."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -21,13 +22,19 @@ _NO_ANSWER: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection
 class DeviceConnection(HttpToolsProtocol):
     """One connection among `connections`.
 
-    asked_for: for whom its proxy opened it; None for who is at its other end.
+    asked_for: for whom its proxy opened it; None for who is at its other end. arrived: called
+    before it is counted itself, once its handshake is done.
     """
 
     def __init__(
-        self, connections: OpenConnections, asked_for: tuple[str, int] | None = None, **given: Any
+        self,
+        connections: OpenConnections,
+        asked_for: tuple[str, int] | None = None,
+        arrived: Callable[[], None] = lambda: None,
+        **given: Any,
     ) -> None:
         super().__init__(**given)
+        self._arrived = arrived
         self._connections = connections
         self._asked_for = asked_for
         self._timer: asyncio.TimerHandle | None = None
@@ -39,6 +46,7 @@ class DeviceConnection(HttpToolsProtocol):
         super().connection_made(transport)
         self.client = self._asked_for or self.client
         self.address = network_of(self.client)
+        self._arrived()
         self._connections.add(self, self.address)
         self._end_after(_REQUEST_SECONDS)
 

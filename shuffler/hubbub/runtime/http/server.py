@@ -13,7 +13,7 @@ from uvicorn.server import ServerState
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.device_connection import DeviceConnection
-from hubbub.runtime.http.proxied import ProxiedListener
+from hubbub.runtime.http.listener import Listener
 from hubbub.runtime.tls import TlsFolder, check_plain
 
 __all__ = ["App", "HttpDoor", "Message", "Receive", "Scope", "Send"]
@@ -24,7 +24,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-_HANDSHAKE_SECONDS: Final = 10.0
+# From its first byte, for which there are as many again.
+_HANDSHAKE_SECONDS: Final = 5.0
 _IDLE_SECONDS: Final = 60
 _BACKLOG: Final = 2048
 
@@ -78,22 +79,21 @@ class HttpDoor:
         )
         self._config.load()
         self._state = ServerState()
-        self._server: asyncio.Server | ProxiedListener | None = None
+        self._server: Listener | None = None
 
     async def start(self) -> None:
         """Listen. Raises ServiceUnavailable if the address is taken or not ours."""
         try:
             listening = _listening(self._address, shared=self._shared)
-            if self._header_proxies:
-                self._server = self._proxied(listening)
-            else:
-                self._server = await asyncio.get_running_loop().create_server(
-                    self._connection,
-                    sock=listening,
-                    ssl=self._context,
-                    ssl_handshake_timeout=self._handshake_seconds,
-                    backlog=_BACKLOG,
-                )
+            server = Listener(
+                listening,
+                self._header_proxies,
+                self._connections,
+                self._serve,
+                speaks_first=self._context is not None,
+            )
+            server.start(_BACKLOG)
+            self._server = server
         except (OSError, OverflowError, ValueError) as error:
             raise ServiceUnavailable(
                 f"cannot listen on {self._address}: it is in use or not ours; choose another"
@@ -123,26 +123,19 @@ class HttpDoor:
         """Change how many there may be of one address; 0 for no limit."""
         self._connections.of_address = of_address
 
-    @property
-    def _handshake_seconds(self) -> float | None:
-        return _HANDSHAKE_SECONDS if self._context else None
-
-    def _proxied(self, listening: socket.socket) -> ProxiedListener:
-        async def serve(connection: socket.socket, caller: tuple[str, int] | None) -> None:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: self._connection(caller),
-                connection,
-                ssl=self._context,
-                ssl_handshake_timeout=self._handshake_seconds,
-            )
-
-        found = ProxiedListener(listening, self._header_proxies, self._connections.refusals, serve)
-        found.start(_BACKLOG)
-        return found
-
-    def _connection(self, asked_for: tuple[str, int] | None = None) -> DeviceConnection:
+    async def _serve(
+        self,
+        connection: socket.socket,
+        asked_for: tuple[str, int] | None,
+        arrived: Callable[[], None],
+    ) -> None:
         known = {"config": self._config, "server_state": self._state, "app_state": {}}
-        return DeviceConnection(self._connections, asked_for, **known)
+        await asyncio.get_running_loop().connect_accepted_socket(
+            lambda: DeviceConnection(self._connections, asked_for, arrived, **known),
+            connection,
+            ssl=self._context,
+            ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._context else None,
+        )
 
 
 def _context(tls: TlsFolder) -> ssl.SSLContext:
