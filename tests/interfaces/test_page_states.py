@@ -65,6 +65,31 @@ def test_a_link_shows_the_same_to_a_colleague(browser: Browser, home: House) -> 
         expect(page.locator("#answer")).to_contain_text(" to ")
 
 
+def test_intervals_for_every_look_are_in_the_link_and_in_what_is_taken_along(
+    browser: Browser, home: House
+) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{home.page}/metric?name=theme")
+        assert "anytime" not in page.inner_text("#commands")
+        page.select_option("select[name=looks]", "any")
+        expect(page.locator("#bars-said")).to_contain_text("at every look while the epochs fill")
+        watched.settled()
+        assert _given(page)["looks"] == ["any"]
+        told = web.get(f"{home.page}/v1/metrics/theme/estimates", params={"anytime": "true"}).json()
+        span = f"{told['values'][0]['low']:,.0f} to {told['values'][0]['high']:,.0f}"
+        expect(page.locator("#table")).to_contain_text(span)
+        expect(page.locator("#commands")).to_contain_text("anytime=True")
+        with Watched(browser) as other:
+            theirs = other.open(page.url)
+            assert theirs.input_value("select[name=looks]") == "any"
+            assert _rows(theirs) == _rows(page)
+        page.go_back()
+        expect(page.locator("#bars-said")).not_to_contain_text("every look")
+        watched.settled()
+        page = watched.open(f"{home.page}/metric?name=homepage")
+        expect(page.locator("#looking")).to_be_hidden()
+
+
 def test_strings_that_were_typed_are_in_the_link_and_reach_no_server(
     browser: Browser, home: House
 ) -> None:

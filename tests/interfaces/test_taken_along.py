@@ -19,6 +19,7 @@ from tests.support.pasted import in_notebook, in_shell
     [
         ("theme", {}, []),
         ("theme", {"tier": "0.5", "last": "7d", "confidence": "0.9"}, []),
+        ("theme", {"anytime": "true"}, []),
         ("homepage", {"epochs": "yesterday"}, [*STRINGS, 'it\'s "$HOME" & `more`']),
     ],
 )
@@ -49,6 +50,9 @@ def test_newest_is_the_epoch_that_was_shown_and_names_are_no_code() -> None:
     reached = Reached("http://h", tokens=False, command="/x/hubbub {} --home /y")
     line = commands("theme", asked, "2026-11-22", reached).shell.splitlines()[-1]
     assert line == ("/x/hubbub query theme --epochs=2026-11-22 --candidates=strings.txt --home /y")
+    often = commands("theme", EstimateQuery(anytime=True), "2026-11-22", reached)
+    assert "--anytime" in often.shell
+    assert "anytime=True" in often.notebook
     many = EstimateQuery(candidates=tuple(map(str, range(201))))
     assert "save them as a list" in commands("page", many, "", reached).shell
 

@@ -199,11 +199,13 @@ def _take_along(route: Route, put: Callable[..., ParsedQuery], reached: Reached)
         asked: Annotated[ParsedQuery, Depends(put)],
         request: Request,
         origin: Origin = "",
+        anytime: Anytime = False,  # noqa: FBT002 as above
     ) -> Commands:
         """The estimates of a question as texts to paste into a shell or a notebook."""
         found = await query.collected.find(asked.name, asked.query.range)
+        wanted = replace(asked.query, anytime=anytime)
         where = replace(reached, origin=origin or str(request.base_url).rstrip("/"))
-        return commands(asked.name, asked.query, found.dates, where)
+        return commands(asked.name, wanted, found.dates, where)
 
 
 def _export(router: APIRouter) -> None:
@@ -221,9 +223,10 @@ def _export(router: APIRouter) -> None:
         query: Questions,
         asked: Annotated[ParsedQuery, Depends(listed)],
         format: Literal["csv", "parquet"] = "csv",  # noqa: A002 its usual name
+        anytime: Anytime = False,  # noqa: FBT002 as above
     ) -> Response:
         """All estimates as a file."""
-        found = await query.estimate(asked.name, asked.query)
+        found = await query.estimate(asked.name, replace(asked.query, anytime=anytime))
         return await run_in_threadpool(_file, found, format)
 
 

@@ -58,6 +58,7 @@ def _shell(name: str, asked: EstimateQuery, epochs: str, last: str, *, reached: 
     if reached.command:
         words = ["query", name]
         words += [f"--epochs={epochs}"] * bool(epochs) + [f"--last={last}"] * bool(last)
+        words += ["--anytime"] * asked.anytime
         words += [f"--list={one}" for one in asked.lists]
         words += [f"--confidence={asked.confidence:g}"] * (asked.confidence != CONFIDENCE)
         if asked.candidates:
@@ -86,6 +87,8 @@ def _notebook(name: str, asked: EstimateQuery, epochs: str, last: str, *, reache
     given: dict[str, Any] = {"last": last, "epochs": epochs}
     if asked.confidence != CONFIDENCE:
         given["confidence"] = asked.confidence
+    if asked.anytime:
+        given["anytime"] = True
     given |= {"candidates": list(asked.candidates), "lists": list(asked.lists)}
     more = "".join(f", {word}={value!r}" for word, value in given.items() if value)
     lines = ["import hubbub.notebook", ""]
@@ -104,6 +107,8 @@ def _parameters(asked: EstimateQuery, epochs: str, last: str) -> Mapping[str, An
     found: dict[str, Any] = {"epochs": epochs, "last": last, "list": list(asked.lists)}
     if asked.confidence != CONFIDENCE:
         found["confidence"] = asked.confidence
+    if asked.anytime:
+        found["anytime"] = "true"
     return {name: value for name, value in found.items() if value}
 
 

@@ -30,7 +30,7 @@ export class Controls {
     form.epochs.addEventListener("change", () => {
       if (form.epochs.value.trim()) change({ epochs: form.epochs.value.trim(), first: "0" });
     });
-    for (const name of ["confidence", "show", "beside"]) {
+    for (const name of ["confidence", "looks", "show", "beside"]) {
       form[name].addEventListener("change", () => change({ [name]: form[name].value }));
     }
     const lists = new SavedLists(form, (saved) => {
@@ -65,12 +65,16 @@ export class Controls {
 
   /** What the address says. */
   show() {
-    const { epochs, confidence, show, beside, list } = this.address.state;
+    const { epochs, confidence, looks, show, beside, list } = this.address.state;
     const known = RANGES.some(([value]) => value === epochs);
     this.form.range.value = known ? epochs : "custom";
     $("custom").hidden = known;
     this.form.epochs.value = known ? "" : epochs;
     this.form.confidence.value = confidence;
+    this.form.looks.value = looks;
+    // Strings and parts have no such intervals; a link that asks for them all the same must be able to stop.
+    const none = this.metric.candidates !== null || this.metric.parts?.length > 0;
+    $("looking").hidden = none && looks === "once";
     this.form.show.value = show;
     this.form.beside.value = beside;
     if (this.form.beside.selectedIndex < 0) this.form.beside.value = "";

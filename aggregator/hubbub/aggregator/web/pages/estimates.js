@@ -98,6 +98,9 @@ export async function showEstimates(
       ? "Of those who reported: intervals hold what was randomized, not who happened to report."
       : "Of the population that reports are from: intervals hold who happened to report too.",
   );
+  if (found.anytime) {
+    said.push("They hold at every look while the epochs fill: look as often as you like.");
+  }
   if (consistent) {
     said.unshift(
       "Consistent: post-processed, never below zero, a better picture and biased for a single value.",

@@ -20,6 +20,7 @@ const FIELDS = {
   name: kinds.text(""),
   epochs: kinds.text("newest"),
   confidence: kinds.among("0.95", "0.9", "0.99"),
+  looks: kinds.among("once", "any"),
   show: kinds.among("raw", "consistent"),
   beside: kinds.text(""),
   list: kinds.texts(),
@@ -39,6 +40,8 @@ const address = new Address(FIELDS, () => {
   $("find").value = address.state.find;
   all();
 });
+/** Parameters of what has intervals that hold at every look: estimates, not trends or comparisons. */
+const looking = () => (address.state.looks === "any" ? { anytime: true } : {});
 const path = `/v1/metrics/${encodeURIComponent(address.state.name)}`;
 let metric = null;
 let controls = null;
@@ -65,6 +68,7 @@ async function estimates() {
   const ranges = metric.kind === "ranges";
   const paged = {
     ...asked,
+    ...looking(),
     find,
     first,
     number: ranges ? MAX_RANGES : ROWS,
@@ -159,13 +163,13 @@ function changeOf(found) {
 
 async function takeAway() {
   const { asked, body } = question();
-  const found = await ask(`${path}/commands`, { ...asked, origin: location.origin }, body);
+  const found = await ask(`${path}/commands`, { ...asked, ...looking(), origin: location.origin }, body);
   $("commands").textContent = `${found.shell}\n\n${found.notebook}`;
   const buttons = ["csv", "parquet"].map((format) => {
     const name = `${address.state.name}.${format}`;
     return button(`Download ${format === "csv" ? "CSV" : "Parquet"}`, async () => {
       try {
-        await download(`${path}/export`, { ...asked, format }, name);
+        await download(`${path}/export`, { ...asked, ...looking(), format }, name);
       } catch (error) {
         showState($("flags"), error);
       }
