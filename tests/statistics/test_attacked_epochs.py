@@ -95,14 +95,16 @@ def _checks(path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Met
 def test_the_audit_attacks_the_promise_of_a_catalog(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    promised, near = _checks(tmp_path / "metrics.toml", kind, monkeypatch)[1]
-    assert promised.held
-    assert promised.claim == 1.0
-    assert promised.kind == "a whole epoch, delta 1e-08"
-    assert near.held
-    assert near.claim is not None
-    assert near.lower is not None
-    assert near.lower > 0.7 * near.claim
+    first, second, third, fourth = _checks(tmp_path / "metrics.toml", kind, monkeypatch)[1]
+    for others, promised, near in (("apart", first, second), ("alike", third, fourth)):
+        assert promised.held
+        assert promised.claim == 1.0
+        assert promised.kind == f"a whole epoch, others {others}, delta 1e-08"
+        assert near.held
+        assert near.claim is not None
+        assert near.lower is not None
+        # The one count is all that others alike leave: less where lies are many, as here.
+        assert near.lower > (0.7 if others == "apart" else 0.3) * near.claim
 
 
 def test_the_audit_fails_where_reports_lie_less_than_the_account_has_it(
@@ -113,5 +115,19 @@ def test_the_audit_fails_where_reports_lie_less_than_the_account_has_it(
         return crowd and replace(crowd, epsilon_local=crowd.epsilon_local - log(2))
 
     monkeypatch.setattr(audit, "smallest_crowd", more)
-    _, (_, near) = _checks(tmp_path / "metrics.toml", LISTED, monkeypatch)
+    _, (_, near, *_) = _checks(tmp_path / "metrics.toml", LISTED, monkeypatch)
     assert not near.held
+
+
+def test_others_alike_are_drawn_too_and_tell_no_more_than_is_claimed() -> None:
+    crowd = Crowd(200, 3, log(200 / 2 - 2))
+    grr = build("grr", epsilon=crowd.epsilon_local, categories=3)
+    claim = central_epsilon(crowd, 1e-3)
+    apart, alike = (
+        _attacked(
+            draw_neighbours(grr, crowd, (0, 2, held), EPOCHS, default_rng(20_261_124)), claim, 1e-3
+        ).lower
+        for held in (1, 2)
+    )
+    assert 0 < max(apart, alike) <= claim
+    assert 0.3 * claim < alike

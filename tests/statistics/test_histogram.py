@@ -19,6 +19,8 @@ from hubbub.errors import BadParameter
 from hubbub.privacy.histogram import Crowd, central_epsilon, delta_of, largest_local
 
 DELTA = 1e-8
+_FEW = 25
+"""Lies on a value: from so many on everybody else at a third value is worst."""
 
 
 Chances = dict[tuple[int, ...], Fraction]
@@ -188,12 +190,22 @@ def test_the_bound_is_just_above_what_an_attack_reaches(crowd: Crowd) -> None:
 class _Adversary:
     """Counts two values while the others all hold a third: in closed form for any mean.
 
+    Or, where lies are few (of one group, without dummies), while all hold the person's own: the
+    larger of both.
+
     Of s reports on both, every split of the others' is Bin(s, 1/2), so delta is one sum over s.
     """
 
     crowd: Crowd
 
     def delta(self, central: float) -> float:
+        """What the better of both reaches, nothing rounded."""
+        few = self.crowd.others * self.crowd.lie < _FEW and self.crowd.categories < _FEW
+        if self.crowd.groups > 1 or self.crowd.dummies or not few:
+            return self._apart(central)
+        return max(self._apart(central), _alike(self.crowd, central))
+
+    def _apart(self, central: float) -> float:
         d, others, dummies = self.crowd.categories, self.crowd.others, self.crowd.dummies
         t, q = exp(central), 1 / (exp(self.crowd.epsilon_local) + d - 1)
         p = 1 - (d - 1) * q
@@ -210,6 +222,28 @@ class _Adversary:
         for_v = own * ((p - q) * on_first + q * s * beyond) + third * beyond
         for_w = own * (p * s * beyond - (p - q) * on_first) + third * beyond
         return float(np.maximum(for_v - t * for_w, 0)[edge <= s].sum())
+
+
+def _alike(crowd: Crowd, central: float) -> float:
+    """The same while the others all hold the person's own value v: of w and of the rest, all lies.
+
+    Were the person's report one more of theirs, the counts would be multinomial; which of all
+    reports it is, is drawn evenly, so each chance is that one's times a sum over the counts.
+    """
+    n, d, q = (
+        crowd.others + 1,
+        crowd.categories,
+        1 / (exp(crowd.epsilon_local) + crowd.categories - 1),
+    )
+    p = 1 - (d - 1) * q
+    w, rest = np.meshgrid(_around(n, q), _around(n, (d - 2) * q), indexing="ij")
+    v = np.maximum(n - w - rest, 0)
+    law = binom.pmf(w, n, q) * binom.pmf(rest, n - w, (d - 2) * q / (1 - q)) / n
+    for_v, for_w = law * n * (v + w + rest == n), law * (q / p * v + p / q * w + rest)
+    t = exp(central)
+    return max(
+        float(np.maximum(one - t * two, 0).sum()) for one, two in ((for_v, for_w), (for_w, for_v))
+    )
 
 
 def _around(trials: int, chance: float) -> Floats:
@@ -230,6 +264,23 @@ def test_a_wide_range_of_crowds_is_accounted_for_within_three_percent(d: int, gr
             near += 1
             assert adversary.delta(told / 1.03) > DELTA
     assert near >= 4
+
+
+@pytest.mark.parametrize(
+    ("reports", "categories", "lies"),
+    [(1000, 3, 16), (1000, 5, 6), (1000, 8, 2), (3000, 4, 8), (10_000, 6, 4), (10_000, 16, 1)],
+)
+@pytest.mark.parametrize("honest", [0.5, 1.0])
+def test_where_lies_are_few_the_better_of_two_adversaries_is_near(
+    reports: int, categories: int, lies: int, honest: float
+) -> None:
+    """From 1,000 honest reports on within 3%; to the rounding of binomial chances, never below."""
+    given = round(reports / honest)
+    local = log(reports / lies - categories + 1)
+    crowd = Crowd(given, categories, local, honest)
+    told, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
+    assert adversary.delta(told) <= DELTA * (1 + 1e-6)
+    assert adversary.delta(told / 1.03) > DELTA
 
 
 def _logs(chances: Floats) -> dict[int, float]:

@@ -1,9 +1,11 @@
 """A whole epoch under attack: what can be told of one person from counts that were really drawn.
 
 Two epochs differ in one person, who holds v in one and w in the other. Everybody else holds a third
-value (of two values: w), which is worst where that was enumerated; who is not counted on to be
-honest is known, and taken away. So is, of strings, by which hash function the person's was hashed.
-The attacker looks at how many more reports name v than w. On half of the epochs a threshold is
+value (of two values: w), which is worst where lies are many, or w too, which is worse where they
+are few; who is not counted on to be honest is known, and taken away. So is, of strings, by which
+hash function the person's was hashed. The attacker looks at how many more reports name v than w;
+where everybody else holds w, at how many name v, since the others make w's count a noisy one.
+On half of the epochs a threshold is
 chosen, and on the other half Clopper-Pearson bounds on how often it is passed give a lower bound on
 epsilon at delta:
 
@@ -33,12 +35,12 @@ __all__ = ["Neighbours", "attack_epochs", "draw_neighbours"]
 
 _THRESHOLDS: Final = 256
 _AT_ONCE: Final = 1 << 18  # epochs: tens of megabytes
-_EVENT: Final = "how many more name the one value than the other"
+_EVENT: Final = "how many name the one value"
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Of as many epochs where the person holds v as where it is w: how many more reports name v."""
+    """Of as many epochs where the person holds v as where it is w: what the attacker looks at."""
 
     v: Counts
     w: Counts
@@ -62,6 +64,7 @@ def draw_neighbours(
         named = [float(chances[one]), float(chances[other])]
         return [*named, max(0.0, 1 - sum(named))]
 
+    alike = values[1] == values[2]
     even = [1 / crowd.categories, 1 / crowd.categories, 1 - 2 / crowd.categories]
 
     def drawn(value: Any, epochs: int) -> Counts:
@@ -73,7 +76,7 @@ def draw_neighbours(
         ):
             if reports:
                 counts = chance.multinomial(reports, chances, epochs)
-                more += counts[:, 0] - counts[:, 1]
+                more += counts[:, 0] - (0 if alike else counts[:, 1])
         return more
 
     parts = [min(_AT_ONCE, epochs - first) for first in range(0, epochs, _AT_ONCE)]
