@@ -24,9 +24,10 @@ from hubbub.analysis.binomials import likely, pmf
 from hubbub.errors import BadParameter
 from hubbub.privacy.histogram import Crowd, central_epsilon, profile
 
-__all__ = ["composed_epsilon"]
+__all__ = ["MAX_TIMES", "composed_epsilon"]
 
-_MAX_TIMES: Final = 100_000
+MAX_TIMES: Final = 100_000
+"""How often one person reports at the most, of what is composed here."""
 # Of delta: what may be left out of all epochs together.
 _LEFT_OUT: Final = 1e-3
 # Blocks of T are so wide, beside T; half of that is the noise that is given away, on average.
@@ -48,8 +49,8 @@ def composed_epsilon(epochs: Sequence[tuple[Crowd, int]], delta: float) -> float
     if not 0 < delta < 1:
         raise BadParameter(f"delta {delta} is outside (0, 1)")
     for _, times in epochs:
-        if not (isinstance(times, int) and 1 <= times <= _MAX_TIMES):
-            raise BadParameter(f"times {times} is outside [1, {_MAX_TIMES}]")
+        if not (isinstance(times, int) and 1 <= times <= MAX_TIMES):
+            raise BadParameter(f"times {times} is outside [1, {MAX_TIMES}]")
     alone = sum(crowd.epsilon_local * times for crowd, times in epochs)
     number = sum(times for _, times in epochs)
     if number == 1:

@@ -19,7 +19,7 @@ from hubbub.privacy.histogram import (
     central_epsilon,
     largest_local,
 )
-from hubbub.privacy.many_epochs import composed_epsilon
+from hubbub.privacy.many_epochs import MAX_TIMES, composed_epsilon
 
 __all__ = ["add_crowd"]
 
@@ -32,6 +32,7 @@ _LIMITS: Final = {
     "honest": (1e-6, 1),
     "dummies": (0, MAX_REPORTS),
     "hashes": (1, MAX_CATEGORIES),
+    "epochs": (1, MAX_TIMES),
 }
 
 
