@@ -86,6 +86,9 @@ class Listener:
 
     def close(self) -> None:
         """Let nobody in, nor those of whom the header or the handshake is still to come."""
+        # At once: doors that share an address get what would else wait here, and be cut off.
+        asyncio.get_running_loop().remove_reader(self._listening)
+        self._listening.close()
         for task in self._tasks:
             task.cancel()
 
