@@ -15,7 +15,7 @@ from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.privacy.proofs.every import PROOFS
 
 SMALL = [VectorCodes(**small) for small in VectorCodes.SMALL]
-KNOWN = Path(__file__).parent / "vectors" / "directions.json"
+KNOWN = Path(__file__).parent / "directions.json"
 # Asi, Feldman, Talwar (2022): what no mechanism betters, at 64 numbers.
 OPTIMUM = {1.0: 406.0, 2.0: 103.5, 4.0: 27.9, 8.0: 8.5}
 

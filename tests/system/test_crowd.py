@@ -122,6 +122,8 @@ def test_dummies_leave_with_the_crowd_and_are_nobodys_in_every_answer(
     assert 0.5 < found.shuffled.epsilon <= 1.0
     assert f"adds {DUMMIES} dummies to it" in found.shuffled.assumption
     assert main(["status", "--home", str(run.home)]) == 0
+    assert f"acknowledged + {DUMMIES} dummies = 0 pooled" in capsys.readouterr().out
+    assert main(["status", "--all", "--home", str(run.home)]) == 0
     assert "acknowledged + dummies = pooled" in capsys.readouterr().out
 
 

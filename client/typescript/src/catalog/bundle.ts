@@ -124,7 +124,9 @@ function linesOf(signed: Bytes): [Bytes, Bytes] {
   while (end > 0 && signed[end - 1] === NEWLINE) end -= 1;
   const [first, last] = [signed.indexOf(NEWLINE), signed.lastIndexOf(NEWLINE, end - 1)];
   if (first === -1 || first !== last) {
-    throw new BundleRefused("not two lines; those with a third are in a log, which is not read here");
+    throw new BundleRefused(
+      "not two lines; those with a third are in a log, which is not read here",
+    );
   }
   return [signed.slice(0, first), signed.slice(first + 1, end)];
 }
