@@ -59,7 +59,7 @@ units:
 services:
 	@$(PYTEST) tests/parts $(SLOW) $(ARGS)
 
-# What a change wants to know at once, in some twenty seconds: the last failures first.
+# What a change wants to know at once: the last failures first.
 quick: .venv/ready
 	@$(MAKE) --no-print-directory -j2 --output-sync lint quick-tests
 quick-tests:

@@ -1,6 +1,6 @@
 """What the aggregator takes anew while it runs: bundle, keys, certificates, limits, access.
 
-Tokens are read again by who asks for them (web.access).
+Tokens are read again by who asks for them (access.tokens).
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -3,12 +3,10 @@
 import csv
 import gzip
 import secrets
-from collections import Counter
-from collections.abc import Sequence
 from importlib.resources import files
 from itertools import accumulate, islice
 
-__all__ = ["AGE_GROUPS", "Person", "candidates", "people", "true_counts"]
+__all__ = ["AGE_GROUPS", "Person", "candidates", "people"]
 
 Person = dict[str, str]
 """One person's value for every metric of the demo."""
@@ -41,11 +39,6 @@ def people(number: int) -> list[Person]:
         }
         for row, homepage in zip(islice(again, number), homepages, strict=True)
     ]
-
-
-def true_counts(everyone: Sequence[Person], metric: str) -> Counter[str]:
-    """How many people truly hold each value."""
-    return Counter(person[metric] for person in everyone)
 
 
 def _age_group(age: int) -> str:
