@@ -5,7 +5,7 @@ the metric's own name. `theme@os=linux+macos` means the cells of both, and `them
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from itertools import product
 from math import prod
@@ -165,8 +165,8 @@ def told_by(name: str) -> dict[str, list[str]]:
     return {field: values.split("+") for field, _, values in held}
 
 
-def streams_of(name: str, rules: Rules, tiers: Iterable[str]) -> Iterator[str]:
-    """Every stream of a metric, or of what its name says of it, tier by tier.
+def streams_of(name: str, rules: Rules) -> Iterator[str]:
+    """Every stream of a metric, or of what its name says of it, of one tier.
 
     name: "theme", and then also what is unlisted; "theme@os=linux+macos"; each perhaps "/0.5".
     """
@@ -179,8 +179,7 @@ def streams_of(name: str, rules: Rules, tiers: Iterable[str]) -> Iterator[str]:
         cells = [base]
     elif not wanted:
         cells.insert(0, base)
-    for one in [tier] if tier else ["", *tiers]:
-        yield from (f"{cell}/{one}" if one else cell for cell in cells)
+    yield from (f"{cell}/{tier}" if tier else cell for cell in cells)
 
 
 def lost(before: Rules, after: Rules) -> str:

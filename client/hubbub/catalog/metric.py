@@ -327,7 +327,7 @@ class Metric:
     def _apart(self, asked: str) -> Iterator[str]:
         """The streams of one list: of each tier every cell."""
         for one in (asked, *(f"{asked}/{tier:g}" for tier in self.tiers)):
-            yield from streams_of(one, self.breakdown, ())
+            yield from streams_of(one, self.breakdown)
 
     def code(self, value: Any) -> Any:
         """The mechanism's value for what the app reported.

@@ -2,6 +2,7 @@
 
 from hubbub.analysis.models.descent import (
     CLIP,
+    IN_ROUNDS,
     Learned,
     Round,
     deal,
@@ -10,14 +11,17 @@ from hubbub.analysis.models.descent import (
     longest,
     noise_of,
     rounds_for,
+    rounds_of,
     scores,
 )
+from hubbub.analysis.models.foretelling import foretold
 from hubbub.analysis.models.judged import Judged, judged
 from hubbub.analysis.models.question import KINDS, MAX_COLUMNS, Feature, Model
 from hubbub.analysis.models.without_privacy import without_privacy
 
 __all__ = [
     "CLIP",
+    "IN_ROUNDS",
     "KINDS",
     "MAX_COLUMNS",
     "Feature",
@@ -26,12 +30,14 @@ __all__ = [
     "Model",
     "Round",
     "deal",
+    "foretold",
     "gradients",
     "judged",
     "learn",
     "longest",
     "noise_of",
     "rounds_for",
+    "rounds_of",
     "scores",
     "without_privacy",
 ]

@@ -19,10 +19,12 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.models.foretelling import foretold
 from hubbub.analysis.models.question import Kind, Model
 
 __all__ = [
     "CLIP",
+    "IN_ROUNDS",
     "Learned",
     "Round",
     "deal",
@@ -31,6 +33,7 @@ __all__ = [
     "longest",
     "noise_of",
     "rounds_for",
+    "rounds_of",
     "scores",
 ]
 
@@ -39,6 +42,8 @@ CLIP: Final = {"logistic": 0.5, "linear": 0.25, "ridge": 0.25}
 
 # Measured on the census people; decision 0141.
 _CENTRE_SHARE: Final = 0.1
+IN_ROUNDS: Final = 1 - _CENTRE_SHARE
+"""The share of people who tell a gradient; the others tell where columns lie."""
 _MIN_ROUNDS: Final = 3
 _FEW_ROUNDS: Final = 8
 _MAX_ROUNDS: Final = 64
@@ -49,7 +54,6 @@ _NOISE_OF_MORE: Final = 0.14
 # Steps: as long as the noise lets them be, and no longer than the curvature does.
 _BY_NOISE: Final = {"logistic": 1.0, "linear": 0.1, "ridge": 0.1}
 _BY_CURVATURE: Final = {"logistic": 6.0, "linear": 1.2, "ridge": 1.2}
-_MAX_SCORE: Final = 40.0
 # Of columns in the first round: seven that are 1, which more bands of fewer features seldom have.
 _LONGEST: Final = 2.7
 
@@ -94,14 +98,19 @@ def longest(columns: int) -> float:
 
 def rounds_for(people: float, squared_error: float) -> int:
     """How many rounds, from 3 to 64: as many as the noise lets there be."""
-    fit = people * (1 - _CENTRE_SHARE) / squared_error
+    fit = people * IN_ROUNDS / squared_error
     few = min(fit * _NOISE_OF_FEW**2, _FEW_ROUNDS)
     return int(min(max(fit * _NOISE_OF_MORE**2, few, _MIN_ROUNDS), _MAX_ROUNDS))
 
 
+def rounds_of(model: Model, people: float, squared_error: float) -> int:
+    """How many rounds a model has: those that it asks for, or as many as fit."""
+    return model.rounds or rounds_for(people, squared_error)
+
+
 def noise_of(people: float, rounds: int, squared_error: float) -> float:
     """The noise of a round's mean direction, whose length is at most 1."""
-    return sqrt(squared_error * rounds / (people * (1 - _CENTRE_SHARE)))
+    return sqrt(squared_error * rounds / (people * IN_ROUNDS))
 
 
 def deal(people: int, rounds: int) -> Iterator[slice]:
@@ -114,7 +123,7 @@ def deal(people: int, rounds: int) -> Iterator[slice]:
 
 def learn(model: Model, people: int, squared_error: float, means: Means) -> Learned:
     """The model of so many people, from what `means` tells of each round."""
-    rounds = model.rounds or rounds_for(people, squared_error)
+    rounds = rounds_of(model, people, squared_error)
     columns = len(model.features)
     centre = _centre(*(part[:-1] for part in means(0, np.zeros(columns), np.zeros(columns + 1))))
     clip = CLIP[model.kind]
@@ -155,8 +164,7 @@ def gradients(kind: Kind, columns: Floats, labels: Floats, weights: Floats) -> F
     columns: about the centre, with a last one of ones. labels: in [0, 1].
     """
     score = columns @ weights
-    foretold = _logistic(score) if kind == "logistic" else score
-    residual = np.clip((foretold - labels) / CLIP[kind], -1.0, 1.0)
+    residual = np.clip((foretold(kind, score) - labels) / CLIP[kind], -1.0, 1.0)
     lengths = np.linalg.norm(columns, axis=1)
     found: Floats = (residual / lengths)[:, None] * columns
     return found
@@ -171,12 +179,7 @@ def scores(kind: Kind, columns: Floats, weights: Floats) -> Floats:
     score: Floats = columns @ weights[:-1] + weights[-1]
     if kind != "logistic":
         return score
-    s = _logistic(score)
+    s = foretold(kind, score)
     low = np.minimum(s, 1 - s)
     chance = low / (low + CLIP["logistic"])
     return np.where(s < CLIP["logistic"], chance, 1 - chance)
-
-
-def _logistic(score: Floats) -> Floats:
-    found: Floats = 1 / (1 + np.exp(-np.clip(score, -_MAX_SCORE, _MAX_SCORE)))
-    return found

@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.models.foretelling import foretold
 from hubbub.analysis.models.question import Kind
 
 __all__ = ["without_privacy"]
@@ -12,7 +13,6 @@ __all__ = ["without_privacy"]
 _STEPS: Final = 30
 # Columns that follow from each other, as of all values of a list, have no one answer without it.
 _LEAST: Final = 1e-4
-_MAX_SCORE: Final = 40.0
 
 
 def without_privacy(kind: Kind, columns: Floats, labels: Floats, penalty: float) -> Floats:
@@ -22,13 +22,9 @@ def without_privacy(kind: Kind, columns: Floats, labels: Floats, penalty: float)
     pull[-1] = _LEAST / len(whole)
     weights = np.zeros(whole.shape[1])
     for _ in range(_STEPS if kind == "logistic" else 1):
-        score = whole @ weights
-        if kind == "logistic":
-            foretold = 1 / (1 + np.exp(-np.clip(score, -_MAX_SCORE, _MAX_SCORE)))
-            bend = foretold * (1 - foretold)
-        else:
-            foretold, bend = score, np.ones(len(whole))
-        slope = whole.T @ (foretold - labels) / len(whole) + pull * weights
+        told = foretold(kind, whole @ weights)
+        bend = told * (1 - told) if kind == "logistic" else np.ones(len(whole))
+        slope = whole.T @ (told - labels) / len(whole) + pull * weights
         curvature = (whole * bend[:, None]).T @ whole / len(whole) + np.diag(pull)
         step = np.linalg.solve(curvature, slope)
         weights = weights - step

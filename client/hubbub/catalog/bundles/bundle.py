@@ -102,7 +102,7 @@ class Bundle:
             for metric in self.metrics.values()
             for asked in versions_of(metric)
             for tier in (asked, *(asked.at(epsilon) for epsilon in asked.tiers))
-            for name in streams_of(tier.name, tier.breakdown, ())
+            for name in streams_of(tier.name, tier.breakdown)
         ]
         object.__setattr__(self, "streams", {stream.name: stream for stream in every})
         line = line_of(self.handovers, self.operator) if self.operator else ()

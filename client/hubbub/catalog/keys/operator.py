@@ -5,12 +5,12 @@ import os
 from pathlib import Path
 from typing import Final
 
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.catalog.encoding import MALFORMED, read_json, to_text
-from hubbub.catalog.keys.files import read, read_secret, replace, write_secret
+from hubbub.catalog.keys.files import read, replace, write_secret
 from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
+from hubbub.catalog.keys.signing import read_signing_key, signing_pem
 from hubbub.errors import BadParameter, KeysUnusable
 
 __all__ = [
@@ -28,20 +28,13 @@ _HANDOVERS: Final = "handovers.json"
 
 def write_operator_key(folder: Path, key: Ed25519PrivateKey) -> None:
     """Put a signing key, and its public half, into a folder that has none. Raises OSError."""
-    write_secret(folder / OPERATOR, _pem(key))
+    write_secret(folder / OPERATOR, signing_pem(key))
     (folder / _PUBLIC).write_text(to_text(_public(key)))
 
 
 def read_operator_key(folder: Path) -> Ed25519PrivateKey:
     """The operator's signing key in a folder made by `hubbub keys new`."""
-    raw = read_secret(folder / OPERATOR)
-    try:
-        key = serialization.load_pem_private_key(raw, None)
-    except ValueError as error:
-        raise KeysUnusable(f"{folder / OPERATOR}: not a PEM private key") from error
-    if not isinstance(key, Ed25519PrivateKey):
-        raise KeysUnusable(f"{folder / OPERATOR}: not an Ed25519 key")
-    return key
+    return read_signing_key(folder / OPERATOR)
 
 
 def read_handovers(folder: Path) -> tuple[Handover, ...]:
@@ -81,7 +74,7 @@ def hand_over_to_new(folder: Path) -> tuple[Path, bytes]:
         os.link(folder / OPERATOR, kept)
         # The word first: a key that nobody vouched for would sign what no device takes.
         replace(folder / _HANDOVERS, json.dumps(entries, indent=1).encode())
-        replace(folder / OPERATOR, _pem(new), secret=True)
+        replace(folder / OPERATOR, signing_pem(new), secret=True)
         replace(folder / _PUBLIC, to_text(_public(new)).encode())
     except OSError as error:
         raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
@@ -90,11 +83,3 @@ def hand_over_to_new(folder: Path) -> tuple[Path, bytes]:
 
 def _public(key: Ed25519PrivateKey) -> bytes:
     return key.public_key().public_bytes_raw()
-
-
-def _pem(key: Ed25519PrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )

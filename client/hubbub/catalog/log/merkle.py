@@ -77,20 +77,7 @@ def proven_root(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> b
     """
     if not 0 <= index < size:
         raise BadParameter("an entry's place is outside its log")
-    place, last, root = index, size - 1, leaf
-    for beside in proof:
-        if not last:
-            raise BadParameter("a proof of inclusion is too long")
-        if place % 2 or place == last:
-            root = node_hash(beside, root)
-            while not place % 2 and place:
-                place, last = place >> 1, last >> 1
-        else:
-            root = node_hash(root, beside)
-        place, last = place >> 1, last >> 1
-    if last:
-        raise BadParameter("a proof of inclusion is too short")
-    return root
+    return _climb(leaf, proof, index, size - 1, "inclusion")[1]
 
 
 def refuse_inconsistent(
@@ -114,19 +101,25 @@ def refuse_inconsistent(
     path = [root, *proof] if not size & (size - 1) else list(proof)
     if not path:
         raise BadParameter("a proof of consistency is too short")
-    then, now = _both_roots(path, size - 1, size_after - 1)
+    place, last = size - 1, size_after - 1
+    while place % 2:
+        place, last = place >> 1, last >> 1
+    then, now = _climb(path[0], path[1:], place, last, "consistency")
     if then != root or now != root_after:
         raise BadParameter("the tree after does not begin with the tree before")
 
 
-def _both_roots(path: Sequence[bytes], place: int, last: int) -> tuple[bytes, bytes]:
-    """The roots that a proof of consistency gives the trees that end at two places."""
-    while place % 2:
-        place, last = place >> 1, last >> 1
-    then = now = path[0]
-    for beside in path[1:]:
+def _climb(
+    start: bytes, proof: Sequence[bytes], place: int, last: int, of: str
+) -> tuple[bytes, bytes]:
+    """The roots above a subtree: of the tree that ends with it, and of the one that ends at `last`.
+
+    place, last: of the subtree among those of its height, and of the last one.
+    """
+    then = now = start
+    for beside in proof:
         if not last:
-            raise BadParameter("a proof of consistency is too long")
+            raise BadParameter(f"a proof of {of} is too long")
         if place % 2 or place == last:
             then, now = node_hash(beside, then), node_hash(beside, now)
             while not place % 2 and place:
@@ -135,7 +128,7 @@ def _both_roots(path: Sequence[bytes], place: int, last: int) -> tuple[bytes, by
             now = node_hash(now, beside)
         place, last = place >> 1, last >> 1
     if last:
-        raise BadParameter("a proof of consistency is too short")
+        raise BadParameter(f"a proof of {of} is too short")
     return then, now
 
 

@@ -5,10 +5,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog.keys.files import read_secret, replace, write_secret
+from hubbub.catalog.keys.files import replace, write_secret
+from hubbub.catalog.keys.signing import read_signing_key, signing_pem
 from hubbub.catalog.log.checkpoint import Checkpoint
 from hubbub.catalog.log.merkle import leaf_hash, tree_root
 from hubbub.catalog.log.notes import NoteKey
@@ -29,25 +29,14 @@ def log_key(keys: Path) -> Ed25519PrivateKey:
         KeysUnusable: it cannot be read or written.
     """
     path = keys / LOG_KEY
-    if not path.exists():
-        made = Ed25519PrivateKey.generate()
-        pem = made.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        try:
-            write_secret(path, pem)
-        except OSError as error:
-            raise KeysUnusable(f"{path}: cannot be written: {error.strerror}") from error
-        return made
+    if path.exists():
+        return read_signing_key(path)
+    made = Ed25519PrivateKey.generate()
     try:
-        key = serialization.load_pem_private_key(read_secret(path), None)
-    except ValueError as error:
-        raise KeysUnusable(f"{path}: not a PEM private key") from error
-    if not isinstance(key, Ed25519PrivateKey):
-        raise KeysUnusable(f"{path}: not an Ed25519 key")
-    return key
+        write_secret(path, signing_pem(made))
+    except OSError as error:
+        raise KeysUnusable(f"{path}: cannot be written: {error.strerror}") from error
+    return made
 
 
 def append(

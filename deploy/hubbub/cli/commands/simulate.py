@@ -13,7 +13,7 @@ from hubbub.cli.commands.simulate_days import simulate_days
 from hubbub.cli.commands.simulate_model import simulate_model
 from hubbub.cli.rehearsals.central import central_of_plan
 from hubbub.cli.rehearsals.days import has_days
-from hubbub.cli.rehearsals.model_table import has_model
+from hubbub.cli.rehearsals.model_table import read_model
 from hubbub.cli.rehearsals.rehearsal import Plan, Run, rehearse
 from hubbub.cli.rehearsals.tally import Summary, Tally
 from hubbub.cli.rehearsals.truth import read_truth
@@ -98,8 +98,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
             raise BadParameter(f"--{option} {number} is outside [1, {most}]")
     if arguments.seed is not None and arguments.seed < 0:
         raise BadParameter(f"--seed {arguments.seed} is below 0")
-    if has_model(arguments.catalog, arguments.metric):
-        return simulate_model(arguments, _watched)
+    if planned := read_model(arguments.catalog, arguments.metric):
+        return simulate_model(arguments, planned, _watched)
     if arguments.test:
         raise BadParameter("--test is of a model, and this is a metric; leave it out")
     if arguments.runs is None:

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from hubbub.analysis.models import Model, judged, noise_of, without_privacy
-from hubbub.cli.rehearsals.model_table import People, read_model, read_people
+from hubbub.analysis.models import Model, foretold, judged, noise_of, without_privacy
+from hubbub.cli.rehearsals.model_table import People, Planned, read_people
 from hubbub.cli.rehearsals.models import Trained, codes_of, rehearse_model
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
@@ -32,15 +32,15 @@ _FIGURES: Final = {
 
 def simulate_model(
     arguments: argparse.Namespace,
+    planned: Planned,
     watched: Callable[[Iterator[Trained], int], Iterator[Trained]],
 ) -> int:
     """Rehearses, and tells the last run's coefficients and what all runs come to."""
     started = time.monotonic()
-    planned = read_model(arguments.catalog, arguments.metric)
     if arguments.epochs != 1 or arguments.candidates:
         raise BadParameter("--epochs and --candidates are of metrics; a model has rounds")
     model, people = read_people(arguments.values, planned)
-    test = read_people(arguments.test, planned)[1] if arguments.test else people
+    test = read_people(arguments.test, planned, "--test")[1] if arguments.test else people
     if (arguments.reports or len(people.labels)) < _MIN_PEOPLE:
         raise BadParameter(
             f"{len(people.labels)} people are below {_MIN_PEOPLE}: no model follows from them"
@@ -52,8 +52,7 @@ def simulate_model(
     trained = list(watched(made, runs))
     plain = without_privacy(model.kind, people.columns, people.labels, model.penalty)
     whole = test.columns @ plain[:-1] + plain[-1]
-    foretold = 1 / (1 + np.exp(-whole)) if model.kind == "logistic" else whole
-    beside = judged(model.kind, foretold, test.labels)
+    beside = judged(model.kind, foretold(model.kind, whole), test.labels)
     document = {
         **_question(model, arguments, trained[-1], people, test),
         "summary": {

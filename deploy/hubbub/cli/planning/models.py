@@ -5,7 +5,7 @@ import json
 from math import ceil
 from typing import Any, Final
 
-from hubbub.analysis.models import KINDS, MAX_COLUMNS
+from hubbub.analysis.models import IN_ROUNDS, KINDS, MAX_COLUMNS, noise_of
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
@@ -19,8 +19,6 @@ _EPSILONS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 _FINE: Final = 0.05
 _ENOUGH: Final = 0.2
 _ROUNDS: Final = 8
-# The first round's share of the people tells where the columns lie.
-_IN_ROUNDS: Final = 0.9
 _DELTA: Final = 1e-6
 
 
@@ -108,13 +106,13 @@ def _row(features: int, epsilon: float, people: int | None) -> dict[str, Any]:
         "squared_error": error,
         "rounds": _ROUNDS,
         "people_a_round": a_round,
-        "people_enough": ceil(a_round * _ROUNDS / _IN_ROUNDS),
-        "people_fine": ceil(error / _FINE**2 * _ROUNDS / _IN_ROUNDS),
+        "people_enough": ceil(a_round * _ROUNDS / IN_ROUNDS),
+        "people_fine": ceil(error / _FINE**2 * _ROUNDS / IN_ROUNDS),
         "shuffled_epsilon": amplified(
             epsilon, a_round, _DELTA, float(codes.total_variation())
         ).epsilon,
         "delta": _DELTA,
     }
     if people is not None:
-        found["noise"] = (error * _ROUNDS / (people * _IN_ROUNDS)) ** 0.5
+        found["noise"] = noise_of(people, _ROUNDS, error)
     return found

@@ -1,7 +1,5 @@
 """A model's table in a TOML file, `[models.NAME]`, and the people of a CSV file as it has them."""
 
-import csv
-import gzip
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.models import Feature, Model
+from hubbub.cli.rehearsals.truth import csv_rows
 from hubbub.errors import BadParameter
 
-__all__ = ["People", "Planned", "has_model", "read_model", "read_people"]
+__all__ = ["People", "Planned", "read_model", "read_people"]
 
 _KEYS: Final = ("kind", "epsilon", "label", "positive", "range", "features", "rounds", "penalty")
 _PAIR: Final = 2
@@ -70,18 +69,16 @@ class People:
     clipped: int
 
 
-def has_model(path: Path, name: str) -> bool:
-    """Whether a catalog has a model of this name."""
-    return name in _models(path)
-
-
-def read_model(path: Path, name: str) -> Planned:
-    """The model of this name.
+def read_model(path: Path, name: str) -> Planned | None:
+    """The model of this name; None if the catalog has none, or cannot be read.
 
     Raises:
         BadParameter: a field is missing, unknown or wrong.
     """
-    table = _models(path)[name]
+    models = _models(path)
+    if name not in models:
+        return None
+    table = models[name]
     if not isinstance(table, dict):
         raise BadParameter(f"{path}: models.{name} is no table; write [models.{name}]")
     known = {*_KEYS, "columns", "description", "owner"}
@@ -102,24 +99,23 @@ def read_model(path: Path, name: str) -> Planned:
     )
 
 
-def read_people(path: Path, planned: Planned) -> tuple[Model, People]:
-    """The people of a CSV file with a head, a line each.
+def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple[Model, People]:
+    """The people of a CSV file with a head, a line each. option: by which it was named.
 
     Raises:
         BadParameter: a column is missing, or a field is no number, or not one of those listed; the
             line is named and never what it holds.
     """
-    with _opened(path) as lines:
-        rows = csv.reader(lines)
-        head = next(rows, [])
-        model, features = planned.of(head)
-        for name in (*features, planned.label):
-            if name not in head:
-                raise BadParameter(
-                    f'{path} has no column "{name}"; its first line names {len(head)}: '
-                    f"{', '.join(head[:10])}"
-                )
-        found = list(_rows(path, rows, head, features, planned))
+    rows = csv_rows(path, option)
+    head = next(rows, (1, ()))[1]
+    model, features = planned.of(head)
+    for name in (*features, planned.label):
+        if name not in head:
+            raise BadParameter(
+                f'{path} has no column "{name}"; its first line names {len(head)}: '
+                f"{', '.join(head[:10])}"
+            )
+    found = list(_rows(path, rows, head, features, planned))
     if not found:
         raise BadParameter(f"{path} has no people: a line each, after the line of names")
     whole = np.array(found, dtype=np.float64)
@@ -140,14 +136,14 @@ def read_people(path: Path, planned: Planned) -> tuple[Model, People]:
 
 def _rows(
     path: Path,
-    rows: Iterator[list[str]],
+    rows: Iterator[tuple[int, Sequence[str]]],
     head: Sequence[str],
     features: Mapping[str, Sequence[Any]],
     planned: Planned,
 ) -> Iterator[list[float]]:
     """Each person's columns and label."""
     places = {name: head.index(name) for name in (*features, planned.label)}
-    for number, row in enumerate(rows, start=2):
+    for number, row in rows:
         if not row:
             continue
         if len(row) != len(head):
@@ -226,12 +222,3 @@ def _models(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError):
         return {}  # who reads the catalog's metrics next says what is wrong with it
     return found if isinstance(found, dict) else {}
-
-
-def _opened(path: Path) -> Any:
-    try:
-        if path.suffix == ".gz":
-            return gzip.open(path, "rt", encoding="utf-8", newline="")
-        return path.open(encoding="utf-8", newline="")
-    except OSError as error:
-        raise BadParameter(f"{path} cannot be read: {error.strerror}") from error

@@ -15,7 +15,7 @@ from hubbub.analysis.models import (
     judged,
     learn,
     longest,
-    rounds_for,
+    rounds_of,
     scores,
 )
 from hubbub.cli.rehearsals.model_table import People
@@ -58,7 +58,7 @@ def _trained(
     every = len(people.labels)
     order = chance.permutation(every) if reports is None else chance.integers(0, every, reports)
     error = codes_of(model, "").squared_error
-    turns = list(deal(len(order), model.rounds or rounds_for(len(order), error)))
+    turns = list(deal(len(order), rounds_of(model, len(order), error)))
     pool = chance.integers(0, 1 << 62)
 
     def means(number: int, centre: Floats, weights: Floats) -> tuple[Floats, Floats]:

@@ -140,8 +140,11 @@ def _numbered(held: dict[str, str], metric: Metric) -> dict[str, Any]:
     return found
 
 
-def csv_rows(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
-    """Line numbers with cells of a CSV file, plain or .gz. Raises BadParameter if it is none."""
+def csv_rows(path: Path, option: str = "--values") -> Iterator[tuple[int, Sequence[str]]]:
+    """Line numbers with cells of a CSV file, plain or .gz. Raises BadParameter if it is none.
+
+    option: by which the file was named.
+    """
     try:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
@@ -149,7 +152,7 @@ def csv_rows(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
         for row in reader:
             yield reader.line_num, row
     except (OSError, EOFError, UnicodeDecodeError, ValueError, zlib.error, csv.Error) as error:
-        raise BadParameter(f"--values {path}: cannot be read as CSV: {error}") from error
+        raise BadParameter(f"{option} {path}: cannot be read as CSV: {error}") from error
 
 
 def coder(metric: Metric) -> Callable[[Any], Any]:
