@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import takewhile
 from shutil import get_terminal_size
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from hubbub.answers import (
     rows,
     title,
 )
+from hubbub.cli.terminal.answer_rows import leading_texts
 from hubbub.cli.terminal.bars import bars
 from hubbub.cli.terminal.output import explain, several, table
 
@@ -37,7 +37,6 @@ Intervals = Sequence[tuple[float, float, float]]
 _ROWS: Final = 50
 _PICTURE: Final = " "
 _ABOVE_SPARKS: Final = "by epoch"
-_TEXTS: Final = ("text", "time")
 _DOUBT: Final = 1e-3
 # As of the column "ahead": below it an order is as good as unknown.
 _TELLING: Final = 0.95
@@ -303,7 +302,7 @@ def _table(
             *([above] if pictures else []),
         ],
         list(zip(*cells, strict=True)),
-        text_columns=sum(1 for _ in takewhile(lambda column: column.unit in _TEXTS, columns)),
+        text_columns=leading_texts(columns),
         pictures=bool(pictures),
         spare=[*(column.spare for column in columns), *([1] if pictures else [])],
     )

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hubbub.answers import cell, columns_of, is_of_means, rows, title
-from hubbub.cli.terminal.output import explain, several, table
+from hubbub.answers import columns_of, rows
+from hubbub.cli.terminal.answer_rows import show_rows
+from hubbub.cli.terminal.output import explain, several
 
 __all__ = ["show_breakdown"]
 
@@ -23,14 +24,13 @@ def show_breakdown(found: Answer) -> None:
     shown = every
     if len(every) > _ROWS:
         shown = sorted(every, key=lambda row: _NEVER if row["p_value"] is None else row["p_value"])
-    own, means = columns_of("breakdown", found), is_of_means("breakdown", found)
-    table(
+    show_rows(
+        "breakdown",
+        found,
         f"{found['metric']} by {found['by']}: {several(found['reports'], 'report')}, "
         f"{found['dates']}",
-        [title(column, "breakdown", found) for column in own],
-        [[cell(column, row, of_means=means) for column in own] for row in shown[:_ROWS]],
-        text_columns=2,
-        spare=[column.spare for column in own],
+        columns_of("breakdown", found),
+        shown[:_ROWS],
     )
     if len(every) > _ROWS:
         explain(f"what differs most first; {len(every) - _ROWS:,} more: --format csv has them all")

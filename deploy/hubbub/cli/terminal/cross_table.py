@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from hubbub.answers import COLUMNS, Row, association_said, cell, rows, title
+from hubbub.answers import COLUMNS, Row, association_said, rows
+from hubbub.cli.terminal.answer_rows import show_rows
 from hubbub.cli.terminal.output import explain, table
 from hubbub.errors.visible import visible
 
@@ -62,14 +63,7 @@ def _share(one: Row) -> str:
 def _list(heading: str, found: Answer, cells: Sequence[Row]) -> None:
     """A line a cell, the farthest from independence first."""
     shown = sorted(cells, key=lambda one: -abs(one["score"]))[:_CELLS]
-    own = COLUMNS["cross"]
-    table(
-        heading,
-        [title(column, "cross", found) for column in own],
-        [[cell(column, one, of_means=False) for column in own] for one in shown],
-        text_columns=2,
-        spare=[column.spare for column in own],
-    )
+    show_rows("cross", found, heading, COLUMNS["cross"], shown)
     explain("the farthest from what independent parts would have first")
     if len(cells) > len(shown):
         explain(f"... and {len(cells) - len(shown):,} more cells: --format csv shows them all")

@@ -1,19 +1,18 @@
 """The conservation law as a table: what fits a screen, or every window."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
 from typing import Any, Final
 
 from hubbub.accounting import TERMS
-from hubbub.answers import Column, Row, cell, columns_of, rows, title
-from hubbub.cli.terminal.output import explain, several, table
+from hubbub.answers import Column, Row, cell, columns_of, rows
+from hubbub.cli.terminal.answer_rows import show_rows
+from hubbub.cli.terminal.output import explain, several
 
 __all__ = ["show_pipeline"]
 
 # More streams than this do not fit a screen; those that ask for a look come first.
 _STREAMS: Final = 12
 _UNSURE: Final = ("pooled", "in_flight", "rejected", "withheld")
-_TEXTS: Final = ("text",)
 
 
 def show_pipeline(found: Mapping[str, Any], *, whole: bool = False) -> None:
@@ -27,7 +26,9 @@ def show_pipeline(found: Mapping[str, Any], *, whole: bool = False) -> None:
     total = {**found["total"], "stream": "all", "date": ""}
     if whole:
         come = "acknowledged + dummies" if total["dummies"] else "acknowledged"
-        _draw(
+        show_rows(
+            "status",
+            found,
             f"{come} = pooled + in flight + counted + duplicate + rejected + withheld",
             columns_of("status", found),
             [*windows, total],
@@ -47,7 +48,8 @@ def _show_streams(found: Mapping[str, Any], streams: Sequence[Row], total: Row) 
     columns = columns_of("status", found)
     told = [one for one in columns if one.field not in TERMS or any(_tells(one, streams))]
     left_out = [one.title for one in columns if one not in told]
-    _draw(_equation(found, total), told, [*shown, total] if len(streams) > 1 else shown)
+    drawn = [*shown, total] if len(streams) > 1 else shown
+    show_rows("status", found, _equation(found, total), told, drawn)
     more = len(streams) - len(shown)
     if more:
         explain(f"and {several(more, 'stream')} more, in which no more waits or was refused")
@@ -103,13 +105,3 @@ def _urgency(stream: Row) -> tuple[bool, int]:
 def _tells(column: Column, streams: Iterable[Row]) -> Iterable[bool]:
     """Where a term is anything but 0."""
     return (stream[column.field] != 0 for stream in streams)
-
-
-def _draw(heading: str, columns: Sequence[Column], shown: Sequence[Row]) -> None:
-    table(
-        heading,
-        [title(column, "status", {}) for column in columns],
-        [[cell(column, row, of_means=False) for column in columns] for row in shown],
-        text_columns=sum(1 for _ in takewhile(lambda column: column.unit in _TEXTS, columns)),
-        spare=[column.spare for column in columns],
-    )
