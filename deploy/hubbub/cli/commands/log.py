@@ -89,9 +89,7 @@ def _refuse_unknown(log: ReadLog, key: NoteKey, path: Path) -> None:
             log.refuse_other(seen.size, seen.root, str(path))
             say(f"{path}: the log grew from {seen.size} to {log.checkpoint.size} entries")
         path.write_text(log.checkpoint.note)
-    except (OSError, ValueError) as error:
-        raise BadParameter(f"--known {path}: {error}") from error
-    except BadParameter as error:
+    except (OSError, ValueError, BadParameter) as error:
         raise BadParameter(f"--known {path}: {error}") from error
 
 
