@@ -76,7 +76,7 @@ async function estimates() {
   };
   const found = await ask(`${path}/estimates`, paged, body);
   newest = found;
-  const beside = await besides(address.state.beside, asked, found.values);
+  const beside = await besides(address.state.beside, { ...asked, ...looking() }, found.values);
   controls.answered(found);
   showFlags(found, Number(first) || find);
   await showEstimates(found, {
