@@ -299,8 +299,13 @@ def test_a_build_refuses_a_log_that_was_lost_or_left(
     operator.log.rename(operator.folder / "away")
     assert operator.build() == 2
     assert "put back what is served" in capsys.readouterr().err
+    operator.out.rename(operator.folder / "away.hubbub")
+    assert operator.build() == 2, "also where the bundle before is not there"
+    assert "put back what is served" in capsys.readouterr().err
+    (operator.folder / "away.hubbub").rename(operator.out)
     (operator.folder / "away").rename(operator.log)
     assert operator.build() == 0
+    assert f"--bundle {operator.out}" in capsys.readouterr().out
 
 
 @pytest.fixture

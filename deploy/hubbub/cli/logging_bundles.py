@@ -1,19 +1,26 @@
-"""Bundles and notices into the operator's transparency log, as they are made."""
+"""Bundles and notices into the operator's transparency log, as they are made.
+
+Beside the log's key stands the checkpoint that was signed last: the key signs no other log.
+"""
 
 import json
+from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from hubbub.catalog import Bundle, Catalog
 from hubbub.catalog.encoding import to_text
+from hubbub.catalog.keys.files import replace
+from hubbub.catalog.log.checkpoint import Checkpoint
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import entry_of
-from hubbub.catalog.log.reading import read_log
+from hubbub.catalog.log.reading import ReadLog, read_log
 from hubbub.catalog.log.tiles import CHECKPOINT
 from hubbub.catalog.log.writing import append, folder_fetch, log_key, prove_bundle
-from hubbub.errors import BundleRefused, LogBroken
+from hubbub.errors import BadParameter, BundleRefused, LogBroken
 
-__all__ = ["LOG", "in_log", "log_of", "refuse_lost_log"]
+__all__ = ["LOG", "add_to_log", "in_log", "log_of", "refuse_lost_log"]
 
 LOG: Final = "log"
 """What the log's folder is called, beside the app's bundle."""
@@ -33,22 +40,46 @@ def log_of(catalog: Catalog, keys: Path, old: Bundle | None, previous: Path) -> 
     return own
 
 
+def add_to_log(
+    folder: Path, keys: Path, log: NoteKey, things: Sequence[tuple[str, bytes]]
+) -> ReadLog:
+    """Append things, each of a kind of KINDS, to the log that the keys' folder has signed so far.
+
+    Raises:
+        LogBroken: it is gone, shorter or another, or cannot be written.
+    """
+    told = keys / f"log.{sha256(log.name.encode()).hexdigest()[:16]}.checkpoint"
+    if told.exists():
+        try:
+            seen = Checkpoint.open(told.read_text(), log)
+        except (OSError, ValueError, BadParameter) as error:
+            raise LogBroken(f"{told}: {error}; put back the file, and the log") from error
+        _refuse_lost(folder, log, seen, str(told))
+    made = append(folder, log.name, log_key(keys), things)
+    try:
+        replace(told, made.checkpoint.note.encode())
+    except OSError as error:
+        raise LogBroken(f"{told}: cannot be written: {error.strerror}") from error
+    return made
+
+
 def refuse_lost_log(folder: Path, previous: Bundle | None) -> None:
     """Check that the log in a folder goes on from the one that the bundle before is in.
 
     Raises:
         LogBroken: it is gone, shorter, or another.
     """
-    if previous is None or previous.log is None or previous.proof is None:
-        return
+    if previous and previous.log and previous.proof:
+        _refuse_lost(folder, previous.log, previous.proof.checkpoint, "the bundle before")
+
+
+def _refuse_lost(folder: Path, key: NoteKey, seen: Checkpoint, whose: str) -> None:
     if not (folder / CHECKPOINT).exists():
         raise LogBroken(
             f"{folder}: the log is not there, and devices take no other; put back what is served, "
             "or say where it is: --log"
         )
-    seen = previous.proof.checkpoint
-    log = read_log(folder_fetch(folder), previous.log)
-    log.refuse_other(seen.size, seen.root, "the bundle before")
+    read_log(folder_fetch(folder), key).refuse_other(seen.size, seen.root, whose)
 
 
 def in_log(signed: bytes, bundle: Bundle, folder: Path, keys: Path, old: Bundle | None) -> bytes:
@@ -68,7 +99,7 @@ def in_log(signed: bytes, bundle: Bundle, folder: Path, keys: Path, old: Bundle 
         last = next((raw for raw in reversed(known) if raw.startswith(b"hubbub/1 keys\n")), b"")
         if last == entry_of("keys", trusted):
             things = things[1:]
-    log = append(folder, bundle.log.name, log_key(keys), things)
+    log = add_to_log(folder, keys, bundle.log, things)
     return signed + prove_bundle(log).dump() + b"\n"
 
 

@@ -42,7 +42,8 @@ def build(arguments: argparse.Namespace) -> int:
     if bundle.log:
         folder = arguments.log or arguments.out.with_name(LOG)
         say(f"{folder}: the log has it; serve the folder at https://{bundle.log.name}/")
-        say(f"{folder}: check it with: hubbub log audit https://{bundle.log.name}/")
+        audit = f"hubbub log audit https://{bundle.log.name}/ --bundle {arguments.out}"
+        say(f"{folder}: check it with: {audit}")
     say(f"{operators}: the same with candidates and alerts, for the aggregator")
     say(f"{arguments.streams}: for the shuffler")
     return 0

@@ -10,7 +10,6 @@ from typing import Final
 from hubbub.catalog import EPOCH_SECONDS, Bundle, read_bundle, read_operator_key
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.keys.operator import read_handovers
-from hubbub.catalog.log.writing import append, log_key
 from hubbub.catalog.notice import (
     LARGEST_NOTICE_BYTES,
     Notice,
@@ -18,7 +17,7 @@ from hubbub.catalog.notice import (
     open_notice,
     sign_notice,
 )
-from hubbub.cli.logging_bundles import LOG, refuse_lost_log
+from hubbub.cli.logging_bundles import LOG, add_to_log, refuse_lost_log
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter, NoticeRefused
 
@@ -125,7 +124,7 @@ def _make(arguments: argparse.Namespace) -> int:
     if bundle.log:
         folder = arguments.log or arguments.bundle.with_name(LOG)
         refuse_lost_log(folder, bundle)
-        append(folder, bundle.log.name, log_key(arguments.keys), [("notice", signed)])
+        add_to_log(folder, arguments.keys, bundle.log, [("notice", signed)])
         say(f"{folder}: the log has it; serve it anew")
     try:
         arguments.out.write_bytes(signed)
