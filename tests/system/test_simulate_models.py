@@ -119,6 +119,15 @@ def test_what_is_wrong_is_named_and_never_what_a_person_holds(
     Path("short.csv").write_text("age,left\n1,yes\n")
     assert 'has no column "hours"' in _refused(capsys, "simulate", "churn", "--values", "short.csv")
     assert "cannot be read" in _refused(capsys, "simulate", "churn", "--values", "none.csv")
+    Path("headless.csv").write_text("33,secret-plan\n")
+    headless = _refused(capsys, "simulate", "churn", "--values", "headless.csv")
+    assert "its first line has 2 others" in headless
+    assert "secret" not in headless
+    assert 'column "left": there is no value' in of("77,1,free,,1")
+    alike = of("\n".join(["77,1,free,no,1"] * 200))
+    assert "says the same of everybody" in alike
+    sure = ("simulate", "churn", "--values", "wrong.csv", "--confidence", "2")
+    assert "--confidence 2.0 is outside (0, 1)" in _refused(capsys, *sure)
     Path("metrics.toml").write_text(
         MODELS.replace('label = "left"\nfeatures', 'labels = "left"\nfeatures')
     )
@@ -144,3 +153,7 @@ def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert "--model needs --features" in _refused(capsys, "plan", "--model", "linear")
     assert "--features is of --model" in _refused(capsys, "plan", "--features", "5")
+    asked = ("plan", "--model", "logistic", "--features", "4")
+    assert "epsilon nan is outside" in _refused(capsys, *asked, "--epsilon", "nan")
+    assert "--reports 0 is below 1" in _refused(capsys, *asked, "--reports", "0")
+    assert "--features 0 is below 1" in _refused(capsys, *asked[:-1], "0")

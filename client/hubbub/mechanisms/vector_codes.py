@@ -40,7 +40,7 @@ _WORDS: Final = ((1.5, 32), (2.5, 64), (3.5, 128), (5.0, 256), (6.5, 512), (math
 
 def words_for(epsilon: float) -> int:
     """How many words a book needs at this epsilon; more gain little and cost a device time."""
-    return next(words for upto, words in _WORDS if epsilon <= upto)
+    return next(words for upto, words in _WORDS if not epsilon > upto)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,17 @@ def simulate_model(
     started = time.monotonic()
     if arguments.epochs != 1 or arguments.candidates:
         raise BadParameter("--epochs and --candidates are of metrics; a model has rounds")
+    if not 0 < arguments.confidence < 1:
+        raise BadParameter(f"--confidence {arguments.confidence} is outside (0, 1)")
     model, people = read_people(arguments.values, planned)
     test = read_people(arguments.test, planned, "--test")[1] if arguments.test else people
-    if (arguments.reports or len(people.labels)) < _MIN_PEOPLE:
+    count = arguments.reports or len(people.labels)
+    if count < _MIN_PEOPLE:
+        raise BadParameter(f"{count} people are below {_MIN_PEOPLE}: no model follows from them")
+    if model.kind == "logistic" and people.labels.min() == people.labels.max():
         raise BadParameter(
-            f"{len(people.labels)} people are below {_MIN_PEOPLE}: no model follows from them"
+            f'{arguments.values}: column "{planned.label}" says the same of everybody, so there is '
+            "nothing to foretell; look whether positive names a text as the file has it"
         )
     runs = arguments.runs or _RUNS
     made = rehearse_model(

@@ -41,7 +41,11 @@ def plan_model(arguments: argparse.Namespace) -> int:
         raise BadParameter("--features is of --model; give its kind: --model logistic")
     if arguments.features is None:
         raise BadParameter("--model needs --features, how many columns it has; for example 64")
-    if not 1 <= arguments.features <= MAX_COLUMNS:
+    if arguments.features < 1:
+        raise BadParameter(f"--features {arguments.features} is below 1")
+    if arguments.reports is not None and arguments.reports < 1:
+        raise BadParameter(f"--reports {arguments.reports} is below 1")
+    if arguments.features > MAX_COLUMNS:
         raise BadParameter(
             f"--features {arguments.features} is outside [1, {MAX_COLUMNS}]: a gradient's squared "
             "error grows with its columns, and people needed with it; leave columns out, or train "

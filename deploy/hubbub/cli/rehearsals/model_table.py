@@ -52,7 +52,7 @@ class Planned:
             tuple(columns),
             low,
             high,
-            int(_number("rounds", self.table.get("rounds", 0))),
+            _whole("rounds", self.table.get("rounds", 0)),
             _number(
                 "penalty", self.table.get("penalty", 0.01 if self.table["kind"] == "ridge" else 0)
             ),
@@ -109,11 +109,15 @@ def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple
     rows = csv_rows(path, option)
     head = next(rows, (1, ()))[1]
     model, features = planned.of(head)
+    if planned.label in features:
+        raise BadParameter(
+            f'{path}: column "{planned.label}" is the label and a feature: leave it out of features'
+        )
     for name in (*features, planned.label):
         if name not in head:
             raise BadParameter(
-                f'{path} has no column "{name}"; its first line names {len(head)}: '
-                f"{', '.join(head[:10])}"
+                f'{path} has no column "{name}"; its first line has {len(head)} others, if it is '
+                "names"
             )
     found = list(_rows(path, rows, head, features, planned))
     if not found:
@@ -154,6 +158,8 @@ def _rows(
             found += _coded(where, row[places[name]].strip(), says)
         text = row[places[planned.label]].strip()
         where = f'{path}, line {number}, column "{planned.label}"'
+        if not text:
+            raise BadParameter(f"{where}: there is no value")
         found.append(
             float(text == planned.positive) if planned.positive is not None else _read(where, text)
         )
@@ -200,6 +206,12 @@ def _number(name: str, given: Any) -> float:
     if not _is_number(given):
         raise BadParameter(f"{name} of a model is no number")
     return float(given)
+
+
+def _whole(name: str, given: Any) -> int:
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise BadParameter(f"{name} of a model is no whole number")
+    return given
 
 
 def _is_number(given: Any) -> bool:
