@@ -37,20 +37,7 @@ def plan_model(arguments: argparse.Namespace) -> int:
     Raises:
         BadParameter: no features, more than gradients can be told of, or an epsilon out of range.
     """
-    if arguments.model is None:
-        raise BadParameter("--features is of --model; give its kind: --model logistic")
-    if arguments.features is None:
-        raise BadParameter("--model needs --features, how many columns it has; for example 64")
-    if arguments.features < 1:
-        raise BadParameter(f"--features {arguments.features} is below 1")
-    if arguments.reports is not None and arguments.reports < 1:
-        raise BadParameter(f"--reports {arguments.reports} is below 1")
-    if arguments.features > MAX_COLUMNS:
-        raise BadParameter(
-            f"--features {arguments.features} is outside [1, {MAX_COLUMNS}]: a gradient's squared "
-            "error grows with its columns, and people needed with it; leave columns out, or train "
-            "centrally on data that you may hold (docs/learn.md)"
-        )
+    _refuse_wrong(arguments)
     asked = _EPSILONS if arguments.epsilon is None else (arguments.epsilon,)
     rows = [_row(arguments.features, epsilon, arguments.reports) for epsilon in asked]
     if arguments.format == "json":
@@ -95,6 +82,24 @@ def plan_model(arguments: argparse.Namespace) -> int:
     if given and all(row["noise"] > _ENOUGH for row in rows):
         say(f"that is above {_ENOUGH}: more people, fewer columns or a larger epsilon are needed")
     return 0
+
+
+def _refuse_wrong(arguments: argparse.Namespace) -> None:
+    """What no plan is made for. Raises BadParameter."""
+    if arguments.model is None:
+        raise BadParameter("--features is of --model; give its kind: --model logistic")
+    if arguments.features is None:
+        raise BadParameter("--model needs --features, how many columns it has; for example 64")
+    if arguments.features < 1:
+        raise BadParameter(f"--features {arguments.features} is below 1")
+    if arguments.reports is not None and arguments.reports < 1:
+        raise BadParameter(f"--reports {arguments.reports} is below 1")
+    if arguments.features > MAX_COLUMNS:
+        raise BadParameter(
+            f"--features {arguments.features} is outside [1, {MAX_COLUMNS}]: a gradient's squared "
+            "error grows with its columns, and people needed with it; leave columns out, or train "
+            "centrally on data that you may hold (docs/learn.md)"
+        )
 
 
 def _row(features: int, epsilon: float, people: int | None) -> dict[str, Any]:
