@@ -7,7 +7,10 @@ ARGS ?=
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick quick-tests proofs units services lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
+# The parts of `make test`, the longest first, so that none is left alone at the end.
+TESTS := faces system services statistics slow units proofs
+
+.PHONY: demo test $(TESTS) quick quick-tests lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
 
 NEW_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -36,28 +39,35 @@ build/demo/ready: locks/demo.lock pyproject.toml
 	@build/demo/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-test: lint
+# Three at once, since some compute and others mostly wait.
+test: .venv/ready
 	@$(BIN)/coverage erase
-	@$(MAKE) --no-print-directory -j3 --keep-going proofs units services
+	@$(MAKE) --no-print-directory -j3 --keep-going lint $(TESTS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
-# Three at once: the proofs and the figures compute; what starts services mostly waits for them; and
-# SLOW starts programs of its own and waits longest.
+# The slow ones start programs of their own.
 SLOW := $(addprefix tests/system/,test_torture.py test_bare_install.py test_chaos.py test_soak.py)
 CLUSTER := tests/system/test_cluster.py
 # The proofs alone run every line of the mechanisms; what looks on makes them four times slower.
 MUTANTS := tests/proofs/test_mutants.py
 COVERED := $(BIN)/coverage run --parallel-mode -m pytest
 PYTEST := $(BIN)/python -m pytest
+faces:
+	@$(PYTEST) tests/interfaces tests/deploy tests/architecture $(CLUSTER) $(ARGS)
+system:
+	@$(PYTEST) tests/system $(addprefix --ignore=,$(SLOW) $(CLUSTER)) $(ARGS)
+services:
+	@$(PYTEST) tests/parts $(ARGS)
+statistics:
+	@$(PYTEST) tests/statistics $(ARGS)
+slow:
+	@$(PYTEST) $(SLOW) $(ARGS)
+units:
+	@$(PYTEST) tests/unit $(ARGS)
 proofs:
 	@$(COVERED) tests/proofs --ignore=$(MUTANTS) $(ARGS)
-	@$(PYTEST) $(MUTANTS) tests/interfaces tests/deploy tests/architecture $(CLUSTER) $(ARGS)
-	@$(PYTEST) tests/system $(addprefix --ignore=,$(SLOW) $(CLUSTER)) $(ARGS)
-units:
-	@$(PYTEST) tests/unit tests/statistics $(ARGS)
-services:
-	@$(PYTEST) tests/parts $(SLOW) $(ARGS)
+	@$(PYTEST) $(MUTANTS) $(ARGS)
 
 # What a change wants to know at once: the last failures first.
 quick: .venv/ready
