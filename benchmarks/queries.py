@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.measure import Row, rate
 from benchmarks.own import counted, times
 from hubbub.analysis import decode, estimate
-from hubbub.analysis.estimators.estimate import walsh_hadamard
+from hubbub.analysis.estimators.vectorized_estimate import walsh_hadamard
 from hubbub.analysis.strings.hashed import bloom_places
 from hubbub.mechanisms import Rappor, SystemBits, Totals, build
 

@@ -11,12 +11,12 @@ from hubbub.catalog import Metric
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.hashing import encoded, position
 from hubbub.privacy.crowd import smallest_crowd
-from hubbub.privacy.histogram import Crowd, central_epsilon
 from hubbub.privacy.planned import read_planned
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.attack import Attacked
 from hubbub.privacy.proofs.audit import Check
 from hubbub.privacy.proofs.whole_epochs import Neighbours, attack_epochs, draw_neighbours
+from hubbub.privacy.shuffled_histogram import Crowd, central_epsilon
 
 ALARM, DELTA, EPOCHS = 1e-7, 0.01, 600_000
 CATALOG = """

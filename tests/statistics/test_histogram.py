@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
-from hubbub.privacy.histogram import Crowd, central_epsilon, delta_of, largest_local
+from hubbub.privacy.shuffled_histogram import Crowd, central_epsilon, delta_of, largest_local
 
 DELTA = 1e-8
 _FEW = 25

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from hubbub.errors import BadParameter
-from hubbub.privacy.histogram import Crowd, central_epsilon
 from hubbub.privacy.many_epochs import composed_epsilon
+from hubbub.privacy.shuffled_histogram import Crowd, central_epsilon
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.cache import sum_totals
 from hubbub.aggregator.store.contract import Commit, MemoryStore, WindowTotals
 from hubbub.analysis import answer, plausibility
-from hubbub.analysis.estimators.estimate import estimate
+from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.catalog import Bundle
 from hubbub.errors import BatchTooSmall, ShapeMismatch

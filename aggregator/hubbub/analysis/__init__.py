@@ -8,7 +8,7 @@ from hubbub.analysis.comparisons.cross import Cell, Cross, crossed
 from hubbub.analysis.comparisons.order import Top, TopValue, top
 from hubbub.analysis.comparisons.trend import Followed, joined_shares, shares
 from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex, within_ends
-from hubbub.analysis.estimators.estimate import estimate
+from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.honesty.plausible import Plausibility, combine, plausibility
 from hubbub.analysis.honesty.poisoning import Attack, maximal_gain
 from hubbub.analysis.lines.known import known_variances

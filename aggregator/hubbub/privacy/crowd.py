@@ -8,7 +8,7 @@ from hubbub.catalog import CentralPromise, Metric
 from hubbub.mechanisms import AnyMechanism, Memoized, cells_and_groups
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
 from hubbub.privacy.gaussian_crowd import gaussian_mu
-from hubbub.privacy.histogram import Crowd, central_epsilon, keeps, largest_local
+from hubbub.privacy.shuffled_histogram import Crowd, central_epsilon, keeps, largest_local
 
 __all__ = [
     "ExactAccountant",

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Final
 
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
-from hubbub.privacy.histogram import Crowd, profile
+from hubbub.privacy.shuffled_histogram import Crowd, profile
 
 __all__ = ["gaussian_mu"]
 

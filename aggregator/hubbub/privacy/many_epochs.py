@@ -9,7 +9,7 @@ delta over all of that, at every epsilon of a grid, is one distribution that dom
 
 Source: Koskela, Jaelkoe, Honkela (AISTATS 2020), for the convolution; Doroshenko, Ghazi, Kamath,
 Kumar, Manurangsi, "Connect the Dots" (PoPETs 2022), for the distribution of a dominating profile;
-see hubbub.privacy.histogram.
+see hubbub.privacy.shuffled_histogram.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
 from hubbub.analysis.binomials import likely, pmf
 from hubbub.errors import BadParameter
-from hubbub.privacy.histogram import Crowd, central_epsilon, profile
+from hubbub.privacy.shuffled_histogram import Crowd, central_epsilon, profile
 
 __all__ = ["MAX_TIMES", "composed_epsilon"]
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.estimate import estimate
+from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import BitVector, OneHot, Subset, Totals
 from hubbub.mechanisms.geometry import Incidence

@@ -9,8 +9,8 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.estimate import estimate
 from hubbub.analysis.estimators.supports import max_changes, supports
+from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import (
     BitSum,

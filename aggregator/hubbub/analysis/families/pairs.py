@@ -7,8 +7,8 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.estimate import supports_of
 from hubbub.analysis.estimators.tables import consistent_tables
+from hubbub.analysis.estimators.vectorized_estimate import supports_of
 from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import (
     BitSum,

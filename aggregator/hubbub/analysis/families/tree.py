@@ -8,7 +8,7 @@ from scipy.special import log_ndtr, ndtri
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.estimate import supports_of
+from hubbub.analysis.estimators.vectorized_estimate import supports_of
 from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import BitSum, Expected, Tier, ValueEstimates
 from hubbub.analysis.families.rows import Columns, columns, nearest, rows

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.estimate import walsh_hadamard
+from hubbub.analysis.estimators.vectorized_estimate import walsh_hadamard
 from hubbub.analysis.strings.hashed import sketch_buckets
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import collision_tail

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.estimate import supports_of
+from hubbub.analysis.estimators.vectorized_estimate import supports_of
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.tree import PrefixTree

@@ -24,12 +24,12 @@ from hubbub.catalog import Metric
 from hubbub.errors import HubbubError, ProofFailed
 from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability
 from hubbub.privacy.crowd import smallest_crowd
-from hubbub.privacy.histogram import central_epsilon
 from hubbub.privacy.proofs.attack import Attacked, Draw, attack
 from hubbub.privacy.proofs.coins import prove_coins
 from hubbub.privacy.proofs.every import PROOFS, ratios_are_within_the_claim
 from hubbub.privacy.proofs.replay import TooMany, distribution
 from hubbub.privacy.proofs.whole_epochs import attack_epochs, draw_neighbours
+from hubbub.privacy.shuffled_histogram import central_epsilon
 
 __all__ = [
     "ALARM",

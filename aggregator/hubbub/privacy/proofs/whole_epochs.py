@@ -28,8 +28,8 @@ from scipy.special import betaincinv
 from hubbub.analysis.arrays import Floats
 from hubbub.mechanisms import AnyMechanism
 from hubbub.privacy.draws import Counts, one_hot_chances
-from hubbub.privacy.histogram import Crowd
 from hubbub.privacy.proofs.attack import Attacked
+from hubbub.privacy.shuffled_histogram import Crowd
 
 __all__ = ["Neighbours", "attack_epochs", "draw_neighbours"]
 

@@ -12,14 +12,14 @@ from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.card import meaning
 from hubbub.privacy.crowd import ExactAccountant
-from hubbub.privacy.histogram import (
+from hubbub.privacy.many_epochs import MAX_TIMES, composed_epsilon
+from hubbub.privacy.shuffled_histogram import (
     MAX_CATEGORIES,
     MAX_REPORTS,
     Crowd,
     central_epsilon,
     largest_local,
 )
-from hubbub.privacy.many_epochs import MAX_TIMES, composed_epsilon
 
 __all__ = ["add_crowd"]
 

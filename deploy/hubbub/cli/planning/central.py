@@ -20,9 +20,9 @@ from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.crowd import ExactAccountant
-from hubbub.privacy.histogram import Crowd, central_epsilon, largest_local
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan
+from hubbub.privacy.shuffled_histogram import Crowd, central_epsilon, largest_local
 
 __all__ = ["add_central", "plan_central"]
 

@@ -12,9 +12,9 @@ from hubbub.catalog.crowds.crowd_numbers import planned_number
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
 from hubbub.privacy.crowd import ExactAccountant
-from hubbub.privacy.histogram import Crowd, central_epsilon
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan, row
+from hubbub.privacy.shuffled_histogram import Crowd, central_epsilon
 
 __all__ = ["plan_central_numbers"]
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from hubbub.cli.rehearsals.rehearsal import Plan
 from hubbub.privacy.crowd import smallest_crowd
-from hubbub.privacy.histogram import central_epsilon
 from hubbub.privacy.many_epochs import composed_epsilon
+from hubbub.privacy.shuffled_histogram import central_epsilon
 
 __all__ = ["Central", "central_of_plan"]
 
