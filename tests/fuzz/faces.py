@@ -20,7 +20,7 @@ import numpy as np
 from uvicorn.server import ServerState
 
 from hubbub.accounting import Window
-from hubbub.aggregator.access.opening import access_of
+from hubbub.aggregator.access.access_setup import access_of
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.release_log import Entry, MemoryReleaseLog

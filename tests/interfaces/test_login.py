@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from hubbub.aggregator.access.access_file import read_access
-from hubbub.aggregator.access.audit import Audit
+from hubbub.aggregator.access.access_setup import access_of, login_of
+from hubbub.aggregator.access.audit_trail import Audit
 from hubbub.aggregator.access.callers import SESSION, Access
-from hubbub.aggregator.access.opening import access_of, login_of
 from hubbub.aggregator.query import QueryEngine
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from hubbub.aggregator.access.audit import Audit
-from hubbub.aggregator.access.opening import access_of
+from hubbub.aggregator.access.access_setup import access_of
+from hubbub.aggregator.access.audit_trail import Audit
 from hubbub.aggregator.access.rights import Role
 from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens
 from hubbub.aggregator.query import QueryEngine

@@ -16,7 +16,7 @@ import redis.asyncio
 from hubbub.accounting import Window
 from hubbub.aggregator.publishing.keeper import EstimateKeeper
 from hubbub.aggregator.query import EpochRange, EstimateQuery, Page, QueryEngine
-from hubbub.aggregator.query.kept import (
+from hubbub.aggregator.query.answer_store import (
     KeptEstimates,
     MemoryKeptEstimates,
     RedisKeptEstimates,

@@ -11,9 +11,13 @@ import pytest
 from cryptography.fernet import Fernet
 
 from hubbub.aggregator.access.access_file import read_access
+from hubbub.aggregator.access.access_setup import access_of, login_of
 from hubbub.aggregator.access.callers import SESSION, Access
-from hubbub.aggregator.access.ended import EndedSessions, MemoryEndedSessions, RedisEndedSessions
-from hubbub.aggregator.access.opening import access_of, login_of
+from hubbub.aggregator.access.ended_sessions import (
+    EndedSessions,
+    MemoryEndedSessions,
+    RedisEndedSessions,
+)
 from hubbub.aggregator.access.sessions import Session, Sessions
 from hubbub.errors import ServiceUnavailable, StoreUnavailable
 from hubbub.runtime import RedisServer, connect_redis

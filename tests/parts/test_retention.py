@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hubbub.accounting import Window
-from hubbub.aggregator.query.kept import MemoryKeptEstimates, RedisKeptEstimates
+from hubbub.aggregator.query.answer_store import MemoryKeptEstimates, RedisKeptEstimates
 from hubbub.aggregator.retention import Retention
 from hubbub.aggregator.store.contract import Commit, MemoryStore, TotalsStore
 from hubbub.aggregator.store.redis import RedisStore

@@ -12,7 +12,7 @@ import pytest
 from hubbub.accounting import Window
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import Compared, Estimated, Trended
-from hubbub.aggregator.query.breaking_down import BrokenDown
+from hubbub.aggregator.query.breakdowns import BrokenDown
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.reload import _check_follows

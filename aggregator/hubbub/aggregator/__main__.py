@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hubbub.aggregator.access.audit import Audit
+from hubbub.aggregator.access.access_setup import access_of
+from hubbub.aggregator.access.audit_trail import Audit
 from hubbub.aggregator.access.callers import Access
-from hubbub.aggregator.access.ended import RedisEndedSessions
-from hubbub.aggregator.access.opening import access_of
+from hubbub.aggregator.access.ended_sessions import RedisEndedSessions
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.ingest.intake import Intake
@@ -27,8 +27,8 @@ from hubbub.aggregator.publishing.publisher import (
     Webhook,
 )
 from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.answer_store import RedisKeptEstimates
 from hubbub.aggregator.query.candidates import RedisCandidateLists
-from hubbub.aggregator.query.kept import RedisKeptEstimates
 from hubbub.aggregator.query.marks import RedisMarks
 from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.aggregator.releases.release_log import RedisReleaseLog

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hubbub.aggregator.access.access_file import AccessFile, read_access
+from hubbub.aggregator.access.access_setup import login_of
 from hubbub.aggregator.access.callers import Access
-from hubbub.aggregator.access.opening import login_of
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener

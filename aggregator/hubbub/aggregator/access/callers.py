@@ -8,7 +8,7 @@ from hubbub.aggregator.access.rights import EVERYONE, Caller, Grant
 from hubbub.aggregator.access.tokens import PREFIX, Tokens
 
 if TYPE_CHECKING:
-    from hubbub.aggregator.access.ended import EndedSessions
+    from hubbub.aggregator.access.ended_sessions import EndedSessions
     from hubbub.aggregator.access.login import Login
 
 __all__ = ["SESSION", "Access", "cookies_of"]

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.accounting import Window, epoch_date
+from hubbub.aggregator.elapsed_epochs import begun
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
-from hubbub.aggregator.passed import begun
 from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore
 from hubbub.catalog import (
     EPOCH_SECONDS,

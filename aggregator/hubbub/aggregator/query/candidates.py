@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final, Protocol
 
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.words import check_words
+from hubbub.aggregator.text_rules import check_words
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
 from hubbub.catalog.fields.rules import NAME

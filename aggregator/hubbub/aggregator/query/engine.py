@@ -12,6 +12,13 @@ from dataclasses import replace
 from typing import Final
 
 from hubbub.aggregator.ingest.arrivals import Arrivals
+from hubbub.aggregator.query.answer_store import (
+    KeptEstimates,
+    MemoryKeptEstimates,
+    Written,
+    range_name,
+    version_of,
+)
 from hubbub.aggregator.query.answers import (
     Compared,
     Crossed,
@@ -23,23 +30,18 @@ from hubbub.aggregator.query.answers import (
     Trended,
     Watched,
 )
-from hubbub.aggregator.query.breaking_down import BrokenDown, broken_down, parts_by
+from hubbub.aggregator.query.breakdowns import BrokenDown, broken_down, parts_by
 from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache
+from hubbub.aggregator.query.caller_view import Sees, visible
 from hubbub.aggregator.query.candidates import (
     CandidateLists,
     MemoryCandidateLists,
     with_candidates,
 )
-from hubbub.aggregator.query.crossing import cross_table
+from hubbub.aggregator.query.cross_tables import cross_table
 from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, estimate_range
 from hubbub.aggregator.query.first_batch import until_first_batch
-from hubbub.aggregator.query.kept import (
-    KeptEstimates,
-    MemoryKeptEstimates,
-    Written,
-    range_name,
-    version_of,
-)
+from hubbub.aggregator.query.live_reports import arrived
 from hubbub.aggregator.query.marks import Marks, MemoryMarks
 from hubbub.aggregator.query.overview import (
     detail,
@@ -54,8 +56,6 @@ from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status,
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.query.trend_series import Series
 from hubbub.aggregator.query.trends import by_list, series, together
-from hubbub.aggregator.query.visible import Sees, visible
-from hubbub.aggregator.query.watching import arrived
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import Top, changes, only_of_all, top
 from hubbub.catalog import Bundle, epoch_start

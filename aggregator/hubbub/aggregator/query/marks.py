@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Final, Protocol
 
-from hubbub.aggregator.words import check_words
+from hubbub.aggregator.text_rules import check_words
 from hubbub.catalog import Bundle
 from hubbub.catalog.fields.rules import NAME
 from hubbub.errors import BadParameter, UnknownMark

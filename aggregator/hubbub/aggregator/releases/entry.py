@@ -5,7 +5,7 @@ import re
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
-from hubbub.aggregator.words import check_words, mended
+from hubbub.aggregator.text_rules import check_words, mended
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import is_number
 from hubbub.privacy.releases import Released

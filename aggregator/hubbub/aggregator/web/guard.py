@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 
-from hubbub.aggregator.access.audit import Seen, is_question
+from hubbub.aggregator.access.audit_trail import Seen, is_question
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.rights import Caller
 from hubbub.aggregator.web.problems import problem
@@ -28,7 +28,7 @@ from hubbub.runtime.rpc.strict import log_fault
 from hubbub.runtime.tls import is_loopback
 
 if TYPE_CHECKING:
-    from hubbub.aggregator.access.audit import Audit
+    from hubbub.aggregator.access.audit_trail import Audit
 
 __all__ = ["Guard", "shared"]
 

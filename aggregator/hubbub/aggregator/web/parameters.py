@@ -7,7 +7,7 @@ from fastapi import Depends, HTTPException, Path, Query, Request, Response
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 
-from hubbub.aggregator.access.audit import Seen
+from hubbub.aggregator.access.audit_trail import Seen
 from hubbub.aggregator.access.rights import Caller, Role
 from hubbub.aggregator.query import Page, QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery

@@ -23,7 +23,7 @@ from hubbub.aggregator.query.answers import (
     Trended,
     Watched,
 )
-from hubbub.aggregator.query.breaking_down import BrokenDown
+from hubbub.aggregator.query.breakdowns import BrokenDown
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import MAX_SERIES
 from hubbub.aggregator.web.parameters import (
@@ -39,7 +39,7 @@ from hubbub.aggregator.web.parameters import (
     strings,
 )
 from hubbub.aggregator.web.problems import PROBLEMS
-from hubbub.aggregator.web.taken_along import Commands, Reached, commands
+from hubbub.aggregator.web.query_commands import Commands, Reached, commands
 from hubbub.answers import COLUMNS, Column, QueryName, whole_rows
 
 __all__ = ["questions"]

@@ -9,7 +9,7 @@ from functools import partial
 import uvicorn
 from uvicorn.config import Config
 
-from hubbub.aggregator.access.audit import Audit
+from hubbub.aggregator.access.audit_trail import Audit
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from hubbub.accounting import epoch_date
-from hubbub.aggregator.query.kept import RedisKeptEstimates
+from hubbub.aggregator.query.answer_store import RedisKeptEstimates
 from hubbub.aggregator.retention import delete_totals, ended_before
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import EPOCH_SECONDS, Metric, read_bundle

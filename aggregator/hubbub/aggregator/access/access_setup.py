@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hubbub.aggregator.access.access_file import AccessFile, read_access
 from hubbub.aggregator.access.callers import Access
-from hubbub.aggregator.access.ended import EndedSessions, MemoryEndedSessions
+from hubbub.aggregator.access.ended_sessions import EndedSessions, MemoryEndedSessions
 from hubbub.aggregator.access.tokens import Tokens
 from hubbub.errors import MissingDependency
 
