@@ -28,8 +28,8 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import ask, report_counts
 from hubbub.mechanisms import AnyMechanism, SystemBits, Totals, build
 from hubbub.privacy.amplification import amplified
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.privacy.draws import draw
-from hubbub.privacy.planned import read_planned
 from hubbub.privacy.shuffled_histogram import Crowd, largest_local
 from hubbub.wire.v1.services_pb2 import EstimateRequest
 

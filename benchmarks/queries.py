@@ -10,7 +10,7 @@ from benchmarks.measure import Row, rate
 from benchmarks.own import counted, times
 from hubbub.analysis import decode, estimate
 from hubbub.analysis.estimators.vectorized_estimate import walsh_hadamard
-from hubbub.analysis.strings.hashed import bloom_places
+from hubbub.analysis.strings.candidate_positions import bloom_places
 from hubbub.mechanisms import Rappor, SystemBits, Totals, build
 
 __all__ = ["decoding", "estimating"]

@@ -22,7 +22,7 @@ from hubbub.accounting import balances, sum_terms
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import Ports
 from hubbub.cli.terminal.service_client import report_counts
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 
 __all__ = ["whole_epoch"]
 

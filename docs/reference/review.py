@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.cli.terminal.review_page import review_markdown
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.privacy.review import claims
 
 __all__ = ["page"]

@@ -33,7 +33,7 @@ from hubbub.cli.installation import build_bundle
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.client import Client, FolderState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 from tests.support.waiting import HANG_SECONDS

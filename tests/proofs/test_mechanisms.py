@@ -14,7 +14,7 @@ from hubbub.mechanisms import (
     build,
     parameters,
 )
-from hubbub.privacy.proofs.every import PROOFS, SMALL
+from hubbub.privacy.proofs.enumeration import PROOFS, SMALL
 
 every_small_mechanism = pytest.mark.parametrize("mechanism", SMALL, ids=repr)
 

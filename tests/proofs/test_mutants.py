@@ -15,7 +15,7 @@ from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.subset import SubsetSelection
 from hubbub.mechanisms.subsets import choose
 from hubbub.mechanisms.unary import OptimizedUnary, SymmetricUnary
-from hubbub.privacy.proofs.every import PROOFS
+from hubbub.privacy.proofs.enumeration import PROOFS
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from hubbub.mechanisms import build
 from hubbub.mechanisms.privset import PrivSet
 from hubbub.mechanisms.probability import log_at_least
 from hubbub.mechanisms.subsets import members, numbered
-from hubbub.privacy.proofs.every import ratios_are_within_the_claim
+from hubbub.privacy.proofs.enumeration import ratios_are_within_the_claim
 from hubbub.privacy.proofs.replay import distribution
 
 

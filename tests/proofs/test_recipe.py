@@ -6,7 +6,7 @@ import pytest
 
 from hubbub.errors import ProofFailed
 from hubbub.mechanisms import AnyMechanism
-from hubbub.privacy.proofs.every import PROOFS
+from hubbub.privacy.proofs.enumeration import PROOFS
 from tests.support.recipe import example
 
 

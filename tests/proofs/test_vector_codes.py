@@ -12,7 +12,7 @@ from hubbub.errors import BadParameter, BadPayload, ProofFailed, ShapeMismatch, 
 from hubbub.mechanisms import AnyMechanism, BitSource, KeyedBits, Probability, SystemBits, Totals
 from hubbub.mechanisms.directions import UNIT, book, steps, top_sums
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
-from hubbub.privacy.proofs.every import PROOFS
+from hubbub.privacy.proofs.enumeration import PROOFS
 
 SMALL = [VectorCodes(**small) for small in VectorCodes.SMALL]
 KNOWN = Path(__file__).parent / "directions.json"

@@ -10,8 +10,8 @@ from numpy.random import default_rng
 from hubbub.catalog import Metric
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.hashing import encoded, position
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.privacy.crowd import smallest_crowd
-from hubbub.privacy.planned import read_planned
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.attack import Attacked
 from hubbub.privacy.proofs.audit import Check

@@ -12,7 +12,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.distribution import unbiased
 from hubbub.analysis.families import family_for
 from hubbub.analysis.strings.decode import decode
-from hubbub.analysis.strings.sketch import count
+from hubbub.analysis.strings.sketch_counts import count
 from hubbub.catalog.choice import choose
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Rappor, Totals, build
@@ -23,7 +23,7 @@ from hubbub.mechanisms.wave import SquareWave
 from hubbub.privacy.draws import draw, one_hot_chances
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
-from hubbub.privacy.proofs.every import SMALL, rows
+from hubbub.privacy.proofs.enumeration import SMALL, rows
 
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 

@@ -11,7 +11,7 @@ from hubbub.catalog import Release
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals, build, tally
 from hubbub.privacy.draws import draw
-from hubbub.privacy.proofs.every import SMALL, rows
+from hubbub.privacy.proofs.enumeration import SMALL, rows
 from hubbub.privacy.releases import ReleaseKind, release
 
 RELEASED = [m for m in SMALL if m.VALUES != "strings" and m.NAME != "pairs"]

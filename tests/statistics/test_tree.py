@@ -11,7 +11,7 @@ import pytest
 
 from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis import Answer, answer, answer_tiers
-from hubbub.analysis.strings.tree import Places, discover, found_from, told_as
+from hubbub.analysis.strings.tree_search import Places, discover, found_from, told_as
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Totals
 from hubbub.mechanisms.tree import PrefixTree

@@ -20,8 +20,8 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import ask, report_counts
 from hubbub.mechanisms import build
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.privacy.draws import draw
-from hubbub.privacy.planned import read_planned
 from hubbub.wire.v1.services_pb2 import EstimateRequest, Range
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web

@@ -21,7 +21,7 @@ from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main, whole_parser
 from hubbub.cli.terminal.service_client import report_counts
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 from tests.support.moment import far_from_midnight
 
 ROOT = Path(__file__).parents[2]
@@ -381,7 +381,7 @@ def test_every_message_of_the_troubleshooting_page_is_one() -> None:
 
 def test_the_proof_index_names_every_proof_and_mechanisms_that_have_it() -> None:
     from hubbub.mechanisms import REGISTRY, Memoized, build
-    from hubbub.privacy.proofs.every import PROOFS
+    from hubbub.privacy.proofs.enumeration import PROOFS
 
     page = (ROOT / "docs" / "proofs.md").read_text()
     part = page.partition("## One report\n")[2].partition("\n## ")[0]

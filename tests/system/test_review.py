@@ -9,9 +9,9 @@ import pytest
 
 from hubbub.cli.main import main, whole_parser
 from hubbub.privacy.card import card, max_posterior
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.privacy.leaflet import leaflet
-from hubbub.privacy.planned import read_planned
-from hubbub.privacy.proofs.every import PROOFS
+from hubbub.privacy.proofs.enumeration import PROOFS
 from hubbub.privacy.review import claims
 from tests.conftest import CATALOG
 from tests.interfaces.browser import chromium, needs_browser

@@ -20,7 +20,7 @@ from hubbub.mechanisms import BitSource, KeyedBits, Memo, Probability, SystemBit
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.privacy.proofs.audit import NOT_WALKED, Check, audit_coins, audit_metric, audit_proofs
 from hubbub.privacy.proofs.coins import prove_coins
-from hubbub.privacy.proofs.every import SMALL
+from hubbub.privacy.proofs.enumeration import SMALL
 from tests.conftest import CATALOG
 
 pytestmark = pytest.mark.slow

@@ -23,8 +23,8 @@ from hubbub.catalog.metrics_toml.schema import catalog_schema
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.mechanisms import build
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.privacy.crowd import central_of
-from hubbub.privacy.planned import read_planned
 from tests.support.bundles import DAY, make_signed
 
 HEAD = 'shuffler = "127.0.0.1:1"\n'

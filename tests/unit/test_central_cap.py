@@ -19,9 +19,9 @@ from hubbub.client.ledger import Account, charge, crowds_since, forgotten, merge
 from hubbub.client.testing import FakeShuffler, make_bundle
 from hubbub.errors import CatalogInvalid
 from hubbub.privacy.card import card
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.privacy.gaussian_crowd import gaussian_mu
 from hubbub.privacy.many_epochs import composed_epsilon
-from hubbub.privacy.planned import read_planned
 from hubbub.privacy.shuffled_histogram import Crowd, delta_of, largest_local
 from tests.support.bundles import DAY
 from tests.support.moment import now

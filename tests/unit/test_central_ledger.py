@@ -18,9 +18,9 @@ from hubbub.client.state.known import Known
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.privacy.card import card, metric_card
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
-from hubbub.privacy.planned import read_planned
 from tests.support.bundles import DAY
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS

@@ -10,8 +10,8 @@ from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.crowds.crowd_numbers import planned_number
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build, lies_evenly
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.privacy.crowd import central_of
-from hubbub.privacy.planned import read_planned
 
 TEXT = """
 shuffler = "127.0.0.1:1"

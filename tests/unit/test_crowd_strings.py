@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.analysis.strings.sketch import count
+from hubbub.analysis.strings.sketch_counts import count
 from hubbub.catalog import CentralPromise, Metric, read_bundle, read_operator_key, sign_bundle
 from hubbub.catalog.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms import build
 from hubbub.mechanisms.local_hash import LocalHashing
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.privacy.crowd import ExactAccountant, central_of
 from hubbub.privacy.draws import draw
-from hubbub.privacy.planned import read_planned
 from tests.support.bundles import DAY, make_signed
 
 TEXT = """

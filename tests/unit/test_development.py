@@ -38,8 +38,8 @@ from hubbub.client.delivery.waits import Waits
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.errors.places import PROTECTS_NOBODY
 from hubbub.notebook.answer import Answer
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.privacy.crowd import rests_on, shuffled_of
-from hubbub.privacy.planned import read_planned
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1 import services_pb2 as wire
 from hubbub.wire.v1.report_pb2 import SealedReport

@@ -5,7 +5,7 @@ import pytest
 from hubbub.accounting import Window
 from hubbub.aggregator.query.first_batch import until_first_batch
 from hubbub.catalog import Metric, epoch_at
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 
 CATALOG = """
 shuffler = "127.0.0.1:1"

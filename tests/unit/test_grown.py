@@ -26,8 +26,8 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.client.trust.bundles import Trust
 from hubbub.errors import BundleRefused
 from hubbub.mechanisms import Totals, build
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.privacy.draws import draw
-from hubbub.privacy.planned import read_planned
 from hubbub.shuffler.streams import read_stream_table
 from tests.support.bundles import DAY
 from tests.support.moment import now

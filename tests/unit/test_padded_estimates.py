@@ -24,7 +24,7 @@ from hubbub.catalog import Bundle
 from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.pure import Pure
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 
 CATALOG = """
 shuffler = "127.0.0.1:1"

@@ -25,7 +25,7 @@ from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.state.folder import FolderState
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BundleRefused, CatalogInvalid
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.waiting import HANG_SECONDS

@@ -36,7 +36,7 @@ from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, CatalogInvalid
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.shuffler.dummies import sealed_dummies
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG

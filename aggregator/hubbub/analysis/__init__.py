@@ -11,8 +11,8 @@ from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex, 
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.honesty.plausible import Plausibility, combine, plausibility
 from hubbub.analysis.honesty.poisoning import Attack, maximal_gain
-from hubbub.analysis.lines.known import known_variances
 from hubbub.analysis.lines.line import FALSE_ALARM, MIN_POINTS, Line, Step, line_through
+from hubbub.analysis.lines.point_variances import known_variances
 from hubbub.analysis.lists import answer_lists, only_of_all
 from hubbub.analysis.numbers import Mean
 from hubbub.analysis.strings.decode import Decoded, decode, decode_counts

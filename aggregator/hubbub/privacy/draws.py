@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.strings.hashed import bloom_places, sketch_buckets
+from hubbub.analysis.strings.candidate_positions import bloom_places, sketch_buckets
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import (
     AnyMechanism,

@@ -31,7 +31,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.supports import supports
 from hubbub.analysis.families import chosen_by, family_for, tier_scales
 from hubbub.analysis.uncertainty.intervals import interval
-from hubbub.analysis.uncertainty.repeated import spreads
+from hubbub.analysis.uncertainty.memoized_variance import spreads
 from hubbub.catalog import Metric, Release
 from hubbub.errors import BadParameter, MissingDependency
 from hubbub.mechanisms import AnyMechanism, Totals

@@ -8,8 +8,8 @@ import numpy as np
 from hubbub.catalog import Release
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from hubbub.privacy.draws import draw
+from hubbub.privacy.draws_of_repeats import draw_epochs
 from hubbub.privacy.releases import release
-from hubbub.privacy.repeats import draw_epochs
 from tests.statistics.calibration.shapes import built
 from tests.statistics.calibration.statement import Counted, Setting, Statement
 

@@ -12,8 +12,8 @@ from hubbub.analysis.families.contract import BitSum, Expected, Tier, ValueEstim
 from hubbub.analysis.families.rows import rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.numbers import with_interval
+from hubbub.analysis.strings.candidate_positions import bloom_places
 from hubbub.analysis.strings.decode import decode
-from hubbub.analysis.strings.hashed import bloom_places
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE
 from hubbub.mechanisms import Rappor, Totals
 

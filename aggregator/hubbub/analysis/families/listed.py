@@ -23,7 +23,7 @@ from hubbub.analysis.families.contract import (
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.uncertainty.intervals import Tail
-from hubbub.analysis.uncertainty.repeated import permanent_step, spreads
+from hubbub.analysis.uncertainty.memoized_variance import permanent_step, spreads
 from hubbub.analysis.uncertainty.tails import pure_tail, repeated_tail
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import BitVector, OneHot, Totals

@@ -11,8 +11,8 @@ from hubbub.analysis.families.contract import BitSum, Expected, Tier, ValueEstim
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import figures_of
-from hubbub.analysis.strings.hashed import sketch_buckets
-from hubbub.analysis.strings.sketch import Sketch, count
+from hubbub.analysis.strings.candidate_positions import sketch_buckets
+from hubbub.analysis.strings.sketch_counts import Sketch, count
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.local_hash import LocalHashing

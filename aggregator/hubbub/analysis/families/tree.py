@@ -15,7 +15,7 @@ from hubbub.analysis.families.rows import Columns, columns, nearest, rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import figures_of, tier_scales
 from hubbub.analysis.numbers import with_interval
-from hubbub.analysis.strings.tree import Found, Places, discover
+from hubbub.analysis.strings.tree_search import Found, Places, discover
 from hubbub.analysis.uncertainty.intervals import end_of, reach_of
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.tree import PrefixTree

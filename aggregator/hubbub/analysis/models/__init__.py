@@ -14,8 +14,8 @@ from hubbub.analysis.models.descent import (
     rounds_of,
     scores,
 )
-from hubbub.analysis.models.foretelling import foretold
-from hubbub.analysis.models.judged import Judged, judged
+from hubbub.analysis.models.evaluation import Judged, judged
+from hubbub.analysis.models.prediction import foretold
 from hubbub.analysis.models.question import KINDS, MAX_COLUMNS, Feature, Model
 from hubbub.analysis.models.without_privacy import without_privacy
 

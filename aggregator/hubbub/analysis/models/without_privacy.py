@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models.foretelling import foretold
+from hubbub.analysis.models.prediction import foretold
 from hubbub.analysis.models.question import Kind
 
 __all__ = ["without_privacy"]

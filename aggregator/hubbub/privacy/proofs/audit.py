@@ -26,7 +26,7 @@ from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probabili
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.proofs.attack import Attacked, Draw, attack
 from hubbub.privacy.proofs.coins import prove_coins
-from hubbub.privacy.proofs.every import PROOFS, ratios_are_within_the_claim
+from hubbub.privacy.proofs.enumeration import PROOFS, ratios_are_within_the_claim
 from hubbub.privacy.proofs.replay import TooMany, distribution
 from hubbub.privacy.proofs.whole_epochs import attack_epochs, draw_neighbours
 from hubbub.privacy.shuffled_histogram import central_epsilon

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from hubbub.mechanisms import BitSource, Probability, bits
 from hubbub.mechanisms.probability import DIGITS
-from hubbub.privacy.proofs.every import hold
+from hubbub.privacy.proofs.enumeration import hold
 
 __all__ = ["prove_coins"]
 

@@ -16,7 +16,7 @@ from hubbub.cli.terminal.progress import tracked
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import SystemBits
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.privacy.proofs.audit import (
     ALARM,
     NOT_WALKED,
@@ -26,7 +26,7 @@ from hubbub.privacy.proofs.audit import (
     audit_proofs,
     steps_of,
 )
-from hubbub.privacy.proofs.every import PROOFS, SMALL
+from hubbub.privacy.proofs.enumeration import PROOFS, SMALL
 
 __all__ = ["add"]
 

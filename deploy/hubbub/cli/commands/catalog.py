@@ -8,7 +8,7 @@ from hubbub.cli.command_table import load_module
 from hubbub.cli.commands import catalog_codegen, catalog_new
 from hubbub.cli.terminal.expired import say_expired
 from hubbub.cli.terminal.output import explain, say, several, table
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 
 __all__ = ["add"]
 

@@ -8,7 +8,7 @@ from hubbub.cli.logging_bundles import LOG
 from hubbub.cli.terminal.expired import say_expired
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 
 __all__ = ["build"]
 

@@ -12,7 +12,7 @@ from hubbub.cli.commands.codegen_typescript import FIRST_LINE, typescript_module
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.parts import parts_of
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 
 __all__ = ["add", "python_module"]
 

@@ -21,7 +21,7 @@ from hubbub.catalog.fields.rules import NAME
 from hubbub.catalog.values.value_kinds import NUMERIC
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, CatalogInvalid
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 
 __all__ = ["add", "packaged_schema"]
 

@@ -15,7 +15,7 @@ from hubbub.cli.local.certificates import names_by_role, write_certificates
 from hubbub.cli.terminal.output import say
 from hubbub.errors import KeysUnusable
 from hubbub.errors.places import PROTECTS_NOBODY
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 
 __all__ = ["add", "initialise"]
 

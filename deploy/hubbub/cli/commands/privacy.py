@@ -20,9 +20,9 @@ from hubbub.errors import BadParameter
 from hubbub.errors.visible import visible
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, max_posterior, meaning
+from hubbub.privacy.central_catalog import read_planned
 from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.leaflet import leaflet
-from hubbub.privacy.planned import read_planned
 from hubbub.privacy.review import claims
 from hubbub.privacy.verdict import verdict
 

@@ -21,7 +21,7 @@ from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 
 __all__ = ["add"]
 

@@ -12,7 +12,7 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.places import PROTECTS_NOBODY
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 
 __all__ = ["add", "demo_catalog", "until_interrupted"]
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from hubbub.catalog import Catalog
 from hubbub.cli.local.census import Person
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 
 __all__ = ["BOTH_WAYS", "BothWays", "answers_of", "demo_questions"]
 

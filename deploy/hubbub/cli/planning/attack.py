@@ -14,7 +14,7 @@ from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.mechanisms import SystemBits, Totals
-from hubbub.privacy.planned import read_planned
+from hubbub.privacy.central_catalog import read_planned
 
 __all__ = ["CATALOG", "attack", "chosen_metrics", "is_missing"]
 

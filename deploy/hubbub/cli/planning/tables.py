@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from math import isfinite
 from typing import Any, Final
 
-from hubbub.analysis.strings.tree import found_from
+from hubbub.analysis.strings.tree_search import found_from
 from hubbub.catalog import Metric
 from hubbub.cli.terminal.output import say, table
 from hubbub.mechanisms.tree import PrefixTree

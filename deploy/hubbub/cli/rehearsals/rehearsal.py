@@ -17,13 +17,13 @@ from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answers import Estimated
 from hubbub.aggregator.store.contract import DUMMIES, WindowTotals
 from hubbub.analysis import ValueAnswer
-from hubbub.analysis.strings.tree import found_from, told_as
+from hubbub.analysis.strings.tree_search import found_from, told_as
 from hubbub.catalog import Bundle, Metric, days_of_period
 from hubbub.cli.rehearsals.truth import Truth
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.tree import PrefixTree
-from hubbub.privacy.repeats import draw_epochs
+from hubbub.privacy.draws_of_repeats import draw_epochs
 
 __all__ = ["DrawnStore", "Plan", "Row", "Run", "as_window", "rehearse"]
 

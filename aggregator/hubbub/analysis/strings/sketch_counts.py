@@ -15,7 +15,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.vectorized_estimate import walsh_hadamard
-from hubbub.analysis.strings.hashed import sketch_buckets
+from hubbub.analysis.strings.candidate_positions import sketch_buckets
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import collision_tail
 from hubbub.errors import BatchTooSmall
