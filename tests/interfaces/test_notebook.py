@@ -19,7 +19,7 @@ from hubbub.errors import (
     UnknownList,
     UnknownMetric,
 )
-from hubbub.errors.visible import visible
+from hubbub.errors.printable import visible
 from tests.interfaces.house import DAYS, STRINGS, THEMES, House
 
 mpl.use("Agg")

@@ -27,7 +27,7 @@ from hubbub.catalog import (
     seal_info,
     sign_bundle,
 )
-from hubbub.catalog.keys.opening import OpeningKey
+from hubbub.catalog.keys.opening_keys import OpeningKey
 from hubbub.catalog.keys.operator import hand_over_to_new
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.main import main

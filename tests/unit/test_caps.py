@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from hubbub.catalog import SPANS, Bundle, Caps, Limits, Metric, epoch_at, read_bundle, sign_bundle
-from hubbub.catalog.keys.opening import new_periods
+from hubbub.catalog.keys.opening_keys import new_periods
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
 from hubbub.client.ledger import Account, merge
 from hubbub.client.testing import FakeClock, FakeShuffler

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from hubbub.catalog import Bundle, Caps, Catalog, Metric, read_bundle, sign_bundle
 from hubbub.catalog.central_cap import central_cost, room_of, spent_of
 from hubbub.catalog.crowds.gaussian import delta_of_mu, epsilon_of_mu, mu_of_pure, mu_within
-from hubbub.catalog.keys.opening import new_periods
+from hubbub.catalog.keys.opening_keys import new_periods
 from hubbub.cli.commands import ledger
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.ledger import Account, charge, crowds_since, forgotten, merge

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import Bundle, Limits, Metric, Promise
-from hubbub.catalog.keys.opening import new_periods
+from hubbub.catalog.keys.opening_keys import new_periods
 from hubbub.cli.commands import ledger
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
 from hubbub.client.ledger import Account, charge, merge
 from hubbub.client.state.consent import Consent, agreed
-from hubbub.client.state.known import Known
+from hubbub.client.state.state_moment import Known
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.privacy.card import card, metric_card

@@ -17,9 +17,9 @@ from hubbub.client import (
     TryAgain,
     transport_to,
 )
-from hubbub.client.permitted import permitted
 from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.transport.grpc_connection import GrpcConnection
+from hubbub.client.value_hints import permitted
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits
 from tests.support.bundles import Signed

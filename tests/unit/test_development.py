@@ -23,7 +23,7 @@ from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.aggregator.store.contract import Commit, MemoryStore
 from hubbub.answers import QueryName, whole_rows
 from hubbub.catalog import Bundle, read_bundle, read_public_keys
-from hubbub.catalog.keys.opening import DEVELOPMENT_IDS
+from hubbub.catalog.keys.opening_keys import DEVELOPMENT_IDS
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.terminal.answer_tables import (
     show_changes,

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.catalog import Bundle, open_bundle, read_bundle, read_operator_key, sign_bundle
 from hubbub.catalog.log.checkpoint import Checkpoint
+from hubbub.catalog.log.log_writer import append, log_key, prove_bundle
 from hubbub.catalog.log.merkle import (
     consistency_proof,
     inclusion_proof,
@@ -24,7 +25,6 @@ from hubbub.catalog.log.merkle import (
 from hubbub.catalog.log.notes import NoteKey, note_text, refuse_unsigned, sign_note
 from hubbub.catalog.log.proof import entry_of
 from hubbub.catalog.log.tiles import entries_in, entry_tiles, hash_tiles, packed_entries
-from hubbub.catalog.log.writing import append, log_key, prove_bundle
 from hubbub.cli.main import main
 from hubbub.client import Client, Outcome
 from hubbub.errors import BadParameter, BundleRefused

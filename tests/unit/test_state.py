@@ -21,7 +21,7 @@ from hubbub.client.ledger import Account
 from hubbub.client.state.consent import Consent
 from hubbub.client.state.contract import SENT, Dropped, OutboxEntry, PendingPayload
 from hubbub.client.state.journal import Journal, orphans
-from hubbub.client.state.known import Known
+from hubbub.client.state.state_moment import Known
 from hubbub.client.state.witness import Witnesses
 from hubbub.errors import StateUnusable
 from tests.support.bundles import Signed

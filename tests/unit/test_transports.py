@@ -14,7 +14,7 @@ from hubbub.client import GivenUp, SealedReport, Submitted, Transport, TryAgain,
 from hubbub.client.testing import FakeServer, FakeShuffler
 from hubbub.client.testing.fake_shuffler import Answer
 from hubbub.client.transport import messages
-from hubbub.client.transport.dialled import DialledTransport
+from hubbub.client.transport.lazy_transport import DialledTransport
 from tests.support.http_shuffler import http_shuffler
 from tests.support.waiting import HANG_SECONDS, eventually
 

@@ -14,7 +14,7 @@ from hubbub.aggregator.publishing.tables import inert, to_csv
 from hubbub.cli import rappor_files
 from hubbub.cli.main import main
 from hubbub.cli.terminal import output
-from hubbub.errors.visible import visible, visible_lines
+from hubbub.errors.printable import visible, visible_lines
 from tests.conftest import CATALOG
 
 MANY = "\x1b\u202e\u200b\ufeff\x00\x07\x7f\x9b\u2066\u2028\u3164\U000e0101\ud800"

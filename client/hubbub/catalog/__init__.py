@@ -18,10 +18,9 @@ from hubbub.catalog.exposure import (
     reported_within,
     unchanged_exposure,
 )
-from hubbub.catalog.facts import Fact, facts
 from hubbub.catalog.fields.rules import metric_name_of
 from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
-from hubbub.catalog.keys.opening import (
+from hubbub.catalog.keys.opening_keys import (
     OpeningKey,
     OpeningKeyPublic,
     key_at,
@@ -33,6 +32,7 @@ from hubbub.catalog.keys.operator import read_operator_key
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.lists import versions_of
 from hubbub.catalog.metric import Metric
+from hubbub.catalog.metric_facts import Fact, facts
 from hubbub.catalog.metrics_toml.source import Catalog, read_catalog
 from hubbub.catalog.notice import Notice, open_notice, sign_notice
 from hubbub.catalog.periods import days_of_period, reports_of_one

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.values.grown import is_list, list_names
+from hubbub.catalog.values.list_versions import is_list, list_names
 from hubbub.catalog.values.value_kinds import OTHER
 
 __all__ = ["grown_from", "versions_of", "why_not_grown"]

@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.values.parted import name_of
+from hubbub.catalog.values.part_values import name_of
 from hubbub.errors import BadPayload
 from hubbub.mechanisms.pairs import PairedParts
 

@@ -33,10 +33,17 @@ from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
 from hubbub.catalog.seal_fields import KEM
-from hubbub.catalog.values.grown import GROWN, STREAM, check_grown, digests_of, list_names, tier_of
 from hubbub.catalog.values.kind_fields import refuse_misfits
+from hubbub.catalog.values.list_versions import (
+    GROWN,
+    STREAM,
+    check_grown,
+    digests_of,
+    list_names,
+    tier_of,
+)
 from hubbub.catalog.values.part_ranges import RANGES, PartRange
-from hubbub.catalog.values.parted import PARTS, code_of, size_of
+from hubbub.catalog.values.part_values import PARTS, code_of, size_of
 from hubbub.catalog.values.sets import set_code
 from hubbub.catalog.values.value_fields import CANDIDATES, EDGES, KIND, OTHERS, OUTSIDE, UNIT
 from hubbub.catalog.values.value_kinds import NUMERIC, OTHER, part_of, plain_number

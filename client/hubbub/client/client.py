@@ -21,7 +21,6 @@ from hubbub.client.diagnostics import Diagnostics, OnDrop
 from hubbub.client.forks import follow
 from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.outcome import Outcome
-from hubbub.client.permitted import permitted
 from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import Settings, at_most
@@ -30,6 +29,7 @@ from hubbub.client.state.contract import State
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.transport.addresses import transport_to
 from hubbub.client.transport.contract import Transport
+from hubbub.client.value_hints import permitted
 from hubbub.errors import (
     BadParameter,
     BundleRefused,

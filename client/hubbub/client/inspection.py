@@ -11,7 +11,7 @@ from hubbub.catalog import Promise, open_bundle
 from hubbub.client.ledger import FOREIGN
 from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.paths import refuse_other_than_file
-from hubbub.client.state import facts, queries
+from hubbub.client.state import queries, sealed_tables
 from hubbub.client.state.database import FILE_NAME, as_text
 from hubbub.client.trust.bundles import Vouched
 from hubbub.errors import BundleRefused, StateUnusable

@@ -21,7 +21,7 @@ from hubbub.client.state.witness import Witnesses
 from hubbub.client.trust.bundles import Pin, Trust, Vouched, folder_of, is_one
 from hubbub.client.trust.store import TrustFile, beside, held
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable
-from hubbub.errors.visible import visible_lines
+from hubbub.errors.printable import visible_lines
 
 __all__ = ["log_to_stderr", "program_name", "state_home", "state_of"]
 

@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import Any, Final
 
 from hubbub.answers import Document, QueryName, Row
-from hubbub.errors.visible import visible
+from hubbub.errors.printable import visible
 
 __all__ = ["bars", "by_size", "heat_map", "height_inches", "lines"]
 

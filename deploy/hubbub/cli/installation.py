@@ -23,7 +23,7 @@ from hubbub.catalog import (
 )
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.keys.handover import line_of
-from hubbub.catalog.keys.opening import DEVELOPMENT_IDS, is_development
+from hubbub.catalog.keys.opening_keys import DEVELOPMENT_IDS, is_development
 from hubbub.catalog.keys.operator import read_handovers
 from hubbub.catalog.periods import refuse_long_periods
 from hubbub.cli.logging_bundles import LOG, in_log, log_of

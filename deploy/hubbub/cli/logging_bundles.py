@@ -13,11 +13,11 @@ from hubbub.catalog import Bundle, Catalog
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.keys.files import replace
 from hubbub.catalog.log.checkpoint import Checkpoint
+from hubbub.catalog.log.log_reader import ReadLog, read_log
+from hubbub.catalog.log.log_writer import append, folder_fetch, log_key, prove_bundle
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import entry_of
-from hubbub.catalog.log.reading import ReadLog, read_log
 from hubbub.catalog.log.tiles import CHECKPOINT
-from hubbub.catalog.log.writing import append, folder_fetch, log_key, prove_bundle
 from hubbub.errors import BadParameter, BundleRefused, LogBroken
 
 __all__ = ["LOG", "add_to_log", "in_log", "log_of", "refuse_lost_log"]

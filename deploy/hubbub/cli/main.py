@@ -11,7 +11,7 @@ from typing import IO, Any, Final, NoReturn
 
 from hubbub.cli.command_table import COMMANDS, load
 from hubbub.errors import BadParameter, HubbubError
-from hubbub.errors.visible import visible_lines
+from hubbub.errors.printable import visible_lines
 
 __all__ = ["main", "whole_parser"]
 

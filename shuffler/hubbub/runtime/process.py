@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from hubbub.errors import BadParameter, HubbubError
-from hubbub.errors.visible import visible_lines
+from hubbub.errors.printable import visible_lines
 from hubbub.runtime.certificates import ends
 from hubbub.runtime.monitoring.logs import FORMATS, facts, write_logs
 from hubbub.runtime.monitoring.tracing import start_tracing

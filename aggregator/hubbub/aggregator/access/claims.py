@@ -13,7 +13,7 @@ from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 
 from hubbub.errors import AccessRefused
-from hubbub.errors.visible import visible
+from hubbub.errors.printable import visible
 
 __all__ = [
     "ALGORITHMS",

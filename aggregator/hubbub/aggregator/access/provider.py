@@ -21,7 +21,7 @@ from hubbub.aggregator.access.access_file import Oidc
 from hubbub.aggregator.access.claims import ALGORITHMS, Claims, check_id_token, check_times, opened
 from hubbub.aggregator.access.sessions import Begun
 from hubbub.errors import AccessRefused, ServiceUnavailable
-from hubbub.errors.visible import visible
+from hubbub.errors.printable import visible
 from hubbub.runtime.tls import is_loopback
 
 __all__ = ["CALLBACK", "Provider"]

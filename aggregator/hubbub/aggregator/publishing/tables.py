@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hubbub.answers import Row
 from hubbub.errors import MissingDependency
-from hubbub.errors.visible import UNSEEN
+from hubbub.errors.printable import UNSEEN
 
 __all__ = ["FORMATS", "inert", "to_csv", "to_parquet"]
 

@@ -26,7 +26,7 @@ from hubbub.aggregator.web.parameters import Questions, needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
 from hubbub.aggregator.web.query_routes import questions
 from hubbub.aggregator.web.release_routes import publishing
-from hubbub.errors.visible import visible
+from hubbub.errors.printable import visible
 from hubbub.runtime import VERSION, Limiter
 
 __all__ = ["make_app"]

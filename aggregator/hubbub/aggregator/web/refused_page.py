@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from starlette.responses import HTMLResponse
 
-from hubbub.errors.visible import visible
+from hubbub.errors.printable import visible
 
 __all__ = ["refused_page"]
 

@@ -8,13 +8,13 @@ from itertools import pairwise
 from typing import Final
 
 from hubbub.catalog.breakdown import lost, streams_of
-from hubbub.catalog.bundles.cells import part_of_metric
+from hubbub.catalog.bundles.breakdown_cells import part_of_metric
 from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.fields.rules import NAME, is_address, is_whole, metric_name_of
 from hubbub.catalog.keys.handover import Handover, line_of
-from hubbub.catalog.keys.opening import OpeningKeyPublic, is_development
+from hubbub.catalog.keys.opening_keys import OpeningKeyPublic, is_development
 from hubbub.catalog.lists import grown_from, versions_of, why_not_grown
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import LogProof
@@ -22,7 +22,7 @@ from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.runs import Runs
 from hubbub.catalog.supersedes import misfits
-from hubbub.catalog.values.grown import STREAM, digests_of
+from hubbub.catalog.values.list_versions import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.places import wrong_place
 from hubbub.sealing import X25519, X_WING

@@ -19,7 +19,7 @@ from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
 from hubbub.catalog.fields.field import dumped, loaded
 from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.keys.handover import Handover
-from hubbub.catalog.keys.opening import OpeningKeyPublic
+from hubbub.catalog.keys.opening_keys import OpeningKeyPublic
 from hubbub.catalog.keys.points import KEY_BYTES, refuse_weak_signing_key
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import open_proof
@@ -27,7 +27,7 @@ from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.runs import Runs
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
-from hubbub.errors.visible import visible
+from hubbub.errors.printable import visible
 from hubbub.sealing import X_WING
 
 __all__ = ["open_bundle", "read_bundle", "sign_bundle"]

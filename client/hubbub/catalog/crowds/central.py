@@ -9,7 +9,7 @@ from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Pl
 from hubbub.catalog.crowds.crowd_numbers import planned_number
 from hubbub.catalog.crowds.crowd_strings import CROWD_STRINGS, planned_strings
 from hubbub.catalog.fields.field import fields_of
-from hubbub.catalog.fields.reading import Complain
+from hubbub.catalog.fields.table_reader import Complain
 
 __all__ = [
     "CENTRAL_FIELDS",

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at
-from hubbub.catalog.keys.opening import (
+from hubbub.catalog.keys.opening_keys import (
     OPENING,
     OpeningKey,
     OpeningKeyPublic,

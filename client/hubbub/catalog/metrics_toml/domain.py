@@ -8,7 +8,7 @@ from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.central import PROMISE
 from hubbub.catalog.encoding import read_text
 from hubbub.catalog.fields.field import CatalogField
-from hubbub.catalog.fields.reading import Complain
+from hubbub.catalog.fields.table_reader import Complain
 from hubbub.catalog.metric import DOMAINS
 from hubbub.mechanisms import REGISTRY
 

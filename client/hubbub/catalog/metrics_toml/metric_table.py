@@ -15,13 +15,13 @@ from hubbub.catalog.crowds.central import (
 )
 from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise
 from hubbub.catalog.fields.field import CatalogField, fields_of
-from hubbub.catalog.fields.reading import Complain, read_fields
+from hubbub.catalog.fields.table_reader import Complain, read_fields
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.domain import read_candidates, read_values
 from hubbub.catalog.periods import period_conflicts
 from hubbub.catalog.policy import Caps
-from hubbub.catalog.values.parted import ranges_of
+from hubbub.catalog.values.part_values import ranges_of
 from hubbub.catalog.values.value_kinds import OTHER, spelled
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, is_number

@@ -15,8 +15,8 @@ from hubbub.catalog.crowds.central_promise import Accountant
 from hubbub.catalog.exposure import over_caps
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import entry, fields_of
-from hubbub.catalog.fields.reading import Complain, read_section
 from hubbub.catalog.fields.rules import NAME
+from hubbub.catalog.fields.table_reader import Complain, read_section
 from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.metric_table import Around, read_metric
@@ -24,7 +24,7 @@ from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.runs import Runs
 from hubbub.catalog.supersedes import misfits
 from hubbub.errors import CatalogInvalid
-from hubbub.errors.visible import visible
+from hubbub.errors.printable import visible
 
 __all__ = ["Catalog", "read_catalog"]
 

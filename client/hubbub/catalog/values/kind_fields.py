@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hubbub.catalog.values.parted import check_ranges
+from hubbub.catalog.values.part_values import check_ranges
 from hubbub.catalog.values.sets import check_set
 from hubbub.catalog.values.value_kinds import check_kind
 from hubbub.errors import BadParameter

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from hubbub.catalog.choice import AUTO
-from hubbub.catalog.fields.reading import Complain
+from hubbub.catalog.fields.table_reader import Complain
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import REGISTRY
 from hubbub.mechanisms.privset import PrivSet

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 from hubbub.catalog.fields.kinds import edges_of
-from hubbub.catalog.fields.reading import Complain
 from hubbub.catalog.fields.rules import is_whole
+from hubbub.catalog.fields.table_reader import Complain
 from hubbub.catalog.values.sets import as_set
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import is_number

@@ -14,7 +14,7 @@ from typing import Final
 from hubbub.catalog import Metric
 from hubbub.client.cover import NOTHING, Held
 from hubbub.client.paths import settled
-from hubbub.client.state import facts, queries
+from hubbub.client.state import queries, sealed_tables
 from hubbub.client.state.consent import turned
 from hubbub.client.state.contract import (
     DISABLED,

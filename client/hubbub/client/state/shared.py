@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from hubbub.client.state.device_state import DeviceState
-from hubbub.client.state.known import Known, agree
+from hubbub.client.state.state_moment import Known, agree
 from hubbub.client.state.witness import Witnesses
 from hubbub.client.state.witness_check import CONSENT_UNKNOWN, unknown
 from hubbub.errors import StateUnusable

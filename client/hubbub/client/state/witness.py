@@ -17,7 +17,7 @@ from typing import Final
 
 from hubbub.client.ledger import FOREIGN
 from hubbub.client.paths import elsewhere, is_own, settled
-from hubbub.client.state.known import Known
+from hubbub.client.state.state_moment import Known
 from hubbub.errors import StateBusy, StateUnusable
 
 if sys.platform != "win32":

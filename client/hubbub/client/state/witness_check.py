@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.client.paths import refuse_other_than_file
-from hubbub.client.state import facts, queries
+from hubbub.client.state import queries, sealed_tables
 from hubbub.client.state.consent import Consent, agreed, turned
 from hubbub.client.state.contract import PUT_BACK, Dropped
 from hubbub.client.state.journal import orphans
-from hubbub.client.state.known import Known, agree, is_continued
 from hubbub.client.state.queries import Rows
+from hubbub.client.state.state_moment import Known, agree, is_continued
 from hubbub.client.state.witness import LOCK_NAME, Witnesses
 
 __all__ = ["CONSENT_UNKNOWN", "Watch", "unknown"]

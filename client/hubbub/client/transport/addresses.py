@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from hubbub.client.transport.contract import Transport
-from hubbub.client.transport.dialled import Connection, DialledTransport
+from hubbub.client.transport.lazy_transport import Connection, DialledTransport
 from hubbub.errors import BadParameter
 
 __all__ = ["transport_to"]

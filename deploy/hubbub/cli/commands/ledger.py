@@ -22,7 +22,7 @@ from hubbub.client.state.database import FILE_NAME
 from hubbub.client.trust.bundles import Trust
 from hubbub.client.trust.store import beside, look
 from hubbub.errors import StateUnusable
-from hubbub.errors.visible import visible
+from hubbub.errors.printable import visible
 
 __all__ = ["add"]
 

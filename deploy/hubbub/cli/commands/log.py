@@ -10,10 +10,10 @@ from hubbub.catalog import Bundle, open_bundle, open_notice, read_bundle
 from hubbub.catalog.bundles.difference import differences
 from hubbub.catalog.encoding import MALFORMED, from_text, read_json
 from hubbub.catalog.log.checkpoint import Checkpoint
+from hubbub.catalog.log.log_reader import Fetch, ReadLog, read_log
+from hubbub.catalog.log.log_writer import folder_fetch
 from hubbub.catalog.log.notes import NoteKey
-from hubbub.catalog.log.reading import Fetch, ReadLog, read_log
 from hubbub.catalog.log.tiles import CHECKPOINT
-from hubbub.catalog.log.writing import folder_fetch
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, LogBroken

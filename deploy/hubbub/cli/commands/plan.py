@@ -19,7 +19,7 @@ from hubbub.cli.planning.simulate import simulate
 from hubbub.cli.planning.tables import found_unlisted, row_json, show, show_simulated
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
-from hubbub.errors.visible import visible
+from hubbub.errors.printable import visible
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import Row, Target, epsilon_for, plan, ranked, reports_for, row

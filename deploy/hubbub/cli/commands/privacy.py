@@ -17,7 +17,7 @@ from hubbub.cli.terminal.document import Document, Table
 from hubbub.cli.terminal.output import explain, say, table
 from hubbub.cli.terminal.review_page import leaflet_html, review_markdown
 from hubbub.errors import BadParameter
-from hubbub.errors.visible import visible
+from hubbub.errors.printable import visible
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, max_posterior, meaning
 from hubbub.privacy.central_catalog import read_planned

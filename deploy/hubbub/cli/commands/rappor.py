@@ -7,7 +7,7 @@ from pathlib import Path
 from hubbub.analysis.strings.decode import Decoded, decode_counts
 from hubbub.cli.rappor_files import COLUMNS, read_collection, read_map, result_rows, write_results
 from hubbub.errors import BadParameter
-from hubbub.errors.visible import visible
+from hubbub.errors.printable import visible
 
 __all__ = ["add"]
 

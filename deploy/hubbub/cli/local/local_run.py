@@ -19,7 +19,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.catalog import Bundle, Catalog, read_public_keys
-from hubbub.catalog.keys.opening import is_development
+from hubbub.catalog.keys.opening_keys import is_development
 from hubbub.cli.installation import OPERATORS, build_bundle, make_keys
 from hubbub.cli.local.certificates import write_certificates
 from hubbub.cli.local.child_process import Child

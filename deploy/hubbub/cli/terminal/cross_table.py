@@ -7,7 +7,7 @@ from typing import Any, Final
 from hubbub.answers import COLUMNS, Row, association_said, rows
 from hubbub.cli.terminal.answer_rows import show_rows
 from hubbub.cli.terminal.output import explain, table
-from hubbub.errors.visible import visible
+from hubbub.errors.printable import visible
 
 __all__ = ["show_cross"]
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from hubbub.cli.terminal.table_layout import Sized, blocks, drawn, fitted, wrapped
-from hubbub.errors.visible import visible, visible_lines
+from hubbub.errors.printable import visible, visible_lines
 
 __all__ = ["explain", "filled", "live", "say", "several", "table"]
 

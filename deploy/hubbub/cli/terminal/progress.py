@@ -15,7 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from hubbub.errors.visible import visible
+from hubbub.errors.printable import visible
 
 __all__ = ["progress", "tracked"]
 

@@ -9,7 +9,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from hubbub.errors.visible import visible_lines
+from hubbub.errors.printable import visible_lines
 
 __all__ = ["FORMATS", "facts", "write_logs"]
 

@@ -17,9 +17,9 @@ from hubbub.client.state.consent import Consent, agreed
 from hubbub.client.state.contract import DISABLED
 from hubbub.client.state.database import Damaged
 from hubbub.client.state.device_state import DeviceState
-from hubbub.client.state.known import Known, merged
 from hubbub.client.state.queries import Rows, count, meta, purge, set_meta
 from hubbub.client.state.secret import SECRET_BYTES
+from hubbub.client.state.state_moment import Known, merged
 
 __all__ = [
     "bring_up",

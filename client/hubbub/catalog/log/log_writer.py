@@ -10,10 +10,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.catalog.keys.files import replace, write_secret
 from hubbub.catalog.keys.signing import read_signing_key, signing_pem
 from hubbub.catalog.log.checkpoint import Checkpoint
+from hubbub.catalog.log.log_reader import Fetch, ReadLog, read_log
 from hubbub.catalog.log.merkle import leaf_hash, tree_root
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import LogProof, entry_of, prove
-from hubbub.catalog.log.reading import Fetch, ReadLog, read_log
 from hubbub.catalog.log.tiles import CHECKPOINT, content_path, hash_tiles, packed_entries
 from hubbub.errors import KeysUnusable, LogBroken
 
