@@ -18,7 +18,6 @@ from typing import Any, cast
 from google.protobuf.message import DecodeError, Message
 
 from hubbub.aggregator.publishing.tables import to_csv
-from hubbub.answers import QueryName, whole_rows
 from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
 from hubbub.cli.terminal.breakdown_table import show_breakdown
 from hubbub.cli.terminal.cross_table import show_cross
@@ -27,6 +26,7 @@ from hubbub.cli.terminal.query_options import checked, document
 from hubbub.errors import HubbubError
 from hubbub.notebook.answer import Answer
 from hubbub.notebook.connection import Connection
+from hubbub.query_results import QueryName, whole_rows
 from hubbub.wire.v1 import services_pb2 as wire
 from tests.fuzz.documents import varied
 from tests.fuzz.mutate import mutated, odd

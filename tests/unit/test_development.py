@@ -21,7 +21,6 @@ from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.releases.release_log import MemoryReleaseLog
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.aggregator.store.contract import Commit, MemoryStore
-from hubbub.answers import QueryName, whole_rows
 from hubbub.catalog import Bundle, read_bundle, read_public_keys
 from hubbub.catalog.keys.opening_keys import DEVELOPMENT_IDS
 from hubbub.cli.installation import build_bundle, make_keys
@@ -40,6 +39,7 @@ from hubbub.errors.places import PROTECTS_NOBODY
 from hubbub.notebook.answer import Answer
 from hubbub.privacy.central_catalog import read_planned
 from hubbub.privacy.crowd import rests_on, shuffled_of
+from hubbub.query_results import QueryName, whole_rows
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1 import services_pb2 as wire
 from hubbub.wire.v1.report_pb2 import SealedReport

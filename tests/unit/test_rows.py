@@ -7,8 +7,8 @@ import pytest
 
 from hubbub.accounting import TERMS
 from hubbub.aggregator.publishing.tables import to_csv
-from hubbub.answers import COLUMNS, QueryName, cell, columns_of, rows, title, whole_rows
 from hubbub.notebook import Answer
+from hubbub.query_results import COLUMNS, QueryName, cell, columns_of, rows, title, whole_rows
 
 VALUE = {"value": "dark", "estimate": 9.0, "low": 8.0, "high": 10.0, "median": 7.25}
 ALL: dict[Any, dict[str, Any]] = {

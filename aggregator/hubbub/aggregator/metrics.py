@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hubbub.answers import COLUMNS
+from hubbub.query_results import COLUMNS
 from hubbub.runtime import Declared
 
 __all__ = [

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from hubbub.answers import (
+from hubbub.errors import MissingDependency
+from hubbub.notebook.pictures import bars, by_size, heat_map, height_inches, lines
+from hubbub.query_results import (
     QueryName,
     Row,
     association_said,
@@ -17,8 +19,6 @@ from hubbub.answers import (
     rows,
     title,
 )
-from hubbub.errors import MissingDependency
-from hubbub.notebook.pictures import bars, by_size, heat_map, height_inches, lines
 
 __all__ = ["Answer"]
 

@@ -10,7 +10,6 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from hubbub.answers import QueryName
 from hubbub.errors import (
     AccessRefused,
     BadParameter,
@@ -26,6 +25,7 @@ from hubbub.errors import (
 )
 from hubbub.notebook.answer import Answer
 from hubbub.notebook.authority import authority_in
+from hubbub.query_results import QueryName
 
 __all__ = ["Connection", "connect"]
 

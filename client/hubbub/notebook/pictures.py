@@ -7,8 +7,8 @@ from itertools import pairwise
 from textwrap import fill
 from typing import Any, Final
 
-from hubbub.answers import Document, QueryName, Row
 from hubbub.errors.printable import visible
+from hubbub.query_results import Document, QueryName, Row
 
 __all__ = ["bars", "by_size", "heat_map", "height_inches", "lines"]
 

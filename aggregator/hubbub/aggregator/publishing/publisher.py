@@ -23,8 +23,8 @@ from hubbub.aggregator.publishing.tables import to_csv
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
-from hubbub.answers import whole_rows
 from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable, TotalsUnreadable
+from hubbub.query_results import whole_rows
 from hubbub.runtime import RedisServer, replace_file
 
 __all__ = [

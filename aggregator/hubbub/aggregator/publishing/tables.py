@@ -6,9 +6,9 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hubbub.answers import Row
 from hubbub.errors import MissingDependency
 from hubbub.errors.printable import UNSEEN
+from hubbub.query_results import Row
 
 __all__ = ["FORMATS", "inert", "to_csv", "to_parquet"]
 

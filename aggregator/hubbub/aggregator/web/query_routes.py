@@ -40,7 +40,7 @@ from hubbub.aggregator.web.parameters import (
 )
 from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.aggregator.web.query_commands import Commands, Reached, commands
-from hubbub.answers import COLUMNS, Column, QueryName, whole_rows
+from hubbub.query_results import COLUMNS, Column, QueryName, whole_rows
 
 __all__ = ["questions"]
 

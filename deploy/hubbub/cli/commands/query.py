@@ -6,7 +6,6 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from hubbub.answers import QueryName
 from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
 from hubbub.cli.terminal.query_options import (
     add_question,
@@ -18,6 +17,7 @@ from hubbub.cli.terminal.query_options import (
     write,
 )
 from hubbub.cli.terminal.service_client import ask
+from hubbub.query_results import QueryName
 from hubbub.wire.v1.services_pb2 import (
     CompareRequest,
     EstimateRequest,

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
-from hubbub.answers import Column, QueryName, Row, cell, is_of_means, title
 from hubbub.cli.terminal.output import table
+from hubbub.query_results import Column, QueryName, Row, cell, is_of_means, title
 
 __all__ = ["leading_texts", "show_rows"]
 

@@ -6,7 +6,10 @@ from functools import partial
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from hubbub.answers import (
+from hubbub.cli.terminal.answer_rows import leading_texts
+from hubbub.cli.terminal.bars import bars
+from hubbub.cli.terminal.output import explain, several, table
+from hubbub.query_results import (
     Column,
     QueryName,
     Row,
@@ -18,9 +21,6 @@ from hubbub.answers import (
     rows,
     title,
 )
-from hubbub.cli.terminal.answer_rows import leading_texts
-from hubbub.cli.terminal.bars import bars
-from hubbub.cli.terminal.output import explain, several, table
 
 __all__ = [
     "show_changes",

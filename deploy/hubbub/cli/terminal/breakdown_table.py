@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hubbub.answers import columns_of, rows
 from hubbub.cli.terminal.answer_rows import show_rows
 from hubbub.cli.terminal.output import explain, several
+from hubbub.query_results import columns_of, rows
 
 __all__ = ["show_breakdown"]
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from hubbub.answers import COLUMNS, Row, association_said, rows
 from hubbub.cli.terminal.answer_rows import show_rows
 from hubbub.cli.terminal.output import explain, table
 from hubbub.errors.printable import visible
+from hubbub.query_results import COLUMNS, Row, association_said, rows
 
 __all__ = ["show_cross"]
 

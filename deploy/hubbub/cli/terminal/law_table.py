@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from hubbub.accounting import TERMS
-from hubbub.answers import Column, Row, cell, columns_of, rows
 from hubbub.cli.terminal.answer_rows import show_rows
 from hubbub.cli.terminal.output import explain, several
+from hubbub.query_results import Column, Row, cell, columns_of, rows
 
 __all__ = ["show_pipeline"]
 

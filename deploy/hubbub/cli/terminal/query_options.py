@@ -10,11 +10,11 @@ from typing import Any, Final
 from google.protobuf.message import Message
 
 from hubbub.aggregator.publishing.tables import to_csv, to_parquet
-from hubbub.answers import QueryName, whole_rows
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.errors import BadParameter, ServiceUnavailable
+from hubbub.query_results import QueryName, whole_rows
 from hubbub.wire.v1.services_pb2 import Range
 
 __all__ = [
@@ -114,7 +114,7 @@ def details(arguments: argparse.Namespace) -> dict[str, Any]:
 def checked(question: str, answer: dict[str, Any]) -> dict[str, Any]:
     """An answer that holds together, so that it can be shown.
 
-    question: of which the answer is, as in hubbub.answers.
+    question: of which the answer is, as in hubbub.query_results.
 
     Raises:
         ServiceUnavailable: a part refers to one that is not there.

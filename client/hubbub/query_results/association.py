@@ -1,6 +1,6 @@
 """How two parts go together, in words for people."""
 
-from hubbub.answers.rows import Document
+from hubbub.query_results.rows import Document
 
 __all__ = ["association_said"]
 

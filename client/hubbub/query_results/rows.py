@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hubbub.answers.columns import HEADS, QueryName
+from hubbub.query_results.columns import HEADS, QueryName
 
 __all__ = ["Document", "Row", "rows", "whole_rows"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from hubbub.answers.columns import COLUMNS, Column, QueryName, Unit
-from hubbub.answers.rows import Document, Row
+from hubbub.query_results.columns import COLUMNS, Column, QueryName, Unit
+from hubbub.query_results.rows import Document, Row
 
 __all__ = ["cell", "columns_of", "is_of_means", "title"]
 
