@@ -14,7 +14,7 @@ import pytest
 
 import hubbub.notebook
 from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens, remove_token
-from hubbub.cli.local.certificates import write_certificates
+from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import ask
 from hubbub.errors import BadParameter, HubbubError, KeysUnusable, ServiceUnavailable

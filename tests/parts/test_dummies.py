@@ -21,8 +21,8 @@ from hubbub.accounting import balances as balanced
 from hubbub.catalog import open_sealed, seal_info
 from hubbub.errors import BadParameter, BadPayload, StoreUnavailable
 from hubbub.runtime import connect_redis
-from hubbub.shuffler import crowds as crowds_module
-from hubbub.shuffler.crowds import Crowds
+from hubbub.shuffler import crowd_pool as crowds_module
+from hubbub.shuffler.crowd_pool import Crowds
 from hubbub.shuffler.dummies import sealed_dummies
 from hubbub.shuffler.mixing_policy import Crowd
 from hubbub.shuffler.pool import Pool
@@ -211,7 +211,7 @@ def test_torn_after_any_write_nothing_is_lost_or_doubled(
     table: StreamTable, redis_url: str, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At every write of every second call, in turn; another process goes on each time."""
-    monkeypatch.setattr("hubbub.shuffler.crowds._CUT_AT_ONCE", 40)
+    monkeypatch.setattr("hubbub.shuffler.crowd_pool._CUT_AT_ONCE", 40)
     whole: str = getattr(crowds_module, step)
     dummies = sealed_dummies(table, _today(), table.streams["theme"], 30)
 

@@ -23,7 +23,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.accounting import Window
 from hubbub.catalog import seal, seal_info
-from hubbub.cli.local.certificates import write_certificates
+from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import report_counts

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 import uvloop
 
-from hubbub.cli.local.certificates import write_certificates
+from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.local.ports import free_port
 from hubbub.errors import BadParameter, KeysUnusable, ServiceUnavailable, StoreUnavailable
 from hubbub.runtime import Limiter, TlsFolder

@@ -289,7 +289,7 @@ def test_the_shuffler_refuses_what_could_carry_an_identity(run: LocalRun) -> Non
 
 
 def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: Path) -> None:
-    from hubbub.cli.local.certificates import write_certificates
+    from hubbub.cli.certificate_authorities import write_certificates
 
     strangers = tmp_path / "strangers"
     write_certificates(strangers, {})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from hubbub.cli.local.certificates import write_certificates
+from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime import Limiter, TlsFolder
 from hubbub.runtime.http import listener

@@ -20,7 +20,7 @@ from hubbub.accounting import Window
 from hubbub.aggregator.releases.release_log import Entry, RedisReleaseLog
 from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.cli.local.certificates import write_certificates
+from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.local.ports import free_port
 from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.mechanisms import Totals

@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from hubbub.cli.local.certificates import write_certificates
+from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.client import SealedReport, Transport, transport_to
 from hubbub.wire.v1.services_pb2 import SubmitResponse
 from tests.support.http_shuffler import HttpShuffler

@@ -26,8 +26,8 @@ import hubbub.notebook
 from hubbub.accounting import Window
 from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.catalog import Bundle, Catalog
+from hubbub.cli.certificate_authorities import names_by_role, write_certificates
 from hubbub.cli.installation import build_bundle
-from hubbub.cli.local.certificates import names_by_role, write_certificates
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main

@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from hubbub.accounting import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime import connect_redis
-from hubbub.shuffler import crowds as crowds_module
+from hubbub.shuffler import crowd_pool as crowds_module
 from hubbub.shuffler.mixing_policy import Crowd
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import places, spread

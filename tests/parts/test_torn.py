@@ -233,7 +233,7 @@ def test_a_torn_leave_takes_no_dummy_from_the_crowd_that_left_instead(
         assert not await pool.crowds.ids(WINDOW), "nothing of it yet"
         assert await pool.crowds.leave(WINDOW, crowd, await pool.level(WINDOW), other) == 60
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("hubbub.shuffler.crowds._CUT_AT_ONCE", 15)
+            patch.setattr("hubbub.shuffler.crowd_pool._CUT_AT_ONCE", 15)
             assert await pool.crowds.cut(WINDOW, other), "some dummies are cut, not all"
 
     async def after(server: RedisServer) -> None:

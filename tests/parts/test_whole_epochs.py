@@ -118,7 +118,7 @@ def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutation(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every step may be repeated, and be anybody's; the secret says which cut a report is in."""
-    monkeypatch.setattr("hubbub.shuffler.crowds._CUT_AT_ONCE", 70)
+    monkeypatch.setattr("hubbub.shuffler.crowd_pool._CUT_AT_ONCE", 70)
     secret = "5" * 64
 
     def cut_of(report: bytes, cuts: int) -> int:
@@ -175,7 +175,7 @@ def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutation(
 def test_a_mixer_that_died_while_cutting_is_followed_by_another(
     made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.shuffler.crowds._CUT_AT_ONCE", 100)
+    monkeypatch.setattr("hubbub.shuffler.crowd_pool._CUT_AT_ONCE", 100)
 
     async def body() -> None:
         table, window = _table(made, "epoch", 300), Window("theme", int(time.time()) // DAY)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.cli.local.certificates import write_certificates
+from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.client import GivenUp, SealedReport, TryAgain, transport_to
 from hubbub.client.testing import make_bundle
 from hubbub.errors import BadParameter

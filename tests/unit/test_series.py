@@ -9,7 +9,7 @@ import hubbub.runtime
 import hubbub.shuffler.metrics
 from hubbub.aggregator.metrics import ESTIMATES
 from hubbub.runtime import EVERYWHERE, Declared
-from hubbub.runtime.monitoring.declared import (
+from hubbub.runtime.monitoring.declaration import (
     BATCH_REPORTS,
     BUILD_INFO,
     CERTIFICATE_DAYS_LEFT,

@@ -7,7 +7,7 @@ from hubbub.runtime.clocks import BELIEVED_SECONDS, Clocks
 from hubbub.runtime.files import replace_file
 from hubbub.runtime.limits_file import Ranges, read_limits
 from hubbub.runtime.messages import hint_seconds, read_message
-from hubbub.runtime.monitoring.declared import (
+from hubbub.runtime.monitoring.declaration import (
     CLOCK_APART_SECONDS,
     EVERYWHERE,
     REDIS_MEMORY_RATIO,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.errors import BadParameter
-from hubbub.shuffler.served import Served
+from hubbub.shuffler.public_bytes import Served
 
 __all__ = ["BundleFile"]
 

@@ -18,7 +18,7 @@ from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.rpc.strict import log_fault
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission, ComeBack, Never
 from hubbub.shuffler.bundle_file import BundleFile
-from hubbub.shuffler.served import Served
+from hubbub.shuffler.public_bytes import Served
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 
 __all__ = ["ReportsApp"]

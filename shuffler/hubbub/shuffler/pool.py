@@ -32,7 +32,7 @@ from typing import Final
 
 from hubbub.accounting import Window
 from hubbub.runtime import RedisServer, lua, script
-from hubbub.shuffler.crowds import Crowds
+from hubbub.shuffler.crowd_pool import Crowds
 from hubbub.shuffler.keys import batch_key, crowd_key, keys_of
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool_replies import TERMS, Level, PoolReplies

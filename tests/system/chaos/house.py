@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from hubbub.accounting import sum_terms
 from hubbub.catalog import Catalog, read_bundle, read_catalog
+from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.installation import build_bundle, make_keys
-from hubbub.cli.local.certificates import write_certificates
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands import catalog_codegen, catalog_new
-from hubbub.cli.terminal.expired import say_expired
+from hubbub.cli.terminal.expiry_notice import say_expired
 from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.privacy.central_catalog import read_planned
 

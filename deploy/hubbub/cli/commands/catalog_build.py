@@ -5,7 +5,7 @@ import argparse
 from hubbub.catalog.encoding import read_text, to_text
 from hubbub.cli.installation import OPERATORS, build_bundle
 from hubbub.cli.logging_bundles import LOG
-from hubbub.cli.terminal.expired import say_expired
+from hubbub.cli.terminal.expiry_notice import say_expired
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
 from hubbub.privacy.central_catalog import read_planned

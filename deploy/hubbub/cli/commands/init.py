@@ -10,8 +10,8 @@ from typing import Final
 
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.catalog import Catalog
+from hubbub.cli.certificate_authorities import names_by_role, write_certificates
 from hubbub.cli.installation import build_bundle, make_keys
-from hubbub.cli.local.certificates import names_by_role, write_certificates
 from hubbub.cli.terminal.output import say
 from hubbub.errors import KeysUnusable
 from hubbub.errors.places import PROTECTS_NOBODY

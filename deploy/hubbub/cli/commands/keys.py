@@ -11,6 +11,13 @@ from hubbub.catalog import EPOCH_SECONDS
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.keys.operator import hand_over_to_new
 from hubbub.catalog.keys.rotation import add_x_wing, rotate_keys
+from hubbub.cli.certificate_authorities import (
+    PARTIES,
+    names_by_role,
+    renew_certificates,
+    trust_other,
+    write_certificates,
+)
 from hubbub.cli.commands.tokens import add_action
 from hubbub.cli.installation import (
     DEFAULT_DAYS,
@@ -18,13 +25,6 @@ from hubbub.cli.installation import (
     MAX_DAYS,
     check_lifetimes,
     make_keys,
-)
-from hubbub.cli.local.certificates import (
-    PARTIES,
-    names_by_role,
-    renew_certificates,
-    trust_other,
-    write_certificates,
 )
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter

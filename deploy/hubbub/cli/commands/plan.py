@@ -15,7 +15,7 @@ from hubbub.cli.planning.capacity import add_capacity, capacity
 from hubbub.cli.planning.central import add_central, plan_central
 from hubbub.cli.planning.models import add_model, plan_model
 from hubbub.cli.planning.plot import plot
-from hubbub.cli.planning.simulate import simulate
+from hubbub.cli.planning.simulated_totals import simulate
 from hubbub.cli.planning.tables import found_unlisted, row_json, show, show_simulated
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter

@@ -20,8 +20,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.catalog import Bundle, Catalog, read_public_keys
 from hubbub.catalog.keys.opening_keys import is_development
+from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.installation import OPERATORS, build_bundle, make_keys
-from hubbub.cli.local.certificates import write_certificates
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port

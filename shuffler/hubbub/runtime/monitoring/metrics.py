@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from hubbub.accounting.window import Window
 from hubbub.errors import HubbubError, ServiceUnavailable
 from hubbub.runtime.certificates import ends
-from hubbub.runtime.monitoring.declared import (
+from hubbub.runtime.monitoring.declaration import (
     BUILD_INFO,
     CERTIFICATE_DAYS_LEFT,
     REPORTS,

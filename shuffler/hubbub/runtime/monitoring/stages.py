@@ -11,7 +11,7 @@ from typing import Final
 
 from prometheus_client import Histogram
 
-from hubbub.runtime.monitoring.declared import BATCH_REPORTS, STAGE_SECONDS
+from hubbub.runtime.monitoring.declaration import BATCH_REPORTS, STAGE_SECONDS
 from hubbub.runtime.monitoring.tracing import span
 
 __all__ = ["Stages"]
