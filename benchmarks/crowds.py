@@ -28,9 +28,9 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import ask, report_counts
 from hubbub.mechanisms import AnyMechanism, SystemBits, Totals, build
 from hubbub.privacy.amplification import amplified
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.draws import draw
-from hubbub.privacy.shuffled_histogram import Crowd, largest_local
+from hubbub.privacy.shuffled_histogram import ShuffledEpoch, largest_local
 from hubbub.wire.v1.services_pb2 import EstimateRequest
 
 __all__ = ["HEADER", "crowds"]
@@ -90,7 +90,7 @@ def crowds() -> Iterator[tuple[str, ...]]:
         if sys.stderr.isatty():
             print(f"measuring: a crowd of {people:,}, {values:,} values ...", file=sys.stderr)
         epsilon = largest_local(people, values, CENTRAL, DELTA)
-        crowd = Crowd(people, values, epsilon)
+        crowd = ShuffledEpoch(people, values, epsilon)
         held = _held(people, values)
         mechanism = build("grr", epsilon=epsilon, categories=values)
         drawn = _errors(crowd, held, _drawn(mechanism, held))
@@ -175,7 +175,7 @@ def _served(people: int, values: int, held: Counts) -> Iterator[Floats]:
             for n in range(_MADE)
         ]
         path.write_text('shuffler = "127.0.0.1:1"\n' + "".join(asked))
-        with LocalRun(Path(folder) / "home", read_planned(path), Ports.free()) as run:
+        with LocalRun(Path(folder) / "home", read_with_promises(path), Ports.free()) as run:
             everyone: list[dict[str, Any]] = [
                 {f"question_{n}": names[value] for n in range(_MADE)}
                 for value in np.repeat(np.arange(values), held).tolist()
@@ -197,7 +197,7 @@ def _served(people: int, values: int, held: Counts) -> Iterator[Floats]:
                 yield np.array([rows[name] for name in names])
 
 
-def _errors(crowd: Crowd, held: Counts, epochs: Iterator[Floats]) -> _Errors:
+def _errors(crowd: ShuffledEpoch, held: Counts, epochs: Iterator[Floats]) -> _Errors:
     rare = tenth = 0.0
     number = 0
     for found in epochs:

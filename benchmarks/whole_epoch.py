@@ -22,7 +22,7 @@ from hubbub.accounting import balances, sum_terms
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import Ports
 from hubbub.cli.terminal.service_client import report_counts
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 
 __all__ = ["whole_epoch"]
 
@@ -54,7 +54,7 @@ def whole_epoch(reports: int = _REPORTS) -> Iterator[Row]:
         values = ", ".join(f'"value {n}"' for n in range(16))
         path.write_text(_CATALOG.format(metric=METRIC, values=values, crowd=min(reports, 10**6)))
         os.sched_setaffinity(0, cores[:2])
-        catalog = read_planned(path)
+        catalog = read_with_promises(path)
         with Measured(Path(folder) / "home", catalog, Ports.free(), max_pool=2 * reports) as run:
             os.sched_setaffinity(0, everywhere)
             limit = 2 * library_rate(run.home)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from docs.reference.tables import cell, table
 from hubbub.aggregator.metrics import DECLARED as OF_AGGREGATOR
 from hubbub.aggregator.metrics import ESTIMATES
-from hubbub.runtime import EVERYWHERE, Declared
+from hubbub.runtime import EVERYWHERE, MetricDeclaration
 from hubbub.shuffler.metrics import DECLARED as OF_SHUFFLER
 
 __all__ = ["page"]
@@ -47,7 +47,7 @@ def page() -> str:
     )
 
 
-def _table(declared: Iterable[Declared]) -> str:
+def _table(declared: Iterable[MetricDeclaration]) -> str:
     rows = [
         (
             f"`{one.name}`",

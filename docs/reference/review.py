@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.cli.terminal.review_page import review_markdown
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.review import claims
 
 __all__ = ["page"]
@@ -31,7 +31,7 @@ What is not protected against is said in the [threat model](threat-model.md#thre
 
 def page() -> str:
     """The whole page, as Markdown."""
-    made = review_markdown(claims(read_planned(_CATALOG), "metrics.toml"), "metrics.toml")
+    made = review_markdown(claims(read_with_promises(_CATALOG), "metrics.toml"), "metrics.toml")
     return (
         made.replace(
             "# A reviewer's afternoon: metrics.toml\n",

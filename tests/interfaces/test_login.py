@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from hubbub.aggregator.access.access_file import read_access
 from hubbub.aggregator.access.access_setup import access_of, login_of
-from hubbub.aggregator.access.audit_trail import Audit
+from hubbub.aggregator.access.audit_trail import AuditTrail
 from hubbub.aggregator.access.callers import SESSION, Access
 from hubbub.aggregator.query import QueryEngine
 from tests.interfaces.browser import Watched, chromium, needs_browser
@@ -74,7 +74,7 @@ def _house(folder: Path, skew: int = 0) -> Iterator[House]:
         found = read_access(path)
         house.access.use(found.groups, login_of(found, clock=house.clock))
         made.append(house)
-        audit = Audit(house.audit, lambda: set(query.collected.bundle.streams), house.clock)
+        audit = AuditTrail(house.audit, lambda: set(query.collected.bundle.streams), house.clock)
         return {"access": house.access, "audit": audit}
 
     try:

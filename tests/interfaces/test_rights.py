@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from hubbub.aggregator.access.access_setup import access_of
-from hubbub.aggregator.access.audit_trail import Audit
+from hubbub.aggregator.access.audit_trail import AuditTrail
 from hubbub.aggregator.access.rights import Role
 from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens
 from hubbub.aggregator.query import QueryEngine
@@ -88,7 +88,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
     def opened(address: str, query: QueryEngine) -> dict[str, Any]:
         made.append(House(address, secrets, folder / "audit.jsonl", query))
-        audit = Audit(
+        audit = AuditTrail(
             folder / "audit.jsonl", lambda: set(query.collected.bundle.streams), time.time
         )
         return {"access": access_of(tokens, access), "audit": audit}

@@ -24,7 +24,7 @@ from hubbub.runtime import connect_redis
 from hubbub.shuffler import crowd_pool as crowds_module
 from hubbub.shuffler.crowd_pool import Crowds
 from hubbub.shuffler.dummies import sealed_dummies
-from hubbub.shuffler.mixing_policy import Crowd
+from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
 from tests.conftest import Made
@@ -188,7 +188,7 @@ def test_a_crowd_that_may_have_left_gets_no_more_dummies(
     asyncio.run(body())
 
 
-async def _leave_and_cut(pool: Pool, crowd: Crowd, crowd_id: bytes) -> None:
+async def _leave_and_cut(pool: Pool, crowd: CrowdTake, crowd_id: bytes) -> None:
     """What a mixer does of a crowd at one look."""
     await pool.crowds.leave(WINDOW, crowd, await pool.level(WINDOW), crowd_id)
     for one in await pool.crowds.ids(WINDOW):
@@ -225,7 +225,7 @@ def test_torn_after_any_write_nothing_is_lost_or_doubled(
                 if turn % 2 == 0:
                     once.setattr(crowds_module, step, tearing.torn(whole, writes))
                 try:
-                    await _leave_and_cut(pools[turn % 2], Crowd(90, 20, 30), crowd_id)
+                    await _leave_and_cut(pools[turn % 2], CrowdTake(90, 20, 30), crowd_id)
                 except StoreUnavailable:
                     torn += 1
             if (await _law(pools[0], WINDOW))["pooled"] + len(
@@ -270,7 +270,9 @@ def test_a_crowd_that_lost_dummies_goes_back_and_leaves_with_others(
         crowd_id = secrets.token_bytes(16)
         await pool.crowds.stage(WINDOW, crowd_id, sealed)
         assert (
-            await pool.crowds.leave(WINDOW, Crowd(90, 20, 30), await pool.level(WINDOW), crowd_id)
+            await pool.crowds.leave(
+                WINDOW, CrowdTake(90, 20, 30), await pool.level(WINDOW), crowd_id
+            )
             == 90
         )
         await server.client.spop(f"{WINDOW.key('shuffler:dummies')}:{crowd_id.hex()}", 3)
@@ -282,7 +284,7 @@ def test_a_crowd_that_lost_dummies_goes_back_and_leaves_with_others(
         assert (law["pooled"], law["in_flight"], law["dummies"]) == (95, 0, 0)
         assert balanced(law)
         level = await pool.level(WINDOW)
-        assert await pool.crowds.leave(WINDOW, Crowd(90, 20, 30), level, crowd_id) == 0, (
+        assert await pool.crowds.leave(WINDOW, CrowdTake(90, 20, 30), level, crowd_id) == 0, (
             "27 are too few"
         )
         await server.client.flushdb()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hubbub.accounting import Window
-from hubbub.aggregator.query.answer_store import MemoryKeptEstimates, RedisKeptEstimates
+from hubbub.aggregator.query.answer_store import MemoryAnswerStore, RedisAnswerStore
 from hubbub.aggregator.retention import Retention
 from hubbub.aggregator.store.contract import Commit, MemoryStore, TotalsStore
 from hubbub.aggregator.store.redis import RedisStore
@@ -52,14 +52,14 @@ def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(made: Made) 
         old = await _count(store, theme, 40, 30)
         young = await _count(store, theme, 30, 20)
         other = await _count(store, metrics["crashed"], 40, 10)
-        retention = Retention(lambda: bundle, store, MemoryKeptEstimates(), Sure(), changed)
+        retention = Retention(lambda: bundle, store, MemoryAnswerStore(), Sure(), changed)
         for _ in range(2):
             await retention.look()
             held = await store.counted(["theme", "crashed"])
             assert held == {young: 20, other: 10}
         assert (await store.report_counts())[old]["counted:deleted"] == 30
         assert changed == {"theme"}
-        unsure = Retention(lambda: replace(bundle), store, MemoryKeptEstimates(), Clocks(), changed)
+        unsure = Retention(lambda: replace(bundle), store, MemoryAnswerStore(), Clocks(), changed)
         await _count(store, theme, 41, 5)
         await unsure.look()
         assert len(await store.counted(["theme"])) == 2
@@ -83,7 +83,7 @@ def test_an_operator_forgets_what_was_before_a_day(
         await server.client.flushdb()
         store = RedisStore(server)
         windows = [await _count(store, theme, days, 30) for days in (40, 21, 5, 0)]
-        await RedisKeptEstimates(server).ranges("theme", ["7d"])
+        await RedisAnswerStore(server).ranges("theme", ["7d"])
         await server.client.hset("aggregator:estimates:theme:7d", "version", "1")
         await server.close()
         return windows

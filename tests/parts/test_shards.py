@@ -14,7 +14,7 @@ from hubbub.accounting import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime import connect_redis
 from hubbub.shuffler import crowd_pool as crowds_module
-from hubbub.shuffler.mixing_policy import Crowd
+from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import places, spread
 from hubbub.shuffler.streams import StreamTable, read_stream_table
@@ -163,7 +163,7 @@ async def _gather_and_cut(pool: Pool) -> None:
     """What a mixer does of a window that is over, once."""
     levels = await pool.levels(WINDOW, SHARDS)
     gathering = await pool.crowds.gathering(WINDOW)
-    crowd = Crowd(300, 20)
+    crowd = CrowdTake(300, 20)
     if not gathering and sum(level.reports for level in levels) >= 300:
         await pool.crowds.leave(WINDOW, crowd, levels[0], shards=SHARDS)
         gathering = await pool.crowds.gathering(WINDOW)

@@ -17,7 +17,7 @@ from hubbub.accounting import Window
 from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.runtime import RedisServer, connect_redis
-from hubbub.shuffler.mixing_policy import Crowd, Take
+from hubbub.shuffler.mixing_policy import CrowdTake, Take
 from hubbub.shuffler.pool import Pool
 from tests.support.servers import redis_server
 from tests.support.stores import totals
@@ -215,7 +215,7 @@ def test_a_torn_leave_takes_no_dummy_from_the_crowd_that_left_instead(
     """What comes back of the first is of another crowd, whose reports and dummies it lacks."""
     reports = [secrets.token_bytes(49) for _ in range(60)]
     first, second = ([secrets.token_bytes(49) for _ in range(20)] for _ in range(2))
-    torn, other, crowd = secrets.token_bytes(16), secrets.token_bytes(16), Crowd(60, 10, 20)
+    torn, other, crowd = secrets.token_bytes(16), secrets.token_bytes(16), CrowdTake(60, 10, 20)
 
     async def whole(server: RedisServer) -> None:
         pool = Pool(server)

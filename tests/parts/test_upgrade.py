@@ -33,7 +33,7 @@ from hubbub.cli.installation import build_bundle
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.client import Client, FolderState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 from tests.support.waiting import HANG_SECONDS
@@ -145,7 +145,7 @@ def test_the_next_bundle_follows_the_last_one(home: Path) -> None:
     source = home / "metrics.toml"
     source.write_text(source.read_text().replace('"system"]', '"system", "sepia"]'))
     built = build_bundle(
-        read_planned(source),
+        read_with_promises(source),
         home / "keys",
         out=home / "app.hubbub",
         streams=home / "streams.json",

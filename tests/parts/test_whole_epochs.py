@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from hubbub.accounting import Window
 from hubbub.errors import BadParameter
 from hubbub.runtime import connect_redis
-from hubbub.shuffler.mixing_policy import Crowd
+from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
 from tests.conftest import Made
@@ -21,7 +21,7 @@ from tests.support.mixing import Sink, a_sink, law_of, mixers, sealed_reports, u
 from tests.support.waiting import HANG_SECONDS
 
 DAY = 86_400
-CUT = Crowd.of(0, 50).cut_reports
+CUT = CrowdTake.of(0, 50).cut_reports
 
 
 def _table(made: Made, mix: str, crowd: int) -> StreamTable:
@@ -133,12 +133,16 @@ def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutation(
         with monkeypatch.context() as fixed:
             fixed.setattr("secrets.token_hex", lambda _: secret)
             assert (
-                await pools[0].crowds.leave(window, Crowd(1001, 20), await pools[0].level(window))
+                await pools[0].crowds.leave(
+                    window, CrowdTake(1001, 20), await pools[0].level(window)
+                )
                 == 0
             )
             level = await pools[0].level(window)
-            assert await pools[0].crowds.leave(window, Crowd(1000, 20), level) == 1000
-            assert await pools[1].crowds.leave(window, Crowd(1000, 20), level) == 0, "it has left"
+            assert await pools[0].crowds.leave(window, CrowdTake(1000, 20), level) == 1000
+            assert await pools[1].crowds.leave(window, CrowdTake(1000, 20), level) == 0, (
+                "it has left"
+            )
         await pools[0].add({window: late})
         step, more = 0, True
         [crowd] = await pools[0].crowds.ids(window)
@@ -183,7 +187,7 @@ def test_a_mixer_that_died_while_cutting_is_followed_by_another(
             server = await connect_redis(redis_url)
             gone, reports = Pool(server), sealed_reports(1000)
             await gone.add({window: reports})
-            await gone.crowds.leave(window, Crowd(300, 40), await gone.level(window))
+            await gone.crowds.leave(window, CrowdTake(300, 40), await gone.level(window))
             [crowd] = await gone.crowds.ids(window)
             assert await gone.crowds.cut(window, crowd)
             await m.pools[0].close_windows()

@@ -10,13 +10,13 @@ from numpy.random import default_rng
 from hubbub.catalog import Metric
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.hashing import encoded, position
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.attack import Attacked
 from hubbub.privacy.proofs.audit import Check
 from hubbub.privacy.proofs.whole_epochs import Neighbours, attack_epochs, draw_neighbours
-from hubbub.privacy.shuffled_histogram import Crowd, central_epsilon
+from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon
 
 ALARM, DELTA, EPOCHS = 1e-7, 0.01, 600_000
 CATALOG = """
@@ -35,16 +35,16 @@ LISTED = 'mechanism = "auto"\nvalues = ["light", "dark", "system", "contrast"]'
 STRING = 'mechanism = "auto"\ndomain = "string"'
 NUMBER = 'mechanism = "wave"\nbuckets = 5\ndomain = "number"\nlow = 0\nhigh = 10'
 CROWDS = [
-    Crowd(500, 2, 3.0),
-    Crowd(1000, 3, 3.5),
-    Crowd(10_000, 16, 6.0, 0.9),
-    Crowd(2000, 64, 7.0, 0.5, 1500),
-    Crowd(9000, 32, 4.5, 0.9, groups=3),
+    ShuffledEpoch(500, 2, 3.0),
+    ShuffledEpoch(1000, 3, 3.5),
+    ShuffledEpoch(10_000, 16, 6.0, 0.9),
+    ShuffledEpoch(2000, 64, 7.0, 0.5, 1500),
+    ShuffledEpoch(9000, 32, 4.5, 0.9, groups=3),
 ]
 """Two values and more; some who do not lie as they should; dummies; hash functions."""
 
 
-def _drawn(crowd: Crowd, epochs: int = EPOCHS) -> Neighbours:
+def _drawn(crowd: ShuffledEpoch, epochs: int = EPOCHS) -> Neighbours:
     chance = default_rng(20_261_123)
     if crowd.groups > 1:
         hashed = {"hashes": crowd.groups, "width": crowd.categories}
@@ -61,7 +61,7 @@ def _attacked(drawn: Neighbours, claim: float, delta: float = DELTA) -> Attacked
 
 
 @pytest.mark.parametrize("crowd", CROWDS)
-def test_an_attack_comes_near_what_is_claimed_and_never_above(crowd: Crowd) -> None:
+def test_an_attack_comes_near_what_is_claimed_and_never_above(crowd: ShuffledEpoch) -> None:
     drawn, claim = _drawn(crowd), central_epsilon(crowd, DELTA)
     assert 0.7 * claim < _attacked(drawn, claim).lower <= claim
     told = central_epsilon(crowd, 1e-8)
@@ -71,14 +71,16 @@ def test_an_attack_comes_near_what_is_claimed_and_never_above(crowd: Crowd) -> N
 @pytest.mark.parametrize(
     ("crowd", "believed"),
     [
-        (CROWDS[0], Crowd(1000, 2, 3.0)),  # noise counted twice
-        (CROWDS[1], Crowd(1000, 3, 3.5, dummies=80)),  # dummies that never came
-        (CROWDS[2], Crowd(10_000, 16, 6.0 - log(2), 0.9)),  # lies that are rarer
-        (CROWDS[3], Crowd(2000, 64, 7.0, 1.0, 3000)),  # everybody honest, dummies twice
-        (CROWDS[4], Crowd(9000, 32, 4.5, 0.9)),  # all functions hide together
+        (CROWDS[0], ShuffledEpoch(1000, 2, 3.0)),  # noise counted twice
+        (CROWDS[1], ShuffledEpoch(1000, 3, 3.5, dummies=80)),  # dummies that never came
+        (CROWDS[2], ShuffledEpoch(10_000, 16, 6.0 - log(2), 0.9)),  # lies that are rarer
+        (CROWDS[3], ShuffledEpoch(2000, 64, 7.0, 1.0, 3000)),  # everybody honest, dummies twice
+        (CROWDS[4], ShuffledEpoch(9000, 32, 4.5, 0.9)),  # all functions hide together
     ],
 )
-def test_an_account_that_counts_on_more_noise_is_caught(crowd: Crowd, believed: Crowd) -> None:
+def test_an_account_that_counts_on_more_noise_is_caught(
+    crowd: ShuffledEpoch, believed: ShuffledEpoch
+) -> None:
     claim = central_epsilon(believed, DELTA)
     assert _attacked(_drawn(crowd), claim).lower > claim
 
@@ -86,7 +88,7 @@ def test_an_account_that_counts_on_more_noise_is_caught(crowd: Crowd, believed: 
 def _checks(path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Metric, list[Check]]:
     monkeypatch.setattr(audit, "_EPOCHS", EPOCHS)
     path.write_text(CATALOG + kind)
-    metric = read_planned(path).metrics["crowded"]
+    metric = read_with_promises(path).metrics["crowded"]
     checks = audit._whole_epochs(metric, KeyedBits(b"seed" * 8), ALARM)
     return metric, [check for check in checks if check]
 
@@ -110,7 +112,7 @@ def test_the_audit_attacks_the_promise_of_a_catalog(
 def test_the_audit_fails_where_reports_lie_less_than_the_account_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def more(metric: Metric) -> Crowd | None:
+    def more(metric: Metric) -> ShuffledEpoch | None:
         crowd = smallest_crowd(metric)
         return crowd and replace(crowd, epsilon_local=crowd.epsilon_local - log(2))
 
@@ -120,7 +122,7 @@ def test_the_audit_fails_where_reports_lie_less_than_the_account_has_it(
 
 
 def test_others_alike_are_drawn_too_and_tell_no_more_than_is_claimed() -> None:
-    crowd = Crowd(200, 3, log(200 / 2 - 2))
+    crowd = ShuffledEpoch(200, 3, log(200 / 2 - 2))
     grr = build("grr", epsilon=crowd.epsilon_local, categories=3)
     claim = central_epsilon(crowd, 1e-3)
     apart, alike = (

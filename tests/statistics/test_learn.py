@@ -10,8 +10,8 @@ from hubbub.analysis.models import (
     Feature,
     Model,
     deal,
+    evaluate,
     gradients,
-    judged,
     learn,
     longest,
     rounds_for,
@@ -82,8 +82,8 @@ def test_without_coins_the_model_is_that_of_all_the_data() -> None:
     plain = without_privacy("logistic", people.columns, people.labels, 0.0)
     assert np.allclose(plain[[2, 5, 7, 10]], [2.0, -1.5, 1.0, -1.0], atol=0.15)
     told = 1 / (1 + np.exp(-(test.columns @ plain[:-1] + plain[-1])))
-    own = judged("logistic", scores("logistic", test.columns, learned.weights), test.labels)
-    best = judged("logistic", told, test.labels)
+    own = evaluate("logistic", scores("logistic", test.columns, learned.weights), test.labels)
+    best = evaluate("logistic", told, test.labels)
     assert own.auc is not None
     assert best.auc is not None
     assert own.auc > best.auc - 0.005
@@ -125,9 +125,9 @@ def test_rounds_follow_from_the_noise() -> None:
 
 def test_auc_is_what_counting_pairs_gives() -> None:
     told, labels = np.array([0.1, 0.4, 0.4, 0.8]), np.array([0.0, 0.0, 1.0, 1.0])
-    found = judged("logistic", told, labels)
+    found = evaluate("logistic", told, labels)
     assert found.auc == (0.5 + 1 + 1 + 1) / 4
-    assert judged("logistic", told, np.ones(4)).auc is None
+    assert evaluate("logistic", told, np.ones(4)).auc is None
     assert [group.people for group in found.calibration] == [1, 1, 1, 1]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.errors import BadParameter
 from hubbub.privacy.many_epochs import composed_epsilon
-from hubbub.privacy.shuffled_histogram import Crowd, central_epsilon
+from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_a_central_epsilon_of_one_for_all_epochs_takes_the_noise_that_others_fou
 
     Ours lies now and then, which hides more: up to 2% in these.
     """
-    crowd = Crowd(1_000_000, 16, log(1_000_000 / mean - 15))
+    crowd = ShuffledEpoch(1_000_000, 16, log(1_000_000 / mean - 15))
     assert 0.97 <= composed_epsilon([(crowd, times)], delta) <= 1.005
 
 
@@ -51,12 +51,12 @@ def test_two_epochs_are_never_below_every_pair_of_outcomes(groups: int) -> None:
     def delta_at(epsilon: float) -> float:
         return float(np.maximum(v - exp(epsilon) * w, 0).sum())
 
-    told = composed_epsilon([(Crowd(n, d, local, groups=groups), 2)], delta)
+    told = composed_epsilon([(ShuffledEpoch(n, d, local, groups=groups), 2)], delta)
     assert delta_at(told) <= delta
     assert delta_at(0.9 * told) > delta, "and hardly above it"
 
 
-def _count_of_two(crowd: Crowd, held: int) -> tuple[list[Fraction], list[Fraction]]:
+def _count_of_two(crowd: ShuffledEpoch, held: int) -> tuple[list[Fraction], list[Fraction]]:
     """The law of one value's count, whoever holds it, if `held` of the others do; exactly."""
     q = Fraction(crowd.lie)
 
@@ -77,7 +77,7 @@ def _count_of_two(crowd: Crowd, held: int) -> tuple[list[Fraction], list[Fractio
 
 def test_two_epochs_of_two_values_are_told_nearly_exactly() -> None:
     """Every outcome, in fractions, whatever the others hold in each epoch, in either order."""
-    crowd, delta = Crowd(8, 2, 1.5), 1e-3
+    crowd, delta = ShuffledEpoch(8, 2, 1.5), 1e-3
     laws = [_count_of_two(crowd, held) for held in range(crowd.reports)]
     pairs = [(first, second[::turn]) for first in laws for second in laws for turn in (1, -1)]
 
@@ -98,14 +98,14 @@ def test_two_epochs_of_two_values_are_told_nearly_exactly() -> None:
 
 
 def test_epochs_add_up_and_different_crowds_go_together() -> None:
-    small, large = Crowd(1000, 16, 3.1), Crowd(100_000, 16, 7.4)
+    small, large = ShuffledEpoch(1000, 16, 3.1), ShuffledEpoch(100_000, 16, 7.4)
     one = central_epsilon(small, 1e-8)
     assert composed_epsilon([(small, 1)], 1e-8) == one
     twice = composed_epsilon([(small, 2)], 1e-8)
     assert one < twice < 2 * one * 1.01
     both = composed_epsilon([(small, 1), (large, 1)], 1e-8)
     assert max(one, central_epsilon(large, 1e-8)) < both
-    alone = Crowd(1, 16, 0.5)
+    alone = ShuffledEpoch(1, 16, 0.5)
     assert composed_epsilon([(alone, 3)], 1e-8) <= 1.5
 
 
@@ -113,12 +113,12 @@ def test_epochs_add_up_and_different_crowds_go_together() -> None:
     ("epochs", "delta", "said"),
     [
         ([], 1e-8, "no epoch"),
-        ([(Crowd(9, 3, 1.0), 0)], 1e-8, "times 0"),
-        ([(Crowd(9, 3, 1.0), 2)], 0, "delta 0"),
+        ([(ShuffledEpoch(9, 3, 1.0), 0)], 1e-8, "times 0"),
+        ([(ShuffledEpoch(9, 3, 1.0), 2)], 0, "delta 0"),
     ],
 )
 def test_numbers_out_of_range_are_refused(
-    epochs: list[tuple[Crowd, int]], delta: float, said: str
+    epochs: list[tuple[ShuffledEpoch, int]], delta: float, said: str
 ) -> None:
     with pytest.raises(BadParameter, match=said):
         composed_epsilon(epochs, delta)

@@ -20,7 +20,7 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import ask, report_counts
 from hubbub.mechanisms import build
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.draws import draw
 from hubbub.wire.v1.services_pb2 import EstimateRequest, Range
 from tests.interfaces.browser import Watched, chromium, needs_browser
@@ -66,7 +66,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
     for name, kind in OTHERS.items():
         metrics += METRIC.format(name=name, crowd=600).replace(LISTED, kind)
     path.write_text(f'shuffler = "127.0.0.1:1"\n{metrics}')
-    with LocalRun(folder / "home", read_planned(path), Ports.free()) as running:
+    with LocalRun(folder / "home", read_with_promises(path), Ports.free()) as running:
         value = ["red" if n % 4 else "blue" for n in range(PEOPLE)]
         everyone: list[dict[str, Any]] = [
             {

@@ -21,7 +21,7 @@ from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main, whole_parser
 from hubbub.cli.terminal.service_client import report_counts
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from tests.support.moment import far_from_midnight
 
 ROOT = Path(__file__).parents[2]
@@ -130,7 +130,7 @@ def test_every_catalog_in_a_document_is_one(tmp_path: Path) -> None:
                     "" if "shuffler = " in block else 'shuffler = "shuffler.example.org:443"\n'
                 )
                 path.write_text(address + block)
-                assert read_planned(path).metrics, document
+                assert read_with_promises(path).metrics, document
                 read += 1
     assert read >= 4
 

@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.cli.main import main, whole_parser
 from hubbub.privacy.card import card, max_posterior
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.proofs.enumeration import PROOFS
 from hubbub.privacy.review import claims
@@ -32,7 +32,7 @@ def catalog(tmp_path: Path) -> Path:
 def test_ten_claims_each_with_a_command_that_is_one_and_tests_that_are_there(
     catalog: Path,
 ) -> None:
-    made = claims(read_planned(catalog), "metrics.toml")
+    made = claims(read_with_promises(catalog), "metrics.toml")
     assert len(made) == 10
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     proofs = {proof.__name__ for proof in PROOFS}
@@ -51,13 +51,13 @@ def test_ten_claims_each_with_a_command_that_is_one_and_tests_that_are_there(
 
 
 def test_the_figures_are_the_cards(catalog: Path) -> None:
-    found = card(read_planned(catalog))
-    text = " ".join(claim.says for claim in claims(read_planned(catalog), "metrics.toml"))
+    found = card(read_with_promises(catalog))
+    text = " ".join(claim.says for claim in claims(read_with_promises(catalog), "metrics.toml"))
     assert f"at most {max(one.per_report for one in found.metrics):.4g} nats" in text
     assert f"{min(found.together['year'], found.unchanged['year']):.4g} nats" in text
     assert "20 at a time or more" in text
     assert "Silence tells nothing of theme, and a recording of today stays shut of theme." in text
-    plain = claims(read_planned(DEMO), "metrics.toml")[-1].says
+    plain = claims(read_with_promises(DEMO), "metrics.toml")[-1].says
     assert plain == (
         "Silence tells nothing of no metric here, and a recording of today stays shut of no "
         "metric here."
@@ -80,7 +80,7 @@ def test_a_person_reads_no_nats_and_never_less_than_may_be(
     page = capsys.readouterr().out
     text = unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL))
     assert not NATS.search(text)
-    source = read_planned(catalog)
+    source = read_with_promises(catalog)
     made = leaflet(source)
     assert [one.right for one in made.questions] == sorted(
         (one.right for one in made.questions), reverse=True

@@ -23,7 +23,7 @@ from hubbub.catalog.metrics_toml.schema import catalog_schema
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.mechanisms import build
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import central_of
 from tests.support.bundles import DAY, make_signed
 
@@ -45,7 +45,7 @@ limits = { reports_per_epoch = 1, lifetime_epsilon = 500 }
 def _read(folder: Path, text: str) -> Metric:
     path = folder / "metrics.toml"
     path.write_text(HEAD * ("shuffler =" not in text) + text)
-    return read_planned(path).metrics["theme"]
+    return read_with_promises(path).metrics["theme"]
 
 
 @pytest.mark.slow

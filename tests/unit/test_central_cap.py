@@ -19,10 +19,10 @@ from hubbub.client.ledger import Account, charge, crowds_since, forgotten, merge
 from hubbub.client.testing import FakeShuffler, make_bundle
 from hubbub.errors import CatalogInvalid
 from hubbub.privacy.card import card
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.gaussian_crowd import gaussian_mu
 from hubbub.privacy.many_epochs import composed_epsilon
-from hubbub.privacy.shuffled_histogram import Crowd, delta_of, largest_local
+from hubbub.privacy.shuffled_histogram import ShuffledEpoch, delta_of, largest_local
 from tests.support.bundles import DAY
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
@@ -63,7 +63,7 @@ def _text(caps: str, *names: str) -> str:
 def _read(folder: Path, caps: str, *names: str) -> Catalog:
     path = folder / "metrics.toml"
     path.write_text(_text(caps, *names))
-    return read_planned(path)
+    return read_with_promises(path)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_no_crowd_says_more_than_its_gaussian(
     reports: int, categories: int, central: float
 ) -> None:
     local = largest_local(reports, categories, central, 1e-8, honest=0.9)
-    crowd = Crowd(reports, categories, local, 0.9)
+    crowd = ShuffledEpoch(reports, categories, local, 0.9)
     mu = gaussian_mu(crowd)
     for place in range(20):
         epsilon = place * 0.15 * central + 0.003
@@ -115,8 +115,8 @@ def test_no_crowd_says_more_than_its_gaussian(
 
 
 def test_no_crowd_costs_more_than_its_reports_say_alone() -> None:
-    assert gaussian_mu(Crowd(1, 4, 1.0)) <= mu_of_pure(1.0)
-    assert gaussian_mu(Crowd(100, 4, inf)) > 30, "where nobody lies nothing is hidden"
+    assert gaussian_mu(ShuffledEpoch(1, 4, 1.0)) <= mu_of_pure(1.0)
+    assert gaussian_mu(ShuffledEpoch(100, 4, inf)) > 30, "where nobody lies nothing is hidden"
 
 
 def test_a_catalog_above_the_cap_is_refused_with_the_sum_and_the_remedy(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_catalog_above_the_cap_is_refused_with_the_sum_and_the_remedy(tmp_path
         "lifetime_epsilon = 5000.0", "lifetime_epsilon = 5000.0, lifetime_central_epsilon = 20.0"
     )
     (tmp_path / "metrics.toml").write_text(limited)
-    assert read_planned(tmp_path / "metrics.toml").caps.central_epsilon_per_year == 35
+    assert read_with_promises(tmp_path / "metrics.toml").caps.central_epsilon_per_year == 35
 
 
 @pytest.mark.parametrize(

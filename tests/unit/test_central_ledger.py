@@ -14,11 +14,11 @@ from hubbub.cli.commands import ledger
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
 from hubbub.client.ledger import Account, charge, merge
 from hubbub.client.state.consent import Consent, agreed
-from hubbub.client.state.state_moment import Known
+from hubbub.client.state.state_moment import StateMoment
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.privacy.card import card, metric_card
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from tests.support.bundles import DAY
@@ -57,7 +57,7 @@ TODAY = int(now()) // DAY
 def metrics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Metric]:
     path = tmp_path_factory.mktemp("both") / "metrics.toml"
     path.write_text(CATALOG)
-    return dict(read_planned(path).metrics)
+    return dict(read_with_promises(path).metrics)
 
 
 @pytest.fixture
@@ -163,14 +163,14 @@ def test_a_limit_that_goes_with_nothing_is_refused(
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG.replace("= 3.5", "= 0.5"))
     with pytest.raises(CatalogInvalid, match="lifetime_central_epsilon"):
-        read_planned(path)
+        read_with_promises(path)
 
 
 @pytest.mark.slow
 def test_the_card_says_both_and_what_the_limit_leaves(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG)
-    catalog = read_planned(path)
+    catalog = read_with_promises(path)
     shown = metric_card(catalog.metrics["crowded"])
     assert "For life the device stops at 500 nats." in shown.sentence
     assert "For life the device stops at 3.5 nats of that." in shown.sentence
@@ -240,7 +240,7 @@ def test_what_was_said_of_each_outlives_the_state_and_the_careful_word_holds(
     both, alone = Consent(0, 1.0, 0.0, 7.0), Consent(0, 2.0)
     assert agreed(both, alone, ordered=False) == Consent(0, 1.0, 0.0, 2.0)
     assert agreed(both, alone, ordered=True) == alone
-    told = Known("state", 1, "head", {}, both)
-    assert Known.load(told.document()).consent == both
+    told = StateMoment("state", 1, "head", {}, both)
+    assert StateMoment.load(told.document()).consent == both
     former = json.loads(replace(told, consent=alone).document())
     assert "max_local" not in former

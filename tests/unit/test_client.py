@@ -19,7 +19,7 @@ from hubbub.client import (
 )
 from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.transport.grpc_connection import GrpcConnection
-from hubbub.client.value_hints import permitted
+from hubbub.client.value_hints import value_hint
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits
 from tests.support.bundles import Signed
@@ -98,7 +98,7 @@ def test_a_developer_is_told_what_is_permitted(client_of: Callable[..., Client])
 
 def test_a_long_list_of_values_is_cut_and_still_searched() -> None:
     values = [f"item-{number:03}" for number in range(1000)]
-    told = permitted(values, "ITEM-907")
+    told = value_hint(values, "ITEM-907")
     assert told.endswith('"item-011" and 988 more; did you mean "item-907"?')
     assert "item-012" not in told
 

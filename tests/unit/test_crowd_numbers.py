@@ -10,7 +10,7 @@ from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.crowds.crowd_numbers import planned_number
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build, lies_evenly
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import central_of
 
 TEXT = """
@@ -33,7 +33,7 @@ WAVE = 'mechanism = "wave"\nbuckets = '
 def _read(folder: Path, more: str) -> Metric:
     path = folder / "metrics.toml"
     path.write_text(TEXT + more)
-    return read_planned(path).metrics["start"]
+    return read_with_promises(path).metrics["start"]
 
 
 @dataclass(frozen=True)
@@ -131,14 +131,14 @@ def test_no_ends_of_a_range_are_named(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(TEXT.replace("low = 0\n", "") + 'mechanism = "auto"\n')
     with pytest.raises(CatalogInvalid, match="low None and high 10 are no range"):
-        read_planned(path)
+        read_with_promises(path)
 
 
 def test_yes_or_no_is_two_listed_values(tmp_path: Path) -> None:
     text = TEXT.replace('domain = "number"\nlow = 0\nhigh = 10\n', 'values = ["true", "false"]\n')
     path = tmp_path / "metrics.toml"
     path.write_text(text + 'mechanism = "auto"\n')
-    metric = read_planned(path).metrics["start"]
+    metric = read_with_promises(path).metrics["start"]
     assert (metric.code(True), metric.code(False)) == (0, 1)  # noqa: FBT003 the value itself
     told = central_of(metric, 30_000)
     assert told is not None

@@ -15,7 +15,7 @@ from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms import build
 from hubbub.mechanisms.local_hash import LocalHashing
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import ExactAccountant, central_of
 from hubbub.privacy.draws import draw
 from tests.support.bundles import DAY, make_signed
@@ -39,7 +39,7 @@ HASHED = 'mechanism = "local_hash"\nhashes = 2\n'
 def _read(folder: Path, more: str) -> Metric:
     path = folder / "metrics.toml"
     path.write_text(TEXT + more)
-    return read_planned(path).metrics["homepage"]
+    return read_with_promises(path).metrics["homepage"]
 
 
 @pytest.mark.parametrize("crowd", [100, 2000, 100_000])

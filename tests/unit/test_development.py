@@ -37,7 +37,7 @@ from hubbub.client.delivery.waits import Waits
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.errors.places import PROTECTS_NOBODY
 from hubbub.notebook.answer import Answer
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import rests_on, shuffled_of
 from hubbub.query_results import QueryName, whole_rows
 from hubbub.shuffler.streams import StreamTable, read_stream_table
@@ -90,7 +90,7 @@ def _made(folder: Path, *, development: bool) -> tuple[Bundle, StreamTable]:
     (folder / "metrics.toml").write_text(CATALOG + CROWD)
     make_keys(folder / "keys", development=development)
     build_bundle(
-        read_planned(folder / "metrics.toml"),
+        read_with_promises(folder / "metrics.toml"),
         folder / "keys",
         out=folder / "app.hubbub",
         streams=folder / "streams.json",

@@ -22,7 +22,7 @@ from hubbub.catalog import (
     facts,
     read_catalog,
 )
-from hubbub.catalog.bundles import signing
+from hubbub.catalog.bundles import signed_bundle
 from hubbub.catalog.choice import AUTO, own_fields
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import CatalogField, entry, fields_of
@@ -73,7 +73,7 @@ class WithTeam(Metric):
 
 @pytest.fixture
 def _with_team(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (metric_table, signing, schema, docs.reference.catalog):
+    for module in (metric_table, signed_bundle, schema, docs.reference.catalog):
         monkeypatch.setattr(module, "Metric", WithTeam)
 
 

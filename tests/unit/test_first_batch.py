@@ -5,7 +5,7 @@ import pytest
 from hubbub.accounting import Window
 from hubbub.aggregator.query.first_batch import until_first_batch
 from hubbub.catalog import Metric, epoch_at
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 
 CATALOG = """
 shuffler = "127.0.0.1:1"
@@ -36,7 +36,7 @@ limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
 def metrics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Metric]:
     path = tmp_path_factory.mktemp("waiting") / "metrics.toml"
     path.write_text(CATALOG)
-    return dict(read_planned(path).metrics)
+    return dict(read_with_promises(path).metrics)
 
 
 def test_it_says_how_many_of_how_many_and_until_when(metrics: dict[str, Metric]) -> None:

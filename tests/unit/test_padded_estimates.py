@@ -24,7 +24,7 @@ from hubbub.catalog import Bundle
 from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.pure import Pure
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 
 CATALOG = """
 shuffler = "127.0.0.1:1"
@@ -160,7 +160,7 @@ def test_of_fewer_than_its_crowd_nobody_is_told_anything(tmp_path: Path) -> None
     """Neither dummies nor a shuffler that passed on one report make a crowd."""
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG)
-    metric = read_planned(path).metrics["theme"]
+    metric = read_with_promises(path).metrics["theme"]
     bundle = Bundle({"theme": metric}, (), "127.0.0.1:1", None, {})
 
     async def body() -> None:

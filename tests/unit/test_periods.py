@@ -25,7 +25,7 @@ from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.state.folder import FolderState
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BundleRefused, CatalogInvalid
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.waiting import HANG_SECONDS
@@ -200,7 +200,7 @@ def test_a_person_is_in_one_crowd_a_period(tmp_path: Path) -> None:
     crowd = PERIODIC.replace('mechanism = "unary.oue"', 'mechanism = "grr"', 1)
     crowd = crowd.replace("min_batch = 20", "central_epsilon = 1.0\ncrowd = 30000", 1)
     path.write_text(crowd.replace("tiers = [0.5]\n", "", 1).replace("epsilon = 1.0\n", "", 1))
-    metric = read_planned(path).metrics["theme"]
+    metric = read_with_promises(path).metrics["theme"]
     assert metric.central is not None
     assert crowds_within(metric, 366) == 14
     assert crowds_within(replace(metric, period="", report_on=""), 366) == 366

@@ -18,7 +18,7 @@ from hubbub.catalog.metrics_toml.schema import catalog_schema
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms import REGISTRY
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from tests.architecture.test_house import ROOT, TRACKED
 from tests.conftest import CATALOG
 from tests.fuzz.bundles import MORE
@@ -91,7 +91,7 @@ def _is_catalog(text: str, folder: Path) -> bool:
     path = folder / "metrics.toml"
     path.write_text(text)
     try:
-        read_planned(path)
+        read_with_promises(path)
     except CatalogInvalid:
         return False
     return True

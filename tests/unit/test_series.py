@@ -8,7 +8,7 @@ import hubbub.aggregator.metrics
 import hubbub.runtime
 import hubbub.shuffler.metrics
 from hubbub.aggregator.metrics import ESTIMATES
-from hubbub.runtime import EVERYWHERE, Declared
+from hubbub.runtime import EVERYWHERE, MetricDeclaration
 from hubbub.runtime.monitoring.declaration import (
     BATCH_REPORTS,
     BUILD_INFO,
@@ -21,7 +21,7 @@ from hubbub.runtime.monitoring.declaration import (
 ROOT = Path(__file__).parents[2]
 
 
-def _series(path: str, own: ModuleType) -> set[Declared]:
+def _series(path: str, own: ModuleType) -> set[MetricDeclaration]:
     """A service's counters and gauges, as its process gives them to Metrics."""
     names = {
         key.id

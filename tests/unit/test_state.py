@@ -21,7 +21,7 @@ from hubbub.client.ledger import Account
 from hubbub.client.state.consent import Consent
 from hubbub.client.state.contract import SENT, Dropped, OutboxEntry, PendingPayload
 from hubbub.client.state.journal import Journal, orphans
-from hubbub.client.state.state_moment import Known
+from hubbub.client.state.state_moment import StateMoment
 from hubbub.client.state.witness import Witnesses
 from hubbub.errors import StateUnusable
 from tests.support.bundles import Signed
@@ -553,7 +553,7 @@ def test_a_witness_folder_that_others_can_write_is_not_used(
     witness = Witnesses(tmp_path / "s").elsewhere
     witness._path.parent.mkdir()
     assert witness.usable()
-    for told in (b"{", Known("planted", 9, "head", {}, Consent(generation=1)).document()):
+    for told in (b"{", StateMoment("planted", 9, "head", {}, Consent(generation=1)).document()):
         witness._path.write_bytes(told)
         witness._path.parent.chmod(0o777)
         assert not witness.usable()

@@ -14,7 +14,7 @@ from hubbub.client import GivenUp, SealedReport, Submitted, Transport, TryAgain,
 from hubbub.client.testing import FakeServer, FakeShuffler
 from hubbub.client.testing.fake_shuffler import Answer
 from hubbub.client.transport import messages
-from hubbub.client.transport.lazy_transport import DialledTransport
+from hubbub.client.transport.lazy_transport import LazyTransport
 from tests.support.http_shuffler import http_shuffler
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -162,7 +162,7 @@ class Dialled:
 
     def __init__(self, *, bears_forks: bool) -> None:
         self.wires: list[Wire] = []
-        self.transport = DialledTransport(self._dial, bears_forks=bears_forks)
+        self.transport = LazyTransport(self._dial, bears_forks=bears_forks)
 
     def _dial(self) -> Wire:
         self.wires.append(Wire())

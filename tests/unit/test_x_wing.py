@@ -36,7 +36,7 @@ from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, CatalogInvalid
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.shuffler.dummies import sealed_dummies
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG
@@ -239,7 +239,7 @@ def test_dummies_are_sealed_as_the_reports_they_hide_among(tmp_path: Path) -> No
     path, keys = tmp_path / "streams.json", tmp_path / "keys"
     write_new_keys(keys, start=0, period_seconds=28 * DAY, periods=1)
     (tmp_path / "metrics.toml").write_text(CROWDED)
-    catalog, out = read_planned(tmp_path / "metrics.toml"), tmp_path / "app.hubbub"
+    catalog, out = read_with_promises(tmp_path / "metrics.toml"), tmp_path / "app.hubbub"
     build_bundle(catalog, keys, out=out, previous=out, streams=path, roots=None)
     table, window = read_stream_table(path), Window("theme", 1)
     made = sealed_dummies(table, window, table.streams["theme"], 20)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.aggregator.access.access_setup import access_of
-from hubbub.aggregator.access.audit_trail import Audit
+from hubbub.aggregator.access.audit_trail import AuditTrail
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.ended_sessions import RedisEndedSessions
 from hubbub.aggregator.housekeeping import Housekeeping
@@ -27,7 +27,7 @@ from hubbub.aggregator.publishing.publisher import (
     Webhook,
 )
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.answer_store import RedisKeptEstimates
+from hubbub.aggregator.query.answer_store import RedisAnswerStore
 from hubbub.aggregator.query.candidates import RedisCandidateLists
 from hubbub.aggregator.query.marks import RedisMarks
 from hubbub.aggregator.query.report_counts import Shuffler
@@ -47,9 +47,9 @@ from hubbub.runtime import (
     RELOADS,
     THROTTLED_CALLS,
     Clocks,
-    Declared,
     Loop,
     Memory,
+    MetricDeclaration,
     Metrics,
     RedisServer,
     Reloader,
@@ -95,7 +95,7 @@ async def _serve(settings: Settings) -> None:
     arrivals = Arrivals() if settings.common.development else None
     intake = Intake(bundle, opener, store, stages, clocks=clocks, room=room, arrivals=arrivals)
     upstream = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
-    kept, lists, marks = RedisKeptEstimates(server), RedisCandidateLists(server), RedisMarks(server)
+    kept, lists, marks = RedisAnswerStore(server), RedisCandidateLists(server), RedisMarks(server)
     query = QueryEngine(
         *(bundle, store, upstream),
         stages=stages,
@@ -153,7 +153,7 @@ async def _store(settings: Settings) -> tuple[RedisServer, RedisStore]:
 
 def _gauges(
     keeping: Housekeeping, memory: Memory, clocks: Clocks, store: RedisStore
-) -> dict[Declared, Callable[[], float]]:
+) -> dict[MetricDeclaration, Callable[[], float]]:
     return {
         OPENING_KEY_DAYS_LEFT: lambda: keeping.days_left,
         REDIS_MEMORY_RATIO: lambda: memory.ratio,
@@ -240,12 +240,12 @@ def _access(settings: Settings, server: RedisServer) -> Access:
     return access_of(settings.http_tokens, settings.http_access, ended)
 
 
-def _audit(settings: Settings, query: QueryEngine) -> Audit | None:
+def _audit(settings: Settings, query: QueryEngine) -> AuditTrail | None:
     """What writes who asked what, if it is asked for."""
     if not settings.http_audit:
         return None
     path = None if settings.http_audit == "-" else Path(settings.http_audit)
-    return Audit(path, lambda: set(query.collected.bundle.streams), time.time)
+    return AuditTrail(path, lambda: set(query.collected.bundle.streams), time.time)
 
 
 def _notice(settings: Settings) -> str:

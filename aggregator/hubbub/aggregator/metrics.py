@@ -3,7 +3,7 @@
 from typing import Final
 
 from hubbub.query_results import COLUMNS
-from hubbub.runtime import Declared
+from hubbub.runtime import MetricDeclaration
 
 __all__ = [
     "ALERT",
@@ -22,16 +22,16 @@ __all__ = [
     "estimate_columns",
 ]
 
-BATCHES: Final = Declared(
+BATCHES: Final = MetricDeclaration(
     "hubbub_batches_total",
     "counter",
     "Batches: applied, already_applied, or why they wait: window_full, clocks_differ",
     ("outcome",),
 )
-OPENING_KEY_DAYS_LEFT: Final = Declared(
+OPENING_KEY_DAYS_LEFT: Final = MetricDeclaration(
     "hubbub_opening_key_days_left", "gauge", "Days for which there are still opening keys"
 )
-UNREADABLE_TOTALS: Final = Declared(
+UNREADABLE_TOTALS: Final = MetricDeclaration(
     "hubbub_unreadable_totals",
     "gauge",
     "Entries of the totals' Redis that cannot be read and are left out",
@@ -39,40 +39,40 @@ UNREADABLE_TOTALS: Final = Declared(
 DECLARED: Final = (BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS)
 """At --metrics-listen, beside what every service tells."""
 
-METRIC_REPORTS: Final = Declared(
+METRIC_REPORTS: Final = MetricDeclaration(
     "hubbub_metric_reports", "gauge", "Reports counted of a metric, over all epochs", ("metric",)
 )
-METRIC_INFO: Final = Declared(
+METRIC_INFO: Final = MetricDeclaration(
     "hubbub_metric_info",
     "gauge",
     "1, for every metric: what its estimates are of, and of numbers what they are measured in",
     ("metric", "kind", "unit"),
 )
-METRIC_WAITING_REPORTS: Final = Declared(
+METRIC_WAITING_REPORTS: Final = MetricDeclaration(
     "hubbub_metric_waiting_reports", "gauge", "Reports that the shuffler holds", ("metric",)
 )
-EPOCH: Final = Declared(
+EPOCH: Final = MetricDeclaration(
     "hubbub_estimate_epoch",
     "gauge",
     "The epoch that estimates are of, and its date",
     ("metric", "date"),
 )
-EPOCH_REPORTS: Final = Declared(
+EPOCH_REPORTS: Final = MetricDeclaration(
     "hubbub_estimate_epoch_reports", "gauge", "Reports of that epoch", ("metric",)
 )
-ALERT: Final = Declared(
+ALERT: Final = MetricDeclaration(
     "hubbub_alert",
     "gauge",
     "Whether the newest epoch that is over is one that the catalog's alert is for: 1, or 0",
     ("metric", "when", "date"),
 )
-HONEST_P_VALUE: Final = Declared(
+HONEST_P_VALUE: Final = MetricDeclaration(
     "hubbub_estimate_honest_p_value",
     "gauge",
     "Upper bound on the chance that honest reports lie so far off",
     ("metric",),
 )
-HTTP_REQUESTS: Final = Declared(
+HTTP_REQUESTS: Final = MetricDeclaration(
     "hubbub_http_requests_total",
     "counter",
     "Requests over HTTP that were answered, by status",
@@ -80,10 +80,10 @@ HTTP_REQUESTS: Final = Declared(
 )
 
 
-def estimate_columns() -> dict[str, Declared]:
+def estimate_columns() -> dict[str, MetricDeclaration]:
     """Those of a value: of every field of an estimate that is a gauge, as it is called there."""
     return {
-        field: Declared(
+        field: MetricDeclaration(
             f"hubbub_{field}" if field == "estimate" else f"hubbub_estimate_{field}",
             "gauge",
             column.meaning,

@@ -8,7 +8,7 @@ from hubbub.catalog import CentralPromise, Metric
 from hubbub.mechanisms import AnyMechanism, Memoized, cells_and_groups
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
 from hubbub.privacy.gaussian_crowd import gaussian_mu
-from hubbub.privacy.shuffled_histogram import Crowd, central_epsilon, keeps, largest_local
+from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon, keeps, largest_local
 
 __all__ = [
     "ExactAccountant",
@@ -82,8 +82,8 @@ class ExactAccountant:
 
 def _of_promise(
     promise: CentralPromise, reports: int, categories: int, epsilon: float, groups: int
-) -> Crowd:
-    return Crowd(reports, categories, epsilon, promise.honest, promise.dummies, groups)
+) -> ShuffledEpoch:
+    return ShuffledEpoch(reports, categories, epsilon, promise.honest, promise.dummies, groups)
 
 
 def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Amplified | None:
@@ -142,14 +142,14 @@ def _groups(metric: Metric) -> bool:
     return isinstance(mechanism, Memoized) and mechanism.permanent_groups > 1
 
 
-def smallest_crowd(metric: Metric) -> Crowd | None:
+def smallest_crowd(metric: Metric) -> ShuffledEpoch | None:
     """The smallest that its reports ever leave in; None without a central promise."""
     return None if metric.crowd is None else _crowd(metric, metric.crowd, metric.dummies)
 
 
-def _crowd(metric: Metric, reports: int, dummies: int) -> Crowd:
+def _crowd(metric: Metric, reports: int, dummies: int) -> ShuffledEpoch:
     cells, groups = cells_and_groups(metric.randomizer)
-    return Crowd(reports, cells, metric.report_loss, metric.honest, dummies, groups)
+    return ShuffledEpoch(reports, cells, metric.report_loss, metric.honest, dummies, groups)
 
 
 def _along(dummies: int) -> str:

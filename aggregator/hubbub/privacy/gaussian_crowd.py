@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Final
 
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
-from hubbub.privacy.shuffled_histogram import Crowd, profile
+from hubbub.privacy.shuffled_histogram import ShuffledEpoch, profile
 
 __all__ = ["gaussian_mu"]
 
@@ -14,7 +14,7 @@ _FINE: Final = 1e-3
 
 
 @lru_cache(maxsize=1024)
-def gaussian_mu(crowd: Crowd) -> float:
+def gaussian_mu(crowd: ShuffledEpoch) -> float:
     """The least mu, within two percent, whose Gaussians tell at least as much as the crowd.
 
     Between two epsilons of the grid a crowd's delta is at most what it is at the lower, and a

@@ -22,7 +22,7 @@ from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
 from hubbub.analysis.binomials import likely, pmf
 from hubbub.errors import BadParameter
-from hubbub.privacy.shuffled_histogram import Crowd, central_epsilon, profile
+from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon, profile
 
 __all__ = ["MAX_TIMES", "composed_epsilon"]
 
@@ -36,7 +36,7 @@ _WIDTH: Final = 5e-3
 _GRID: Final = 400
 
 
-def composed_epsilon(epochs: Sequence[tuple[Crowd, int]], delta: float) -> float:
+def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) -> float:
     """The epsilon at `delta` of everything that one person says in crowds, each so many times.
 
     Infinite where a crowd hides nothing. Never above the sum of the local epsilons.
@@ -71,7 +71,7 @@ def composed_epsilon(epochs: Sequence[tuple[Crowd, int]], delta: float) -> float
 
 @lru_cache(maxsize=64)
 def _losses(
-    crowd: Crowd, grid: float, left_out: float
+    crowd: ShuffledEpoch, grid: float, left_out: float
 ) -> privacy_loss_distribution.PrivacyLossDistribution:
     """The distribution of one epoch's loss, in steps of the grid, rounded up."""
     if crowd.categories == 2:  # noqa: PLR2004 two values
@@ -104,7 +104,7 @@ def _losses(
 
 
 def _losses_of_two(
-    crowd: Crowd, grid: float, left_out: float
+    crowd: ShuffledEpoch, grid: float, left_out: float
 ) -> privacy_loss_distribution.PrivacyLossDistribution:
     """The same of one count. The profile is the larger of both orders, so it is its own mirror."""
     delta = profile(crowd, left_out)

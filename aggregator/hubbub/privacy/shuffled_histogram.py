@@ -49,7 +49,7 @@ from hubbub.mechanisms.probability import MAX_EPSILON
 __all__ = [
     "MAX_CATEGORIES",
     "MAX_REPORTS",
-    "Crowd",
+    "ShuffledEpoch",
     "central_epsilon",
     "delta_of",
     "keeps",
@@ -80,7 +80,7 @@ _FINE: Final = 2e-5
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class ShuffledEpoch:
     """One epoch of `grr` that leaves the shuffler whole.
 
     Or of hashed strings, whose reports show by which of so many functions they were hashed.
@@ -158,7 +158,7 @@ class Crowd:
 
 
 @lru_cache(maxsize=1024)
-def central_epsilon(crowd: Crowd, delta: float) -> float:
+def central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
     """The least epsilon that is proven for one person of the crowd at `delta`, in nats.
 
     Never above the local one, which holds whoever looks; infinite where nothing is hidden.
@@ -200,17 +200,17 @@ def _least(over: Callable[[float], float], most: float, last: float) -> float:
     return high
 
 
-def delta_of(crowd: Crowd, central: float) -> float:
+def delta_of(crowd: ShuffledEpoch, central: float) -> float:
     """The delta that is proven for a central epsilon, in [0, 1]; nearest above the exact one."""
     return min(1.0, _seen(crowd, _MIN_DELTA).delta(central))
 
 
-def profile(crowd: Crowd, least: float) -> Callable[[float], float]:
+def profile(crowd: ShuffledEpoch, least: float) -> Callable[[float], float]:
     """The delta that is proven for any central epsilon, to be trusted down to `least`."""
     return _seen(crowd, least).delta
 
 
-def keeps(crowd: Crowd, central: float, delta: float) -> bool:
+def keeps(crowd: ShuffledEpoch, central: float, delta: float) -> bool:
     """Whether a crowd is proven to say no more than `central` at `delta`."""
     _check(delta)
     return crowd.epsilon_local <= central or _seen(crowd, delta).delta(central) <= delta
@@ -237,8 +237,8 @@ def largest_local(
     """
     _check(delta)
 
-    def crowd_of(epsilon: float) -> Crowd:
-        return Crowd(reports, categories, epsilon, honest, dummies, groups)
+    def crowd_of(epsilon: float) -> ShuffledEpoch:
+        return ShuffledEpoch(reports, categories, epsilon, honest, dummies, groups)
 
     def hides(epsilon: float) -> bool:
         return keeps(crowd_of(epsilon), central, delta)
@@ -266,7 +266,7 @@ def _check(delta: float) -> None:
         raise BadParameter(f"delta {delta} is outside [{_MIN_DELTA}, 1)")
 
 
-def _seen(crowd: Crowd, delta: float) -> "_Counts | _OneCount":
+def _seen(crowd: ShuffledEpoch, delta: float) -> "_Counts | _OneCount":
     return _OneCount.of(crowd, delta) if crowd.categories == 2 else _Counts.of(crowd, delta)  # noqa: PLR2004 two values
 
 
@@ -274,13 +274,13 @@ def _seen(crowd: Crowd, delta: float) -> "_Counts | _OneCount":
 class _Counts:
     """Two counts of three values or more: blocks of T, the fewest of each, and their chances."""
 
-    crowd: Crowd
+    crowd: ShuffledEpoch
     totals: Floats
     weights: Floats
     cut: float
 
     @classmethod
-    def of(cls, crowd: Crowd, delta: float) -> "_Counts":
+    def of(cls, crowd: ShuffledEpoch, delta: float) -> "_Counts":
         cut = delta * _TAILS
         noise, chance = likely(crowd.others, crowd.hiding, cut), crowd.hiding
         wide = max(-(-len(noise) // _BLOCKS), int((noise[0] + crowd.dummies) * _BLOCK))
@@ -332,12 +332,12 @@ class _Counts:
 class _OneCount:
     """One count of two values: per block of splits, the chances of how many others are in it."""
 
-    crowd: Crowd
+    crowd: ShuffledEpoch
     noises: tuple[Floats, ...]
     cut: float
 
     @classmethod
-    def of(cls, crowd: Crowd, delta: float) -> "_OneCount":
+    def of(cls, crowd: ShuffledEpoch, delta: float) -> "_OneCount":
         cut = delta * _TAILS
         held, others = (laws(n, crowd.lie, cut) for n in zip(*_splits(crowd), strict=True))
         [dummies] = laws([crowd.dummies], 0.5, cut)
@@ -358,7 +358,7 @@ class _OneCount:
         return worst * (1 + _FLOAT_ERROR) + 3 * self.cut + wrong
 
 
-def _splits(crowd: Crowd) -> list[tuple[int, int]]:
+def _splits(crowd: ShuffledEpoch) -> list[tuple[int, int]]:
     """Of each block: how many hold v in all its splits, and how many w; half, by symmetry."""
     if crowd.lie == 0:
         return [(0, 0)]

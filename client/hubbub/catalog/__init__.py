@@ -7,7 +7,7 @@ from hubbub.catalog.alerts import Alert, Rule
 from hubbub.catalog.breakdown import UNLISTED, cell_of, told_by
 from hubbub.catalog.bundles.bundle import Bundle, grown, refuse_changes, stream_table
 from hubbub.catalog.bundles.promise import Promise
-from hubbub.catalog.bundles.signing import open_bundle, read_bundle, sign_bundle
+from hubbub.catalog.bundles.signed_bundle import open_bundle, read_bundle, sign_bundle
 from hubbub.catalog.choice import Choice, Option
 from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise
 from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at, epoch_start, grace_seconds

@@ -29,7 +29,7 @@ from hubbub.client.state.contract import State
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.transport.addresses import transport_to
 from hubbub.client.transport.contract import Transport
-from hubbub.client.value_hints import permitted
+from hubbub.client.value_hints import value_hint
 from hubbub.errors import (
     BadParameter,
     BundleRefused,
@@ -297,7 +297,7 @@ class Client:
             if self._strict and (values := self._bundle.metric(metric).values):
                 self._diagnostics.outcomes[Outcome.NOT_A_VALUE] += 1
                 # PRIVACY: the hint is near the value; it is raised to a developer, never logged.
-                raise ValueOutOfDomain(f"{error}: {permitted(values, value)}") from None
+                raise ValueOutOfDomain(f"{error}: {value_hint(values, value)}") from None
             return self._mistake(error, Outcome.NOT_A_VALUE)
         except Exception as error:
             if self._strict:

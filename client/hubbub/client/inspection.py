@@ -33,8 +33,8 @@ def peek(folder: Path) -> LedgerView:
         signed = _signed(rows)
         if signed is None:
             raise StateUnusable(f"{path}: no app has used it with a bundle; {remedy}")
-        facts.check(rows)
-        standing, kept = facts.device_state(rows), queries.payload_records(rows)
+        sealed_tables.check(rows)
+        standing, kept = sealed_tables.device_state(rows), queries.payload_records(rows)
     try:
         return view(open_bundle(signed, str(path)), standing, kept, time.time())
     except BundleRefused as error:

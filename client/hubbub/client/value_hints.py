@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
-__all__ = ["permitted"]
+__all__ = ["value_hint"]
 
 # Fills a few lines of a terminal; the catalog has the rest.
 _SHOWN: Final = 12
@@ -12,8 +12,8 @@ _SHOWN: Final = 12
 _LONGEST: Final = 100
 
 
-def permitted(values: Sequence[str], value: Any) -> str:
-    """The permitted values, and which of them is written most alike.
+def value_hint(values: Sequence[str], value: Any) -> str:
+    """The value_hint values, and which of them is written most alike.
 
     PRIVACY: the likeness nearly tells the value. For who wrote the call; never for a log.
     """

@@ -10,14 +10,13 @@ from hubbub.notebook.pictures import bars, by_size, heat_map, height_inches, lin
 from hubbub.query_results import (
     QueryName,
     Row,
-    association_said,
+    association_sentence,
     cell,
     columns_of,
     is_of_means,
-    joined_said,
-    line_said,
     rows,
     title,
+    trend_sentences,
 )
 
 __all__ = ["Answer"]
@@ -150,9 +149,9 @@ class Answer(Sequence[Row]):
         found = self.document
         notes = [f"not from honest reports alone: {one}" for one in found.get("findings", ())]
         notes += found.get("notes", ())
-        notes += joined_said(found) + line_said(found)
+        notes += trend_sentences(found)
         if "association" in found:
-            notes.append(association_said(found))
+            notes.append(association_sentence(found))
         if found.get("final") is False:
             notes.append("not final: reports of these epochs are still taken")
         return notes

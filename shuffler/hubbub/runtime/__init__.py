@@ -13,7 +13,7 @@ from hubbub.runtime.monitoring.declaration import (
     REDIS_MEMORY_RATIO,
     RELOADS,
     THROTTLED_CALLS,
-    Declared,
+    MetricDeclaration,
 )
 from hubbub.runtime.monitoring.logs import facts
 from hubbub.runtime.monitoring.metrics import Metrics
@@ -57,10 +57,10 @@ __all__ = [
     "Clock",
     "Clocks",
     "Common",
-    "Declared",
     "Limiter",
     "Loop",
     "Memory",
+    "MetricDeclaration",
     "Metrics",
     "Ranges",
     "RedisServer",

@@ -14,8 +14,8 @@ from hubbub.runtime import (
     RELOADS,
     THROTTLED_CALLS,
     Clocks,
-    Declared,
     Limiter,
+    MetricDeclaration,
     Metrics,
     Reloader,
     Server,
@@ -137,7 +137,7 @@ def _pressure(settings: Settings, pool: Pool, table: StreamTable) -> Backpressur
     )
 
 
-def _gauges_of(pressure: Backpressure) -> dict[Declared, Callable[[], float]]:
+def _gauges_of(pressure: Backpressure) -> dict[MetricDeclaration, Callable[[], float]]:
     return {
         POOL_REPORTS: lambda: pressure.reports,
         POOL_REPORTS_LIMIT: lambda: pressure.max_reports,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.errors import BadParameter
-from hubbub.shuffler.public_bytes import Served
+from hubbub.shuffler.public_bytes import PublicBytes
 
 __all__ = ["BundleFile"]
 
@@ -18,7 +18,7 @@ class BundleFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen: tuple[int, int, int] | None = None
-        self._served = Served(b"")
+        self._served = PublicBytes(b"")
         try:
             self._look()
         except OSError as error:
@@ -26,7 +26,7 @@ class BundleFile:
                 f"--http-bundle {path}: {error.strerror}; make it with: hubbub catalog build"
             ) from error
 
-    def served(self) -> Served:
+    def served(self) -> PublicBytes:
         """What it holds now, or held last."""
         try:
             self._look()
@@ -38,4 +38,4 @@ class BundleFile:
         found = self._path.stat()
         seen = (found.st_mtime_ns, found.st_size, found.st_ino)
         if seen != self._seen:
-            self._served, self._seen = Served(self._path.read_bytes()), seen
+            self._served, self._seen = PublicBytes(self._path.read_bytes()), seen

@@ -10,7 +10,7 @@ from typing import Final
 from hubbub.accounting import Window
 from hubbub.runtime import RedisServer, lua, script
 from hubbub.shuffler.keys import batch_key, crowd_key, keys_of
-from hubbub.shuffler.mixing_policy import Crowd
+from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool_replies import Level, PoolReplies
 from hubbub.shuffler.shards import Place, places
 
@@ -57,7 +57,7 @@ class Crowds:
     async def leave(
         self,
         window: Window,
-        crowd: Crowd,
+        crowd: CrowdTake,
         level: Level,
         crowd_id: bytes | None = None,
         *,
@@ -79,7 +79,7 @@ class Crowds:
         return [one for one in found if one is not None]
 
     async def gather(
-        self, window: Window, crowd: Crowd, levels: Sequence[Level], crowd_id: bytes
+        self, window: Window, crowd: CrowdTake, levels: Sequence[Level], crowd_id: bytes
     ) -> None:
         """Set apart what every shard has of a crowd; after this it is whole, and may be cut.
 
@@ -93,7 +93,7 @@ class Crowds:
         await self._server.durable([("HDEL", gathering, crowd_id.hex())])
 
     async def _set_apart(
-        self, place: Place, crowd: Crowd, level: Level, crowd_id: bytes, shards: int
+        self, place: Place, crowd: CrowdTake, level: Level, crowd_id: bytes, shards: int
     ) -> int:
         pool, crowds, law, gathering = keys_of(place, "pool", "crowds", "law", "gathering")
         own = (crowd_key(place, crowd_id), crowd_key(place, crowd_id, "dummies"))

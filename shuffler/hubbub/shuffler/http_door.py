@@ -18,7 +18,7 @@ from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.rpc.strict import log_fault
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission, ComeBack, Never
 from hubbub.shuffler.bundle_file import BundleFile
-from hubbub.shuffler.public_bytes import Served
+from hubbub.shuffler.public_bytes import PublicBytes
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 
 __all__ = ["ReportsApp"]
@@ -119,10 +119,10 @@ class ReportsApp:
             return served.answer(headers.get(b"if-none-match", b""))
         return HTTPStatus.OK, ((b"content-type", b"text/plain"),), b"ok\n"
 
-    def _served(self, path: str) -> Served | None:
+    def _served(self, path: str) -> PublicBytes | None:
         """What is handed out at a path; None if nothing is."""
         if path == _NOTICE and self._admission.notice:
-            return Served(self._admission.notice)
+            return PublicBytes(self._admission.notice)
         return self._bundle.served() if path == _BUNDLE and self._bundle else None
 
     def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> str:

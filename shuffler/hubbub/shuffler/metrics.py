@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hubbub.runtime import Declared
+from hubbub.runtime import MetricDeclaration
 
 __all__ = [
     "BATCHES",
@@ -15,35 +15,35 @@ __all__ = [
     "UNWRITTEN_REPORTS",
 ]
 
-SUBMITTED_REPORTS: Final = Declared(
+SUBMITTED_REPORTS: Final = MetricDeclaration(
     "hubbub_submitted_reports_total",
     "counter",
     "Reports that devices submitted: taken, or the reason for which they were refused",
     ("outcome",),
 )
-BATCHES: Final = Declared(
+BATCHES: Final = MetricDeclaration(
     "hubbub_batches_total",
     "counter",
     "Batches delivered, and tried in vain (delivery_failed)",
     ("outcome",),
 )
-POOL_REPORTS: Final = Declared(
+POOL_REPORTS: Final = MetricDeclaration(
     "hubbub_pool_reports", "gauge", "Reports that the shuffler's Redis holds, pooled or in flight"
 )
-POOL_REPORTS_LIMIT: Final = Declared(
+POOL_REPORTS_LIMIT: Final = MetricDeclaration(
     "hubbub_pool_reports_limit",
     "gauge",
     "Held reports past which every submission is refused: --max-pool",
 )
-UNWRITTEN_REPORTS: Final = Declared(
+UNWRITTEN_REPORTS: Final = MetricDeclaration(
     "hubbub_unwritten_reports",
     "gauge",
     "Reports in memory that wait to be written to Redis, not acknowledged yet",
 )
-BATCHES_UNDER_WAY: Final = Declared(
+BATCHES_UNDER_WAY: Final = MetricDeclaration(
     "hubbub_batches_under_way", "gauge", "Batches that this process is sending"
 )
-PEERS: Final = Declared("hubbub_peers", "gauge", "Peers that the limiter remembers")
+PEERS: Final = MetricDeclaration("hubbub_peers", "gauge", "Peers that the limiter remembers")
 DECLARED: Final = (
     *(SUBMITTED_REPORTS, BATCHES, POOL_REPORTS, POOL_REPORTS_LIMIT),
     *(UNWRITTEN_REPORTS, BATCHES_UNDER_WAY, PEERS),

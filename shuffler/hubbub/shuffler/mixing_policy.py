@@ -17,7 +17,7 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 
-__all__ = ["Crowd", "MixRule", "Policy", "Take", "fitting", "shuffled"]
+__all__ = ["CrowdTake", "MixRule", "Policy", "Take", "fitting", "shuffled"]
 
 # A batch is one message; past this, fewer reports go together (never fewer than the minimum).
 _BATCH_BYTES: Final = 8 << 20
@@ -34,7 +34,7 @@ class Take:
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class CrowdTake:
     """Set all reports of a pool apart, if it still holds at least `needs`.
 
     cut_reports: how many go together in a message, on average; chance decides which. dummies: how
@@ -46,7 +46,7 @@ class Crowd:
     dummies: int = 0
 
     @classmethod
-    def of(cls, needs: int, fitting: int, dummies: int = 0) -> "Crowd":
+    def of(cls, needs: int, fitting: int, dummies: int = 0) -> "CrowdTake":
         """fitting: reports that fit in a message, with as much room again."""
         return cls(needs, max(1, 3 * fitting // 4), dummies)
 
@@ -115,9 +115,9 @@ class Policy:
             max_batch=max(min_batch, min(self._max_batch, fitting)),
         )
 
-    def crowd_for(self, min_batch: int, fitting: int, dummies: int = 0) -> Crowd:
+    def crowd_for(self, min_batch: int, fitting: int, dummies: int = 0) -> CrowdTake:
         """The rule for a pool that leaves whole. fitting: reports that fit in a message."""
-        return Crowd.of(min_batch, max(1, min(self._max_batch, fitting)), dummies)
+        return CrowdTake.of(min_batch, max(1, min(self._max_batch, fitting)), dummies)
 
     def on_batch_sent(self, pool: object) -> None:
         """A batch has left the pool."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
-__all__ = ["Served"]
+__all__ = ["PublicBytes"]
 
 # The same bytes for everybody, so that any cache may keep them, and nobody be told apart by them.
 _CACHE: Final = (b"cache-control", b"public, max-age=300")
@@ -13,7 +13,7 @@ _KIND: Final = (b"content-type", b"application/octet-stream")
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class PublicBytes:
     """Signed bytes, which the shuffler does not read."""
 
     content: bytes

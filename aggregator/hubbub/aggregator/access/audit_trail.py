@@ -19,7 +19,7 @@ from hubbub.aggregator.access.rights import Caller
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime import facts
 
-__all__ = ["Audit", "Seen", "is_question"]
+__all__ = ["AuditTrail", "Seen", "is_question"]
 
 _log: Final = logging.getLogger("hubbub.audit")
 
@@ -46,7 +46,7 @@ class Seen:
     why: str = ""
 
 
-class Audit:
+class AuditTrail:
     """Writes lines.
 
     path: a file, opened for each line, so that it may be moved away; None for the service's log.

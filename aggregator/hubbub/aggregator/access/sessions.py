@@ -1,9 +1,9 @@
 """Sessions: what a browser keeps of who logged in, sealed so that it can neither read nor write it.
 
-There is no table of them, but of those that were ended early (ended.py), so that any aggregator
-answers to a session that another began, if both have the same keys; and nothing about people
-stands beside devices' data. Fernet (AES-128-CBC and HMAC-SHA256; Fernet specification, 2013) seals;
-its keys are those of the access file.
+There is no table of them, but of those that were ended early (ended_sessions.py), so that any
+aggregator answers to a session that another began, if both have the same keys; and nothing about
+people stands beside devices' data. Fernet (AES-128-CBC and HMAC-SHA256; Fernet specification, 2013)
+seals; its keys are those of the access file.
 """
 
 import json

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
-from hubbub.aggregator.query.answer_store import KeptEstimates
+from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.errors import HubbubError
 
@@ -42,7 +42,7 @@ class EstimateKeeper:
     def __init__(
         self,
         query: QueryEngine,
-        kept: KeptEstimates,
+        kept: AnswerStore,
         changed: set[str],
         epochs: int,
         clock: Callable[[], float] = time.time,

@@ -24,9 +24,9 @@ from hubbub.analysis import Mean, Twins, ValueAnswer
 from hubbub.runtime import RedisServer
 
 __all__ = [
-    "KeptEstimates",
-    "MemoryKeptEstimates",
-    "RedisKeptEstimates",
+    "AnswerStore",
+    "MemoryAnswerStore",
+    "RedisAnswerStore",
     "Written",
     "range_name",
     "version_of",
@@ -47,7 +47,7 @@ class Written:
     at: str
 
 
-class KeptEstimates(Protocol):
+class AnswerStore(Protocol):
     """Finished answers by metric and range. Every method raises StoreUnavailable without Redis."""
 
     async def find(self, metric: str, range_: str, version: str) -> Estimated | None:
@@ -75,7 +75,7 @@ class KeptEstimates(Protocol):
         ...
 
 
-class MemoryKeptEstimates:
+class MemoryAnswerStore:
     """Answers in this process's memory. Passes the same tests."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class MemoryKeptEstimates:
         self.index.pop(metric, None)
 
 
-class RedisKeptEstimates:
+class RedisAnswerStore:
     """Answers in Redis, and those that were read last at hand."""
 
     def __init__(self, server: RedisServer) -> None:

@@ -12,7 +12,7 @@ from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.catalog import Bundle
 from hubbub.errors import BadParameter, UnknownMark
 
-__all__ = ["Law", "Sees", "visible"]
+__all__ = ["Law", "Sees", "caller_view"]
 
 Sees = Callable[[str], bool]
 """Whether a metric of this name, or a tier, exists for somebody."""
@@ -21,7 +21,7 @@ Sees = Callable[[str], bool]
 Law = CoalescedRead[PipelineStatus]
 
 
-def visible(
+def caller_view(
     collected: TotalsByEpoch,
     marks: Marks,
     law: Law,

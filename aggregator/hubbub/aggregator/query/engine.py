@@ -13,8 +13,8 @@ from typing import Final
 
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.query.answer_store import (
-    KeptEstimates,
-    MemoryKeptEstimates,
+    AnswerStore,
+    MemoryAnswerStore,
     Written,
     range_name,
     version_of,
@@ -32,7 +32,7 @@ from hubbub.aggregator.query.answers import (
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown, broken_down, parts_by
 from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache
-from hubbub.aggregator.query.caller_view import Sees, visible
+from hubbub.aggregator.query.caller_view import Sees, caller_view
 from hubbub.aggregator.query.candidates import (
     CandidateLists,
     MemoryCandidateLists,
@@ -98,7 +98,7 @@ class QueryEngine:
         *,
         clocks: Clocks | None = None,
         lists: CandidateLists | None = None,
-        kept: KeptEstimates | None = None,
+        kept: AnswerStore | None = None,
         marks: Marks | None = None,
         arrivals: Arrivals | None = None,
     ) -> None:
@@ -108,7 +108,7 @@ class QueryEngine:
         self.lists: CandidateLists = lists or MemoryCandidateLists(clock)
         self.marks: Marks = marks or MemoryMarks()
         self._arrivals = arrivals
-        self._kept: KeptEstimates = kept or MemoryKeptEstimates()
+        self._kept: AnswerStore = kept or MemoryAnswerStore()
         self.use(bundle)
         self._law = CoalescedRead(lambda: status(store, upstream, self.collected.date_of))
 
@@ -125,7 +125,7 @@ class QueryEngine:
     def seen_by(self, sees: Sees) -> "QueryEngine":
         """The same for somebody for whom other metrics than those that they see do not exist."""
         made, own = copy(self), (self.collected, self.marks, self._law)
-        made.collected, made.marks, made._law = visible(*own, sees, self._visible)  # noqa: SLF001 of the same class
+        made.collected, made.marks, made._law = caller_view(*own, sees, self._visible)  # noqa: SLF001 of the same class
         return made
 
     async def metrics(self) -> list[MetricLine]:

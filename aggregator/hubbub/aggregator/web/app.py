@@ -12,7 +12,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 
-from hubbub.aggregator.access.audit_trail import Audit
+from hubbub.aggregator.access.audit_trail import AuditTrail
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
@@ -43,7 +43,7 @@ def make_app(
     origins: Collection[str] = (),
     *,
     refusals: Counter[str] | None = None,
-    audit: Audit | None = None,
+    audit: AuditTrail | None = None,
     command: str = "",
     notice: str = "",
 ) -> App:

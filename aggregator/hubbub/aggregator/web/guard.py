@@ -28,7 +28,7 @@ from hubbub.runtime.rpc.strict import log_fault
 from hubbub.runtime.tls import is_loopback
 
 if TYPE_CHECKING:
-    from hubbub.aggregator.access.audit_trail import Audit
+    from hubbub.aggregator.access.audit_trail import AuditTrail
 
 __all__ = ["Guard", "shared"]
 
@@ -77,7 +77,7 @@ class Guard:
         origins: Collection[str] = (),
         *,
         refusals: Counter[str] | None = None,
-        audit: "Audit | None" = None,
+        audit: "AuditTrail | None" = None,
     ) -> None:
         self._refusals = Counter() if refusals is None else refusals
         self._app = app
@@ -185,7 +185,7 @@ def _is_ours(headers: Headers) -> bool:
     return own or headers.get("sec-fetch-site") == "same-origin"
 
 
-def _noted(send: Send, scope: Scope, audit: "Audit") -> Send:
+def _noted(send: Send, scope: Scope, audit: "AuditTrail") -> Send:
     """Nothing is answered before its line is written; if it cannot be, that is the answer."""
     unwritten: list[str] = []
 

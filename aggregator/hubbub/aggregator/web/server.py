@@ -9,7 +9,7 @@ from functools import partial
 import uvicorn
 from uvicorn.config import Config
 
-from hubbub.aggregator.access.audit_trail import Audit
+from hubbub.aggregator.access.audit_trail import AuditTrail
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
@@ -47,7 +47,7 @@ class HttpServer:
         *,
         tls: TlsFolder | None = None,
         access: Access | None = None,
-        audit: Audit | None = None,
+        audit: AuditTrail | None = None,
         rate: float = 0,
         origins: Collection[str] = (),
         proxies: Collection[str] = (),

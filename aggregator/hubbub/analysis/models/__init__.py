@@ -14,7 +14,7 @@ from hubbub.analysis.models.descent import (
     rounds_of,
     scores,
 )
-from hubbub.analysis.models.evaluation import Judged, judged
+from hubbub.analysis.models.evaluation import Evaluation, evaluate
 from hubbub.analysis.models.prediction import foretold
 from hubbub.analysis.models.question import KINDS, MAX_COLUMNS, Feature, Model
 from hubbub.analysis.models.without_privacy import without_privacy
@@ -24,15 +24,15 @@ __all__ = [
     "IN_ROUNDS",
     "KINDS",
     "MAX_COLUMNS",
+    "Evaluation",
     "Feature",
-    "Judged",
     "Learned",
     "Model",
     "Round",
     "deal",
+    "evaluate",
     "foretold",
     "gradients",
-    "judged",
     "learn",
     "longest",
     "noise_of",

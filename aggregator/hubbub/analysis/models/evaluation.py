@@ -8,7 +8,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.question import Kind
 
-__all__ = ["Group", "Judged", "judged"]
+__all__ = ["Evaluation", "Group", "evaluate"]
 
 _GROUPS: Final = 10
 
@@ -23,7 +23,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Evaluation:
     """auc, accuracy: None where the label is a number, auc also where only one label is there.
 
     rms_error: root of the mean squared difference of what is foretold from the label, in [0, 1]; of
@@ -40,7 +40,7 @@ class Judged:
     calibration: tuple[Group, ...]
 
 
-def judged(kind: Kind, foretold: Floats, labels: Floats) -> Judged:
+def evaluate(kind: Kind, foretold: Floats, labels: Floats) -> Evaluation:
     """What a model foretold of people, beside their labels in [0, 1]."""
     errors = foretold - labels
     order = np.argsort(foretold, kind="stable")
@@ -53,7 +53,7 @@ def judged(kind: Kind, foretold: Floats, labels: Floats) -> Judged:
     square = float((errors**2).mean())
     spread = float(labels.var())
     logistic = kind == "logistic"
-    return Judged(
+    return Evaluation(
         len(labels),
         _auc(foretold, labels) if logistic else None,
         float(((foretold > 0.5) == (labels > 0.5)).mean()) if logistic else None,  # noqa: PLR2004 the likelier one

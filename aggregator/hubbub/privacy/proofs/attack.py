@@ -8,7 +8,7 @@ comes give a lower bound on epsilon:
     ln( lowest P[event | one] / highest P[event | other] )
 
 It lies above what is true with a chance below `alarm`, whatever the mechanism. So above the claim,
-the claim is false; below it, nothing is proven: every.py proves.
+the claim is false; below it, nothing is proven: enumeration.py proves.
 Source: Jagielski, Ullman, Oprea (NeurIPS 2020), section 4; Clopper and Pearson (1934).
 """
 

@@ -29,7 +29,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.mechanisms import AnyMechanism
 from hubbub.privacy.draws import Counts, one_hot_chances
 from hubbub.privacy.proofs.attack import Attacked
-from hubbub.privacy.shuffled_histogram import Crowd
+from hubbub.privacy.shuffled_histogram import ShuffledEpoch
 
 __all__ = ["Neighbours", "attack_epochs", "draw_neighbours"]
 
@@ -48,7 +48,7 @@ class Neighbours:
 
 def draw_neighbours(
     mechanism: AnyMechanism,
-    crowd: Crowd,
+    crowd: ShuffledEpoch,
     values: tuple[Any, Any, Any],
     epochs: int,
     chance: np.random.Generator,

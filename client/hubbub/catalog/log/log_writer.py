@@ -8,7 +8,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.catalog.keys.files import replace, write_secret
-from hubbub.catalog.keys.signing import read_signing_key, signing_pem
+from hubbub.catalog.keys.signing_keys import read_signing_key, signing_pem
 from hubbub.catalog.log.checkpoint import Checkpoint
 from hubbub.catalog.log.log_reader import Fetch, ReadLog, read_log
 from hubbub.catalog.log.merkle import leaf_hash, tree_root

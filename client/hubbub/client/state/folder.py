@@ -82,16 +82,16 @@ class FolderState:
 
     def inherit(self, former: DeviceState) -> None:
         """Take over what a person said and spent under another operator: the stricter of both."""
-        self._say(lambda rows: facts.inherit(rows, former), careful=True)
+        self._say(lambda rows: sealed_tables.inherit(rows, former), careful=True)
 
     def part(self) -> None:
         """Another operator uses this state from now on: what waits for the former is given up."""
-        self._say(facts.part, careful=True)
+        self._say(sealed_tables.part, careful=True)
 
     def device_state(self) -> DeviceState:
         """Where the device stands now, over all processes of the app."""
         with self._transaction() as rows:
-            return facts.device_state(rows)
+            return sealed_tables.device_state(rows)
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether another payload of this size can be noted."""
@@ -107,10 +107,10 @@ class FolderState:
         """Charge and keep payloads, whole or not at all; says which were given up."""
         name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
-            standing, done = facts.device_state(rows), queries.done(rows, name)
+            standing, done = sealed_tables.device_state(rows), queries.done(rows, name)
             kept, refused = admit([e for e in entries if e.number > done], standing)
             queries.insert(rows, kept)
-            facts.save(rows, {e.metric.base_name: standing.account(e.metric) for e in kept})
+            sealed_tables.save(rows, {e.metric.base_name: standing.account(e.metric) for e in kept})
             dropped = [*lost, *refused, *queries.overflow(rows, self._bounds)]
             queries.count(rows, (one.reason for one in dropped))
             queries.prune(rows)
@@ -137,10 +137,10 @@ class FolderState:
     def ran(self, running: Sequence[tuple[Metric, int]]) -> None:
         """Keep that the device runs in these epochs."""
         with self._transaction(durable=True) as rows:
-            standing = facts.device_state(rows)
+            standing = sealed_tables.device_state(rows)
             for metric, epoch in running:
                 standing.account(metric).ran(epoch)
-            facts.save(rows, {m.base_name: standing.account(m) for m, _ in running})
+            sealed_tables.save(rows, {m.base_name: standing.account(m) for m, _ in running})
 
     def take(
         self, most: int, max_bytes: int, now: float, held: Held = NOTHING
@@ -191,11 +191,13 @@ class FolderState:
         """Switch reporting. Off purges what waits; `forget` all but sums, too."""
 
         def change(rows: Rows) -> None:
-            facts.commit(rows, generation=turned(facts.device_state(rows).generation, on=on))
+            sealed_tables.commit(
+                rows, generation=turned(sealed_tables.device_state(rows).generation, on=on)
+            )
             if not on:
                 queries.purge(rows, DISABLED)
             if forget:
-                facts.forget(rows, now)
+                sealed_tables.forget(rows, now)
 
         self._say(change, careful=not on)
         if forget:
@@ -211,12 +213,12 @@ class FolderState:
         now = self.device_state()
         careful = epsilon <= now.preference and max_local <= now.max_local
         said = {"preference": epsilon, "max_local": max_local}
-        self._say(lambda rows: facts.commit(rows, **said), careful=careful)
+        self._say(lambda rows: sealed_tables.commit(rows, **said), careful=careful)
 
     def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
         """Keep an operator's notice, if it `follows` the one that is kept."""
         with self._transaction() as rows:
-            if follows(facts.notice(rows)):
+            if follows(sealed_tables.notice(rows)):
                 queries.set_meta(rows, notice=notice)
 
     def close(self) -> None:
@@ -267,7 +269,7 @@ class FolderState:
                 self._watch.look(rows, damaged=self._database.damaged)
                 yield rows
                 if rows.total_changes != before:
-                    facts.seal(rows)
+                    sealed_tables.seal(rows)
         except Damaged as error:
             self._watch.salvage(error.consent)
             raise

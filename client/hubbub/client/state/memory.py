@@ -29,7 +29,7 @@ from hubbub.client.state.contract import (
 )
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES
-from hubbub.client.state.shared import Shared
+from hubbub.client.state.shared_ledger import SharedLedger
 from hubbub.client.state.witness import Witnesses
 from hubbub.errors import StateUnusable
 
@@ -57,7 +57,7 @@ class MemoryState:
         self._noted = self._done = self._last = 0
         self._reports: dict[int, tuple[OutboxEntry, str]] = {}
         self._lock = threading.RLock()
-        self._shared = Shared(witnesses, self._standing, clock)
+        self._shared = SharedLedger(witnesses, self._standing, clock)
 
     def device_state(self) -> DeviceState:
         """Where the device stands now; the caller's own copy."""

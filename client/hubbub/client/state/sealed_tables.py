@@ -19,7 +19,7 @@ from hubbub.client.state.database import Damaged
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.queries import Rows, count, meta, purge, set_meta
 from hubbub.client.state.secret import SECRET_BYTES
-from hubbub.client.state.state_moment import Known, merged
+from hubbub.client.state.state_moment import StateMoment, merged
 
 __all__ = [
     "bring_up",
@@ -137,10 +137,10 @@ def notice(rows: Rows) -> bytes:
     return kept if isinstance(kept, bytes) else b""
 
 
-def known(rows: Rows) -> Known:
+def known(rows: Rows) -> StateMoment:
     """What a witness is to tell of this moment. Raises Damaged."""
     now = device_state(rows)
-    return Known(
+    return StateMoment(
         str(meta(rows, "state")),
         meta(rows, "commits"),
         str(meta(rows, "head") or ""),
@@ -163,7 +163,7 @@ def commit(rows: Rows, **facts: Any) -> None:
     set_meta(rows, commits=meta(rows, "commits") + 1, head=secrets.token_hex(8), **facts)
 
 
-def heed(rows: Rows, agreed: Known) -> None:
+def heed(rows: Rows, agreed: StateMoment) -> None:
     """Take over what this state and a witness know together.
 
     PRIVACY: what was spent under a state that is gone stays spent, and a no stays a no.

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from hubbub.client.ledger import Account, load_accounts, merge
 from hubbub.client.state.consent import Consent, agreed
 
-__all__ = ["Known", "agree", "is_continued", "merged"]
+__all__ = ["StateMoment", "agree", "is_continued", "merged"]
 
 _HEARD: Final = 8
 _MAX_COMMITS: Final = 1 << 62
@@ -18,7 +18,7 @@ _LONGEST_NAME: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class StateMoment:
     """One moment of a state. Holds counts, and no value and no secret.
 
     state: the name of the history that it is a moment of; commits: how often that had been
@@ -75,7 +75,7 @@ class Known:
         )
 
 
-def is_continued(told: Known, by: Known, witnessed: str) -> bool:
+def is_continued(told: StateMoment, by: StateMoment, witnessed: str) -> bool:
     """Whether a state is what became of the moment that its witness saw.
 
     witnessed: the head that the state knows its witness to have, if not its own.
@@ -87,7 +87,7 @@ def is_continued(told: Known, by: Known, witnessed: str) -> bool:
     return told.head in (by.head, witnessed)
 
 
-def agree(one: Known, other: Known) -> Known:
+def agree(one: StateMoment, other: StateMoment) -> StateMoment:
     """One moment, with all that another place knows and it does not; allows no more than either."""
     if one.head == other.head and one.head:
         return one

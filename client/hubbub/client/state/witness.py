@@ -17,7 +17,7 @@ from typing import Final
 
 from hubbub.client.ledger import FOREIGN
 from hubbub.client.paths import elsewhere, is_own, settled
-from hubbub.client.state.state_moment import Known
+from hubbub.client.state.state_moment import StateMoment
 from hubbub.errors import StateBusy, StateUnusable
 
 if sys.platform != "win32":
@@ -44,10 +44,10 @@ class Witness:
         self._path = path
         self._shared = shared
         self._seen: tuple[int, ...] | None = None
-        self._known: Known | None = None
+        self._known: StateMoment | None = None
         self.is_damaged = False
 
-    def read(self) -> Known | None:
+    def read(self) -> StateMoment | None:
         """What it says now; None if there is none, or `is_damaged`."""
         try:
             found = os.lstat(self._path) if self._is_ours() else None
@@ -73,7 +73,7 @@ class Witness:
                 folder.mkdir(mode=0o700, exist_ok=True)
         return self._is_writable()
 
-    def write(self, known: Known) -> None:
+    def write(self, known: StateMoment) -> None:
         """Replace the file, whole or not at all. Raises StateUnusable if that cannot be."""
         draft = self._path.with_name(f"{self._path.name}.{os.getpid()}.draft")
         with self._errors():
@@ -127,11 +127,11 @@ class Witness:
         finally:
             _let_go(lock)
 
-    def _load(self) -> Known | None:
+    def _load(self) -> StateMoment | None:
         try:
             file = os.open(self._path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
             with os.fdopen(file, "rb") as opened:
-                return Known.load(opened.read(_MAX_BYTES))
+                return StateMoment.load(opened.read(_MAX_BYTES))
         except (OSError, *FOREIGN):
             return None
 
@@ -185,7 +185,7 @@ class Witnesses:
         outside, inside = self.beside
         return outside if outside.usable() else inside
 
-    def read_all(self) -> list[Known]:
+    def read_all(self) -> list[StateMoment]:
         """What all of them say now, the newest last."""
         read = [witness.read() for witness in (*self.beside, self.elsewhere)]
         return sorted(filter(None, read), key=lambda known: known.commits)

@@ -13,7 +13,7 @@ from hubbub.client.state.consent import Consent, agreed, turned
 from hubbub.client.state.contract import PUT_BACK, Dropped
 from hubbub.client.state.journal import orphans
 from hubbub.client.state.queries import Rows
-from hubbub.client.state.state_moment import Known, agree, is_continued
+from hubbub.client.state.state_moment import StateMoment, agree, is_continued
 from hubbub.client.state.witness import LOCK_NAME, Witnesses
 
 __all__ = ["CONSENT_UNKNOWN", "Watch", "unknown"]
@@ -32,7 +32,7 @@ class Watch:
         self._clock = clock
         self._salvaged: Consent | None = None
         self._first = True
-        self._heard: Known | None = None
+        self._heard: StateMoment | None = None
         self._purged: list[Dropped] = []
         self._given_up: list[Dropped] = []
 
@@ -68,11 +68,11 @@ class Watch:
         chosen = self._witnesses.chosen
         chosen.read()
         queries.count(rows, ["witness_damaged"] * chosen.is_damaged)
-        if facts.is_new(rows):
+        if sealed_tables.is_new(rows):
             changed = self._begin(rows, damaged=damaged)
         else:
-            facts.check(rows)
-            changed = facts.bring_up(rows)
+            sealed_tables.check(rows)
+            changed = sealed_tables.bring_up(rows)
             changed = self._compare(rows) or changed
         told = chosen.read()
         if changed or self._first or told is None:
@@ -82,7 +82,7 @@ class Watch:
 
     def bear(self, rows: Rows) -> None:
         """Let the witness know what the file says now. Raises StateUnusable."""
-        mine, witness = facts.known(rows), self._witnesses.chosen
+        mine, witness = sealed_tables.known(rows), self._witnesses.chosen
         told = witness.read()
         if told is None or replace(told, accounts={}, merged=()) != replace(mine, accounts={}):
             witness.write(mine)
@@ -108,8 +108,8 @@ class Watch:
     def _begin(self, rows: Rows, *, damaged: int) -> bool:
         """Start a file as its witnesses say, and with a no if a state was lost and none knows."""
         told = self._witnesses.read_all()
-        facts.start(rows)
-        mine = facts.known(rows)
+        sealed_tables.start(rows)
+        mine = sealed_tables.known(rows)
         if told:
             mine = replace(mine, state=told[-1].state)
         for known in told:
@@ -127,13 +127,13 @@ class Watch:
                 self._witnesses.folder,
             )
         if names:
-            facts.heed(rows, mine)
+            sealed_tables.heed(rows, mine)
             queries.count(rows, names)
         return True
 
     def _compare(self, rows: Rows) -> bool:
         """Take over what the file does not know: whether it was anything."""
-        mine = now = facts.known(rows)
+        mine = now = sealed_tables.known(rows)
         names = []
         put_back = False
         beside = [known for witness in self._witnesses.beside if (known := witness.read())]
@@ -148,7 +148,7 @@ class Watch:
         if self._salvaged:
             now = replace(now, consent=agreed(_said(now), self._salvaged, ordered=False))
         if now != mine:
-            facts.heed(rows, now)
+            sealed_tables.heed(rows, now)
             queries.count(rows, names)
         if put_back:
             self._purged = queries.purge(rows, PUT_BACK)
@@ -172,5 +172,5 @@ def unknown(consent: Consent, now: float) -> Consent:
     return replace(consent, generation=generation, since=max(consent.since, now))
 
 
-def _said(known: Known) -> Consent:
+def _said(known: StateMoment) -> Consent:
     return known.consent or Consent()

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from hubbub.client.transport.contract import Transport
-from hubbub.client.transport.lazy_transport import Connection, DialledTransport
+from hubbub.client.transport.lazy_transport import Connection, LazyTransport
 from hubbub.errors import BadParameter
 
 __all__ = ["transport_to"]
@@ -68,7 +68,7 @@ def transport_to(
             f"{address} is not on this machine: insecure is for loopback alone; use TLS"
         )
     dial = partial(_dial, protocol, place, roots, insecure=insecure)
-    return DialledTransport(dial, bears_forks=protocol.bears_forks)
+    return LazyTransport(dial, bears_forks=protocol.bears_forks)
 
 
 def _chosen(transport: str | None) -> _Protocol:

@@ -1,4 +1,4 @@
-"""DialledTransport: a connection that is opened when it is first used, and not across a fork."""
+"""LazyTransport: a connection that is opened when it is first used, and not across a fork."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from hubbub.client.transport.contract import SealedReport, Submitted, TryAgain
 
-__all__ = ["Connection", "DialledTransport"]
+__all__ = ["Connection", "LazyTransport"]
 
 _LEAVE_SECONDS: Final = 0.5
 _OTHERS_SECONDS: Final = 60.0
@@ -24,7 +24,7 @@ class Connection(Protocol):
         ...
 
 
-class DialledTransport:
+class LazyTransport:
     """A transport of one connection at a time.
 
     dial: makes a connection; asked at the first submit, so that an app that starts pays nothing

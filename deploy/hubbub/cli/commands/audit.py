@@ -16,7 +16,7 @@ from hubbub.cli.terminal.progress import tracked
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import SystemBits
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.proofs.audit import (
     ALARM,
     NOT_WALKED,
@@ -87,7 +87,7 @@ def _metrics(path: Path | None, names: list[str]) -> list[Metric]:
         if names:
             raise BadParameter("--metric names a metric of a catalog: give the catalog")
         return []
-    catalog = read_planned(path)
+    catalog = read_with_promises(path)
     for name in names:
         if name not in catalog.metrics:
             raise BadParameter(f'{path}: no metric "{name}"; look at: hubbub catalog check')

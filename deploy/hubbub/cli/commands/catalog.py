@@ -8,7 +8,7 @@ from hubbub.cli.command_table import load_module
 from hubbub.cli.commands import catalog_codegen, catalog_new
 from hubbub.cli.terminal.expiry_notice import say_expired
 from hubbub.cli.terminal.output import explain, say, several, table
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 
 __all__ = ["add"]
 
@@ -64,7 +64,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    catalog = read_planned(arguments.catalog)
+    catalog = read_with_promises(arguments.catalog)
     rows = [
         (
             metric.name,

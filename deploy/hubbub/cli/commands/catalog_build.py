@@ -8,7 +8,7 @@ from hubbub.cli.logging_bundles import LOG
 from hubbub.cli.terminal.expiry_notice import say_expired
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 
 __all__ = ["build"]
 
@@ -19,7 +19,7 @@ def build(arguments: argparse.Namespace) -> int:
         roots = read_text(arguments.roots) if arguments.roots else None
     except ValueError as error:
         raise BadParameter(f"--roots {error}; give the authority's ca.pem") from error
-    catalog = read_planned(arguments.catalog)
+    catalog = read_with_promises(arguments.catalog)
     say_expired(catalog)
     operators = arguments.operator_out or arguments.out.with_name(OPERATORS)
     bundle = build_bundle(

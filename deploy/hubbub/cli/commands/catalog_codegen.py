@@ -12,7 +12,7 @@ from hubbub.cli.commands.codegen_typescript import FIRST_LINE, typescript_module
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.parts import parts_of
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 
 __all__ = ["add", "python_module"]
 
@@ -59,7 +59,7 @@ def add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    catalog = read_planned(arguments.catalog)
+    catalog = read_with_promises(arguments.catalog)
     if arguments.python:
         path, option, first, made = (
             arguments.python,

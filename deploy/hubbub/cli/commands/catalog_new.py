@@ -21,7 +21,7 @@ from hubbub.catalog.fields.rules import NAME
 from hubbub.catalog.values.value_kinds import NUMERIC
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, CatalogInvalid
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 
 __all__ = ["add", "packaged_schema"]
 
@@ -259,7 +259,7 @@ def _check(path: Path, text: str) -> None:
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
-        read_planned(Path(made))
+        read_with_promises(Path(made))
     except CatalogInvalid as error:
         told = str(error).replace(made, str(path))
         raise CatalogInvalid(f"{told}\nnothing was written; mend that first") from None

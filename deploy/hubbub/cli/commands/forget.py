@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from hubbub.accounting import epoch_date
-from hubbub.aggregator.query.answer_store import RedisKeptEstimates
+from hubbub.aggregator.query.answer_store import RedisAnswerStore
 from hubbub.aggregator.retention import delete_totals, ended_before
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import EPOCH_SECONDS, Metric, read_bundle
@@ -63,7 +63,7 @@ async def _in_redis(metric: Metric, before: float, *, sure: bool) -> None:
         if not sure:
             say(f"{what}, would be deleted, for good; to do it, add --yes")
             return
-        deleted = await delete_totals(metric, windows, store, RedisKeptEstimates(server))
+        deleted = await delete_totals(metric, windows, store, RedisAnswerStore(server))
         say(f"{what}: deleted; the law counts {deleted:,} as counted:deleted")
     finally:
         await server.close()

@@ -15,7 +15,7 @@ from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.terminal.output import say
 from hubbub.errors import KeysUnusable
 from hubbub.errors.places import PROTECTS_NOBODY
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 
 __all__ = ["add", "initialise"]
 
@@ -75,7 +75,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def _run(arguments: argparse.Namespace) -> int:
     folder: Path = arguments.folder
-    initialise(folder, read_planned(arguments.catalog), arguments.host, development=arguments.dev)
+    initialise(
+        folder, read_with_promises(arguments.catalog), arguments.host, development=arguments.dev
+    )
     if arguments.dev:
         say(f"{PROTECTS_NOBODY} Its services are told so by HUBBUB_DEV=1 in their .env files.")
     say(f"{folder}: ready to run")

@@ -16,7 +16,7 @@ from hubbub.privacy.many_epochs import MAX_TIMES, composed_epsilon
 from hubbub.privacy.shuffled_histogram import (
     MAX_CATEGORIES,
     MAX_REPORTS,
-    Crowd,
+    ShuffledEpoch,
     central_epsilon,
     largest_local,
 )
@@ -93,7 +93,7 @@ def _crowd(arguments: argparse.Namespace) -> int:
             groups=arguments.hashes,
             most=arguments.max_local,
         )
-    crowd = Crowd(
+    crowd = ShuffledEpoch(
         *(arguments.reports, arguments.values, local),
         *(arguments.honest, arguments.dummies, arguments.hashes),
     )
@@ -120,7 +120,9 @@ def _crowd(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _tell(arguments: argparse.Namespace, crowd: Crowd, central: float, together: float) -> None:
+def _tell(
+    arguments: argparse.Namespace, crowd: ShuffledEpoch, central: float, together: float
+) -> None:
     """The same in words."""
     local = crowd.epsilon_local
     dummies = f" and {crowd.dummies:,} dummies" if crowd.dummies else ""

@@ -21,7 +21,7 @@ from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 
 __all__ = ["add"]
 
@@ -152,7 +152,7 @@ def _simulate_metric(arguments: argparse.Namespace) -> int:
 
 def _bundle(path: Path, name: str) -> Bundle:
     """What would be built of a catalog, as far as one of its metrics is asked about."""
-    catalog = read_planned(path)
+    catalog = read_with_promises(path)
     if name not in catalog.metrics:
         raise UnknownMetric(
             f'metric "{name[:60]}" is not in {path}; it has {", ".join(sorted(catalog.metrics))}'

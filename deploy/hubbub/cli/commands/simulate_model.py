@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hubbub.analysis.models import Model, foretold, judged, noise_of, without_privacy
+from hubbub.analysis.models import Model, evaluate, foretold, noise_of, without_privacy
 from hubbub.cli.rehearsals.model_table import People, Planned, read_people
 from hubbub.cli.rehearsals.models import Trained, codes_of, rehearse_model
 from hubbub.cli.terminal.output import say, table
@@ -58,7 +58,7 @@ def simulate_model(
     trained = list(watched(made, runs))
     plain = without_privacy(model.kind, people.columns, people.labels, model.penalty)
     whole = test.columns @ plain[:-1] + plain[-1]
-    beside = judged(model.kind, foretold(model.kind, whole), test.labels)
+    beside = evaluate(model.kind, foretold(model.kind, whole), test.labels)
     document = {
         **_question(model, arguments, trained[-1], people, test),
         "summary": {

@@ -11,7 +11,7 @@ from typing import Final
 
 from hubbub.catalog import Catalog
 from hubbub.cli.local.census import Person
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 
 __all__ = ["BOTH_WAYS", "BothWays", "answers_of", "demo_questions"]
 
@@ -51,7 +51,7 @@ def demo_questions(home: Path, people: int) -> Catalog:
     (home / _STRINGS).write_bytes((data / _STRINGS).read_bytes())
     path = home / _CATALOG
     path.write_text(text.replace(_CROWD, f"crowd = {crowd}"))
-    return read_planned(path)
+    return read_with_promises(path)
 
 
 def answers_of(everyone: Sequence[Person]) -> list[Person]:

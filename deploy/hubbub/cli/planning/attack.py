@@ -14,7 +14,7 @@ from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.mechanisms import SystemBits, Totals
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 
 __all__ = ["CATALOG", "attack", "chosen_metrics", "is_missing"]
 
@@ -50,7 +50,7 @@ def chosen_metrics(arguments: argparse.Namespace) -> list[Metric]:
             f"there is no {arguments.catalog} here: name a catalog, as in: hubbub plan "
             "path/to/metrics.toml --attack; hubbub init makes one"
         )
-    catalog = read_planned(arguments.catalog)
+    catalog = read_with_promises(arguments.catalog)
     for name in arguments.metric:
         if name not in catalog.metrics:
             raise UnknownMetric(

@@ -22,7 +22,7 @@ from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.crowd import ExactAccountant
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan
-from hubbub.privacy.shuffled_histogram import Crowd, central_epsilon, largest_local
+from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon, largest_local
 
 __all__ = ["add_central", "plan_central"]
 
@@ -140,7 +140,7 @@ def _hashed_crowd(arguments: argparse.Namespace, floor: float) -> _Way:
     planned = planned_strings({"mechanism": AUTO}, promise, accountant)
     width, hashes = planned.categories, planned.groups
     local = accountant.local_epsilon(promise, width, hashes)
-    crowd = Crowd(reports, width, local, arguments.honest, groups=hashes)
+    crowd = ShuffledEpoch(reports, width, local, arguments.honest, groups=hashes)
     return _Way(
         f"crowd, {hashes} x {width:,} buckets",
         local,
@@ -155,7 +155,9 @@ def _below(central: float, most: float) -> list[float]:
 
 
 def _crowd(arguments: argparse.Namespace, question: MetricDraft, local: float) -> _Way:
-    crowd = Crowd(arguments.reports, question.size, local, arguments.honest, arguments.dummies)
+    crowd = ShuffledEpoch(
+        arguments.reports, question.size, local, arguments.honest, arguments.dummies
+    )
     found = central_epsilon(crowd, arguments.delta)
     return _Way("crowd", local, found, crowd.stderr(0.0), crowd.stderr(0.1))
 
@@ -207,7 +209,7 @@ def _worth(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[
         honest=arguments.honest,
         most=arguments.max_local,
     )
-    alone = Crowd(arguments.reports, question.size, local, arguments.honest)
+    alone = ShuffledEpoch(arguments.reports, question.size, local, arguments.honest)
     errors = (
         ("a rare value", padded.stderr_rare, alone.stderr(0.0)),
         ("one in ten", padded.stderr_tenth, alone.stderr(0.1)),

@@ -14,7 +14,7 @@ from hubbub.errors import BadParameter
 from hubbub.privacy.crowd import ExactAccountant
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan, row
-from hubbub.privacy.shuffled_histogram import Crowd, central_epsilon
+from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon
 
 __all__ = ["plan_central_numbers"]
 
@@ -92,7 +92,7 @@ def _crowd(arguments: argparse.Namespace, question: MetricDraft, floor: float) -
         **planned.parameters,
         "epsilon": local,
     }
-    crowd = Crowd(arguments.reports, planned.categories, local, arguments.honest)
+    crowd = ShuffledEpoch(arguments.reports, planned.categories, local, arguments.honest)
     return _Way(
         "crowd",
         planned.mechanism,

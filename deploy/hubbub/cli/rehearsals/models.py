@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.models import (
-    Judged,
+    Evaluation,
     Learned,
     Model,
     deal,
+    evaluate,
     gradients,
-    judged,
     learn,
     longest,
     rounds_of,
@@ -34,7 +34,7 @@ class Trained:
     """One run: the model, and how good it is on the people of the test."""
 
     learned: Learned
-    judged: Judged
+    judged: Evaluation
 
 
 def codes_of(model: Model, seed: str) -> VectorCodes:
@@ -73,4 +73,4 @@ def _trained(
 
     learned = learn(model, len(order), error, means)
     foretold = scores(model.kind, test.columns, learned.weights)
-    return Trained(learned, judged(model.kind, foretold, test.labels))
+    return Trained(learned, evaluate(model.kind, foretold, test.labels))

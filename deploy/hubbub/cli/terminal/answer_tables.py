@@ -16,10 +16,9 @@ from hubbub.query_results import (
     cell,
     columns_of,
     is_of_means,
-    joined_said,
-    line_said,
     rows,
     title,
+    trend_sentences,
 )
 
 __all__ = [
@@ -216,7 +215,7 @@ def show_trend(found: Answer) -> None:
         )
         columns = {column: cells[len(own) :] for column, cells in columns.items()}
         pictures = pictures[len(own) :]
-    for sentence in joined_said(found) + line_said(found):
+    for sentence in trend_sentences(found):
         explain(sentence)
     _say_lists(found)
     _say_whose(found)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from hubbub.cli.terminal.answer_rows import show_rows
 from hubbub.cli.terminal.output import explain, table
 from hubbub.errors.printable import visible
-from hubbub.query_results import COLUMNS, Row, association_said, rows
+from hubbub.query_results import COLUMNS, Row, association_sentence, rows
 
 __all__ = ["show_cross"]
 
@@ -35,7 +35,7 @@ def show_cross(found: Answer) -> None:
         explain(f"share of its row, with its {level} interval; {_MARK} is beyond chance")
     else:
         _list(heading, found, cells)
-    explain(association_said(found))
+    explain(association_sentence(found))
     whose = "of the population that reports are from: intervals hold who happened to report too"
     explain(whose)
     if not found["final"]:

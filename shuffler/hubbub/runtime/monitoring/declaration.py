@@ -17,12 +17,12 @@ __all__ = [
     "STAGE_SECONDS",
     "STORE_UP",
     "THROTTLED_CALLS",
-    "Declared",
+    "MetricDeclaration",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class MetricDeclaration:
     """One metric: its name, as it is asked for; what it tells; the names of its labels."""
 
     name: str
@@ -37,7 +37,7 @@ class Declared:
         return GaugeMetricFamily(self.name, self.meaning, labels=self.labels)
 
 
-REPORTS: Final = Declared(
+REPORTS: Final = MetricDeclaration(
     "hubbub_reports",
     "gauge",
     "Terms of the conservation law, as hubbub status prints them: acknowledged + dummies = "
@@ -45,16 +45,16 @@ REPORTS: Final = Declared(
     "a Redis each tell all of it: take one, or the largest",
     ("stream", "epoch", "date", "state"),
 )
-STORE_UP: Final = Declared("hubbub_store_up", "gauge", "Whether Redis answers: 1, or 0")
-STAGE_SECONDS: Final = Declared(
+STORE_UP: Final = MetricDeclaration("hubbub_store_up", "gauge", "Whether Redis answers: 1, or 0")
+STAGE_SECONDS: Final = MetricDeclaration(
     "hubbub_stage_seconds",
     "histogram",
     "How long a stage took: add, cut and deliver of the shuffler; batch, and of it open, fold and "
     "commit, of the aggregator, and answer where one had to be worked out",
     ("stage",),
 )
-BATCH_REPORTS: Final = Declared("hubbub_batch_reports", "histogram", "Reports in a batch")
-THROTTLED_CALLS: Final = Declared(
+BATCH_REPORTS: Final = MetricDeclaration("hubbub_batch_reports", "histogram", "Reports in a batch")
+THROTTLED_CALLS: Final = MetricDeclaration(
     "hubbub_throttled_calls_total",
     "counter",
     "Calls and requests that were refused. For reasons of ours: no_room, stream_full, store_full, "
@@ -64,30 +64,30 @@ THROTTLED_CALLS: Final = Declared(
     "connection does not begin with the PROXY header it was to send",
     ("reason",),
 )
-REDIS_MEMORY_RATIO: Final = Declared(
+REDIS_MEMORY_RATIO: Final = MetricDeclaration(
     "hubbub_redis_memory_ratio",
     "gauge",
     "Part used of the memory that Redis may use; 0 without a limit",
 )
-CLOCK_APART_SECONDS: Final = Declared(
+CLOCK_APART_SECONDS: Final = MetricDeclaration(
     "hubbub_clock_apart_seconds",
     "gauge",
     "How far the clocks of this machine and of Redis are apart",
 )
-BUILD_INFO: Final = Declared(
+BUILD_INFO: Final = MetricDeclaration(
     "hubbub_build_info",
     "gauge",
     "1: which version this process is, and of which Python",
     ("version", "python"),
 )
-CERTIFICATE_DAYS_LEFT: Final = Declared(
+CERTIFICATE_DAYS_LEFT: Final = MetricDeclaration(
     "hubbub_certificate_days_left",
     "gauge",
     "Days until a certificate in the service's folders ends: its own (ROLE.pem), or the first of "
     "the authorities (ca.pem); none without TLS",
     ("file",),
 )
-RELOADS: Final = Declared(
+RELOADS: Final = MetricDeclaration(
     "hubbub_reloads_total",
     "counter",
     "How often changed files were taken into use, or refused, after which the old went on",

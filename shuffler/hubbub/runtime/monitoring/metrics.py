@@ -18,7 +18,7 @@ from hubbub.runtime.monitoring.declaration import (
     CERTIFICATE_DAYS_LEFT,
     REPORTS,
     STORE_UP,
-    Declared,
+    MetricDeclaration,
 )
 from hubbub.runtime.monitoring.scrape import serve_scrapes
 from hubbub.runtime.monitoring.stages import Stages
@@ -48,8 +48,8 @@ class Metrics(Collector):
     def __init__(
         self,
         law: Callable[[], Coroutine[Any, Any, Law]],
-        counters: Mapping[Declared, Mapping[str, int]],
-        gauges: Mapping[Declared, Callable[[], float]],
+        counters: Mapping[MetricDeclaration, Mapping[str, int]],
+        gauges: Mapping[MetricDeclaration, Callable[[], float]],
         stages: Stages,
         *,
         date_of: Callable[[Window], str | None] = lambda _: None,

@@ -2,13 +2,13 @@
 
 from hubbub.query_results.rows import Document
 
-__all__ = ["association_said"]
+__all__ = ["association_sentence"]
 
 # Fewer chances than this are none that a p-value can be read as.
 _LEAST = 1e-12
 
 
-def association_said(found: Document) -> str:
+def association_sentence(found: Document) -> str:
     """The test of independence, and Cramer's V with its interval, of a cross table."""
     told = found["association"]
     p_value, ends = told["p_value"], f"{told['low']:.2f} to {told['high']:.2f}"

@@ -17,9 +17,9 @@ from hubbub.accounting import Window
 from hubbub.aggregator.publishing.keeper import EstimateKeeper
 from hubbub.aggregator.query import EpochRange, EstimateQuery, Page, QueryEngine
 from hubbub.aggregator.query.answer_store import (
-    KeptEstimates,
-    MemoryKeptEstimates,
-    RedisKeptEstimates,
+    AnswerStore,
+    MemoryAnswerStore,
+    RedisAnswerStore,
 )
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
@@ -38,7 +38,7 @@ class Kept:
 
     server: RedisServer
     store: RedisStore
-    kept: KeptEstimates
+    kept: AnswerStore
     query: QueryEngine
     keeper: EstimateKeeper
     changed: set[str]
@@ -65,7 +65,7 @@ class Kept:
 async def _kept(made: Made, url: str, *, memory: bool = False) -> AsyncIterator[Kept]:
     server = await connect_redis(url)
     store = RedisStore(server)
-    kept = MemoryKeptEstimates() if memory else RedisKeptEstimates(server)
+    kept = MemoryAnswerStore() if memory else RedisAnswerStore(server)
     query = QueryEngine(made.bundle, store, clock=lambda: NOW, kept=kept)
     changed = set[str]()
     keeper = EstimateKeeper(query, kept, changed, 3, lambda: NOW)
@@ -182,7 +182,7 @@ def test_what_nobody_can_read_is_worked_out(made: Made, redis_url: str, garbage:
                 key = f"aggregator:estimates:theme:{date}"
                 former = await one.client.hget(key, field)
                 await one.client.hset(key, field, garbage)
-                fresh = RedisKeptEstimates(one.server)
+                fresh = RedisAnswerStore(one.server)
                 other = QueryEngine(made.bundle, one.store, clock=lambda: NOW, kept=fresh)
                 assert await other.estimate("theme", EstimateQuery()) == worked
                 await one.client.hdel(key, field)

@@ -1,15 +1,31 @@
-"""What a trend's lines say beside their points: the steps that they took, and their weekdays."""
+"""What a trend says beside its points: whose reports are among them, its steps and weekdays."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["line_said"]
+__all__ = ["trend_sentences"]
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
-def line_said(answer: Mapping[str, Any]) -> list[str]:
-    """Sentences: each step with its interval and when it was, and the effects of weekdays."""
+def trend_sentences(answer: Mapping[str, Any]) -> list[str]:
+    """Sentences for people, in the order in which they are read."""
+    return _of_joined(answer) + _of_lines(answer)
+
+
+def _of_joined(answer: Mapping[str, Any]) -> list[str]:
+    """Whose reports are among these, and in which epochs a value was not asked for."""
+    if not answer.get("joined"):
+        return []
+    asked = [one for one in answer["series"] if one.get("not_asked")]
+    return [
+        f"with the reports of {', '.join(answer['joined'])}, which it goes on from",
+        *(f"{one['value'][:80]}: not asked in {one['not_asked']}" for one in asked),
+    ]
+
+
+def _of_lines(answer: Mapping[str, Any]) -> list[str]:
+    """Each step with its interval and when it was, and the effects of weekdays."""
     said = []
     for one in answer.get("series", ()):
         name = one["value"][:80]

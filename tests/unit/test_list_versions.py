@@ -19,14 +19,14 @@ from hubbub.aggregator.reload import _check_follows
 from hubbub.aggregator.store.contract import Commit, MemoryStore
 from hubbub.analysis import answer, answer_lists
 from hubbub.catalog import Bundle, open_bundle, read_bundle, stream_table
-from hubbub.catalog.bundles.signing import _SIGNED
+from hubbub.catalog.bundles.signed_bundle import _SIGNED
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
 from hubbub.client.trust.bundles import Trust
 from hubbub.errors import BundleRefused
 from hubbub.mechanisms import Totals, build
-from hubbub.privacy.central_catalog import read_planned
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.draws import draw
 from hubbub.shuffler.streams import read_stream_table
 from tests.support.bundles import DAY
@@ -71,7 +71,7 @@ class Installation:
         source.write_text(text.replace("'", '"'))
         out = self.folder / "app.hubbub"
         return build_bundle(
-            read_planned(source),
+            read_with_promises(source),
             self.folder / "keys",
             out=out,
             streams=self.folder / "streams.json",

@@ -16,7 +16,12 @@ from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
-from hubbub.privacy.shuffled_histogram import Crowd, central_epsilon, delta_of, largest_local
+from hubbub.privacy.shuffled_histogram import (
+    ShuffledEpoch,
+    central_epsilon,
+    delta_of,
+    largest_local,
+)
 
 DELTA = 1e-8
 _FEW = 25
@@ -63,7 +68,7 @@ def test_delta_is_never_below_what_all_outcomes_give(
     lie = Fraction(1 / (exp(local) + d - 1))
     for central in (0.1 * local, 0.4 * local, 0.8 * local):
         exact = _exact_delta(n, d, lie, nextafter(exp(central), inf), dummies)
-        told = delta_of(Crowd(n, d, local, dummies=dummies), central)
+        told = delta_of(ShuffledEpoch(n, d, local, dummies=dummies), central)
         assert told >= exact
         if exact > 1e-3 and d == 3:
             assert told <= 1.35 * float(exact), "a small crowd shows how many lied"
@@ -97,7 +102,10 @@ def test_delta_of_hashed_strings_is_never_below_what_all_outcomes_give(
     """A string is its buckets by every function; those of others and every pair, in fractions."""
     lie, nothing = Fraction(1 / (exp(local) + d - 1)), Fraction(0)
     ratios = [Fraction(nextafter(exp(share * local), inf)) for share in (0.1, 0.4, 0.8)]
-    told = [delta_of(Crowd(n, d, local, groups=groups), share * local) for share in (0.1, 0.4, 0.8)]
+    told = [
+        delta_of(ShuffledEpoch(n, d, local, groups=groups), share * local)
+        for share in (0.1, 0.4, 0.8)
+    ]
     strings = list(product(range(d), repeat=groups))
     for others in combinations_with_replacement(strings, n - 1):
         # Which bucket is which by each function is a name: one of the pair may be all zeros.
@@ -111,7 +119,7 @@ def test_delta_of_hashed_strings_is_never_below_what_all_outcomes_give(
                 assert sum((more for more in back if more > 0), nothing) <= most
 
 
-def _attack(crowd: Crowd) -> Iterator[tuple[Floats, Floats]]:
+def _attack(crowd: ShuffledEpoch) -> Iterator[tuple[Floats, Floats]]:
     """Two histograms that an adversary tells apart: the others all hold a value that is neither.
 
     Of two values, all hold the same. What others noise is all there is, and nothing is rounded. Of
@@ -146,29 +154,29 @@ def _attack(crowd: Crowd) -> Iterator[tuple[Floats, Floats]]:
 
 
 SETTINGS = [
-    Crowd(1000, 2, 3.1),
-    Crowd(10_000, 2, 5.32),
-    Crowd(100_000, 2, 2.0),
-    Crowd(10_000, 2, 6.0, dummies=100),
-    Crowd(1000, 2, inf, dummies=80),
-    Crowd(1000, 3, 3.5),
-    Crowd(1000, 16, 3.1),
-    Crowd(10_000, 16, 5.189),
-    Crowd(100_000, 16, 7.396),
-    Crowd(100_000, 16, 7.2, honest=0.9),
-    Crowd(1_000_000, 256, 9.0),
-    Crowd(10_000, 4096, 7.063),
-    Crowd(100_000, 65_536, 9.57),
-    Crowd(1000, 65_536, 8.0),
-    Crowd(1000, 16, inf, dummies=16 * 61),
-    Crowd(10_000, 16, 3.5, groups=4),
-    Crowd(100_000, 1024, 6.5, groups=4),
-    Crowd(1_000_000, 65_536, 10.0, groups=2),
+    ShuffledEpoch(1000, 2, 3.1),
+    ShuffledEpoch(10_000, 2, 5.32),
+    ShuffledEpoch(100_000, 2, 2.0),
+    ShuffledEpoch(10_000, 2, 6.0, dummies=100),
+    ShuffledEpoch(1000, 2, inf, dummies=80),
+    ShuffledEpoch(1000, 3, 3.5),
+    ShuffledEpoch(1000, 16, 3.1),
+    ShuffledEpoch(10_000, 16, 5.189),
+    ShuffledEpoch(100_000, 16, 7.396),
+    ShuffledEpoch(100_000, 16, 7.2, honest=0.9),
+    ShuffledEpoch(1_000_000, 256, 9.0),
+    ShuffledEpoch(10_000, 4096, 7.063),
+    ShuffledEpoch(100_000, 65_536, 9.57),
+    ShuffledEpoch(1000, 65_536, 8.0),
+    ShuffledEpoch(1000, 16, inf, dummies=16 * 61),
+    ShuffledEpoch(10_000, 16, 3.5, groups=4),
+    ShuffledEpoch(100_000, 1024, 6.5, groups=4),
+    ShuffledEpoch(1_000_000, 65_536, 10.0, groups=2),
 ]
 
 
 @pytest.mark.parametrize("crowd", SETTINGS, ids=repr)
-def test_the_bound_is_just_above_what_an_attack_reaches(crowd: Crowd) -> None:
+def test_the_bound_is_just_above_what_an_attack_reaches(crowd: ShuffledEpoch) -> None:
     """From below by dp-accounting's PLD of two explicit mass functions, and by 1% from above."""
     told = central_epsilon(crowd, DELTA)
     reached = 0.0
@@ -196,7 +204,7 @@ class _Adversary:
     Of s reports on both, every split of the others' is Bin(s, 1/2), so delta is one sum over s.
     """
 
-    crowd: Crowd
+    crowd: ShuffledEpoch
 
     def delta(self, central: float) -> float:
         """What the better of both reaches, nothing rounded."""
@@ -224,7 +232,7 @@ class _Adversary:
         return float(np.maximum(for_v - t * for_w, 0)[edge <= s].sum())
 
 
-def _alike(crowd: Crowd, central: float) -> float:
+def _alike(crowd: ShuffledEpoch, central: float) -> float:
     """The same while the others all hold the person's own value v: of w and of the rest, all lies.
 
     Were the person's report one more of theirs, the counts would be multinomial; which of all
@@ -257,7 +265,7 @@ def test_a_wide_range_of_crowds_is_accounted_for_within_three_percent(d: int, gr
     """Never below an adversary; near it where a value has 25 lies on average, which hide most."""
     near = 0
     for n, local in product((2, 1000, 10**6), (0.1, 2.5, 5.0, 8.0)):
-        crowd = Crowd(n, d, local, honest=0.7, groups=groups)
+        crowd = ShuffledEpoch(n, d, local, honest=0.7, groups=groups)
         told, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
         assert adversary.delta(told) <= DELTA * (1 + 1e-6)
         if crowd.others * crowd.lie / groups >= 25:
@@ -277,7 +285,7 @@ def test_where_lies_are_few_the_better_of_two_adversaries_is_near(
     """From 1,000 honest reports on within 3%; to the rounding of binomial chances, never below."""
     given = round(reports / honest)
     local = log(reports / lies - categories + 1)
-    crowd = Crowd(given, categories, local, honest)
+    crowd = ShuffledEpoch(given, categories, local, honest)
     told, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
     assert adversary.delta(told) <= DELTA * (1 + 1e-6)
     assert adversary.delta(told / 1.03) > DELTA
@@ -305,22 +313,24 @@ def test_the_largest_local_epsilon_is_that_of_an_independent_computation(
 ) -> None:
     found = largest_local(reports, categories, 1.0, DELTA)
     assert local - 0.006 <= found <= local + 0.001
-    assert central_epsilon(Crowd(reports, categories, found), DELTA) <= 1.0
+    assert central_epsilon(ShuffledEpoch(reports, categories, found), DELTA) <= 1.0
 
 
 def test_more_people_fewer_lies_and_dummies_do_what_they_should() -> None:
-    base = central_epsilon(Crowd(10_000, 16, 5.0), DELTA)
-    assert central_epsilon(Crowd(20_000, 16, 5.0), DELTA) < base
-    assert central_epsilon(Crowd(10_000, 16, 5.5), DELTA) > base
-    assert central_epsilon(Crowd(10_000, 16, 5.0, honest=0.5), DELTA) > base
-    assert central_epsilon(Crowd(10_000, 16, 5.0, dummies=500), DELTA) < base
-    assert central_epsilon(Crowd(10_000, 16, 5.0, groups=2), DELTA) > base
-    shared = central_epsilon(Crowd(40_000, 16, 5.0, groups=4), DELTA)
+    base = central_epsilon(ShuffledEpoch(10_000, 16, 5.0), DELTA)
+    assert central_epsilon(ShuffledEpoch(20_000, 16, 5.0), DELTA) < base
+    assert central_epsilon(ShuffledEpoch(10_000, 16, 5.5), DELTA) > base
+    assert central_epsilon(ShuffledEpoch(10_000, 16, 5.0, honest=0.5), DELTA) > base
+    assert central_epsilon(ShuffledEpoch(10_000, 16, 5.0, dummies=500), DELTA) < base
+    assert central_epsilon(ShuffledEpoch(10_000, 16, 5.0, groups=2), DELTA) > base
+    shared = central_epsilon(ShuffledEpoch(40_000, 16, 5.0, groups=4), DELTA)
     assert shared == pytest.approx(base, rel=0.01), "a quarter of four times as many"
-    assert central_epsilon(Crowd(10_000, 16, 5.0), 1e-6) < base
-    assert central_epsilon(Crowd(1, 16, 5.0), DELTA) == 5.0
-    assert central_epsilon(Crowd(100, 16, inf), DELTA) == inf
-    assert delta_of(Crowd(1, 16, 5.0), 0.0) == pytest.approx((exp(5) - 1) / (exp(5) + 15), rel=1e-3)
+    assert central_epsilon(ShuffledEpoch(10_000, 16, 5.0), 1e-6) < base
+    assert central_epsilon(ShuffledEpoch(1, 16, 5.0), DELTA) == 5.0
+    assert central_epsilon(ShuffledEpoch(100, 16, inf), DELTA) == inf
+    assert delta_of(ShuffledEpoch(1, 16, 5.0), 0.0) == pytest.approx(
+        (exp(5) - 1) / (exp(5) + 15), rel=1e-3
+    )
 
 
 @pytest.mark.parametrize(
@@ -330,14 +340,16 @@ def test_a_flooded_crowd_keeps_its_promise_up_to_the_share_that_is_counted_on(
     strangers: int, is_kept: bool
 ) -> None:
     """Who makes reports of a crowd takes them away again: the others are all that hides anybody."""
-    told = central_epsilon(Crowd(1000, 16, 3.5, honest=0.9), DELTA)
-    left = Crowd(1000 - strangers, 16, 3.5)
+    told = central_epsilon(ShuffledEpoch(1000, 16, 3.5, honest=0.9), DELTA)
+    left = ShuffledEpoch(1000 - strangers, 16, 3.5)
     reached = max(
         float(np.maximum(held - exp(told) * other, 0).sum()) for held, other in _attack(left)
     )
     assert (reached <= DELTA) is is_kept
     honest = (1000 - strangers) / 1000
-    assert central_epsilon(Crowd(1000, 16, 3.5, honest), DELTA) == central_epsilon(left, DELTA)
+    assert central_epsilon(ShuffledEpoch(1000, 16, 3.5, honest), DELTA) == central_epsilon(
+        left, DELTA
+    )
     if strangers == 999:
         assert central_epsilon(left, DELTA) == 3.5, "the local epsilon remains"
 
@@ -346,8 +358,8 @@ def test_every_split_of_two_values_is_covered() -> None:
     """Whoever holds what, the count of one of two values never tells more than is told."""
     for n, local in ((60, 2.0), (400, 3.0), (400, 1.0)):
         p, q = exp(local) / (exp(local) + 1), 1 / (exp(local) + 1)
-        central = 0.6 * central_epsilon(Crowd(n, 2, local), 1e-4)
-        told, worst = delta_of(Crowd(n, 2, local), central), 0.0
+        central = 0.6 * central_epsilon(ShuffledEpoch(n, 2, local), 1e-4)
+        told, worst = delta_of(ShuffledEpoch(n, 2, local), central), 0.0
         for holders in range(n):
             named = binom.pmf(np.arange(n + 1), n - 1 - holders, q)
             noise = np.convolve(named, binom.pmf(np.arange(n + 1), holders, p))
@@ -374,9 +386,9 @@ def test_every_split_of_two_values_is_covered() -> None:
 )
 def test_numbers_out_of_range_are_refused(given: tuple[float, ...], said: str) -> None:
     with pytest.raises(BadParameter, match=said):
-        Crowd(*given)  # type: ignore[arg-type]
+        ShuffledEpoch(*given)  # type: ignore[arg-type]
     with pytest.raises(BadParameter, match="delta 1"):
-        central_epsilon(Crowd(10, 2, 1.0), 1)
+        central_epsilon(ShuffledEpoch(10, 2, 1.0), 1)
 
 
 def test_a_promise_that_no_crowd_of_this_size_keeps_leaves_reports_private_by_themselves() -> None:

@@ -1,4 +1,4 @@
-"""Shared: one ledger and one consent for all processes that cannot use their state folder.
+"""SharedLedger: one ledger and one consent for all processes that cannot use their state folder.
 
 PRIVACY: each of them reads, merges and writes the witness elsewhere while it is alone there, before
 anything leaves. One that is killed leaves at most too much charged.
@@ -13,25 +13,25 @@ from dataclasses import replace
 from typing import Final
 
 from hubbub.client.state.device_state import DeviceState
-from hubbub.client.state.state_moment import Known, agree
+from hubbub.client.state.state_moment import StateMoment, agree
 from hubbub.client.state.witness import Witnesses
 from hubbub.client.state.witness_check import CONSENT_UNKNOWN, unknown
 from hubbub.errors import StateUnusable
 
-__all__ = ["Shared"]
+__all__ = ["SharedLedger"]
 
 _log: Final = logging.getLogger("hubbub.client")
 
 
-class Shared:
+class SharedLedger:
     """One state's way to what is known of its folder. witnesses: None keeps nothing anywhere."""
 
     def __init__(
         self, witnesses: Witnesses | None, standing: DeviceState, clock: Callable[[], float]
     ) -> None:
         self._witnesses = witnesses
-        self._known = Known("", 0, "", {}, standing.consent)
-        self._heeded: list[Known] | None = None
+        self._known = StateMoment("", 0, "", {}, standing.consent)
+        self._heeded: list[StateMoment] | None = None
         self._clock = clock
 
     def usable(self) -> bool:
