@@ -87,7 +87,8 @@ def test_intervals_for_every_look_are_in_the_link_and_in_what_is_taken_along(
         expect(page.locator("#bars-said")).not_to_contain_text("every look")
         watched.settled()
         page = watched.open(f"{home.page}/metric?name=homepage")
-        expect(page.locator("#looking")).to_be_hidden()
+        expect(page.locator("#looking")).to_contain_text("estimates of strings, sets and parts")
+        expect(page.locator("select[name=looks] option[value=any]")).to_be_disabled()
 
 
 def test_strings_that_were_typed_are_in_the_link_and_reach_no_server(

@@ -23,7 +23,7 @@ from tests.support.pasted import in_notebook, in_shell
 pytestmark = needs_browser
 
 PEOPLE = 2000
-METRICS, EPOCHS = 8, 14
+METRICS, EPOCHS = 9, 14
 WHISKERS = """paths => paths.map(path => ({
   low: +path.dataset.low, high: +path.dataset.high,
   left: path.getBBox().x, right: path.getBBox().x + path.getBBox().width,

@@ -75,16 +75,21 @@ def test_a_line_its_step_and_its_weekdays_are_told_by_every_face(
         assert lines == [[one["line"] for one in points], [one["share"] for one in points]]
         compared = web.get(f"{address}/v1/metrics/theme/compare")
         assert compared.status_code == 409
-        assert "takes two periods of 30d that are over" in compared.json()["detail"]
+        assert "takes two periods of 30d that take no more" in compared.json()["detail"]
         show_trend(found)
         told = capsys.readouterr().out
         assert f"on {DATE}" in told
         assert "dark: weekdays differ: Mon -" in told
         ParseDict(found, wire.Trended())  # which knows every field
-        with chromium() as browser, Watched(browser) as watched:
+        with chromium() as browser, Watched(browser, clean=False) as watched:
             page = watched.open(f"{address}/metric?name=theme&epochs=all")
             expect(page.locator("#steps")).to_contain_text("dark: a step of +3")
             expect(page.locator("#steps")).to_contain_text(f"on {DATE}")
             expect(page.locator("#steps")).to_contain_text("dark: weekdays differ: Mon -")
             assert page.locator("#trend circle.raw").count() == 2 * DAYS
             assert page.locator("#trend g.mark").count() == 2
+            expect(page.locator("#compared")).to_contain_text("takes two periods of 30d")
+            page.click("a:has-text('Metrics')")
+            expect(page.locator("#metrics .answer")).to_contain_text("dark")
+            assert watched.errors
+            assert all("409" in error for error in watched.errors)

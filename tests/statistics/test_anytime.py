@@ -102,5 +102,5 @@ def test_what_does_not_add_up_is_refused(signed: Signed, name: str) -> None:
         {Window(name, EPOCH): WindowTotals(np.array(totals.cells), totals.reports, 0, 0, 0)}
     )
     query = QueryEngine(signed.bundle, store, clock=lambda: (EPOCH + 0.5) * DAY)
-    with pytest.raises(BadParameter, match="anytime is for listed values, ranges and means"):
+    with pytest.raises(BadParameter, match="cannot hold at every look: "):
         asyncio.run(query.estimate(name, EstimateQuery(candidates=("a",), anytime=True)))

@@ -63,7 +63,7 @@ EPOCH_REPORTS: Final = MetricDeclaration(
 ALERT: Final = MetricDeclaration(
     "hubbub_alert",
     "gauge",
-    "Whether the newest epoch that is over is one that the catalog's alert is for: 1, or 0",
+    "Whether the newest epoch that takes no more reports is one that the catalog's alert is for",
     ("metric", "when", "date"),
 )
 HONEST_P_VALUE: Final = MetricDeclaration(

@@ -212,7 +212,7 @@ class Connection:
     ) -> Answer:
         """What differs between two ranges, both as `epochs`; the surest difference first.
 
-        Without them the newest epoch that is over is compared with the one before.
+        Without them the newest epoch that takes no more reports is compared with the one before.
         """
         given = {"epochs": before, "to_epochs": after, "confidence": confidence}
         return self._ask(metric, "compare", given, _Strings(candidates, lists))
@@ -242,14 +242,14 @@ class Connection:
     def cross(
         self,
         metric: str,
-        rows: str,
-        columns: str,
+        rows: str = "",
+        columns: str = "",
         *,
         last: str = "",
         epochs: str = "",
         confidence: float = 0.95,
     ) -> Answer:
-        """Two parts of a metric as a table, a row per cell, with shares within rows.
+        """Two parts of a metric, the first two unless named, as a table: shares within rows.
 
         `document["association"]` says how they go together: a test, and Cramer's V.
         """

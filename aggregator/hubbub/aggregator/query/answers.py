@@ -69,6 +69,7 @@ class MetricLine:
     parts: the parts that can be crossed, where it has some. public: the public fields by which it
     is told apart.
     until_first_batch: why there is no answer yet, and when there is one; "" where a batch has left.
+    one_look: why its intervals cannot hold at every look; "" where they can.
     updated: when the last report was counted. epochs: the newest ones, ascending; all are counted
     in `reports`. facts: what the catalog says of it beside that, as people read it.
     """
@@ -98,6 +99,7 @@ class MetricLine:
     notice: str
     parts: list[str] = field(default_factory=list)
     public: list[str] = field(default_factory=list)
+    one_look: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +221,10 @@ class TopList:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two ranges of epochs of one metric."""
+    """Two ranges of epochs of one metric.
+
+    chosen: why these, where a range was not named.
+    """
 
     metric: str
     kind: str
@@ -235,6 +240,7 @@ class Compared:
     lists: list[str]
     unit: str
     notice: str
+    chosen: str = ""
     whose: Whose = POPULATION
 
 
@@ -242,8 +248,8 @@ class Compared:
 class Crossed:
     """Two parts of a metric as a table.
 
-    rows, columns: the parts. values: its cells, row by row. Estimates are of the reporters; shares
-    within rows, marks and the association of the population.
+    rows, columns: the parts, of `parts`. values: its cells, row by row. Estimates are of the
+    reporters; shares within rows, marks and the association of the population.
     """
 
     metric: str
@@ -256,6 +262,7 @@ class Crossed:
     columns: str
     association: Association
     values: list[Cell]
+    parts: list[str]
     notice: str = ""
     whose: Whose = POPULATION
 

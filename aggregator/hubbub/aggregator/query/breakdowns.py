@@ -107,9 +107,15 @@ def field_of(metric: Metric, by: str) -> str:
     wanted = by or next(iter(metric.breakdown), "")
     if wanted in metric.breakdown:
         return wanted
+    if not metric.breakdown:
+        raise BadParameter(
+            f'metric "{metric.name}" has no breakdown: ask for estimates, or write one with '
+            "breakdown = { FIELD = [...] }"
+        )
     has = ", ".join(metric.breakdown)
-    remedy = f"it is told apart by {has}" if has else "it has no breakdown: ask for estimates"
-    raise BadParameter(f'metric "{metric.name}": by "{by[:60]}" is no public field of it; {remedy}')
+    raise BadParameter(
+        f'metric "{metric.name}": by "{by[:60]}" is no public field of it; it has {has}'
+    )
 
 
 def parts_by(bundle: Bundle, whole: EpochSelection, by: str = "") -> list[Part]:

@@ -37,6 +37,7 @@ def cross_table(
         confidence=answer.confidence,
         rows=table.rows,
         columns=table.columns,
+        parts=list(table.parts),
         association=table.association,
         values=list(table.cells),
     )

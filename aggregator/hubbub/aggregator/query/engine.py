@@ -242,7 +242,7 @@ class QueryEngine:
         )
 
     async def cross(self, name: str, query: EstimateQuery, parts: tuple[str, str]) -> Crossed:
-        """Two parts as a table, the first one's values as rows; and how they are associated."""
+        """Two parts as a table, the first one's values as rows; "" is the first that is free."""
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
         found = (await self._work(selection, query)).answer
@@ -293,7 +293,7 @@ class QueryEngine:
             TooFewEpochs: there is no epoch to compare with.
         """
         query = await self._resolved(name, query)
-        holdings = await self.collected.pair(name, query.range, after)
+        *holdings, why = await self.collected.pair(name, query.range, after)
         if shared := set(holdings[0].epochs) & set(holdings[1].epochs):
             raise BadParameter(
                 f"both ranges hold {holdings[0].date(min(shared))}: their errors would not be "
@@ -317,6 +317,7 @@ class QueryEngine:
             lists=list(query.lists),
             unit=holdings[0].metric.unit,
             notice=self._notice(),
+            chosen=why,
         )
 
     async def trend(

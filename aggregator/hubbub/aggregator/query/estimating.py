@@ -27,7 +27,7 @@ from hubbub.privacy.crowd import shuffled_of
 # Whose estimates are sums over reports, each off by its own coins.
 _ADDING_UP: Final = frozenset({"listed", "ranges", "mean"})
 
-__all__ = ["EstimateQuery", "RangeEstimate", "estimate_range"]
+__all__ = ["EstimateQuery", "RangeEstimate", "estimate_range", "one_look"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,13 @@ def _answer(
     return answer_lists(lists, metric.values, query.confidence, repeats, other)
 
 
+def one_look(metric: Metric) -> str:
+    """Why intervals of this metric hold at one look alone; "" where they can at every one."""
+    if metric.randomizer.FAMILY not in _ADDING_UP:
+        return "estimates of strings, sets and parts are no sums over reports"
+    return "values were appended, which fewer reports are of" if metric.grown else ""
+
+
 def _surer(metric: Metric, answer: Answer) -> float:
     """The confidence of plain intervals that hold at every look.
 
@@ -126,15 +133,13 @@ def _surer(metric: Metric, answer: Answer) -> float:
         BadParameter: estimates whose errors do not add up report by report.
     """
     figures = answer.figures
-    if metric.grown:
+    why = one_look(metric)
+    if metric.memoized and answer.repeats > 1:
+        why = "of a permanent response they do for one epoch alone"
+    if why:
         raise BadParameter(
-            f'metric "{metric.name}": anytime is not for values that were appended, which fewer '
-            "reports are of; leave it out"
-        )
-    if metric.randomizer.FAMILY not in _ADDING_UP or (metric.memoized and answer.repeats > 1):
-        raise BadParameter(
-            f'metric "{metric.name}": anytime is for listed values, ranges and means, and of '
-            "permanent responses for one epoch; leave it out"
+            f'metric "{metric.name}": its intervals cannot hold at every look: {why}; leave '
+            "anytime out"
         )
     fewest = answer.reports / metric.fewest
     most = 1.0

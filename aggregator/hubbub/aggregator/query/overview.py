@@ -7,6 +7,7 @@ from typing import Final
 
 from hubbub.aggregator.query.answers import Epoch, MetricDetail, MetricLine, Shuffled
 from hubbub.aggregator.query.candidates import looks_for_strings
+from hubbub.aggregator.query.estimating import one_look
 from hubbub.aggregator.query.first_batch import until_first_batch
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
@@ -73,6 +74,7 @@ async def line(
         if isinstance(metric.randomizer, PairedParts)
         else [],
         public=list(metric.breakdown),
+        one_look=one_look(metric),
     )
 
 

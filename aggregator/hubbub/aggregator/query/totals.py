@@ -148,12 +148,13 @@ class TotalsByEpoch:
 
     async def pair(
         self, name: str, before: EpochRange, after: EpochRange
-    ) -> tuple[EpochSelection, EpochSelection]:
-        """Two ranges to compare: without either, the newest epoch that is over, and one before it.
+    ) -> tuple[EpochSelection, EpochSelection, str]:
+        """Two ranges to compare, and in a sentence why these, where a range was left out.
 
-        Without `before`, the epoch before those of `after`; without `after`, the newest. Epochs
-        that nobody named hold the minimum batch. Where devices report once a period, and no range
-        is named, the same of whole periods.
+        Without either, the newest epoch that takes no more reports, and the one before it. Without
+        `before`, the epoch before those of `after`; without `after`, the newest. Epochs that nobody
+        named hold the minimum batch. Where devices report once a period, and no range is named, the
+        same of whole periods.
 
         Raises:
             TooFewEpochs: there is no epoch to compare with.
@@ -162,19 +163,30 @@ class TotalsByEpoch:
         if before != NEWEST or after != NEWEST:
             newer = await self.find(name, after)
             if before != NEWEST:
-                return await self.find(name, before), newer
+                why = "compared with the newest epoch" if after == NEWEST else ""
+                return await self.find(name, before), newer, why
             earlier = [epoch for epoch in _large(every) if epoch < min(newer.epochs, default=0)]
+            why = "compared with the epoch before"
         elif every.metric.report_on:
             return self._last_periods(every)
         else:
             over = [epoch for epoch in _large(every) if self.is_closed(every.metric, epoch)]
             newer, earlier = every.only(over[-1:]), over[:-1]
+            why = "the two newest epochs that take no more reports" + self._open(every)
         if not earlier:
             raise TooFewEpochs(self._lacking(every, newer))
-        return every.only(earlier[-1:]), newer
+        return every.only(earlier[-1:]), newer, why
 
-    def _last_periods(self, every: EpochSelection) -> tuple[EpochSelection, EpochSelection]:
-        """The two newest periods that are over and hold the minimum batch."""
+    def _open(self, every: EpochSelection) -> str:
+        """Which epoch is the first that late reports are still counted in, and until when."""
+        for epoch in every.epochs:
+            if not self.is_closed(every.metric, epoch):
+                closes = minute(closing_time(epoch, every.metric.epoch))
+                return f"; {every.date(epoch)} takes late ones until {closes}"
+        return ""
+
+    def _last_periods(self, every: EpochSelection) -> tuple[EpochSelection, EpochSelection, str]:
+        """The two newest periods that take no more reports and hold the minimum batch."""
         metric = every.metric
         periods: dict[range, list[int]] = {}
         for epoch in every.epochs:
@@ -187,24 +199,20 @@ class TotalsByEpoch:
         if len(found) < 2:  # noqa: PLR2004 one to compare with the other
             raise TooFewEpochs(
                 f'metric "{metric.name}": a comparison takes two periods of {metric.period} that '
-                f"are over and hold {metric.fewest} reports or more, and there are {len(found)}; "
-                "wait, or name two ranges: before and after"
+                f"take no more reports and hold {metric.fewest:,} or more, and there are "
+                f"{len(found)}; wait, or name two ranges: before and after"
             )
-        return found[-2], found[-1]
+        why = f"the two newest periods of {metric.period} that take no more reports"
+        return found[-2], found[-1], why + self._open(every)
 
     def _lacking(self, every: EpochSelection, newer: EpochSelection) -> str:
         """What a comparison waits for."""
         metric = every.metric
         found = f"and there is {newer.dates} alone" if newer.epochs else "and there is none"
-        coming = [epoch for epoch in every.epochs if not self.is_closed(metric, epoch)]
-        soon = ""
-        if coming:
-            closes = minute(closing_time(coming[0], metric.epoch))
-            soon = f" ({every.date(coming[0])} is over at {closes})"
         return (
-            f'metric "{metric.name}": a comparison takes two epochs that are over and hold '
-            f"{metric.fewest} reports or more, {found}; wait for the next{soon}, or name two "
-            "ranges: before and after"
+            f'metric "{metric.name}": a comparison takes two epochs that take no more reports and '
+            f"hold {metric.fewest:,} or more, {found}{self._open(every)}; wait for the next, or "
+            "name two ranges: before and after"
         )
 
     async def closed(

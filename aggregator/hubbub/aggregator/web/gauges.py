@@ -59,7 +59,7 @@ async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
 
 
 async def _alarm(query: QueryEngine, metric: Metric) -> Alarm | None:
-    """What is judged of the newest epoch that is over, if the catalog has an alert."""
+    """What is judged of the newest epoch that is final, if the catalog has an alert."""
     if metric.alert is None:
         return None
     try:

@@ -51,7 +51,9 @@ Route = Callable[[str], Callable[[Callable[..., Any]], Any]]
 Pages = Annotated[Paging, Depends()]
 Number = Annotated[int, Query(ge=1, le=_MAX_TOP, description="how many")]
 Follow = Annotated[list[str] | None, Query(max_length=MAX_SERIES, description="values to follow")]
-Part = Annotated[str, Query(max_length=200, description="one of the metric's parts")]
+Part = Annotated[
+    str, Query(max_length=200, description="one of the metric's parts; none: the first")
+]
 By = Annotated[
     str, Query(max_length=200, description="one of the metric's public fields; none: the first")
 ]
@@ -120,8 +122,8 @@ def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
     async def cross(
         query: Questions,
         asked: Annotated[ParsedQuery, Depends(listed)],
-        rows: Part,
-        columns: Part,
+        rows: Part = "",
+        columns: Part = "",
     ) -> Crossed:
         """Two parts of a metric as a table, and how they go together."""
         return await query.cross(asked.name, asked.query, (rows, columns))
@@ -167,7 +169,7 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
     ) -> Compared:
         """What differs between the epochs of `last` or `epochs`, before, and those after.
 
-        Without either, the newest epoch that is over is compared with the one before.
+        Without either, the newest epoch that takes no more reports is compared with the one before.
         """
         after = EpochRange(to_last or "", to_epochs or "")
         return await query.compare(asked.name, asked.query, after, page.page)

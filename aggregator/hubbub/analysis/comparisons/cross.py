@@ -63,10 +63,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Cross:
-    """A table of two parts, row by row, and how they are associated."""
+    """A table of two parts, row by row, and how they are associated. parts: all that there are."""
 
     rows: str
     columns: str
+    parts: tuple[str, ...]
     cells: tuple[Cell, ...]
     association: Association
 
@@ -80,7 +81,8 @@ def crossed(
 ) -> Cross:
     """The table of two parts of an answer, the first one's values as rows.
 
-    tiers: with their totals, as the answer is of. values: of the metric, as the catalog lists them.
+    parts: "" for the first that is free. tiers: with their totals, as the answer is of. values: of
+    the metric, as the catalog lists them.
     repeats: how many of the reports one person may have made.
 
     Raises:
@@ -92,7 +94,7 @@ def crossed(
             "this metric has no parts to cross: write one with parts = { PART = [...], ... }"
         )
     own = parts_of(values or ())
-    places = _places(list(own), parts)
+    parts, places = _places(list(own), parts)
     group = mechanism.tables.index((min(places), max(places)))
     first = sum(mechanism.cells[:group])
     sizes = [mechanism.sizes[place] for place in sorted(places)]
@@ -103,7 +105,7 @@ def crossed(
     table = _table(mechanism, places, used, (order, cells), repeats)
     names = own[parts[0]], own[parts[1]]
     rows = _rows(cells, names, table, (max(answer.reports, 1), answer.confidence))
-    return Cross(*parts, tuple(rows), associated(table, names, answer.confidence))
+    return Cross(*parts, tuple(own), tuple(rows), associated(table, names, answer.confidence))
 
 
 def _table(
@@ -172,13 +174,16 @@ def _rows(
         )
 
 
-def _places(own: Sequence[str], parts: tuple[str, str]) -> tuple[int, int]:
-    for part in parts:
+def _places(own: Sequence[str], parts: tuple[str, str]) -> tuple[tuple[str, str], tuple[int, int]]:
+    """Two parts and their places among all. For a part that is "" the first one that is free."""
+    for part in filter(None, parts):
         if part not in own:
             raise BadParameter(f'"{part[:60]}" is none of its parts: write two of {", ".join(own)}')
-    if parts[0] == parts[1]:
+    if parts[0] and parts[0] == parts[1]:
         raise BadParameter(f"both parts are {parts[0]}: write two of {', '.join(own)}")
-    return own.index(parts[0]), own.index(parts[1])
+    free = (part for part in own if part not in parts)
+    rows, columns = (part or next(free) for part in parts)
+    return (rows, columns), (own.index(rows), own.index(columns))
 
 
 def _variance(tier: Tier) -> float:

@@ -30,13 +30,16 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser = commands.add_parser(
         "cross",
         description="Of a metric with parts: for each value of the first part, which share holds "
-        "each value of the second, with intervals; and whether the two go together at all.",
+        "each value of the second, with intervals; and whether the two go together at all. "
+        "Of a metric with more than two parts, name two; without, the first two are taken.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
     )
     parser.add_argument("metric", help="its name; NAME/EPSILON for one tier alone")
-    parser.add_argument("rows", metavar="PART", help="whose values are the rows")
-    parser.add_argument("columns", metavar="PART", help="whose values are the columns")
+    for name in ("rows", "columns"):
+        parser.add_argument(
+            name, metavar="PART", nargs="?", default="", help=f"whose values are the {name}"
+        )
     add_range(parser)
     parser.add_argument(
         "--confidence", type=float, default=0.95, help="of the intervals (%(default)s)"

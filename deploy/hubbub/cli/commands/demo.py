@@ -23,7 +23,7 @@ from hubbub.cli.demonstration.history import (
     write_history,
 )
 from hubbub.cli.demonstration.one_report import send_one, story
-from hubbub.cli.demonstration.questions import BOTH_WAYS, answers_of, demo_questions
+from hubbub.cli.demonstration.questions import BOTH_WAYS, CROSSED, answers_of, demo_questions
 from hubbub.cli.local.census import Person, people
 from hubbub.cli.local.devices import Sent, send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports, program
@@ -206,6 +206,7 @@ def _show_next(run: LocalRun, *, keep: bool) -> None:
     say("Or from another terminal:")
     say(f"  {ask.format('top homepage')}")
     say(f"  {ask.format('trend ' + BOTH_WAYS[0].crowd)}")
+    say(f"  {ask.format('cross ' + CROSSED)}")
     say(f"  {program()} privacy {run.home / 'metrics.toml'}")
     say("A metric of your own, in a quarter of an hour: docs/tutorial/first-metric.md")
 

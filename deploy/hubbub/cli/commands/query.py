@@ -46,7 +46,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     compare = commands.add_parser(
         "compare",
         description="--last or --epochs say what was before; --to or --to-last what came after. "
-        "Without them the newest epoch that is over is compared with the one before; "
+        "Without them the newest epoch that takes no more reports is compared with the one before; "
         "where devices report once a period, whole periods.",
     )
     add_question(compare)

@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any, Final
 
 from hubbub.catalog import Metric
-from hubbub.cli.demonstration.questions import BOTH_WAYS, BothWays
+from hubbub.cli.demonstration.questions import BOTH_WAYS, BothWays, listed
 from hubbub.cli.local.census import Person
 from hubbub.cli.terminal.output import filled, say, table
 from hubbub.cli.terminal.service_client import Endpoints, ask
@@ -66,7 +66,7 @@ def _ask(
         found: Estimated = ask(endpoints, "Estimate", request)
     except HubbubError as error:
         return MetricAnswer(metric, None, [], str(error))
-    truth = Counter(person[metric.name] for person in everyone)
+    truth = Counter(listed(person[metric.name]) for person in everyone)
     rows = [
         {
             "value": value.value,

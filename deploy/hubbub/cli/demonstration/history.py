@@ -17,6 +17,7 @@ from hubbub.accounting import Window, epoch_date
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, epoch_start
+from hubbub.cli.demonstration.questions import listed
 from hubbub.cli.local.census import Person
 from hubbub.privacy.draws import Counts, draw
 from hubbub.runtime import connect_redis
@@ -74,10 +75,11 @@ class _Held:
     @classmethod
     def among(cls, everyone: Sequence[Person], metric: Metric) -> Self:
         """What today's people hold."""
-        held = np.array([person[metric.name] for person in everyone])
-        names, places = np.unique(held, return_inverse=True)
-        listed = names.tolist()
-        return cls(metric, listed, [metric.code(name) for name in listed], places)
+        held = [person[metric.name] for person in everyone]
+        names, firsts, places = np.unique(
+            np.array([*map(listed, held)]), return_index=True, return_inverse=True
+        )
+        return cls(metric, names.tolist(), [metric.code(held[at]) for at in firsts], places)
 
     def day(self, people: Counts, moved: int, epoch: int, chance: np.random.Generator) -> Day:
         """Totals of these people. moved: how many of them, from the first, have `_HOMEPAGE`."""

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hubbub.catalog import Catalog
 from hubbub.cli.local.census import Person
 from hubbub.privacy.central_catalog import read_with_promises
 
-__all__ = ["BOTH_WAYS", "BothWays", "answers_of", "demo_questions"]
+__all__ = ["BOTH_WAYS", "CROSSED", "BothWays", "answers_of", "demo_questions", "listed"]
 
 _STRINGS: Final = "top_domains.txt.gz"
 _CATALOG: Final = "metrics.toml"
@@ -39,6 +39,10 @@ BOTH_WAYS: Final = (
 )
 
 
+CROSSED: Final = "age_and_income"
+"""The metric of parts."""
+
+
 def demo_questions(home: Path, people: int) -> Catalog:
     """The demo's catalog, written to a folder: the crowd is five in six of so many people.
 
@@ -55,13 +59,21 @@ def demo_questions(home: Path, people: int) -> Catalog:
 
 
 def answers_of(everyone: Sequence[Person]) -> list[Person]:
-    """The people with their answers to the questions that are asked in both ways as well."""
+    """The people with their answers to the questions that are made of others as well."""
     return [
         person
         | {
             "education_crowd": person["education"],
             "education_by_work": (both := f"{person['occupation']}, {person['education']}"),
             "education_by_work_crowd": both,
+            CROSSED: {"age": person["age_group"], "over_50k": person["income_over_50k"]},
         }
         for person in everyone
     ]
+
+
+def listed(value: Any) -> str:
+    """What answers call a person's value; of parts as "age=65+, over_50k=no"."""
+    if isinstance(value, str):
+        return value
+    return ", ".join(f"{part}={held}" for part, held in value.items())

@@ -190,6 +190,8 @@ def show_changes(found: Answer) -> None:
         f"{found['after_reports']:,} of {found['after_dates']}",
         changes[:_ROWS],
     )
+    if found["chosen"]:
+        explain(found["chosen"])
     _say_lists(found)
     _say_whose(found)
     _say_more(len(changes))

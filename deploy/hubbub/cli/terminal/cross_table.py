@@ -38,6 +38,11 @@ def show_cross(found: Answer) -> None:
     explain(association_sentence(found))
     whose = "of the population that reports are from: intervals hold who happened to report too"
     explain(whose)
+    if len(found["parts"]) > 2:  # noqa: PLR2004 a table has two
+        explain(
+            f"other tables: hubbub cross {found['metric']} PART PART; its parts are "
+            f"{', '.join(map(visible, found['parts']))}"
+        )
     if not found["final"]:
         explain("not final: reports of these epochs are still taken")
 

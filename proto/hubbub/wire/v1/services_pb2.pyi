@@ -612,6 +612,7 @@ class MetricLine(_message.Message):
     NOTICE_FIELD_NUMBER: _builtins.int
     PARTS_FIELD_NUMBER: _builtins.int
     PUBLIC_FIELD_NUMBER: _builtins.int
+    ONE_LOOK_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     description: _builtins.str
     owner: _builtins.str
@@ -643,6 +644,8 @@ class MetricLine(_message.Message):
     """Why there is no answer yet, and when there is one; empty where a batch has left."""
     notice: _builtins.str
     """What stands before all of it: of a development installation that its numbers protect nobody."""
+    one_look: _builtins.str
+    """Why its intervals cannot hold at every look; empty where they can."""
     @_builtins.property
     def tiers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """Smaller ones that a person may choose."""
@@ -691,10 +694,11 @@ class MetricLine(_message.Message):
         notice: _builtins.str = ...,
         parts: _abc.Iterable[_builtins.str] | None = ...,
         public: _abc.Iterable[_builtins.str] | None = ...,
+        one_look: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "_highest", b"_highest", "_lowest", b"_lowest", "_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "candidates", b"candidates", "highest", b"highest", "lowest", b"lowest", "total_values", b"total_values", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "_highest", b"_highest", "_lowest", b"_lowest", "_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "candidates", b"candidates", "description", b"description", "epoch_length", b"epoch_length", "epochs", b"epochs", "epsilon", b"epsilon", "expires", b"expires", "facts", b"facts", "highest", b"highest", "kind", b"kind", "lowest", b"lowest", "mechanism", b"mechanism", "min_batch", b"min_batch", "name", b"name", "notice", b"notice", "owner", b"owner", "parts", b"parts", "public", b"public", "reports", b"reports", "tiers", b"tiers", "total_values", b"total_values", "unit", b"unit", "until_first_batch", b"until_first_batch", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "_highest", b"_highest", "_lowest", b"_lowest", "_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "candidates", b"candidates", "description", b"description", "epoch_length", b"epoch_length", "epochs", b"epochs", "epsilon", b"epsilon", "expires", b"expires", "facts", b"facts", "highest", b"highest", "kind", b"kind", "lowest", b"lowest", "mechanism", b"mechanism", "min_batch", b"min_batch", "name", b"name", "notice", b"notice", "one_look", b"one_look", "owner", b"owner", "parts", b"parts", "public", b"public", "reports", b"reports", "tiers", b"tiers", "total_values", b"total_values", "unit", b"unit", "until_first_batch", b"until_first_batch", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__candidates: _TypeAlias = _typing.Literal["candidates"]  # noqa: Y015
     _WhichOneofArgType__candidates: _TypeAlias = _typing.Literal["_candidates", b"_candidates"]  # noqa: Y015
@@ -1417,7 +1421,7 @@ class CompareRequest(_message.Message):
     confidence: _builtins.float
     @_builtins.property
     def before(self) -> Global___Range:
-        """Neither: the newest epoch that is over, and the one before it. Of one alone, as Range says; before
+        """Neither: the newest epoch that takes no more reports, and the one before it. Of one alone, as Range says; before
         defaults to the epoch before those of after.
         """
 
@@ -1464,6 +1468,7 @@ class Compared(_message.Message):
     LISTS_FIELD_NUMBER: _builtins.int
     UNIT_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
+    CHOSEN_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     kind: _builtins.str
     confidence: _builtins.float
@@ -1477,6 +1482,8 @@ class Compared(_message.Message):
     unit: _builtins.str
     notice: _builtins.str
     """As MetricLine's."""
+    chosen: _builtins.str
+    """Why these two, where the request left one out."""
     @_builtins.property
     def before_epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
@@ -1503,10 +1510,11 @@ class Compared(_message.Message):
         lists: _abc.Iterable[_builtins.str] | None = ...,
         unit: _builtins.str = ...,
         notice: _builtins.str = ...,
+        chosen: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_dates", b"after_dates", "after_epochs", b"after_epochs", "after_reports", b"after_reports", "before_dates", b"before_dates", "before_epochs", b"before_epochs", "before_reports", b"before_reports", "confidence", b"confidence", "kind", b"kind", "lists", b"lists", "metric", b"metric", "notice", b"notice", "total", b"total", "unit", b"unit", "values", b"values", "whose", b"whose"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_dates", b"after_dates", "after_epochs", b"after_epochs", "after_reports", b"after_reports", "before_dates", b"before_dates", "before_epochs", b"before_epochs", "before_reports", b"before_reports", "chosen", b"chosen", "confidence", b"confidence", "kind", b"kind", "lists", b"lists", "metric", b"metric", "notice", b"notice", "total", b"total", "unit", b"unit", "values", b"values", "whose", b"whose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1813,7 +1821,7 @@ class CrossRequest(_message.Message):
     metric: _builtins.str
     confidence: _builtins.float
     rows: _builtins.str
-    """Two of the metric's parts."""
+    """Two of the metric's parts; none: the first."""
     columns: _builtins.str
     @_builtins.property
     def range(self) -> Global___Range: ...
@@ -1850,6 +1858,7 @@ class Crossed(_message.Message):
     VALUES_FIELD_NUMBER: _builtins.int
     WHOSE_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
+    PARTS_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     dates: _builtins.str
     final: _builtins.bool
@@ -1869,6 +1878,10 @@ class Crossed(_message.Message):
     def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___Cell]:
         """Row by row."""
 
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """All parts of the metric."""
+
     def __init__(
         self,
         *,
@@ -1884,10 +1897,11 @@ class Crossed(_message.Message):
         values: _abc.Iterable[Global___Cell] | None = ...,
         whose: _builtins.str = ...,
         notice: _builtins.str = ...,
+        parts: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["association", b"association"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["association", b"association", "columns", b"columns", "confidence", b"confidence", "dates", b"dates", "epochs", b"epochs", "final", b"final", "metric", b"metric", "notice", b"notice", "reports", b"reports", "rows", b"rows", "values", b"values", "whose", b"whose"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["association", b"association", "columns", b"columns", "confidence", b"confidence", "dates", b"dates", "epochs", b"epochs", "final", b"final", "metric", b"metric", "notice", b"notice", "parts", b"parts", "reports", b"reports", "rows", b"rows", "values", b"values", "whose", b"whose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

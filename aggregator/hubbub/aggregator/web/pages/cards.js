@@ -139,8 +139,11 @@ async function history(path, metric, kind) {
     parts.push(drawing);
   }
   if (enough.filter((one) => one.closed).length > 1) {
-    const compared = await ask(`${path}/compare`, { number: 1 });
-    parts.push(change(compared, kind));
+    try {
+      parts.push(change(await ask(`${path}/compare`, { number: 1 }), kind));
+    } catch (error) {
+      if (error.title !== "TooFewEpochs") throw error; // of whole periods there may be fewer
+    }
   }
   return parts;
 }

@@ -1,6 +1,6 @@
 // What differs between two epochs of a metric, with intervals and p-values.
 /* global d3 */
-import { $, ask, count, h } from "./shell.js";
+import { $, ask, count, h, shown } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
@@ -18,13 +18,14 @@ export class Compared {
     this.form = $("comparing");
     this.change = change;
     this.large = metric.epochs.filter((one) => one.reports >= metric.min_batch);
-    for (const which of ["before", "after"]) {
+    for (const [which, ago] of [["before", 2], ["after", 1]]) {
       const control = this.form.elements[which];
       control.replaceChildren(
         ...this.large.map((one) =>
           h("option", { value: one.date }, `${one.date} (${count(one.reports)})`),
         ),
       );
+      control.selectedIndex = Math.max(this.large.length - ago, 0);
       control.addEventListener("change", () => change(this.chosen()));
     }
   }
@@ -34,13 +35,13 @@ export class Compared {
     return { before: before.value, after: after.value };
   }
 
-  /** The newest epoch that is over, and the one before, unless the address says others. */
-  choose() {
-    const over = this.large.filter((one) => one.closed);
-    const [before, after] = (over.length > 1 ? over : this.large).slice(-2);
-    const { state } = this.address;
-    this.form.elements.before.value = state.before || before.date;
-    this.form.elements.after.value = state.after || after.date;
+  /** What the controls show: ranges that no option has, as a link or whole periods may, become one. */
+  choose(which, dates) {
+    const control = this.form.elements[which];
+    if (![...control.options].some((one) => one.value === dates)) {
+      control.append(h("option", { value: dates }, shown(dates, 60)));
+    }
+    control.value = dates;
   }
 
   async show({ asked, body }) {
@@ -51,16 +52,20 @@ export class Compared {
       $("compared").replaceChildren(h("p", { class: "muted" }, said));
       return;
     }
-    this.choose();
-    const { before, after } = this.chosen();
+    const { before, after, changes } = this.address.state;
     const { confidence, list } = asked;
     const given = { confidence, list: list ?? [], epochs: before, to_epochs: after, number: ROWS };
-    const order = this.address.state.changes || "p_value";
+    const order = changes || "p_value";
     const sort = (field) => this.change({ changes: field });
     try {
-      await show(await ask(`${this.path}/compare`, { ...given, order }, body), order, sort);
+      const found = await ask(`${this.path}/compare`, { ...given, order }, body);
+      this.choose("before", found.before_dates);
+      this.choose("after", found.after_dates);
+      await show(found, order, sort);
     } catch (error) {
       if (error.status !== 400 && error.status !== 409) throw error;
+      if (before) this.choose("before", before);
+      if (after) this.choose("after", after);
       showState($("compared"), error, {});
     }
   }
@@ -83,7 +88,8 @@ async function show(found, order, sort) {
       {},
       `${count(found.before_reports)} reports before, ${count(found.after_reports)} after: ` +
         `${verdict} beyond what chance explains.` +
-        " Of the population that reports are from: intervals hold who happened to report too.",
+        " Of the population that reports are from: intervals hold who happened to report too." +
+        (found.chosen ? ` Chosen: ${shown(found.chosen, 300)}.` : ""),
     ),
     h("figure", {}, drawing),
     h(

@@ -5,7 +5,7 @@ import { CATALOG, SavedLists } from "./lists.js";
 
 const RANGES = [
   ["newest", "newest epoch"],
-  ["closed", "all that are over"],
+  ["closed", "newest that is final"],
   ["last:7d", "last 7 days"],
   ["last:30d", "last 30 days"],
   ["last:52w", "last year"],
@@ -72,9 +72,10 @@ export class Controls {
     this.form.epochs.value = known ? "" : epochs;
     this.form.confidence.value = confidence;
     this.form.looks.value = looks;
-    // Strings and parts have no such intervals; a link that asks for them all the same must be able to stop.
-    const none = this.metric.candidates !== null || this.metric.parts?.length > 0;
-    $("looking").hidden = none && looks === "once";
+    // A link that asks for intervals that there are not must be able to stop.
+    const why = this.metric.one_look;
+    this.form.looks.options[1].disabled = Boolean(why) && looks === "once";
+    $("looking-why").textContent = why ? `every look: none, for ${shown(why, 200)}` : "";
     this.form.show.value = show;
     this.form.beside.value = beside;
     if (this.form.beside.selectedIndex < 0) this.form.beside.value = "";

@@ -52,7 +52,8 @@ function explained(error, metric, retry, ways) {
   switch (error.title) {
     case "BatchTooSmall":
     case "TooFewEpochs":
-      return metric ? few(metric, ways) : state("Too few reports", [said], retry);
+      if (metric) return few(metric, ways);
+      return state(error.title === "TooFewEpochs" ? "Nothing to compare yet" : "Too few reports", [said], retry);
     case "NothingToLookFor":
       return unlisted(metric);
     case "UnknownMetric":
