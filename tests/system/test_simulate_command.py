@@ -1,12 +1,14 @@
 """`hubbub simulate`: a rehearsal on known values; the answers are those of every face."""
 
 import gzip
+import io
 import json
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -52,16 +54,21 @@ def _written(folder: Path, truth: str | bytes) -> Path:
     return file
 
 
-def _simulate(folder: Path, metric: str, truth: str | bytes, *more: str) -> Any:
+class Done(NamedTuple):
+    """What a command came to."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def _simulate(folder: Path, metric: str, truth: str | bytes, *more: str) -> Done:
     file = _written(folder, truth)
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    done = subprocess.run(
-        [sys.executable, "-m", "hubbub.cli", "simulate", metric, "--values", file.name, *more],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    out, err = io.StringIO(), io.StringIO()
+    with chdir(folder), redirect_stdout(out), redirect_stderr(err):
+        code = main(["simulate", metric, "--values", file.name, *more])
+    done = Done(code, out.getvalue(), err.getvalue())
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
     return done
 
@@ -287,3 +294,108 @@ def test_a_million_strings_are_too_many(folder: Path) -> None:
     done = _simulate(folder, "page", truth, "--runs", "1", "--json")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "1,000,000 different values; keep the 100,000 most frequent" in done.stderr
+
+
+BESIDE = (
+    ("pair", "pairs", 'epsilon = 2.0\nparts = { os = ["l", "m"], mode = ["dark", "light"] }'),
+    ("plugins", "privset", 'epsilon = 1.0\nkind = "set"\nmost = 2\nvalues = ["a", "b", "c", "d"]'),
+    ("odd", "privset", 'epsilon = 1.0\nkind = "set"\nmost = 2\nvalues = ["a", "b|c", "d"]'),
+    ("crashed", "rr", 'epsilon = 2.0\nvalues = ["no", "yes"]\nbreakdown = { os = ["l", "m"] }'),
+    ("site", "tree", 'epsilon = 4.0\ndomain = "string"\nbits = 12\ncells = 2048'),
+)
+
+
+@pytest.fixture
+def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    entries = "".join(ENTRY.format(name=n, mechanism=m, more=more) for n, m, more in BESIDE)
+    (tmp_path / "metrics.toml").write_text(f'shuffler = "127.0.0.1:1"\n{entries}')
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _said(
+    folder: Path, capsys: pytest.CaptureFixture[str], metric: str, truth: str, *more: str
+) -> tuple[Any, str]:
+    """The document of a rehearsal, and what people read of it."""
+    file = _written(folder, truth)
+    asked = ["simulate", metric, "--values", file.name, "--seed", "4", *more]
+    assert main([*asked, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert main(asked) == 0
+    return document, capsys.readouterr().out
+
+
+def test_two_parts_have_their_cramers_v_beside_the_truth(
+    beside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth = "os,mode,count\nl,dark,40000\nl,light,10000\nm,dark,20000\nm,light,30000\n"
+    document, said = _said(beside, capsys, "pair", truth, "--runs", "40")
+    for run in document["runs"]:
+        [one] = run["associations"]
+        assert (one["rows"], one["columns"]) == ("os", "mode")
+        assert one["true"] == pytest.approx(0.408248)  # 20,000 / sqrt(60,000 x 40,000)
+        assert one["p_value"] < 1e-6
+        assert sum(row["consistent"] for row in run["values"]) == pytest.approx(100_000)
+    assert document["summary"]["coverage_associations"] >= 0.95 - Z * sqrt(0.95 * 0.05 / 40)
+    assert "Cramer's V of os and mode: true 0.408" in said
+
+
+def test_what_is_public_is_rehearsed_apart(
+    beside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth = "os,value,count\nl,no,8000\nl,yes,2000\nm,no,3000\nm,yes,3000\nbeos,yes,500\n"
+    document, said = _said(beside, capsys, "crashed", truth, "--runs", "40")
+    for run in document["runs"]:
+        shares = {(row["part"], row["value"]): row["true"] for row in run["public"]}
+        assert shares["l", "yes"] == pytest.approx(0.2)
+        assert shares["m", "yes"] == pytest.approx(0.5)
+        assert shares["unlisted", "yes"] == 1
+        assert sum(row["true"] for row in run["values"]) == 16_500
+    held, rows = _covered(document)
+    assert held / rows >= 0.95 - Z * sqrt(0.95 * 0.05 / 40)
+    assert document["summary"]["coverage_public"] >= 0.95 - Z * sqrt(0.95 * 0.05 / 120)
+    assert "os=unlisted" in said
+
+
+def test_people_with_larger_sets_than_most_are_told(
+    beside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document, said = _said(beside, capsys, "plugins", "a|b|c,3000\nd,6500\n,500\n", "--runs", "2")
+    assert document["people_above_most"] == 3000
+    assert "30.0% of the people hold more than most = 2" in said
+    assert "raise most, to 3 at most" in said
+
+
+def test_recall_is_of_whole_strings_and_says_what_was_only_begun(
+    beside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth = "https://one.example,60000\nhttps://two.example,30000\nab,10000\n"
+    document, said = _said(beside, capsys, "site", truth, "--runs", "2")
+    for run in document["runs"]:
+        assert (run["recall"], run["recall_begun"]) == (pytest.approx(1 / 3), 1)
+    assert "33.3% whole, 100.0% by its beginning at least" in said
+
+
+@pytest.mark.parametrize(
+    ("metric", "truth", "said"),
+    [
+        ("odd", "a,500\n", 'its value "b|c" holds |, which stands between the values of a set'),
+        ("crashed", "os,count\nl,1\n", "write a head that names a column for the value and each"),
+        ("pair", "os,count\nl,1\n", "names a column for a part: os,mode; and count"),
+    ],
+)
+def test_a_file_that_cannot_be_read_apart_is_refused(
+    beside: Path, capsys: pytest.CaptureFixture[str], metric: str, truth: str, said: str
+) -> None:
+    assert main(["simulate", metric, "--values", _written(beside, truth).name]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_catalog_without_a_shuffler_is_told_what_to_write(
+    beside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalog = beside / "metrics.toml"
+    catalog.write_text(catalog.read_text().removeprefix('shuffler = "127.0.0.1:1"\n'))
+    assert main(["simulate", "pair", "--values", _written(beside, "a\n").name]) == 2
+    said = capsys.readouterr().err
+    assert 'write shuffler = "shuffler.example.org' in said

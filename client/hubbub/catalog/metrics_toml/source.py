@@ -38,6 +38,7 @@ class Catalog:
             kinds.address(),
             "Where devices find the shuffler.",
             '"shuffler.example.org:7070"',
+            write='write shuffler = "shuffler.example.org:7070" above all tables',
         )
     )
     metrics: dict[str, Metric] = field(

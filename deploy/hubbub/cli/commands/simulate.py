@@ -37,6 +37,9 @@ examples:
   hubbub simulate theme --values people.csv             one value a line, or value,count
   hubbub simulate theme --values people.csv --reports 50000 --epochs 7 --seed 1
   hubbub simulate theme --values days.csv --runs 20     lines of person,day,value: days and lines
+  hubbub simulate plugins --values sets.csv             a set: git|vim,1200 (and ,300 of nothing)
+  hubbub simulate profile --values people.csv           a head of parts: theme,country,count
+  hubbub simulate crashed --values people.csv           told apart: a head of value,os,count
   hubbub simulate churn --values train.csv --test test.csv     a model: a column a feature
 """
 
@@ -60,9 +63,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         type=Path,
         required=True,
         metavar="FILE",
-        help="CSV, plain or .gz: a person's value a line, or value,count; or with a head of "
-        "day,value and person or count, to rehearse days; of a model, a column a feature and "
-        "one the label, under a head of their names",
+        help="CSV, plain or .gz: a person's value a line, or value,count; of a set its values with "
+        "| between them; of parts, and of public fields, a column each under a head of their "
+        "names; with a head of day,value and person or count, days; of a model, a column a "
+        "feature and one the label",
     )
     parser.add_argument(
         "--test", type=Path, metavar="FILE", help="of a model: people held out, to judge it by"
@@ -176,6 +180,7 @@ def _document(
         "mechanism": plan.metric.mechanism,
         "epsilon": plan.metric.report_loss,
         "people": plan.reports or plan.truth.people,
+        "people_above_most": plan.above_most,
         "epochs": plan.epochs,
         "central": asdict(told) if (told := central_of_plan(plan)) else None,
         "confidence": plan.confidence,
@@ -225,10 +230,8 @@ def _show(plan: Plan, last: Run, found: Summary) -> None:
             f"{found.refused:,} runs were not answered: fewer reports than the minimum batch of "
             f"{metric.min_batch:,}"
         )
-    if found.recall is not None:
-        say(f"found of the strings that are found 95 times in 100: {_percent(found.recall)}")
-    if any(row.beginning for row in last.values):
-        say("of strings that end in …, only the beginning is told apart: raise `bits`")
+    _say_recall(last, found)
+    _say_beside(plan, last, found)
     if mean:
         say(f"intervals that hold the truth: {_percent(found.coverage)}")
     else:
@@ -242,6 +245,52 @@ def _show(plan: Plan, last: Run, found: Summary) -> None:
         )
     unit = "" if mean else " reports"
     say(f"error of an estimate (root of the mean square): {found.rms_error:,.4g}{unit}")
+
+
+def _say_recall(last: Run, found: Summary) -> None:
+    """How many of the frequent strings were found, and what was only begun."""
+    if found.recall is not None:
+        begun = found.recall_begun
+        more = f", {_percent(begun)} by its beginning at least" if begun != found.recall else ""
+        said = f"found of the strings that are found 95 times in 100: {_percent(found.recall)}"
+        say(f"{said} whole{more}" if more else said)
+    if any(row.beginning for row in last.values):
+        say("of strings that end in …, only the beginning is told apart: raise `bits`")
+
+
+def _say_beside(plan: Plan, last: Run, found: Summary) -> None:
+    """What is said of two parts, of public values, and of people whose sets are too large."""
+    if above := plan.above_most:
+        held = max(code.bit_count() for code in plan.truth.codes)
+        say(
+            f"{above / plan.truth.people:.1%} of the people hold more than "
+            f"most = {plan.metric.parameters['most']}, so estimates are low and intervals miss: "
+            f"raise most, to {held} at most"
+        )
+    for one in last.associations:
+        told = "cannot be said" if one.cramers_v is None else f"{one.cramers_v:.3f}"
+        say(
+            f"Cramer's V of {one.rows} and {one.columns}: true {one.true:.3f}, told {told}, "
+            f"{one.low:.3f} to {one.high:.3f}"
+        )
+    if last.associations:
+        say(f"intervals of V that hold it: {_percent(found.coverage_associations)}")
+    if last.public:
+        table(
+            "told apart by what is public",
+            ("", "value", "true share", "share", "interval", ""),
+            [
+                (
+                    *(f"{row.by}={row.part}", row.value, f"{row.true:.2%}", f"{row.share:.2%}"),
+                    f"{row.low:.2%} to {row.high:.2%}",
+                    "" if row.low <= row.true <= row.high else "misses",
+                )
+                for row in last.public[:_ROWS]
+            ],
+        )
+        if len(last.public) > _ROWS:
+            say(f"and {len(last.public) - _ROWS:,} more: --json has them all")
+        say(f"intervals of public values that hold it: {_percent(found.coverage_public)}")
 
 
 def _show_crowds(plan: Plan, found: Summary) -> None:

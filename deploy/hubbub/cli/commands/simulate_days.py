@@ -47,8 +47,9 @@ def simulate_days(arguments: argparse.Namespace, bundle: Bundle, watched: Watch)
     if found.refused == len(runs):
         most = max(run.reports for run in runs)
         raise BatchTooSmall(
-            f'metric "{metric.name}": no run has as many reports as its minimum batch of '
-            f"{metric.fewest:,} ({most:,} at most); give more people, or lower min_batch"
+            f'metric "{metric.name}": no day of any run has as many reports as its minimum batch '
+            f"of {metric.fewest:,}, all {len(days.days):,} days together {most:,} at most; give "
+            "more people, or lower min_batch"
         )
     if arguments.json:
         document = {
@@ -106,6 +107,8 @@ def _say(metric: Metric, last: DayRun, found: DaySummary) -> None:
     """What all runs say."""
     if metric.report_on and last.missed:
         say(f"{last.missed:,} times somebody was not there on the one day of their period")
+    if last.below:
+        say(f"{last.below:,} days have no answer: fewer reports than min_batch, {metric.fewest:,}")
     digits = ".4%" if metric.values is not None else ",.5g"
     for what, hold, error in (
         ("estimates of a day", found.coverage, found.rms_error),

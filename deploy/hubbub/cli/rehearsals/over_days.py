@@ -55,12 +55,17 @@ class DaySeries:
 
 @dataclass(frozen=True, slots=True)
 class DayRun:
-    """One rehearsal. missed: of people who report on one day, those who were not there on it."""
+    """One rehearsal. missed: of people who report on one day, those who were not there on it.
+
+    answered: whether a day has an answer. below: days with fewer reports than the minimum batch,
+        which have none.
+    """
 
     reports: int
     series: tuple[DaySeries, ...]
     missed: int = 0
     answered: bool = True
+    below: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +154,10 @@ def _run(
     try:
         found = asyncio.run(_trend(bundle, metric, days, confidence, DrawnStore(windows)))
     except BatchTooSmall:
-        return DayRun(reports, (), missed, answered=False)
-    return DayRun(reports, tuple(_beside(metric, days, found)), missed)
+        return DayRun(reports, (), missed, answered=False, below=len(days.days))
+    told = tuple(_beside(metric, days, found))
+    below = int((held.sum(axis=1) < metric.fewest).sum())
+    return DayRun(reports, told, missed, any(one.rows for one in told), below)
 
 
 def _reporting(metric: Metric, days: Days, chance: np.random.Generator) -> tuple[Numbers, int]:

@@ -19,6 +19,7 @@ from hubbub.aggregator.store.contract import DUMMIES, WindowTotals
 from hubbub.analysis import ValueAnswer
 from hubbub.analysis.strings.tree_search import found_from, told_as
 from hubbub.catalog import Bundle, Metric, days_of_period
+from hubbub.cli.rehearsals.beside import Associated, PublicRow, associations, public_rows
 from hubbub.cli.rehearsals.truth import Truth
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
@@ -53,6 +54,15 @@ class Plan:
         """Whether strings are found, and not looked for."""
         return isinstance(self.metric.randomizer, PrefixTree) and not self.candidates
 
+    @property
+    def above_most(self) -> int:
+        """Of sets, how many people hold more values than a device tells."""
+        metric, truth = self.metric, self.truth
+        if metric.kind != "set":
+            return 0
+        most, people = metric.parameters["most"], zip(truth.codes, truth.counts, strict=True)
+        return sum(number for code, number in people if code.bit_count() > most)
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -61,6 +71,7 @@ class Row:
     detected: None of a mean. shown: it is in the top list, or the only answer, or was found.
     beginning: of strings that were found, whether it is only what longer ones begin with; what is
         true is then of all of those together.
+    consistent: the likely histogram's; None of a mean.
     """
 
     value: str
@@ -71,6 +82,7 @@ class Row:
     detected: bool | None
     shown: bool
     beginning: bool = False
+    consistent: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +91,20 @@ class Run:
 
     answered: whether those were as many as the minimum batch.
     withheld: epochs that did not leave, having fewer reports than the metric's crowd.
-    recall: where strings are found, of those that are found 95 times in 100 how many were; None
-        where nobody holds so frequent a one.
+    recall: where strings are found, of those that are found 95 times in 100 how many were, whole;
+        None where nobody holds so frequent a one. recall_begun: the same of those that were found
+        whole or by a beginning that is as long as the tree tells.
+    associations: of parts, every two. public: of what is told apart, every part and value.
     """
 
     reports: int
     values: tuple[Row, ...]
     answered: bool = True
     recall: float | None = None
+    recall_begun: float | None = None
     withheld: int = 0
+    associations: tuple[Associated, ...] = ()
+    public: tuple[PublicRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,27 +156,55 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
         held = chance.multinomial(plan.reports, held / held.sum())
     reported = np.zeros_like(held)
     windows = {}
+    streams = np.array(plan.truth.streams or [metric.name] * len(codes))
     # Who takes part is drawn anew in every epoch.
     parts = plan.epochs if metric.report_on or metric.sampling < 1 else 1
     epoch = withheld = 0
     for part in _taking_part(plan, held, parts, chance):
-        drawn = draw_epochs(metric.randomizer, codes, part.tolist(), plan.epochs // parts, chance)
-        for totals in drawn:
-            if totals.reports < (metric.crowd or 0):
-                withheld += 1
-                continue
-            reported += part
-            if totals.reports:
-                windows[Window(metric.name, epoch)] = as_window(metric, totals, chance)
-            epoch += 1
-    if reported.sum() < metric.min_batch:
-        return Run(int(reported.sum()), (), answered=False, withheld=withheld)
-    found, shown = asyncio.run(_answered(plan, DrawnStore(windows)))
+        for stream in dict.fromkeys(streams.tolist()):
+            own = np.where(streams == stream, part, 0)
+            drawn = draw_epochs(mechanism, codes, own.tolist(), plan.epochs // parts, chance)
+            for number, totals in enumerate(drawn, start=epoch):
+                if totals.reports < (metric.crowd or 0):
+                    withheld += 1
+                    continue
+                reported += own
+                if totals.reports:
+                    windows[Window(stream, number)] = as_window(metric, totals, chance)
+        epoch += plan.epochs // parts
+    reports = int(reported.sum())
+    if reports < metric.min_batch:
+        return Run(reports, (), answered=False, withheld=withheld)
+    return asyncio.run(_told(plan, DrawnStore(windows), reported, withheld))
+
+
+async def _told(
+    plan: Plan, drawn: DrawnStore, reported: "np.typing.NDArray[np.int64]", withheld: int
+) -> Run:
+    """What every face would say, each beside its truth. reported: of each code, how many did."""
+    metric, codes, reports = plan.metric, list(plan.truth.codes), int(reported.sum())
+    query = QueryEngine(plan.bundle, drawn, clock=lambda: 0.0)
+    asked = _asked(plan)
+    found, shown = await _answered(plan, query, asked)
+    begun: list[str] = codes
     if plan.finds:
-        codes = [told_as(mechanism, code) for code in codes]
-    rows = tuple(_beside(metric, codes, reported, found, shown))
-    recall = _recall(mechanism, codes, reported, rows) if plan.finds else None
-    return Run(int(reported.sum()), rows, recall=recall, withheld=withheld)
+        begun = [told_as(metric.randomizer, code) for code in codes]
+    rows = tuple(_beside(metric, begun, reported, found, shown))
+    public: list[PublicRow] = []
+    if plan.truth.streams:
+        named = [_names(metric, code, found.values) for code in begun]
+        people = list(zip(plan.truth.streams, named, strict=True))
+        public = await public_rows(query, metric, asked, people, reported)
+    whole = [row.value for row in rows if not row.beginning]
+    return Run(
+        reports,
+        rows,
+        recall=_recall(plan, codes, reported, whole),
+        recall_begun=_recall(plan, begun, reported, [row.value for row in rows]),
+        withheld=withheld,
+        associations=tuple(await associations(query, metric, asked, codes, reported)),
+        public=tuple(public),
+    )
 
 
 def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> WindowTotals:
@@ -186,14 +231,18 @@ def _taking_part(
         yield part if metric.sampling == 1 else chance.binomial(part, metric.sampling)
 
 
-async def _answered(plan: Plan, drawn: DrawnStore) -> tuple[Estimated, set[str]]:
-    """What every face would say, and which values its top list would show."""
-    metric = plan.metric
-    query = QueryEngine(plan.bundle, drawn, clock=lambda: 0.0)
+def _asked(plan: Plan) -> EstimateQuery:
     strings: tuple[str, ...] = ()
-    if metric.randomizer.VALUES == "strings" and not plan.finds:
+    if plan.metric.randomizer.VALUES == "strings" and not plan.finds:
         strings = tuple(dict.fromkeys((*plan.truth.codes, *plan.candidates)))
-    asked = EstimateQuery(_EVERY, plan.confidence, strings)
+    return EstimateQuery(_EVERY, plan.confidence, strings)
+
+
+async def _answered(
+    plan: Plan, query: QueryEngine, asked: EstimateQuery
+) -> tuple[Estimated, set[str]]:
+    """The estimates, and which values their top list would show."""
+    metric = plan.metric
     found = await query.estimate(metric.name, asked)
     if found.kind == "mean" or plan.finds:
         return found, {value.value for value in found.values}
@@ -229,20 +278,24 @@ def _beside(
             detected=value.detected,
             shown=value.value in shown,
             beginning=value.value in beginnings,
+            consistent=value.consistent,
         )
 
 
 def _recall(
-    tree: Any, codes: Sequence[str], reported: "np.typing.NDArray[np.int64]", rows: Sequence[Row]
+    plan: Plan, codes: Sequence[str], reported: "np.typing.NDArray[np.int64]", found: Sequence[str]
 ) -> float | None:
     """Of the strings that are found 95 times in 100, how many were."""
+    if not plan.finds:
+        return None
+    tree: Any = plan.metric.randomizer
     reports = int(reported.sum())
     held: Counter[str] = Counter()
     for code, number in zip(codes, reported.tolist(), strict=True):
         held[code] += number
     least = found_from(tree, reports) * reports
     frequent = {name for name, number in held.items() if number > least}
-    return len(frequent & {row.value for row in rows}) / len(frequent) if frequent else None
+    return len(frequent & set(found)) / len(frequent) if frequent else None
 
 
 def _names(metric: Metric, code: Any, values: Sequence[ValueAnswer]) -> Sequence[str]:

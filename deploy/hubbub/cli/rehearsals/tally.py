@@ -14,9 +14,12 @@ class Summary:
 
     false_flags: how many values that nobody holds are flagged in a run; false_share: of a run's
     flags, how many are false, on average. rms_error: of estimates, in reports, or a mean's unit.
-    recall: of strings that are found 95 times in 100, how many were; None where none is looked for.
+    recall: of strings that are found 95 times in 100, how many were, whole; None where none is
+    looked for. recall_begun: how many were whole or by their beginning.
     refused: runs without an answer, for having had fewer reports than the minimum batch.
     withheld: epochs that did not leave the shuffler, having had fewer reports than the crowd.
+    coverage_associations, coverage_public: of Cramer's V of two parts; of shares among those of one
+    public value.
     """
 
     coverage: float | None
@@ -26,7 +29,10 @@ class Summary:
     rms_error: float
     refused: int
     recall: float | None = None
+    recall_begun: float | None = None
     withheld: int = 0
+    coverage_associations: float | None = None
+    coverage_public: float | None = None
 
 
 @dataclass(slots=True)
@@ -43,6 +49,11 @@ class Tally:
     false_shares: float = 0.0
     squares: float = 0.0
     recalled: float = 0.0
+    begun: float = 0.0
+    associated: int = 0
+    associated_held: int = 0
+    public: int = 0
+    public_held: int = 0
     recalls: int = 0
     withheld: int = 0
 
@@ -52,9 +63,14 @@ class Tally:
         if not run.answered:
             self.refused += 1
             return
-        if run.recall is not None:
+        if run.recall is not None and run.recall_begun is not None:
             self.recalled += run.recall
+            self.begun += run.recall_begun
             self.recalls += 1
+        self.associated += len(run.associations)
+        self.associated_held += sum(one.low <= one.true <= one.high for one in run.associations)
+        self.public += len(run.public)
+        self.public_held += sum(one.low <= one.true <= one.high for one in run.public)
         flags = false = 0
         for row in run.values:
             holds = row.low <= row.true <= row.high
@@ -79,5 +95,8 @@ class Tally:
             sqrt(self.squares / max(self.rows, 1)),
             self.refused,
             self.recalled / self.recalls if self.recalls else None,
+            self.begun / self.recalls if self.recalls else None,
             self.withheld,
+            self.associated_held / self.associated if self.associated else None,
+            self.public_held / self.public if self.public else None,
         )

@@ -5,14 +5,14 @@ import gzip
 import io
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.catalog import Metric
+from hubbub.catalog import Metric, cell_of
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms.parts import parts_of
 
@@ -30,12 +30,14 @@ _HEADS: Final = (["value"], ["value", "count"])
 class Truth:
     """Values as the metric's mechanism takes them, each once, with how many people hold it.
 
-    names: as the file writes them.
+    names: as the file writes them. streams: where answers are told apart by what is public, the
+        stream of each, and a value stands once for each of them; empty if all have one stream.
     """
 
     names: tuple[str, ...]
     codes: tuple[Any, ...]
     counts: tuple[int, ...]
+    streams: tuple[str, ...] = ()
 
     @property
     def people(self) -> int:
@@ -46,17 +48,19 @@ class Truth:
 def read_truth(path: Path, metric: Metric) -> Truth:
     """A CSV file, plain or .gz: a person's value a line, or `value,count`; a head is passed over.
 
-    Of a set its values, with | between them; nothing for an empty one, with its count.
+    Of a set its values, with | between them; nothing for an empty one, with its count. Of parts a
+    column a part, under a head; and of a metric with a breakdown a column a public field, too.
 
     Raises:
         BadParameter: it cannot be read; a line is neither, or its value is not one of the metric's.
             The message names the line, not what is in it.
     """
-    code, held = coder(metric), Counter[Any]()
+    code, held = coder(metric), Counter[tuple[Any, str]]()
     names: dict[Any, str] = {}
     parted = metric.randomizer.FAMILY == "pairs"
-    lines = _lines_of_parts(path, metric) if parted else _lines(path)
-    for number, (text, count) in lines:
+    apart = _is_apart(path, metric)
+    lines = _lines_of_columns(path, metric, apart=apart) if parted or apart else _lines(path)
+    for number, (text, public, count) in lines:
         try:
             value = code(text)
         except (ValueOutOfDomain, ValueError) as error:
@@ -67,7 +71,7 @@ def read_truth(path: Path, metric: Metric) -> Truth:
         names.setdefault(
             value, metric.values[value] if metric.edges and metric.values else str(text)
         )
-        held[value] += count
+        held[value, cell_of(metric.name, metric.breakdown, public)] += count
     people = sum(held.values())
     if not 1 <= people <= _MAX_PEOPLE:
         raise BadParameter(f"--values {path}: {people:,} people; give 1 to {_MAX_PEOPLE:,}")
@@ -81,11 +85,19 @@ def read_truth(path: Path, metric: Metric) -> Truth:
             f"--values {path}: {len(held):,} different numbers; round them to {_MAX_NUMBERS:,} "
             "or fewer"
         )
-    return Truth(tuple(names[value] for value in held), tuple(held), tuple(held.values()))
+    codes, streams = zip(*held, strict=True)
+    told = tuple(names[value] for value in codes)
+    return Truth(told, codes, tuple(held.values()), streams if apart else ())
 
 
-def _lines(path: Path) -> Iterator[tuple[int, tuple[str, int]]]:
-    """Line numbers, with value and count."""
+def _is_apart(path: Path, metric: Metric) -> bool:
+    """Whether a file's head has the public fields of a metric that is told apart by them."""
+    head = next(iter(csv_rows(path)), (0, ()))[1]
+    return any(cell.strip() in metric.breakdown for cell in head)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, tuple[str, Mapping[str, str], int]]]:
+    """Line numbers, with value and count; nothing is public."""
     rows = csv_rows(path)
     for number, row in rows:
         if number == 1 and [cell.strip().lower() for cell in row] in _HEADS:
@@ -94,11 +106,11 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, int]]]:
             continue
         match row:
             case [value]:
-                yield number, (value, 1)
+                yield number, (value, {}, 1)
             case [value, count] if count.strip().isdecimal() and len(count) <= len(
                 str(_MAX_PEOPLE)
             ):
-                yield number, (value, int(count))
+                yield number, (value, {}, int(count))
             case _:
                 raise BadParameter(
                     f"--values {path}: line {number}: write a value, or a value and a whole "
@@ -106,15 +118,25 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, int]]]:
                 )
 
 
-def _lines_of_parts(path: Path, metric: Metric) -> Iterator[tuple[int, tuple[Any, int]]]:
-    """Line numbers, with the value of each part and count; the head says which column is which."""
-    parts = [*parts_of(metric.values or ())]
+def _lines_of_columns(
+    path: Path, metric: Metric, *, apart: bool
+) -> Iterator[tuple[int, tuple[Any, Mapping[str, str], int]]]:
+    """Line numbers, with the value, or that of each part, what is public, and count.
+
+    The head says which column is which. apart: whether public fields have columns.
+    """
+    parted = metric.randomizer.FAMILY == "pairs"
+    own = [*parts_of(metric.values or ())] if parted else ["value"]
+    public = [*metric.breakdown] if apart else []
+    parts = [*own, *public]
     rows = csv_rows(path)
     head = [cell.strip() for cell in next(rows, (0, ()))[1]]
     if len({*head}) != len(head) or {*head} not in ({*parts}, {*parts, "count"}):
+        each = "a part" if parted else "the value"
+        each += " and each public field" if apart else ""
         raise BadParameter(
-            f"--values {path}: line 1: write a head that names a column a part: {','.join(parts)}; "
-            "and count, if lines are of several people"
+            f"--values {path}: line 1: write a head that names a column for {each}: "
+            f"{','.join(parts)}; and count, if lines are of several people"
         )
     for number, row in rows:
         if not row:
@@ -126,7 +148,8 @@ def _lines_of_parts(path: Path, metric: Metric) -> Iterator[tuple[int, tuple[Any
                 f"--values {path}: line {number}: write a value a column, and in count a whole "
                 "number of people, from 0 on"
             )
-        yield number, (_numbered(held, metric), int(count))
+        told = {field: held.pop(field).strip() for field in public}
+        yield number, (_numbered(held, metric) if parted else held["value"], told, int(count))
 
 
 def _numbered(held: dict[str, str], metric: Metric) -> dict[str, Any]:
@@ -159,6 +182,12 @@ def coder(metric: Metric) -> Callable[[Any], Any]:
     """From a cell of the file to the mechanism's own value."""
     mechanism: Any = metric.randomizer
     if metric.kind == "set":
+        if odd := next((one for one in metric.values or () if "|" in one), None):
+            raise BadParameter(
+                f'metric "{metric.name}": its value "{odd[:60]}" holds |, which stands between the '
+                "values of a set in the file, so its sets cannot be read; rename it for the "
+                "rehearsal"
+            )
         return lambda text: metric.code([one for one in text.split("|") if one])
     if mechanism.VALUES != "numbers" and not metric.edges:
         return metric.code

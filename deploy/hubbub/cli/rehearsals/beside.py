@@ -1,0 +1,110 @@
+"""What a rehearsal answers beside its values: tables of two parts, and public parts."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.aggregator.query import EstimateQuery, QueryEngine
+from hubbub.catalog import Metric, told_by
+from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.parts import parts_of
+
+__all__ = ["Associated", "PublicRow", "associations", "public_rows"]
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Associated:
+    """How two parts go together: Cramer's V of all who reported, and what was answered.
+
+    cramers_v: None where too few values are sure. p_value: of the test of independence.
+    """
+
+    rows: str
+    columns: str
+    true: float
+    cramers_v: float | None
+    low: float
+    high: float
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class PublicRow:
+    """One value among those of one public value: its share there, true and as answered.
+
+    reports: of the public value. stands_out: whether it differs from all others beyond chance.
+    """
+
+    by: str
+    part: str
+    value: str
+    reports: int
+    true: float
+    share: float
+    low: float
+    high: float
+    stands_out: bool
+
+
+async def associations(
+    query: QueryEngine, metric: Metric, asked: EstimateQuery, codes: Sequence[Any], held: Counts
+) -> list[Associated]:
+    """Every two parts of a metric that has some. held: how many reports are of each code."""
+    mechanism = metric.randomizer
+    if not isinstance(mechanism, PairedParts):
+        return []
+    places = np.array([mechanism.places_of(code) for code in codes])
+    found = []
+    for (one, rows), (other, columns) in combinations(enumerate(parts_of(metric.values or ())), 2):
+        table = np.zeros((mechanism.sizes[one], mechanism.sizes[other]))
+        np.add.at(table, (places[:, one], places[:, other]), held)
+        told = (await query.cross(metric.name, asked, (rows, columns))).association
+        v, ends, p_value = told.cramers_v, (told.low, told.high), told.p_value
+        found.append(Associated(rows, columns, _cramers_v(table), v, *ends, p_value))
+    return found
+
+
+def _cramers_v(table: "npt.NDArray[np.float64]") -> float:
+    """Of counts, without the values that nobody holds; 0 where one part has a single value."""
+    degrees = min(table.shape) - 1
+    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    alone = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    return sqrt(float(((table - alone) ** 2 / alone).sum() / table.sum()) / degrees)
+
+
+async def public_rows(
+    query: QueryEngine,
+    metric: Metric,
+    asked: EstimateQuery,
+    people: Sequence[tuple[str, Sequence[str]]],
+    held: Counts,
+) -> list[PublicRow]:
+    """A metric by each of its public fields. people: of each code, its stream and its values."""
+    found = []
+    for by in metric.breakdown:
+        told = await query.breakdown(metric.name, asked, by)
+        whole: dict[str, int] = {}
+        true: dict[tuple[str, str], int] = {}
+        for (stream, values), number in zip(people, held.tolist(), strict=True):
+            for part in told_by(stream).get(by, ["unlisted"]):
+                whole[part] = whole.get(part, 0) + number
+                for value in values:
+                    true[part, value] = true.get((part, value), 0) + number
+        found += list(_public(by, told.values, whole, true))
+    return found
+
+
+def _public(
+    by: str, rows: Sequence[Any], whole: dict[str, int], true: dict[tuple[str, str], int]
+) -> Iterator[PublicRow]:
+    for row in rows:
+        share = true.get((row.part, row.value), 0) / max(whole.get(row.part, 0), 1)
+        ends = row.share, row.low, row.high
+        yield PublicRow(by, row.part, row.value, row.reports, share, *ends, row.stands_out)
