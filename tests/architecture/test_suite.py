@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -72,11 +73,11 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def _calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
+@cache
+def _calls(path: Path) -> list[tuple[str, ast.Call]]:
     """Every call, by what is called as it is written."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func), node
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return [(ast.unparse(node.func), node) for node in nodes if isinstance(node, ast.Call)]
 
 
 def _is_number(node: ast.expr) -> bool:
