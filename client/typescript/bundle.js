@@ -15,8 +15,6 @@ const { metafile } = await build({
   outdir: folder,
   ...{ bundle: true, minify: true, splitting: true, metafile: true, logLevel: "warning" },
   ...{ format: "esm", target: "es2022", platform: "browser" },
-  // The fallback for old browsers and X-Wing are their own: what they share is loaded with the rest.
-  external: ["@hpke/dhkem-x25519", "@hpke/hybridkem-x-wing"],
 });
 const root = Object.keys(metafile.outputs).find((path) => path.endsWith("/hubbub.js"));
 const loaded = new Set([root]);

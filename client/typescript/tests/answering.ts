@@ -1,7 +1,8 @@
 /** Answers the judge of tests/proofs/vectors: a request a line from standard input, an answer a line. */
 import { createInterface } from "node:readline";
 
-import { openBundle, toText } from "../src/catalog/bundle.js";
+import { openBundle } from "../src/catalog/bundle.js";
+import { toText } from "../src/catalog/encoding.js";
 import { epochAt, epochStart } from "../src/catalog/epochs.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import type { Coded } from "../src/mechanisms/randomizer.js";

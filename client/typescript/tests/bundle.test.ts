@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { fromText, metricOf, openBundle, toText, type Bundle } from "../src/catalog/bundle.js";
+import { metricOf, openBundle, type Bundle } from "../src/catalog/bundle.js";
+import { fromText, toText } from "../src/catalog/encoding.js";
 import { muWithin } from "../src/catalog/gaussian.js";
-import { metricFrom, streamWithin } from "../src/catalog/metric.js";
+import { metricFrom } from "../src/catalog/metric.js";
+import { streamWithin } from "../src/catalog/tiers.js";
 import { admitted, loadTrust } from "../src/client/trust.js";
 import { BundleRefused, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
 import { bytesOf, hexOf, known } from "./known.js";

@@ -39,10 +39,10 @@ def requests() -> Iterator[tuple[dict[str, Any], Any]]:
     for one in wire["answers"]:
         asked = {"response": one["response"], "reports": len(wire["reports"])}
         yield {"ask": "results", **asked}, one["results"]
-    bundle = _known("wire/bundle")
+    bundle, log = _known("wire/bundle"), _known("wire/log")
     for signed, taken in [
-        (bundle["signed"], True),
-        *((b, False) for b in bundle["refused"].values()),
+        *((b, True) for b in (bundle["signed"], *log["shipped"])),
+        *((b, False) for b in (*bundle["refused"].values(), *log["refused"].values())),
     ]:
         yield {"ask": "bundle", "signed": signed, "operator": bundle["operator"]}, taken
     seal = _known("wire/sealing")

@@ -1,24 +1,21 @@
 /**
  * The signed bundle, read: whom it is of, the metrics and the opening keys.
  *
- * It is two lines of JSON: who signed it, and what was signed. The signature (Ed25519) is over the
- * second line's bytes as they stand.
+ * It is two lines of JSON: who signed it, and what was signed. A third line, of bundles that name a
+ * transparency log, proves that the two are in it.
  */
 import { BundleRefused, UnknownMetric } from "../errors.js";
-import { joined, type Bytes } from "../mechanisms/packing.js";
+import type { Bytes } from "../mechanisms/packing.js";
 import { capsOf, type Caps } from "./caps.js";
+import { linesOf } from "./encoding.js";
+import { keyFrom, signedLines } from "./handovers.js";
 import { listed, number, table, text, type Table } from "./json.js";
+import type { LogKey, LogProof } from "./log/log.js";
 import { metricFrom, type Metric, type Stream } from "./metric.js";
 import type { Kem } from "../transport/sealing.js";
-import { isSigned } from "./signatures.js";
 
-const SIGNED = new TextEncoder().encode("hubbub/1 bundle\n");
-const HANDOVER = new TextEncoder().encode("hubbub/1 handover\n");
-const NEWLINE = 10;
 const MAX_BYTES = 64 << 20;
-const KEY_BYTES = 32;
 const X_WING_BYTES = 1216;
-const MAX_HANDOVERS = 16;
 
 /**
  * A public key that reports are sealed to, for epochs that start in [start, end) seconds. xWing: its
@@ -30,6 +27,12 @@ export interface OpeningKey {
   readonly end: number;
   readonly publicKey: Bytes;
   readonly xWing?: Bytes;
+}
+
+/** Who runs the shuffler and the aggregator, in words for people, as the operator signed it. */
+export interface Runs {
+  readonly shuffler: string;
+  readonly aggregator: string;
 }
 
 /** What an operator signed. */
@@ -53,6 +56,11 @@ export interface Bundle {
   readonly line: readonly string[];
   /** Of an installation whose numbers protect nobody. */
   readonly development: boolean;
+  readonly runs: Runs | null;
+  /** The transparency log that it says it is in. */
+  readonly log: LogKey | null;
+  /** That it is in that log. */
+  readonly proof: LogProof | null;
 }
 
 /**
@@ -63,18 +71,21 @@ export interface Bundle {
  */
 export async function openBundle(signed: Bytes, operator: string | null): Promise<Bundle> {
   try {
-    const [head, body] = linesOf(signed);
-    const seal = parsed(head);
-    const signer = text(seal["operator"]);
-    if (!(await isSigned(key(signer), fromText(text(seal["signature"])), joined(SIGNED, body)))) {
-      throw new BundleRefused("altered after signing");
-    }
-    const told = parsed(body);
-    const line = await lineOf(listed(told["handovers"] ?? []).map(table), signer);
+    if (signed.length > MAX_BYTES) throw new BundleRefused(`larger than ${MAX_BYTES >> 20} MiB`);
+    const [head, body, proof, ...rest] = linesOf(signed);
+    if (!head || !body || rest.length) throw new BundleRefused("not two lines, or three");
+    const { body: told, line } = await signedLines("hubbub/1 bundle\n", head, body);
     if (operator !== null && !line.includes(operator)) {
       throw new BundleRefused("another operator's");
     }
-    return await bundleOf(told, line);
+    const bundle = await bundleOf(told, line);
+    const { log } = bundle;
+    if (!proof && !log) return bundle;
+    if (!proof || !log)
+      throw new BundleRefused("its log or the proof of it, a third line, is missing");
+    const { openProof } = await import("../more.js");
+    const content = signed.slice(0, head.length + body.length + 2);
+    return { ...bundle, proof: await openProof(proof, content, log) };
   } catch (error) {
     const why = error instanceof BundleRefused ? error.message : "not one, or of a newer version";
     throw new BundleRefused(`the bundle is refused: ${why}; ship it as the operator built it`, {
@@ -98,6 +109,11 @@ export function metricOf(bundle: Bundle, name: string): Metric {
   );
 }
 
+/** Who signed it, in base64. */
+export function signerOf({ line }: Bundle): string {
+  return line[line.length - 1] ?? "";
+}
+
 /** The key of an epoch that starts at this second, if there is one yet. */
 export function keyAt(keys: readonly OpeningKey[], start: number): OpeningKey | undefined {
   return keys.find((key) => key.start <= start && start < key.end);
@@ -108,57 +124,9 @@ export function halfOf(key: OpeningKey | undefined, kem: Kem): Bytes | undefined
   return kem === "x-wing" ? key?.xWing : key?.publicKey;
 }
 
-/** The bytes of a text, as bundles hold keys. Throws an Error if it is none. */
-export function fromText(base64: string): Bytes {
-  return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-}
-
-/** The text of some bytes. */
-export function toText(bytes: Uint8Array): string {
-  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
-}
-
-function linesOf(signed: Bytes): [Bytes, Bytes] {
-  if (signed.length > MAX_BYTES) throw new BundleRefused(`larger than ${MAX_BYTES >> 20} MiB`);
-  let end = signed.length;
-  while (end > 0 && signed[end - 1] === NEWLINE) end -= 1;
-  const [first, last] = [signed.indexOf(NEWLINE), signed.lastIndexOf(NEWLINE, end - 1)];
-  if (first === -1 || first !== last) {
-    throw new BundleRefused(
-      "not two lines; those with a third are in a log, which is not read here",
-    );
-  }
-  return [signed.slice(0, first), signed.slice(first + 1, end)];
-}
-
-function parsed(line: Uint8Array): Table {
-  return table(JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(line)));
-}
-
-/** The keys that handovers lead through, `signer` last. */
-async function lineOf(handovers: readonly Table[], signer: string): Promise<string[]> {
-  if (handovers.length > MAX_HANDOVERS) throw new BundleRefused("it has too many handovers");
-  const line = [...handovers.map((handover) => text(handover["old"])), signer];
-  for (const [at, handover] of handovers.entries()) {
-    const [old, next] = [key(text(handover["old"])), text(handover["new"])];
-    const signature = fromText(text(handover["signature"]));
-    if (
-      next !== line[at + 1] ||
-      !(await isSigned(old, signature, joined(HANDOVER, old, key(next))))
-    ) {
-      throw new BundleRefused("its handovers do not lead to the key that signed");
-    }
-  }
-  if (new Set(line).size !== line.length) throw new BundleRefused("its handovers come back");
-  return line;
-}
-
 async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
   // 2: some list of values has grown. Such a metric is not known here, the others are.
   if (body["version"] !== 1 && body["version"] !== 2) throw new BundleRefused("of a newer version");
-  if (body["log"] !== undefined) {
-    throw new BundleRefused("it is in a transparency log, which this version cannot check");
-  }
   const development = body["development"] === true;
   const metrics = new Map<string, Metric>();
   const unknown = new Map<string, UnknownMetric>();
@@ -185,11 +153,22 @@ async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
     serial: number(body["serial"] ?? 0),
     line,
     development,
+    runs: body["runs"] === undefined ? null : runsOf(table(body["runs"])),
+    log: body["log"] === undefined ? null : logOf(table(body["log"])),
+    proof: null,
   };
 }
 
+function runsOf({ shuffler, aggregator }: Table): Runs {
+  return { shuffler: text(shuffler), aggregator: text(aggregator) };
+}
+
+function logOf({ name, key }: Table): LogKey {
+  return { name: text(name), key: text(key) };
+}
+
 function openingKey(told: Table): OpeningKey {
-  const publicKey = key(text(told["public"]));
+  const publicKey = keyFrom(text(told["public"]));
   const half = told["x_wing"];
   return {
     ...{
@@ -198,12 +177,6 @@ function openingKey(told: Table): OpeningKey {
       end: number(told["end"]),
       publicKey,
     },
-    ...(half === undefined ? {} : { xWing: key(text(half), X_WING_BYTES) }),
+    ...(half === undefined ? {} : { xWing: keyFrom(text(half), X_WING_BYTES) }),
   };
-}
-
-function key(base64: string, size = KEY_BYTES): Bytes {
-  const bytes = fromText(base64);
-  if (bytes.length !== size) throw new BundleRefused(`a key is not ${size} bytes`);
-  return bytes;
 }

@@ -33,6 +33,7 @@ export interface Metric {
   readonly limits: Limits;
   /** The promise to who sees whole epochs alone, in nats; null where there is none. */
   readonly centralEpsilon: number | null;
+  readonly delta: number | null;
   /** Its own, then its tiers', the smallest epsilon first. */
   readonly streams: readonly [Stream, ...Stream[]];
   /** What may never change under its name, as a text. */
@@ -87,21 +88,11 @@ export async function metricFrom(
       lifetimeCentralEpsilon: central,
     },
     centralEpsilon: development ? null : optional(entry["central_epsilon"]),
+    delta: development ? null : optional(entry["delta"]),
     streams,
     definition: JSON.stringify(DEFINING.map((field) => sorted(entry[field]))),
     code: await coder(name, entry, streams[0].randomizer),
   };
-}
-
-/**
- * The stream of the largest epsilon that a person allows, as promised and locally; none if all are
- * above it.
- */
-export function streamWithin(metric: Metric, most: number, local: number): Stream | undefined {
-  const [own, ...tiers] = metric.streams;
-  const promised = Math.min(metric.centralEpsilon ?? own.epsilon, own.epsilon);
-  if (promised <= most && own.epsilon <= local) return own;
-  return tiers.filter((tier) => tier.epsilon <= Math.min(most, local)).pop();
 }
 
 async function streamsOf(name: string, entry: Table): Promise<[Stream, ...Stream[]]> {

@@ -7,15 +7,14 @@ import { Background, nameOf } from "./background.js";
 import { turned, type Consent } from "./consent.js";
 import { newDevice, type Device } from "./device.js";
 import { Diagnostics, type OnDrop } from "./diagnostics.js";
-import type { MemoOf } from "./memo.js";
 import type { Outcome } from "./outcome.js";
-import { needsMemo, Reporter } from "./reporter.js";
+import { Reporter } from "./reporter.js";
 import { Sender } from "./sender.js";
 import { State } from "./state.js";
 import type { Storage } from "./storage.js";
 import type { Transport } from "./transport.js";
 import { admitted } from "./trust.js";
-import { view, type LedgerView } from "./view.js";
+import type { LedgerView } from "./view.js";
 import { Waits } from "./waits.js";
 
 /** What an app may say about how its client is to be. */
@@ -62,7 +61,6 @@ export class Client {
     device: Device,
     transport: Transport,
     options: Options,
-    memoOf: MemoOf | null,
   ) {
     const { holdSeconds = HOLD_SECONDS, maxEpsilon = Infinity } = options;
     if (holdSeconds !== null && !(holdSeconds >= 0 && holdSeconds <= LONGEST_HOLD_SECONDS)) {
@@ -73,7 +71,7 @@ export class Client {
     this.#strict = options.strict ?? false;
     this.#diagnostics = new Diagnostics(options.onDrop);
     const coins = options.coins ?? new SystemBits();
-    this.#reporter = new Reporter(bundle, device, coins, state.now, maxEpsilon, memoOf);
+    this.#reporter = new Reporter(bundle, device, coins, state.now, maxEpsilon);
     const own = [this.#reporter, state, bundle, transport, this.#diagnostics] as const;
     this.#sender = new Sender(...own);
     const waits = holdSeconds === null ? null : new Waits(bundle, holdSeconds);
@@ -98,7 +96,6 @@ export class Client {
     options: Options = {},
   ): Promise<Client> {
     const state = new State(storage, bundle.caps, options.now ?? (() => Date.now() / 1000));
-    const memoOf = needsMemo(bundle) ? (await import("../more.js")).memoOf : null;
     try {
       const device = await state.change((own) => {
         const { trust, another } = admitted(own.trust, bundle, options.operatorNamed ?? false);
@@ -107,10 +104,12 @@ export class Client {
         const generation = consent.generation + (another ? 2 : 0);
         return { ...own, trust, consent: { ...consent, generation } };
       }, "operator_changed");
-      return new Client(bundle, state, device, transport, options, memoOf);
+      const client = new Client(bundle, state, device, transport, options);
+      await client.#reporter.ready(device);
+      return client;
     } catch (error) {
       if (!(error instanceof StateUnusable)) throw error;
-      const client = new Client(bundle, state, newDevice(), transport, options, memoOf);
+      const client = new Client(bundle, state, newDevice(), transport, options);
       client.#diagnostics.warnOnce("state", `nothing is reported: ${error.message}`);
       client.#reporter.cannotKeep();
       return client;
@@ -187,7 +186,7 @@ export class Client {
     const device = forget
       ? await this.#state.forget(off)
       : await this.#state.change((own) => ({ ...own, consent: off(own.consent) }));
-    this.#reporter.stand(device);
+    await this.#reporter.stand(device);
   }
 
   /** Reports again. What was reported while off is not sent. @throws StateUnusable it stays off. */
@@ -196,7 +195,7 @@ export class Client {
       const generation = turned(own.consent.generation, true);
       return { ...own, consent: { ...own.consent, generation } };
     });
-    this.#reporter.stand(device);
+    await this.#reporter.stand(device);
     this.#reporter.switch(true);
     this.#sender.goOn();
   }
@@ -218,13 +217,14 @@ export class Client {
     const device = await this.#state.change((own) => {
       return { ...own, consent: { ...own.consent, preference: maxEpsilon, maxLocal } };
     });
-    this.#reporter.stand(device);
+    await this.#reporter.stand(device);
   }
 
   /** What left this device and what is left of each budget, for this person to see. */
   async ledger(): Promise<LedgerView> {
     await this.#sender.enter();
     const { device, ...reports } = await this.#state.all();
+    const { view } = await import("../more.js");
     return view(this.#bundle, device, reports, this.#state.now());
   }
 

@@ -1,14 +1,16 @@
 /** A device: its secret, consent, ledger, trust and counts, as one document. */
-import { number, table, text, type Table } from "../catalog/json.js";
+import { listed, number, table, text, type Table } from "../catalog/json.js";
+import type { Notice } from "../catalog/sampling.js";
 import type { Consent } from "./consent.js";
 import { UNASKED, agreed } from "./consent.js";
-import { loadAccounts, merged, type Accounts } from "./ledger.js";
+import type { Accounts } from "./account.js";
+import { loadAccounts, merged } from "./ledger.js";
 import { loadTrust, type Trust } from "./trust.js";
 
 /**
  * What holds for this device, over all tabs, workers and processes. state: the name of its history,
  * commits: how often it was changed. secret: 32 bytes in hexadecimal. counts: payloads given up by
- * reason, and mishaps of the state itself by name.
+ * reason, and mishaps of the state itself by name. notice: the operator's newest that was heard here.
  */
 export interface Device {
   readonly state: string;
@@ -18,6 +20,7 @@ export interface Device {
   readonly accounts: Accounts;
   readonly counts: Readonly<Record<string, number>>;
   readonly trust: Trust | null;
+  readonly notice: Notice | null;
 }
 
 const SECRET_BYTES = 32;
@@ -27,7 +30,7 @@ const SECRET = /^[0-9a-f]{64}$/;
 export function newDevice(): Device {
   return {
     ...{ state: randomHex(8), commits: 0, secret: randomHex(SECRET_BYTES) },
-    ...{ consent: UNASKED, accounts: {}, counts: {}, trust: null },
+    ...{ consent: UNASKED, accounts: {}, counts: {}, trust: null, notice: null },
   };
 }
 
@@ -45,6 +48,7 @@ export function loadDevice(thing: unknown): Device {
       Object.entries(table(told["counts"])).map(([name, count]) => [name, number(count)]),
     ),
     trust: told["trust"] === null ? null : loadTrust(told["trust"]),
+    notice: loadNotice(told["notice"] ?? null),
   };
 }
 
@@ -69,13 +73,15 @@ export function heeded(device: Device, witness: string): Device {
   if (state === device.state && commits <= device.commits) return device;
   const consent = loadConsent(table(told["consent"]));
   const isNew = device.commits === 0;
+  const trust = told["trust"] === null ? null : loadTrust(told["trust"]);
   return {
     ...device,
     state,
     commits: Math.max(commits, device.commits),
     consent: isNew ? consent : agreed(device.consent, consent, state === device.state),
     accounts: merged(device.accounts, loadAccounts(told["accounts"])),
-    trust: device.trust ?? (told["trust"] === null ? null : loadTrust(told["trust"])),
+    // Of one history the witness is the later: it has seen newer bundles, and more of their log.
+    trust: state === device.state ? (trust ?? device.trust) : (device.trust ?? trust),
     counts: counted(device.counts, ["state_lost"]),
   };
 }
@@ -89,6 +95,16 @@ export function counted(counts: Device["counts"], names: readonly string[]): Dev
 export function randomHex(bytes: number): string {
   const drawn = crypto.getRandomValues(new Uint8Array(bytes));
   return Array.from(drawn, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function loadNotice(thing: unknown): Notice | null {
+  if (thing === null) return null;
+  const told = table(thing);
+  return {
+    ...{ number: number(told["number"]), until: number(told["until"]) },
+    line: listed(told["line"]).map(text),
+    steps: table(told["steps"]) as Notice["steps"],
+  };
 }
 
 function loadConsent(told: Table): Consent {

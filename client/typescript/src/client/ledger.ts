@@ -8,31 +8,17 @@ import { YEAR_DAYS, type Caps } from "../catalog/caps.js";
 import { epochStart } from "../catalog/epochs.js";
 import { number, table, type Table } from "../catalog/json.js";
 import type { Metric, Stream } from "../catalog/metric.js";
+import {
+  closed,
+  DAY_SECONDS,
+  filtered,
+  OPENED,
+  raised,
+  type Account,
+  type Accounts,
+  type Numbers,
+} from "./account.js";
 import type { Outcome } from "./outcome.js";
-
-/**
- * What was said about one metric, over all its tiers, in nats. Holds counts and tags, never a value.
- *
- * spent: the most that all reports so far can say, whoever looks; central: the same to who sees whole
- * epochs alone. floor: epochs up to this one count as reported. epochs: reports by epoch above it;
- * losses: what they can say. responses: reports by permanent response. days: what was spent by the
- * day that an epoch ends on; crowds: the same of crowds, as mu squared.
- */
-export interface Account {
-  readonly spent: number;
-  readonly central: number;
-  readonly floor: number;
-  readonly epochs: Numbers;
-  readonly losses: Numbers;
-  readonly responses: Numbers;
-  readonly days: Numbers;
-  readonly crowds: Numbers;
-}
-
-/** Accounts by metric. */
-export type Accounts = Readonly<Record<string, Account>>;
-/** Amounts by epoch, day or response. */
-export type Numbers = Readonly<Record<string, number>>;
 
 /** A report that is to be charged. tag: a device-made name of its permanent response, or "". */
 export interface Charge {
@@ -42,19 +28,11 @@ export interface Charge {
   readonly tag: string;
 }
 
-/** An account that nothing was charged to. */
-export const OPENED: Account = {
-  ...{ spent: 0, central: 0, floor: -1 },
-  ...{ epochs: {}, losses: {}, responses: {}, days: {}, crowds: {} },
-};
-
 // Every epoch that was reported is remembered by itself, so that a clock that jumped ahead and came
 // back may still report today. Past this many the oldest count as reported, all of them.
 const EPOCHS = 64;
 // Longer than the longest span of a cap. Past this many days the oldest are put together.
 const DAYS = 400;
-/** How long a day is. */
-export const DAY_SECONDS = 86_400;
 const ROUNDING = 1e-9; // of sums of costs, in nats
 const FIELDS = ["epochs", "losses", "responses", "days", "crowds"] as const;
 
@@ -98,13 +76,6 @@ export function entered(accounts: Accounts, charge: Charge, caps: Caps): Account
     crowds: crowd ? recent(raised(account.crowds, day, crowd)) : account.crowds,
   };
   return { ...accounts, [metric.name]: bounded(after) };
-}
-
-/** The account in which every epoch up to this one counts as reported. */
-export function closed(account: Account, epoch: number): Account {
-  if (epoch <= account.floor) return account;
-  const above = (numbers: Numbers) => filtered(numbers, (own) => own > epoch);
-  return { ...account, floor: epoch, epochs: above(account.epochs), losses: above(account.losses) };
 }
 
 /** Accounts that allow no more than either's, with the responses of the first. */
@@ -219,15 +190,6 @@ function larger(one: Numbers, other: Numbers): Numbers {
 /** The day, counted from 1970, in which an epoch ends. */
 function lastDay(epoch: number, length: string): number {
   return Math.floor((epochStart(epoch + 1, length) - 1) / DAY_SECONDS);
-}
-
-/** With so much more under a key. */
-export function raised(numbers: Numbers, key: string | number, by: number): Numbers {
-  return { ...numbers, [key]: (numbers[key] ?? 0) + by };
-}
-
-function filtered(numbers: Numbers, holds: (key: number) => boolean): Numbers {
-  return Object.fromEntries(Object.entries(numbers).filter(([key]) => holds(Number(key))));
 }
 
 function sumAfter(numbers: Numbers, day: number): number {

@@ -10,6 +10,8 @@ export type Outcome =
   | "declined"
   /** The metric asks a random part of all devices, and this one is not among them this epoch. */
   | "not_sampled"
+  /** The operator has stopped the metric for a while, for all devices, by a signed notice. */
+  | "stopped"
   /** Reporting is switched off. */
   | "disabled"
   /** More reports in a moment than are kept in memory. */

@@ -1,7 +1,9 @@
 /** The reporter: asks a copy of the ledger, draws coins, holds the payload. No I/O, and no waiting. */
-import { halfOf, keyAt, metricOf, type Bundle } from "../catalog/bundle.js";
+import { halfOf, keyAt, metricOf, signerOf, type Bundle } from "../catalog/bundle.js";
 import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
-import { streamWithin, type Metric, type Stream } from "../catalog/metric.js";
+import type { Metric, Stream } from "../catalog/metric.js";
+import { streamWithin } from "../catalog/tiers.js";
+import { samplingOf, type Notice } from "../catalog/sampling.js";
 import type { BitSource } from "../mechanisms/bits.js";
 import { exact } from "../mechanisms/fraction.js";
 import { joined, packed } from "../mechanisms/packing.js";
@@ -14,7 +16,7 @@ import type { Device } from "./device.js";
 import { charged, entered } from "./ledger.js";
 import type { MemoOf } from "./memo.js";
 import type { Outcome } from "./outcome.js";
-import { opened } from "./state.js";
+import { opened } from "./account.js";
 
 /** A payload that was drawn and is neither sealed nor entered yet. late: in seconds since 1970. */
 export interface Payload {
@@ -31,10 +33,13 @@ export interface Payload {
 const MOST_HELD = 10_000;
 const EPOCH_BYTES = 8;
 
-/** Whether any metric asks for permanent coins. */
-export function needsMemo({ streams }: Bundle): boolean {
-  return [...streams.values()].some(
-    ([metric, { randomizer }]) => metric.sampling < 1 || randomizer.permanentKey !== undefined,
+/** Whether any metric asks for permanent coins, of itself or by a notice. */
+export function needsMemo({ streams }: Bundle, { notice }: Device): boolean {
+  return (
+    !!notice ||
+    [...streams.values()].some(
+      ([metric, { randomizer }]) => metric.sampling < 1 || randomizer.permanentKey !== undefined,
+    )
   );
 }
 
@@ -44,10 +49,11 @@ export class Reporter {
   #usable = true;
   #off = false;
   #drawn: Payload[] = [];
+  #memoOf: MemoOf | null = null;
 
   /**
-   * maxEpsilon: what the app allows a report at most; the person's preference may be less. memoOf:
-   * permanent coins, where the bundle `needsMemo`.
+   * maxEpsilon: what the app allows a report at most; the person's preference may be less. Where it
+   * `needsMemo`, have it `ready()` first.
    */
   constructor(
     readonly bundle: Bundle,
@@ -55,7 +61,6 @@ export class Reporter {
     readonly coins: BitSource,
     readonly now: () => number,
     readonly maxEpsilon: number,
-    readonly memoOf: MemoOf | null,
   ) {
     this.#device = device;
   }
@@ -70,14 +75,26 @@ export class Reporter {
     return this.#usable;
   }
 
+  /** Has what reports of a device that stands so need. */
+  async ready(device: Device): Promise<void> {
+    if (needsMemo(this.bundle, device)) this.#memoOf ??= (await import("../more.js")).memoOf;
+  }
+
+  /** Whether the operator has stopped what would be sent of a stream in an epoch. */
+  isStopped({ stream, epoch }: { stream: string; epoch: number }): boolean {
+    const metric = this.bundle.streams.get(stream)?.[0];
+    return !!metric && !samplingOf(metric, epoch, this.#notice);
+  }
+
   /** What was drawn is the state's now, or given up; and the device stands so. */
-  entered(count: number, device: Device): void {
+  async entered(count: number, device: Device): Promise<void> {
     this.#drawn = this.#drawn.slice(count);
-    this.stand(device);
+    await this.stand(device);
   }
 
   /** The device stands so now; what was drawn since is entered in this copy. */
-  stand(device: Device): void {
+  async stand(device: Device): Promise<void> {
+    await this.ready(device);
     let { accounts } = device;
     for (const one of this.#drawn) {
       accounts = opened({ ...device, accounts }, one.metric);
@@ -124,12 +141,14 @@ export class Reporter {
   }
 
   #draw(metric: Metric, stream: Stream, epoch: number, code: Coded, now: number): Outcome {
-    const memo = this.memoOf?.(this.#device.secret, stream.name);
-    if (metric.sampling < 1 && memo) {
-      // A coin of the device's own, whatever the value.
+    const memo = this.#memoOf?.(this.#device.secret, stream.name);
+    const chance = samplingOf(metric, epoch, this.#notice);
+    if (!chance) return "stopped";
+    if (chance < 1) {
+      // A coin of the device's own, whatever the value, and the same whatever the chance.
       const epochBytes = packed(BigInt(epoch), EPOCH_BYTES).reverse();
-      const coins = memo.coins(joined(purpose("sampling"), epochBytes));
-      if (!coins.chance(atMost(exact(metric.sampling)))) return "not_sampled";
+      const coins = memo?.coins(joined(purpose("sampling"), epochBytes));
+      if (!coins?.chance(atMost(exact(chance)))) return "not_sampled";
     }
     const { randomizer } = stream;
     const tag = randomizer.permanentKey && memo ? memo.tag(randomizer.permanentKey(code)) : "";
@@ -143,5 +162,11 @@ export class Reporter {
     const { generation } = this.#device.consent;
     this.#drawn.push({ ...charge, generation, payload, made: now, late });
     return "queued";
+  }
+
+  /** The operator's notice, if it is of who signed this bundle. */
+  get #notice(): Notice | null {
+    const { notice } = this.#device;
+    return notice?.line.includes(signerOf(this.bundle)) ? notice : null;
   }
 }

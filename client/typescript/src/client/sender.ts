@@ -4,15 +4,16 @@
  * A report is sealed once, as it enters the outbox: every attempt to send it is the same bytes, also
  * after a reload, and the shuffler knows a resend by that.
  */
-import { halfOf, keyAt, type Bundle } from "../catalog/bundle.js";
+import { toText } from "../catalog/encoding.js";
+import { halfOf, keyAt, signerOf, type Bundle } from "../catalog/bundle.js";
 import { epochStart } from "../catalog/epochs.js";
-import { GivenUp, TryAgain } from "../errors.js";
+import { GivenUp, NoticeRefused, StateUnusable, TryAgain } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import { seal, sealInfo } from "../transport/sealing.js";
-import { meaningOf, requestOf, type Answer } from "../transport/submission.js";
+import { meaningOf, noticeIn, requestOf, type Answer } from "../transport/submission.js";
 import type { Diagnostics } from "./diagnostics.js";
 import type { Payload, Reporter } from "./reporter.js";
-import { SENT, type Drawn, type Dropped, type State } from "./state.js";
+import { SENT, STOPPED, type Drawn, type Dropped, type State } from "./state.js";
 import type { StoredReport } from "./storage.js";
 import { LAST_BYTES, type Transport } from "./transport.js";
 
@@ -33,6 +34,7 @@ export class Sender {
   #turn: Promise<unknown> = Promise.resolve();
   #stopped = false;
   #call: AbortController | undefined;
+  #heard = ""; // the notice that was looked at last
   // What this page has entered and not heard of yet: what it can still send as it goes away.
   #unheard = new Map<string, StoredReport>();
 
@@ -53,7 +55,7 @@ export class Sender {
     return this.#inTurn(async () => {
       const payloads = [...this.reporter.drawn];
       if (!payloads.length) {
-        if (!this.reporter.canKeep) this.reporter.stand(await this.state.device());
+        if (!this.reporter.canKeep) await this.reporter.stand(await this.state.device());
         return;
       }
       const drawn: Drawn[] = [];
@@ -66,7 +68,7 @@ export class Sender {
       // Who stopped reporting in the meantime has taken what was drawn along.
       if (this.reporter.drawn[0] !== payloads[0]) return;
       const { device, dropped } = await this.state.enter(drawn);
-      this.reporter.entered(payloads.length, device);
+      await this.reporter.entered(payloads.length, device);
       this.diagnostics.drop([...lost, ...dropped]);
       if (!dropped.length) for (const { report } of drawn) this.#unheard.set(keyOf(report), report);
     });
@@ -86,7 +88,11 @@ export class Sender {
       );
       this.diagnostics.drop(dropped);
       if (!reports.length) return "empty";
-      const { fates, failure } = await this.#submit(reports);
+      const stopped = reports.filter((report) => this.reporter.isStopped(report));
+      const { fates, failure } = await this.#submit(
+        reports.filter((report) => !stopped.includes(report)),
+      );
+      for (const { id } of stopped) fates.set(id ?? NaN, STOPPED);
       const streams = new Map(reports.map((report) => [report.id ?? NaN, report]));
       for (const [id, report] of streams) {
         if (fates.has(id)) this.#unheard.delete(keyOf(report));
@@ -107,6 +113,7 @@ export class Sender {
     const reports: StoredReport[] = [];
     let size = 0;
     for (const report of this.#unheard.values()) {
+      if (this.reporter.isStopped(report)) continue;
       size += report.sealed.length + FRAME_BYTES;
       if (size > LAST_BYTES) break;
       reports.push(report);
@@ -145,11 +152,12 @@ export class Sender {
    */
   async #submit(reports: readonly StoredReport[]) {
     const fates = new Map<number, string | null>();
-    const parts: (readonly StoredReport[])[] = [reports];
+    const parts: (readonly StoredReport[])[] = reports.length ? [reports] : [];
     for (let part = parts.pop(); part; part = parts.pop()) {
       if (this.#stopped) return { fates, failure: new TryAgain("stopped") };
       try {
         const answer = await this.#post(requestOf(part));
+        await this.#hear(noticeIn(answer));
         const results = meaningOf(answer, part.length);
         for (const [at, { id }] of part.entries()) fates.set(id ?? NaN, results[at] ?? SENT);
       } catch (error) {
@@ -173,6 +181,25 @@ export class Sender {
     } finally {
       clearTimeout(timer);
       this.#call = undefined;
+    }
+  }
+
+  /** Keeps what the operator lets everybody know; what cannot be kept is heard again. */
+  async #hear(signed: Bytes): Promise<void> {
+    const text = toText(signed);
+    if (!text || text === this.#heard) return;
+    const { openNotice, follows } = await import("../more.js");
+    try {
+      const notice = await openNotice(signed, signerOf(this.bundle));
+      const device = await this.state.change((own) => {
+        return own.notice && !follows(notice, own.notice) ? own : { ...own, notice };
+      });
+      await this.reporter.stand(device);
+      this.#heard = text;
+    } catch (error) {
+      if (error instanceof NoticeRefused) this.#heard = text;
+      else if (!(error instanceof StateUnusable)) throw error;
+      this.diagnostics.warnOnce("notice", `a notice is not heeded: ${error.message}`);
     }
   }
 

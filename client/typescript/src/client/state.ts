@@ -5,12 +5,11 @@
  * witness knows. PRIVACY: the witness is told before anything leaves.
  */
 import type { Caps } from "../catalog/caps.js";
-import { epochAt } from "../catalog/epochs.js";
 import type { Metric, Stream } from "../catalog/metric.js";
 import { isOn, type Consent } from "./consent.js";
 import { counted, heeded, loadDevice, newDevice, witnessed, type Device } from "./device.js";
-import { charged, closed, OPENED } from "./ledger.js";
-import { forgotten } from "./forgetting.js";
+import { opened } from "./account.js";
+import { charged } from "./ledger.js";
 import type { PastReport, Rows, Storage, StoredReport } from "./storage.js";
 
 /** A payload as report() drew it, under a number of consent. */
@@ -31,6 +30,8 @@ export interface Dropped {
 
 /** The fate of a report that the shuffler took. */
 export const SENT = "sent";
+/** The fate of what waited when the operator stopped its metric. */
+export const STOPPED = "stopped";
 /** The fate of what was drawn or waited when reporting was switched off. */
 export const DISABLED = "disabled";
 
@@ -68,13 +69,14 @@ export class State {
 
   /** Forgets the secret and all that was answered; of what was spent the sums stay. */
   async forget(consent: (consent: Consent) => Consent): Promise<Device> {
+    const { forgotten } = await import("../more.js");
     const now = this.now();
     const { device } = await this.#step(async (rows, own) => {
       await rows.clear();
-      const { state, commits, trust } = own;
+      const { state, commits, trust, notice } = own;
       const accounts = forgotten(own.accounts, now);
       const said = { ...consent(own.consent), since: now };
-      return [{ ...newDevice(), state, commits, trust, accounts, consent: said }, null];
+      return [{ ...newDevice(), state, commits, trust, notice, accounts, consent: said }, null];
     });
     return device;
   }
@@ -187,13 +189,6 @@ export class State {
       return done;
     });
   }
-}
-
-/** The device's accounts, where the epoch of a metric that ran when all was forgotten is over. */
-export function opened({ accounts, consent }: Device, metric: Metric) {
-  if (!consent.since) return accounts;
-  const account = accounts[metric.name] ?? OPENED;
-  return { ...accounts, [metric.name]: closed(account, epochAt(consent.since, metric.epoch)) };
 }
 
 function heed(device: Device, witness: string | null): Device {

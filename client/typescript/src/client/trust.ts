@@ -4,7 +4,7 @@
  * The first operator is trusted, and who it hands over to. Another one needs the app's explicit word,
  * never the bundle's own. As client/hubbub/client/trust/bundles.py.
  */
-import type { Bundle } from "../catalog/bundle.js";
+import { signerOf, type Bundle } from "../catalog/bundle.js";
 import { listed, number, table, text } from "../catalog/json.js";
 import type { Metric } from "../catalog/metric.js";
 import { BundleRefused } from "../errors.js";
@@ -15,6 +15,8 @@ export interface Trust {
   readonly before: readonly string[];
   readonly serial: number;
   readonly promises: Readonly<Record<string, Promised>>;
+  /** The transparency log that its bundles are in, as it was last believed; null for none. */
+  readonly log: unknown;
 }
 
 /**
@@ -51,6 +53,7 @@ export function loadTrust(thing: unknown): Trust {
     before: listed(told["before"]).map(text),
     serial: number(told["serial"]),
     promises: Object.fromEntries(promises),
+    log: told["log"] ?? null,
   };
 }
 
@@ -66,7 +69,7 @@ export function admitted(
   bundle: Bundle,
   byWord: boolean,
 ): { trust: Trust; another: boolean } {
-  const operator = bundle.line[bundle.line.length - 1] ?? "";
+  const operator = signerOf(bundle);
   const before = bundle.line.slice(0, -1);
   const follows = known !== null && bundle.line.includes(known.operator);
   const another = known !== null && !follows;
@@ -84,10 +87,16 @@ export function admitted(
   if (!another && bundle.serial < (known?.serial ?? 0)) {
     throw new BundleRefused("the bundle is refused: a newer one was here before; ship that one");
   }
+  // PRIVACY: a bundle for one person would have to be in the log that everybody sees.
+  const seen = another ? null : (known?.log ?? null);
+  if (seen && !bundle.proof) {
+    throw new BundleRefused("the bundle is in no log, and those before were; ship one that is");
+  }
+  const log = bundle.proof?.after(seen) ?? null;
   const promises = kept(another ? {} : (known?.promises ?? {}), bundle);
   const led = [...(another ? [] : (known?.before ?? [])), ...before];
   return {
-    trust: { operator, before: [...new Set(led)], serial: bundle.serial, promises },
+    trust: { operator, before: [...new Set(led)], serial: bundle.serial, promises, log },
     another,
   };
 }

@@ -1,11 +1,12 @@
 /** What a person may see: what left this device, and what is left to spend. */
-import type { Bundle } from "../catalog/bundle.js";
+import { signerOf, type Bundle, type Runs } from "../catalog/bundle.js";
+import { samplingOf } from "../catalog/sampling.js";
+import type { Kem } from "../transport/sealing.js";
 import { epochAt } from "../catalog/epochs.js";
-import { streamWithin } from "../catalog/metric.js";
+import { streamWithin } from "../catalog/tiers.js";
 import { isOn } from "./consent.js";
 import type { Device } from "./device.js";
-import { OPENED } from "./ledger.js";
-import { opened } from "./state.js";
+import { OPENED, opened } from "./account.js";
 import type { PastReport, StoredReport } from "./storage.js";
 
 /**
@@ -23,6 +24,18 @@ export interface MetricView {
   readonly spentInEpoch: number;
   readonly spent: number;
   readonly lifetimeEpsilon: number;
+  /** The promise to who sees whole epochs alone, and its delta; null where there is none. */
+  readonly centralEpsilon: number | null;
+  readonly delta: number | null;
+  /** The most that all reports so far can say to those, of what they may; null for no limit. */
+  readonly central: number;
+  readonly lifetimeCentralEpsilon: number | null;
+  /** What its reports are sealed with. */
+  readonly kem: Kem;
+  /** The chance to take part in the epoch that runs now, 0 where the operator has stopped it. */
+  readonly sampling: number;
+  /** Whether that is less than the app was made with. */
+  readonly lowered: boolean;
 }
 
 /** One payload: when it was made (seconds since 1970), what it was, and "waiting", "sent" or why not. */
@@ -40,6 +53,10 @@ export interface LedgerView {
   readonly metrics: readonly MetricView[];
   readonly payloads: readonly PayloadView[];
   readonly counts: Readonly<Record<string, number>>;
+  /** Who runs the shuffler and the aggregator, as the operator signed it; null where it does not say. */
+  readonly runs: Runs | null;
+  /** The operator's notice that is kept here, and until when it holds, in seconds since 1970. */
+  readonly notice: { readonly number: number; readonly until: number } | null;
 }
 
 /** What the state holds, in the bundle's words. */
@@ -51,10 +68,12 @@ export function view(
 ): LedgerView {
   const waiting = reports.waiting.map((report) => ({ ...report, fate: "waiting" }));
   const { consent } = device;
+  const notice = device.notice?.line.includes(signerOf(bundle)) ? device.notice : null;
   const metrics = [...bundle.metrics.values()].map((metric): MetricView => {
     const account = opened(device, metric)[metric.name] ?? OPENED;
     const epoch = epochAt(now, metric.epoch);
     const { reportsPerEpoch, lifetimeEpsilon } = metric.limits;
+    const sampling = samplingOf(metric, epoch, notice);
     const own = streamWithin(metric, consent.preference ?? Infinity, consent.maxLocal ?? Infinity);
     return {
       name: metric.name,
@@ -65,6 +84,9 @@ export function view(
       spentInEpoch: account.losses[epoch] ?? 0,
       spent: account.spent,
       lifetimeEpsilon,
+      ...{ centralEpsilon: metric.centralEpsilon, delta: metric.delta },
+      ...{ central: account.central, lifetimeCentralEpsilon: metric.limits.lifetimeCentralEpsilon },
+      ...{ kem: metric.kem, sampling, lowered: sampling < metric.sampling },
     };
   });
   const payloads = [...reports.past, ...waiting].map(
@@ -72,5 +94,8 @@ export function view(
       return { metric: stream.split("/")[0] ?? stream, epoch, made, payload, fate };
     },
   );
-  return { on: isOn(consent.generation), metrics, payloads, counts: device.counts };
+  return {
+    ...{ on: isOn(consent.generation), metrics, payloads, counts: device.counts },
+    ...{ runs: bundle.runs, notice: notice && { number: notice.number, until: notice.until } },
+  };
 }

@@ -1,7 +1,7 @@
 /** A shuffler that is none: it takes what it is sent, and can be told to fail. */
 import type { Transport } from "../client/transport.js";
 import { TryAgain } from "../errors.js";
-import { fieldsOf } from "../transport/protobuf.js";
+import { bytesField, fieldsOf } from "../transport/protobuf.js";
 import { TYPE, type Answer } from "../transport/submission.js";
 
 /** Answers as a shuffler does. failing: throw TryAgain with this reason instead. */
@@ -11,6 +11,8 @@ export class FakeShuffler implements Transport {
   failing: string | null = null;
   /** What to answer instead of acknowledging. */
   answer: Answer | null = null;
+  /** An operator's notice, signed, which every answer carries. */
+  notice: Uint8Array = new Uint8Array();
 
   /** How many reports were taken. */
   get reports(): number {
@@ -22,6 +24,10 @@ export class FakeShuffler implements Transport {
     if (this.answer) return Promise.resolve(this.answer);
     this.taken.push(body);
     const headers = { "content-type": TYPE };
-    return Promise.resolve({ status: 200, headers, body: new Uint8Array() });
+    return Promise.resolve({
+      status: 200,
+      headers,
+      body: Uint8Array.from(bytesField(2, this.notice)),
+    });
   }
 }

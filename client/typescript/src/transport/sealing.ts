@@ -4,7 +4,13 @@
  * Base mode, HKDF-SHA256, AES-128-GCM, single shot; DHKEM(X25519, HKDF-SHA256) or X-Wing, as the
  * metric says. X25519 is the platform's; where it has none, a library's that is loaded only there.
  */
-import { Aes128Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256 } from "@hpke/core";
+import {
+  AEAD_AES_128_GCM,
+  CipherSuite,
+  KDF_HKDF_SHA256,
+  KEM_DHKEM_X25519_HKDF_SHA256,
+  type KEMFactory,
+} from "hpke";
 
 import { BadParameter } from "../errors.js";
 import { joined, type Bytes } from "../mechanisms/packing.js";
@@ -34,28 +40,27 @@ export async function seal(
   info: Bytes,
   kem: Kem = "x25519",
 ): Promise<Bytes> {
-  const made = known.get(kem) ?? hpke(kem);
+  const made = known.get(kem) ?? suiteOf(kem);
   known.set(kem, made);
   const suite = await made;
   try {
-    const key = await suite.kem.deserializePublicKey(publicKey);
-    const sealed = await suite.seal({ recipientPublicKey: key, info }, payload);
-    return joined(new Uint8Array(sealed.enc), new Uint8Array(sealed.ct));
+    const key = await suite.DeserializePublicKey(publicKey);
+    const { encapsulatedSecret, ciphertext } = await suite.Seal(key, payload, { info });
+    return joined(encapsulatedSecret, ciphertext);
   } catch (error) {
     throw new BadParameter("an opening key is none worth sealing to", { cause: error });
   }
 }
 
-async function hpke(kem: Kem): Promise<CipherSuite> {
-  const rest = { kdf: new HkdfSha256(), aead: new Aes128Gcm() };
-  if (kem === "x-wing") {
-    // ML-KEM in JavaScript, loaded where a metric asks for it alone.
-    const { XWing } = await import("@hpke/hybridkem-x-wing");
-    return new CipherSuite({ kem: new XWing(), ...rest });
-  }
-  if (await hasX25519()) return new CipherSuite({ kem: new DhkemX25519HkdfSha256(), ...rest });
-  const { DhkemX25519HkdfSha256: Fallback } = await import("@hpke/dhkem-x25519");
-  return new CipherSuite({ kem: new Fallback(), ...rest });
+async function suiteOf(kem: Kem): Promise<CipherSuite> {
+  return new CipherSuite(await kemOf(kem), KDF_HKDF_SHA256, AEAD_AES_128_GCM);
+}
+
+async function kemOf(kem: Kem): Promise<KEMFactory> {
+  const native = kem === "x25519" && (await hasX25519());
+  if (native) return KEM_DHKEM_X25519_HKDF_SHA256;
+  const fallback = await import("./fallback.js");
+  return kem === "x25519" ? fallback.KEM_DHKEM_X25519_HKDF_SHA256 : fallback.KEM_MLKEM768_X25519;
 }
 
 async function hasX25519(): Promise<boolean> {

@@ -1,6 +1,7 @@
 /** A submission and its answer: SubmitRequest and SubmitResponse of services.proto, and HTTP's words. */
 import { GivenUp, TryAgain } from "../errors.js";
-import { joined } from "../mechanisms/packing.js";
+import { fromText } from "../catalog/encoding.js";
+import { joined, type Bytes } from "../mechanisms/packing.js";
 import { bytesField, fieldsOf, numberField } from "./protobuf.js";
 
 /** Where a shuffler takes submissions, after its address. */
@@ -46,6 +47,7 @@ const STATUSES: ReadonlyMap<number, string> = new Map([
 ]);
 const LONGEST_HINT = 9;
 const TEXT = new TextEncoder();
+const NOTHING: Bytes = new Uint8Array();
 
 /** The bytes of a SubmitRequest. */
 export function requestOf(reports: readonly SealedReport[]): Uint8Array<ArrayBuffer> {
@@ -106,6 +108,20 @@ export function meaningOf(answer: Answer, reports: number): Result[] {
   throw new TryAgain(reason, hint);
 }
 
+/** The operator's notice that an answer carries, as it was signed; empty for none. */
+export function noticeIn({ status, headers, body }: Answer): Bytes {
+  try {
+    if (status === 200 && typeOf(headers) === TYPE) {
+      const told = new Map(fieldsOf(body)).get(2);
+      return typeof told === "object" ? Uint8Array.from(told) : NOTHING;
+    }
+    const told = status === 429 || status === 503 ? problem(body)?.["notice"] : undefined;
+    return typeof told === "string" ? fromText(told) : NOTHING;
+  } catch {
+    return NOTHING;
+  }
+}
+
 function typeOf(headers: Answer["headers"]): string | undefined {
   return headers["content-type"]?.split(";")[0]?.trim().toLowerCase();
 }
@@ -126,11 +142,15 @@ function hintOf(headers: Answer["headers"], body: Uint8Array): number | undefine
 
 function milliseconds(body: Uint8Array): number | undefined {
   try {
-    const told = (JSON.parse(new TextDecoder().decode(body)) as { retry_after_ms?: unknown } | null)
-      ?.retry_after_ms;
+    const told = problem(body)?.["retry_after_ms"];
     const known = Number.isInteger(told) && Number(told) >= 0 && Number(told) < 10 ** LONGEST_HINT;
     return known ? Number(told) : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** The members of a problem, of a shuffler or of whoever else answers. Throws an Error for no JSON. */
+function problem(body: Uint8Array): Readonly<Record<string, unknown>> | null {
+  return JSON.parse(new TextDecoder().decode(body)) as Readonly<Record<string, unknown>> | null;
 }

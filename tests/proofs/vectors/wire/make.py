@@ -8,7 +8,7 @@ import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -27,6 +27,10 @@ from hubbub.catalog import (
     sign_bundle,
     sign_notice,
 )
+from hubbub.catalog.log.merkle import consistency_proof, inclusion_proof, leaf_hash, tree_root
+from hubbub.catalog.log.notes import NoteKey
+from hubbub.catalog.log.writing import append, prove_bundle
+from hubbub.catalog.runs import Runs
 from hubbub.client.client import Client
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.testing import FakeClock, FakeShuffler
@@ -42,6 +46,11 @@ PROVENANCE = "tests/proofs/vectors/wire/make.py, hubbub 0.2.0"
 SIGNING = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes([2]) * 32)
 OPENING = X25519PrivateKey.from_private_bytes(bytes([3]) * 32)
+LOGGING = Ed25519PrivateKey.from_private_bytes(bytes([5]) * 32)
+LOG_NAME = "log.example.org/app"
+LEAVES = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657"]
+LEAVES.append("606162636465666768696a6b6c6d6e6f")
+RUNS = Runs(shuffler="Example Foundation, Oslo", aggregator="Example Ltd, Dublin")
 DAY = 86_400
 START = 20_000 * DAY
 CATALOG = """
@@ -388,6 +397,7 @@ def notice() -> dict[str, Any]:
     public = SIGNING.public_key().public_bytes_raw()
     steps = ((START + 1, 0.25), (START + 5 * DAY, 0.5), (START + 6 * DAY + 1, 0.0))
     said = Notice(START + 7 * DAY, START + 30 * DAY, {"theme": steps, "unknown": steps}, public)
+    lowered = replace(said, number=said.number + 1, steps={"theme": steps[:2]})
     signed = sign_notice(said, SIGNING).decode()
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "metrics.toml"
@@ -401,12 +411,104 @@ def notice() -> dict[str, Any]:
         "number": said.number,
         "until": said.until,
         "sampling": [[epoch, said.sampling(theme, epoch)] for epoch in range(19_999, 20_032)],
+        # It takes the place of the other one.
+        "lowered": sign_notice(lowered, SIGNING).decode(),
+        "lowered sampling": [
+            [epoch, lowered.sampling(theme, epoch)] for epoch in range(19_999, 20_032)
+        ],
         "refused": {
             "altered": signed.replace("0.25", "0.75"),
             "another operator's": sign_notice(replace(said, operator=other), STRANGER).decode(),
             "no notice": "{}",
         },
     }
+
+
+def log() -> dict[str, Any]:
+    """Bundles of a log as it grew, those that no device may take, and those that one may not take
+    after another. shipped: each is taken after any before it. after: the one that was shipped last
+    before, by its place among those shipped.
+    """
+    with _Log() as own, _Log() as fork:
+        shipped = [own.ship(serial) for serial in (1, 2, 3, 4)]
+        fork.ship(1)
+        fork.ship(7)
+        of_a_fork = fork.ship(8)
+        fork.ship(9)
+        of_a_longer_fork = fork.ship(10)
+        of_another = fork.ship(11, key=STRANGER)
+    head, body, proof = shipped[2].splitlines()
+    plain = _sign(5, None)
+    return {
+        "provenance": PROVENANCE,
+        "operator": SIGNING.public_key().public_bytes_raw().hex(),
+        "name": LOG_NAME,
+        "runs": {"shuffler": RUNS.shuffler, "aggregator": RUNS.aggregator},
+        "shipped": shipped,
+        "refused": {
+            "no proof": f"{head}\n{body}\n",
+            "another bundle's proof": "\n".join([*shipped[1].splitlines()[:2], proof, ""]),
+            "another place": shipped[2].replace('"index":2', '"index":1'),
+            "no such place": shipped[2].replace('"index":2', '"index":99'),
+            "a checkpoint altered": shipped[2].replace(f"{LOG_NAME}\\n3", f"{LOG_NAME}\\n4"),
+            "a checkpoint of another's": "\n".join([head, body, of_another.splitlines()[2], ""]),
+            "half a proof": f"{head}\n{body}\n{proof[: len(proof) // 2]}\n",
+            "a proof, and no log": plain + proof + "\n",
+            "a line more": shipped[2] + proof + "\n",
+        },
+        "refused after": [
+            {"why": "older", "after": 3, "signed": shipped[1]},
+            {"why": "forked", "after": 2, "signed": of_a_fork},
+            {"why": "forked", "after": 3, "signed": of_a_longer_fork},
+            {"why": "another log", "after": 1, "signed": of_another},
+            {"why": "no log", "after": 1, "signed": plain},
+        ],
+        "trees": _trees(),
+    }
+
+
+def _trees() -> dict[str, Any]:
+    """Every proof of trees of the leaves that the reference implementation of RFC 6962 has."""
+    leaves = [leaf_hash(bytes.fromhex(leaf)) for leaf in LEAVES]
+    sizes = range(1, len(leaves) + 1)
+    return {
+        "leaves": LEAVES,
+        "roots": [tree_root(leaves[:size]).hex() for size in sizes],
+        "inclusion": [
+            [at, size, [one.hex() for one in inclusion_proof(leaves[:size], at)]]
+            for size in sizes
+            for at in range(size)
+        ],
+        "consistency": [
+            [before, size, [one.hex() for one in consistency_proof(leaves[:size], before)]]
+            for size in sizes
+            for before in range(1, size + 1)
+        ],
+    }
+
+
+class _Log:
+    """A log in a folder that is gone with it."""
+
+    def __enter__(self) -> Self:
+        self._folder = tempfile.TemporaryDirectory()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+    def ship(self, serial: int, key: Ed25519PrivateKey = LOGGING) -> str:
+        """The next bundle, with its proof; those of a key are a log of their own."""
+        public = key.public_key().public_bytes_raw()
+        signed = _sign(serial, NoteKey(LOG_NAME, public))
+        folder = Path(self._folder.name) / public.hex()
+        grown = append(folder, LOG_NAME, key, [("bundle", signed.encode())])
+        return signed + prove_bundle(grown).dump().decode() + "\n"
+
+
+def _sign(serial: int, key: NoteKey | None) -> str:
+    bundle = replace(_plain(CATALOG), serial=serial, log=key, runs=RUNS)
+    return sign_bundle(bundle, SIGNING).decode()
 
 
 def _plain(catalog: str) -> Bundle:
@@ -430,6 +532,6 @@ def _signed(catalog: str) -> bytes:
 
 
 if __name__ == "__main__":
-    for make in (bundle, ledger, epochs, sealing, sealing_x_wing, submission, notice):
+    for make in (bundle, ledger, epochs, sealing, sealing_x_wing, submission, notice, log):
         text = json.dumps(make(), indent=1, ensure_ascii=False) + "\n"
         (HERE / f"{make.__name__}.json").write_text(text, encoding="utf-8")

@@ -23,6 +23,7 @@ from hubbub.catalog import (
 )
 from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.messages import answer_of, request_of
+from hubbub.client.trust.bundles import Trust
 from hubbub.errors import BadPayload, BundleRefused, NoticeRefused
 from hubbub.sealing import x_wing_private, x_wing_public, x_wing_public_bytes
 from hubbub.wire.v1.services_pb2 import SubmitResponse
@@ -152,6 +153,7 @@ def test_an_answer_means_the_same() -> None:
 
 def test_a_notice_says_the_same_and_others_are_refused() -> None:
     known = _known("notice")
+    assert make.notice() == known
     operator = bytes.fromhex(known["operator"])
     notice = open_notice(known["notice"].encode(), operator=operator)
     assert (notice.number, notice.until) == (known["number"], known["until"])
@@ -160,3 +162,21 @@ def test_a_notice_says_the_same_and_others_are_refused() -> None:
     for refused in known["refused"].values():
         with pytest.raises(NoticeRefused):
             open_notice(refused.encode(), operator=operator)
+
+
+def test_a_log_grows_as_it_did_and_devices_refuse_the_same() -> None:
+    known = _known("log")
+    assert make.log() == known
+    for why, signed in known["refused"].items():
+        with pytest.raises(BundleRefused):
+            Trust().admit("app", open_bundle(signed.encode(), why), None, ())
+    shipped = [open_bundle(signed.encode(), "known") for signed in known["shipped"]]
+    for first in range(len(shipped)):
+        trust = Trust()
+        for bundle in (shipped[first], shipped[-1]):
+            trust.admit("app", bundle, None, ())
+    for case in known["refused after"]:
+        trust = Trust()
+        trust.admit("app", shipped[case["after"]], None, ())
+        with pytest.raises(BundleRefused):
+            trust.admit("app", open_bundle(case["signed"].encode(), case["why"]), None, ())

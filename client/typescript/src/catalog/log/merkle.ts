@@ -1,0 +1,107 @@
+/**
+ * Merkle trees that only grow, and how the two proofs of them are checked.
+ *
+ * Hashes are SHA-256. RFC 6962, section 2.1, has the trees; RFC 9162, sections 2.1.3.2 and 2.1.4.2, the
+ * checks. As client/hubbub/catalog/log/merkle.py.
+ */
+import { sha256 } from "@noble/hashes/sha2.js";
+
+import { BundleRefused } from "../../errors.js";
+import { joined, type Bytes } from "../../mechanisms/packing.js";
+import { toText } from "../encoding.js";
+
+/** How long a hash is. */
+export const HASH_BYTES = 32;
+
+/** A tree of so many leaves, and its root. */
+export interface Tree {
+  readonly size: number;
+  readonly root: Bytes;
+}
+
+/** The hash of an entry: its first byte tells it from a node's. */
+export function leafHash(entry: Bytes): Bytes {
+  return sha256(joined(Uint8Array.of(0), entry));
+}
+
+/**
+ * The root that a tree of `size` has if this leaf is at `index`.
+ *
+ * @throws BundleRefused the proof is of no such place.
+ */
+export function provenRoot(
+  leaf: Bytes,
+  index: number,
+  size: number,
+  proof: readonly Bytes[],
+): Bytes {
+  if (!(index >= 0 && index < size)) {
+    throw new BundleRefused("an entry's place is outside its log");
+  }
+  return climbed(leaf, proof, index, size - 1).now;
+}
+
+/**
+ * Checks that one tree, of one leaf at least, grew from another.
+ *
+ * @throws BundleRefused it did not, or the proof is of other sizes.
+ */
+export function refuseInconsistent(before: Tree, after: Tree, proof: readonly Bytes[]): void {
+  if (!(before.size >= 1 && before.size <= after.size)) {
+    throw new BundleRefused(`a tree of ${before.size} leaves grows to none of ${after.size}`);
+  }
+  if (before.size === after.size) {
+    if (proof.length || !same(before.root, after.root)) {
+      throw new BundleRefused("two trees of one size differ");
+    }
+    return;
+  }
+  // Of a whole power of two the root before is itself the first subtree.
+  const [start, ...rest] = isPower(before.size) ? [before.root, ...proof] : proof;
+  if (!start) throw new BundleRefused("a proof of consistency is too short");
+  let [place, last] = [before.size - 1, after.size - 1];
+  while (place % 2) [place, last] = [half(place), half(last)];
+  const { then, now } = climbed(start, rest, place, last);
+  if (!same(then, before.root) || !same(now, after.root)) {
+    throw new BundleRefused("the tree after does not begin with the tree before");
+  }
+}
+
+/**
+ * The roots above a subtree: of the tree that ends with it, and of the one that ends at `last`. place,
+ * last: of the subtree among those of its height, and of the last one.
+ */
+function climbed(start: Bytes, proof: readonly Bytes[], place: number, last: number) {
+  let [then, now] = [start, start];
+  for (const beside of proof) {
+    if (!last) throw new BundleRefused("a proof is too long");
+    if (place % 2 || place === last) {
+      [then, now] = [nodeHash(beside, then), nodeHash(beside, now)];
+      while (place && !(place % 2)) [place, last] = [half(place), half(last)];
+    } else {
+      now = nodeHash(now, beside);
+    }
+    [place, last] = [half(place), half(last)];
+  }
+  if (last) throw new BundleRefused("a proof is too short");
+  return { then, now };
+}
+
+function nodeHash(left: Bytes, right: Bytes): Bytes {
+  return sha256(joined(Uint8Array.of(1), left, right));
+}
+
+function same(one: Bytes, other: Bytes): boolean {
+  return toText(one) === toText(other);
+}
+
+function isPower(size: number): boolean {
+  let odd = size;
+  while (odd % 2 === 0) odd = half(odd);
+  return odd === 1;
+}
+
+// Sizes may be above 2**32, which shifts of whole numbers are not.
+function half(place: number): number {
+  return Math.floor(place / 2);
+}

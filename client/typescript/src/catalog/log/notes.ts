@@ -1,0 +1,70 @@
+/**
+ * Checkpoints: how large a log is, and its root, in a note that the log signed (C2SP signed-note,
+ * tlog-checkpoint, Ed25519). As client/hubbub/catalog/log/notes.py and checkpoint.py.
+ */
+import { sha256 } from "@noble/hashes/sha2.js";
+
+import { BundleRefused } from "../../errors.js";
+import { joined } from "../../mechanisms/packing.js";
+import { fromText, toText } from "../encoding.js";
+import { keyFrom } from "../handovers.js";
+import { isSigned } from "../signatures.js";
+import type { LogKey } from "./log.js";
+import { HASH_BYTES, type Tree } from "./merkle.js";
+
+const ED25519 = 1;
+const ID_BYTES = 4;
+const MAX_SIGNATURES = 100;
+const GAP = "\n\n";
+const NAME = /^[^\s+]{1,200}$/;
+const LINE = /^— ([^\s+]+) ([A-Za-z0-9+/=]+)$/;
+const SIZE = /^(0|[1-9][0-9]{0,15})$/;
+const TEXT = new TextEncoder();
+
+/** The tree in a note that this log signed. @throws BundleRefused malformed, another's, or altered. */
+export async function openCheckpoint(note: string, key: LogKey): Promise<Tree> {
+  await refuseUnsigned(note, key);
+  const [origin, size = "", root = ""] = textOf(note).split("\n");
+  const tree = { size: Number(size), root: fromText(root) };
+  const known = SIZE.test(size) && Number.isSafeInteger(tree.size);
+  if (origin !== key.name || !known || tree.root.length !== HASH_BYTES) {
+    throw new BundleRefused(`not a checkpoint of ${key.name}`);
+  }
+  return tree;
+}
+
+/**
+ * Checks one signer's lines; those of others, witnesses among them, are passed over.
+ *
+ * @throws BundleRefused no note, the key signed it not, or its signature does not fit.
+ */
+export async function refuseUnsigned(note: string, { name, key }: LogKey): Promise<void> {
+  if (!NAME.test(name)) throw new BundleRefused("a log has no name");
+  const text = textOf(note);
+  const lines = note.slice(text.length + 1).split("\n");
+  if (lines.pop() !== "" || !lines.length || lines.length > MAX_SIGNATURES) {
+    throw new BundleRefused("not a signed note");
+  }
+  const publicKey = keyFrom(key);
+  const named = joined(TEXT.encode(`${name}\n`), Uint8Array.of(ED25519), publicKey);
+  const id = toText(sha256(named).slice(0, ID_BYTES));
+  let found = false;
+  for (const line of lines) {
+    const [, signer, base64 = ""] = LINE.exec(line) ?? [];
+    const signed = fromText(base64);
+    if (signed.length <= ID_BYTES) throw new BundleRefused("not a signed note");
+    if (signer !== name || toText(signed.slice(0, ID_BYTES)) !== id) continue;
+    found = true;
+    if (!(await isSigned(publicKey, signed.slice(ID_BYTES), TEXT.encode(text)))) {
+      throw new BundleRefused(`the signature of ${name} does not fit its checkpoint`);
+    }
+  }
+  if (!found) throw new BundleRefused(`its checkpoint is not signed by ${name}`);
+}
+
+/** What a note says, whoever signed it. @throws BundleRefused it is none. */
+export function textOf(note: string): string {
+  const gap = note.lastIndexOf(GAP);
+  if (gap < 0) throw new BundleRefused("not a signed note");
+  return note.slice(0, gap + 1);
+}

@@ -1,0 +1,98 @@
+/**
+ * What a bundle says of the log that it is in, checked: its place, a checkpoint, and how the log grew.
+ *
+ * It is the bundle's third line. What is logged of a bundle is the SHA-256 of the two before it. As
+ * client/hubbub/catalog/log/proof.py.
+ */
+import { sha256 } from "@noble/hashes/sha2.js";
+
+import { BundleRefused } from "../../errors.js";
+import type { Bytes } from "../../mechanisms/packing.js";
+import { fromText, parsed, toText } from "../encoding.js";
+import { listed, number, table, text } from "../json.js";
+import type { LogKey, LogProof, SeenLog } from "./log.js";
+import { HASH_BYTES, leafHash, provenRoot, refuseInconsistent, type Tree } from "./merkle.js";
+import { openCheckpoint } from "./notes.js";
+
+/**
+ * The proof in a bundle's third line. content: the two lines before it, with their ends. key: of the
+ * log that the bundle names.
+ *
+ * @throws BundleRefused of another log, or of another bundle. Other Errors: it is none.
+ */
+export async function openProof(line: Bytes, content: Bytes, key: LogKey): Promise<LogProof> {
+  const told = parsed(line);
+  const now = await openCheckpoint(text(told["checkpoint"]), key);
+  if (told["hubbub log"] !== 1) throw new BundleRefused("its proof of the log is none");
+  const entry = new TextEncoder().encode(`hubbub/1 bundle\n${hex(sha256(content))}\n`);
+  const index = number(told["index"]);
+  const root = provenRoot(leafHash(entry), index, now.size, hashesOf(told["inclusion"]));
+  if (toText(root) !== toText(now.root)) {
+    throw new BundleRefused(`it is not in the log ${key.name} that it says it is in`);
+  }
+  const grown = new Map(
+    Object.entries(table(told["grown"])).map(([size, proof]) => [Number(size), hashesOf(proof)]),
+  );
+  const seen = { ...key, size: now.size, root: toText(now.root) };
+  return {
+    after(before) {
+      if (before !== null) refuseFork(seenFrom(before), seen, grown);
+      return seen;
+    },
+  };
+}
+
+/** @throws TypeError it is none. */
+function seenFrom(document: unknown): SeenLog {
+  const told = table(document);
+  const [name, key, root] = [text(told["name"]), text(told["key"]), text(told["root"])];
+  return { name, key, size: number(told["size"]), root };
+}
+
+function refuseFork(before: SeenLog, now: SeenLog, grown: ReadonlyMap<number, Bytes[]>): void {
+  const { name } = before;
+  if (name !== now.name || before.key !== now.key) {
+    throw new BundleRefused(
+      `the bundle names another log than ${name}, or one of another key, and bundles of this app ` +
+        "are in that; ship one that is",
+    );
+  }
+  if (now.size < before.size) {
+    throw new BundleRefused(
+      `the bundle's checkpoint of ${name} is older (${now.size} entries) than one that was here ` +
+        `before (${before.size}); ship the newer bundle`,
+    );
+  }
+  const proof = grown.get(before.size);
+  if (!proof && now.size > before.size) {
+    throw new BundleRefused(
+      `the bundle does not say how ${name} grew from ${before.size} entries, which were here ` +
+        "before; build it with the log that the bundle before was built with",
+    );
+  }
+  try {
+    refuseInconsistent(treeOf(before), treeOf(now), proof ?? []);
+  } catch (error) {
+    throw new BundleRefused(
+      `the log ${name} has forked: ${(error as Error).message}. Somebody was shown another log than ` +
+        "this device; keep both bundles and tell: hubbub log audit",
+      { cause: error },
+    );
+  }
+}
+
+function treeOf({ size, root }: SeenLog): Tree {
+  return { size, root: fromText(root) };
+}
+
+function hashesOf(thing: unknown): Bytes[] {
+  const found = listed(thing).map((one) => fromText(text(one)));
+  if (found.some((one) => one.length !== HASH_BYTES)) {
+    throw new BundleRefused("a hash has another length");
+  }
+  return found;
+}
+
+function hex(bytes: Bytes): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

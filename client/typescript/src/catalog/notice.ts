@@ -1,0 +1,80 @@
+/**
+ * An operator's signed notice, read: two lines of JSON, who signed, and what.
+ *
+ * It lowers how many devices take part in a metric, down to none, and has no word for anything else. As
+ * client/hubbub/catalog/notice.py.
+ */
+import { NoticeRefused } from "../errors.js";
+import type { Bytes } from "../mechanisms/packing.js";
+import { linesOf } from "./encoding.js";
+import { signedLines } from "./handovers.js";
+import { listed, number, table } from "./json.js";
+import type { Notice, Step } from "./sampling.js";
+
+const LARGEST_BYTES = 16 << 10;
+const MOST_STEPS = 16;
+const LEAST = 1e-6; // as of `sampling` in a catalog
+const NAME = /^[a-z][a-z0-9_.-]{0,63}$/;
+const KNOWN: ReadonlySet<string> = new Set([
+  ...["version", "number", "until", "sampling", "handovers"],
+]);
+
+/**
+ * The notice in some bytes. operator: who signed the app's bundle, in base64: it signed the notice too,
+ * or it handed over to who did.
+ *
+ * @throws NoticeRefused malformed, altered, another operator's, or it says what is not known here.
+ */
+export async function openNotice(signed: Bytes, operator: string): Promise<Notice> {
+  try {
+    return await opened(signed, operator);
+  } catch (error) {
+    throw new NoticeRefused("it is none, was altered, or is another operator's", { cause: error });
+  }
+}
+
+/** Whether a notice takes the place of another: a higher number, or of the key that came after. */
+export function follows(notice: Notice, former: Notice): boolean {
+  const [signer, before] = [notice.line.at(-1) ?? "", former.line.at(-1) ?? ""];
+  return signer === before ? notice.number > former.number : notice.line.includes(before);
+}
+
+async function opened(signed: Bytes, operator: string): Promise<Notice> {
+  const [head, body, ...rest] = linesOf(signed);
+  if (signed.length > LARGEST_BYTES || !head || !body || rest.length) {
+    throw new NoticeRefused("not two lines");
+  }
+  const { body: told, line } = await signedLines("hubbub/1 notice\n", head, body);
+  const unknown = Object.keys(told).find((name) => !KNOWN.has(name));
+  if (told["version"] !== 1 || unknown !== undefined) throw new NoticeRefused("of a later version");
+  if (!line.includes(operator)) throw new NoticeRefused("another operator's");
+  const steps = Object.entries(table(told["sampling"])).map(([name, own]) => {
+    if (!NAME.test(name)) throw new NoticeRefused("it names what is no metric");
+    return [name, stepsOf(own)] as const;
+  });
+  const [first, until] = [moment(told["number"]), moment(told["until"])];
+  if (!first) throw new NoticeRefused("it has no number");
+  return { number: first, until, line, steps: Object.fromEntries(steps) };
+}
+
+function stepsOf(thing: unknown): Step[] {
+  const steps = listed(thing).map((step): Step => {
+    const [since, chance, ...rest] = listed(step);
+    const share = number(chance);
+    if (rest.length || !(share === 0 || (share >= LEAST && share <= 1))) {
+      throw new NoticeRefused("a chance to take part is 0 or at most 1");
+    }
+    return [moment(since), share];
+  });
+  const ascend = steps.every(([since], at) => since > (steps[at - 1]?.[0] ?? -1));
+  if (!steps.length || steps.length > MOST_STEPS || !ascend) {
+    throw new NoticeRefused("its steps do not ascend, or are too many");
+  }
+  return steps;
+}
+
+function moment(thing: unknown): number {
+  const seconds = number(thing);
+  if (!Number.isSafeInteger(seconds) || seconds < 0) throw new NoticeRefused("no moment");
+  return seconds;
+}

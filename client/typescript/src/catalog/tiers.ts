@@ -1,0 +1,13 @@
+/** Tiers: the streams of a metric by their epsilon, of which a person allows some. */
+import type { Metric, Stream } from "./metric.js";
+
+/**
+ * The stream of the largest epsilon that a person allows, as promised and locally; none if all are
+ * above it.
+ */
+export function streamWithin(metric: Metric, most: number, local: number): Stream | undefined {
+  const [own, ...tiers] = metric.streams;
+  const promised = Math.min(metric.centralEpsilon ?? own.epsilon, own.epsilon);
+  if (promised <= most && own.epsilon <= local) return own;
+  return tiers.filter((tier) => tier.epsilon <= Math.min(most, local)).pop();
+}

@@ -1,0 +1,60 @@
+/** Accounts: what a device has said about each metric, as sums by epoch, day and response. */
+import { epochAt } from "../catalog/epochs.js";
+import type { Metric } from "../catalog/metric.js";
+import type { Device } from "./device.js";
+
+/**
+ * What was said about one metric, over all its tiers, in nats. Holds counts and tags, never a value.
+ *
+ * spent: the most that all reports so far can say, whoever looks; central: the same to who sees whole
+ * epochs alone. floor: epochs up to this one count as reported. epochs: reports by epoch above it;
+ * losses: what they can say. responses: reports by permanent response. days: what was spent by the
+ * day that an epoch ends on; crowds: the same of crowds, as mu squared.
+ */
+export interface Account {
+  readonly spent: number;
+  readonly central: number;
+  readonly floor: number;
+  readonly epochs: Numbers;
+  readonly losses: Numbers;
+  readonly responses: Numbers;
+  readonly days: Numbers;
+  readonly crowds: Numbers;
+}
+
+/** Accounts by metric. */
+export type Accounts = Readonly<Record<string, Account>>;
+/** Amounts by epoch, day or response. */
+export type Numbers = Readonly<Record<string, number>>;
+
+/** An account that nothing was charged to. */
+export const OPENED: Account = {
+  ...{ spent: 0, central: 0, floor: -1 },
+  ...{ epochs: {}, losses: {}, responses: {}, days: {}, crowds: {} },
+};
+
+/** How long a day is. */
+export const DAY_SECONDS = 86_400;
+/** The account in which every epoch up to this one counts as reported. */
+export function closed(account: Account, epoch: number): Account {
+  if (epoch <= account.floor) return account;
+  const above = (numbers: Numbers) => filtered(numbers, (own) => own > epoch);
+  return { ...account, floor: epoch, epochs: above(account.epochs), losses: above(account.losses) };
+}
+
+/** The device's accounts, where the epoch of a metric that ran when all was forgotten is over. */
+export function opened({ accounts, consent }: Device, metric: Metric) {
+  if (!consent.since) return accounts;
+  const account = accounts[metric.name] ?? OPENED;
+  return { ...accounts, [metric.name]: closed(account, epochAt(consent.since, metric.epoch)) };
+}
+
+/** With so much more under a key. */
+export function raised(numbers: Numbers, key: string | number, by: number): Numbers {
+  return { ...numbers, [key]: (numbers[key] ?? 0) + by };
+}
+
+/** Those under keys that hold. */
+export function filtered(numbers: Numbers, holds: (key: number) => boolean): Numbers {
+  return Object.fromEntries(Object.entries(numbers).filter(([key]) => holds(Number(key))));
+}

@@ -1,0 +1,131 @@
+/** An operator's signed notice asks less of all devices: never more, and never by others. */
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { metricOf, openBundle } from "../src/catalog/bundle.js";
+import { toText } from "../src/catalog/encoding.js";
+import { follows, openNotice } from "../src/catalog/notice.js";
+import { samplingOf } from "../src/catalog/sampling.js";
+import { Client, type Options } from "../src/client/client.js";
+import { MemoryStorage } from "../src/client/memory.js";
+import { NoticeRefused } from "../src/errors.js";
+import { FakeShuffler } from "../src/testing.js";
+import { noticeIn, TYPE } from "../src/transport/submission.js";
+import { bytesOf, known } from "./known.js";
+
+type Samplings = [number, number][];
+interface Notices {
+  operator: string;
+  notice: string;
+  number: number;
+  until: number;
+  sampling: Samplings;
+  lowered: string;
+  "lowered sampling": Samplings;
+  refused: Record<string, string>;
+}
+
+const notices = known("wire/notice") as Notices;
+const operator = toText(bytesOf(notices.operator));
+const signed = new TextEncoder().encode((known("wire/ledger") as { signed: string }).signed);
+const TEXT = new TextEncoder();
+const START = 20_000 * 86_400;
+
+async function clientOver(shuffler: FakeShuffler, options: Options = {}) {
+  const told = { holdSeconds: null, now: () => START + 100, ...options };
+  return Client.over(await openBundle(signed, null), new MemoryStorage(), shuffler, told);
+}
+
+test("a notice says what it said, for every epoch", async () => {
+  const { signed: bundle } = known("wire/bundle") as { signed: string };
+  const theme = metricOf(await openBundle(TEXT.encode(bundle), operator), "theme");
+  const first = await openNotice(TEXT.encode(notices.notice), operator);
+  const second = await openNotice(TEXT.encode(notices.lowered), operator);
+  assert.deepEqual([first.number, first.until], [notices.number, notices.until]);
+  for (const [notice, samplings] of [
+    [first, notices.sampling],
+    [second, notices["lowered sampling"]],
+  ] as const) {
+    for (const [epoch, chance] of samplings) {
+      assert.equal(samplingOf(theme, epoch, notice), chance, String(epoch));
+      assert.equal(samplingOf({ ...theme, sampling: 0.01 }, epoch, notice) <= 0.01, true);
+    }
+  }
+  assert.deepEqual([follows(second, first), follows(first, second)], [true, false]);
+  // Of the key that came after, whatever the number.
+  const later = { ...first, line: [operator, "later"] };
+  assert.deepEqual([follows(later, second), follows(second, later)], [true, false]);
+});
+
+for (const [why, refused] of Object.entries(notices.refused)) {
+  test(`a notice is refused: ${why}`, async () => {
+    await assert.rejects(openNotice(TEXT.encode(refused), operator), NoticeRefused);
+  });
+}
+
+test("an answer carries a notice, and nothing else does", () => {
+  const body = TEXT.encode(JSON.stringify({ notice: "AAEC" }));
+  const sent = Uint8Array.of(0x12, 3, 0, 1, 2);
+  const type = { "content-type": TYPE };
+  const told = (status: number, headers: Record<string, string>, content: Uint8Array) =>
+    toText(noticeIn({ status, headers, body: content }));
+  assert.equal(told(200, type, sent), "AAEC");
+  assert.equal(told(503, {}, body), "AAEC");
+  assert.equal(told(429, {}, body), "AAEC");
+  assert.equal(told(200, {}, sent), "");
+  for (const status of [200, 400, 502]) assert.equal(told(status, type, body), "");
+  for (const no of ["null", "{}", '{"notice": 7}', "<html>", '{"notice": "*"}']) {
+    assert.equal(told(503, {}, TEXT.encode(no)), "");
+  }
+});
+
+test("a stop holds at once, and takes along what waits", async () => {
+  const shuffler = new FakeShuffler();
+  const client = await clientOver(shuffler);
+  assert.equal(client.report("theme", "dark"), "queued");
+  const notice = toText(TEXT.encode(notices.notice));
+  const body = TEXT.encode(JSON.stringify({ notice }));
+  shuffler.answer = { status: 503, headers: {}, body }; // it is turned away, and hears
+  assert.equal(await client.flush(0.01), false);
+  assert.equal(client.report("theme", "dark"), "stopped");
+  assert.equal(client.report("language", "de"), "queued");
+  shuffler.answer = null;
+  assert.equal(await client.flush(), true);
+  assert.deepEqual(client.dropped, { stopped: 1 });
+  assert.equal(shuffler.reports, 1);
+  const ledger = await client.ledger();
+  assert.deepEqual(ledger.notice, { number: notices.number, until: notices.until });
+  const theme = ledger.metrics.find(({ name }) => name === "theme");
+  assert.deepEqual([theme?.sampling, theme?.lowered], [0, true]);
+});
+
+test("a lowered chance holds for the same devices, and a later notice alone lifts a stop", async () => {
+  const shuffler = new FakeShuffler();
+  const heard = async (notice: string, client: Client) => {
+    shuffler.notice = TEXT.encode(notice);
+    client.report("domain", "x");
+    assert.equal(await client.flush(), true);
+  };
+  const said: Record<string, number> = {};
+  for (let device = 0; device < 64; device += 1) {
+    const client = await clientOver(shuffler, { now: () => START + 86_500 });
+    await heard(notices.lowered, client);
+    await heard(notices.notice, client); // an older one, of a shuffler that would have it back
+    const outcome = client.report("theme", "dark");
+    said[outcome] = (said[outcome] ?? 0) + 1;
+  }
+  // A quarter of 64: beyond these once in 1e7.
+  const { queued = 0, not_sampled: left = 0 } = said;
+  assert.equal(queued + left, 64);
+  assert.ok(queued >= 1 && queued <= 35, JSON.stringify(said));
+});
+
+test("a notice of nobody's changes nothing, and says so", async () => {
+  const shuffler = new FakeShuffler();
+  const client = await clientOver(shuffler);
+  shuffler.notice = TEXT.encode(notices.refused["another operator's"]);
+  client.report("theme", "dark");
+  assert.equal(await client.flush(), true);
+  assert.equal(client.report("theme", "dark"), "queued");
+  assert.equal((await client.ledger()).notice, null);
+});
