@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations_with_replacement, permutations, product
 from math import exp, inf, log, nextafter
 from typing import Any
@@ -11,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
-from scipy.signal import fftconvolve
 from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
@@ -24,8 +24,10 @@ from hubbub.privacy.shuffled_histogram import (
 )
 
 DELTA = 1e-8
-_FEW = 25
-"""Lies on a value: from so many on everybody else at a third value is worst."""
+_CELLS = 1_000_000
+"""Chances of two counts: as many as are summed."""
+_TRANSFORM = 1e-17
+"""What a chance that comes out of a transform is off by."""
 
 
 Chances = dict[tuple[int, ...], Fraction]
@@ -196,34 +198,69 @@ def test_the_bound_is_just_above_what_an_attack_reaches(crowd: ShuffledEpoch) ->
 
 @dataclass(frozen=True)
 class _Adversary:
-    """Counts two values while the others all hold a third: in closed form for any mean.
+    """Sees the whole histogram, and knows that the others all hold one value: the better of two.
 
-    Or, where lies are few (of one group, without dummies), while all hold the person's own: the
-    larger of both.
+    Either a third value, u. Then how many show neither v, w nor u tells how many lie, and so how
+    well the person's own lie is hidden; where that is too much to sum they are left out, as of
+    hashed strings. Or the person's own value: then of w and of the rest, all but dummies are lies.
 
-    Of s reports on both, every split of the others' is Bin(s, 1/2), so delta is one sum over s.
+    Nothing is rounded but by transforms, whose errors are taken off.
     """
 
     crowd: ShuffledEpoch
 
     def delta(self, central: float) -> float:
-        """What the better of both reaches, nothing rounded."""
-        few = self.crowd.others * self.crowd.lie < _FEW and self.crowd.categories < _FEW
-        if self.crowd.groups > 1 or self.crowd.dummies or not few:
-            return self._apart(central)
-        return max(self._apart(central), _alike(self.crowd, central))
+        """What the better of both reaches."""
+        return max(self._apart(central), self._alike(central))
+
+    @cached_property
+    def _chances(self) -> tuple[float, float]:
+        q = 1 / (exp(self.crowd.epsilon_local) + self.crowd.categories - 1)
+        return 1 - (self.crowd.categories - 1) * q, q
+
+    @cached_property
+    def _thirds(self) -> int:
+        """Values beside v, w and u that are looked at."""
+        d, mean = self.crowd.categories, self._noise(1)
+        small = _wide(2 * mean) * _wide((d - 3) * mean) <= _CELLS
+        return d - 3 if small and self.crowd.groups == 1 else 0
+
+    def _noise(self, values: int) -> float:
+        """How many of the others' reports, all lies, and dummies are on so many values."""
+        lies = self.crowd.others * self._chances[1] / self.crowd.groups
+        return values * (lies + self.crowd.dummies / self.crowd.categories)
+
+    def _law(self, shape: tuple[int, int], values: tuple[int, int], *own: float) -> Floats:
+        """Chances of how many others' lies and dummies are on each of two sets of values.
+
+        own: the chances that the person's report is one more of each, too.
+        """
+        lie, d = self._chances[1] / self.crowd.groups, self.crowd.categories
+        kinds = [
+            (self.crowd.others, values[0] * lie, values[1] * lie),
+            (self.crowd.dummies, values[0] / d, values[1] / d),
+            (len(own) // 2, *(own or (0.0, 0.0))),
+        ]
+        one, two = (np.expm1(-2j * np.pi * np.arange(n) / n) for n in shape)
+        first, second = one[:, None], two[None, : shape[1] // 2 + 1]
+        logs = sum(many * np.log1p(a * first + b * second) for many, a, b in kinds)
+        return np.maximum(np.fft.irfft2(np.exp(logs), s=shape, axes=(0, 1)), 0)
+
+    @cached_property
+    def _noises(self) -> Floats:
+        shape = _wide(self._noise(2)), _wide(self._noise(self._thirds)) if self._thirds else 1
+        return self._law(shape, (2, self._thirds))
 
     def _apart(self, central: float) -> float:
-        d, others, dummies = self.crowd.categories, self.crowd.others, self.crowd.dummies
-        t, q = exp(central), 1 / (exp(self.crowd.epsilon_local) + d - 1)
-        p = 1 - (d - 1) * q
-        lie = 2 * q / self.crowd.groups  # of one of the others, on one of the two
-        lies, more = _around(others, lie), _around(dummies, 2 / d)
-        both = fftconvolve(binom.pmf(lies, others, lie), binom.pmf(more, dummies, 2 / d))
-        s = lies[0] + more[0] + np.arange(len(both) + 1)
-        own = np.append(0, both) * 2 / np.maximum(s, 1)  # the person's own report is one of the two
-        third = (1 - p - q) * np.append(both, 0)
-        s, own, third = s[own > 0], own[own > 0], third[own > 0]
+        """Of s reports on v and w, any split of others' is Bin(s, 1/2): a sum over s and r."""
+        (p, q), t, noise = self._chances, exp(central), self._noises
+        s = np.arange(len(noise))[:, None] * np.ones_like(noise)
+        # The person's own is one of the two, or on a value that is looked at, or on another.
+        own = np.append(np.zeros_like(noise[:1]), noise[:-1], axis=0) * 2 / np.maximum(s, 1)
+        third = (self.crowd.categories - 2 - self._thirds) * q * noise
+        third[:, 1:] += self._thirds * q * noise[:, :-1]
+        seen = own > _TRANSFORM * 100
+        s, own, third = s[seen], own[seen], third[seen]
         edge = np.floor(((t * p - q) * s + (t - 1) * third / own) / ((p - q) * (1 + t))) + 1
         beyond = binom.sf(edge - 1, s, 0.5)
         on_first = s / 2 * binom.sf(edge - 2, s - 1, 0.5)
@@ -231,33 +268,21 @@ class _Adversary:
         for_w = own * (p * s * beyond - (p - q) * on_first) + third * beyond
         return float(np.maximum(for_v - t * for_w, 0)[edge <= s].sum())
 
-
-def _alike(crowd: ShuffledEpoch, central: float) -> float:
-    """The same while the others all hold the person's own value v: of w and of the rest, all lies.
-
-    Were the person's report one more of theirs, the counts would be multinomial; which of all
-    reports it is, is drawn evenly, so each chance is that one's times a sum over the counts.
-    """
-    n, d, q = (
-        crowd.others + 1,
-        crowd.categories,
-        1 / (exp(crowd.epsilon_local) + crowd.categories - 1),
-    )
-    p = 1 - (d - 1) * q
-    w, rest = np.meshgrid(_around(n, q), _around(n, (d - 2) * q), indexing="ij")
-    v = np.maximum(n - w - rest, 0)
-    law = binom.pmf(w, n, q) * binom.pmf(rest, n - w, (d - 2) * q / (1 - q)) / n
-    for_v, for_w = law * n * (v + w + rest == n), law * (q / p * v + p / q * w + rest)
-    t = exp(central)
-    return max(
-        float(np.maximum(one - t * two, 0).sum()) for one, two in ((for_v, for_w), (for_w, for_v))
-    )
+    def _alike(self, central: float) -> float:
+        (p, q), t, d = self._chances, exp(central), self.crowd.categories
+        shape = _wide(self._noise(1) + 1), _wide(self._noise(d - 2) + 1)
+        if self.crowd.groups > 1 or shape[0] * shape[1] > _CELLS:
+            return 0.0
+        v, w = (self._law(shape, (1, d - 2), own, (d - 2) * q) for own in (q, p))
+        return max(
+            float(np.maximum(one - t * two - (1 + t) * _TRANSFORM, 0).sum())
+            for one, two in ((v, w), (w, v))
+        )
 
 
-def _around(trials: int, chance: float) -> Floats:
-    wide = 12 * (trials * chance * (1 - chance)) ** 0.5 + 50
-    low, high = max(0, trials * chance - wide), min(trials, trials * chance + wide)
-    return np.arange(int(low), int(high) + 1.0)
+def _wide(mean: float) -> int:
+    """So many numbers from 0 on, beyond which a count of this mean is with a chance below 1e-15."""
+    return int(mean + 12 * mean**0.5 + 45)
 
 
 @pytest.mark.parametrize(("d", "groups"), [(3, 1), (16, 1), (5000, 1), (16, 4)])
@@ -276,16 +301,27 @@ def test_a_wide_range_of_crowds_is_accounted_for_within_three_percent(d: int, gr
 
 @pytest.mark.parametrize(
     ("reports", "categories", "lies"),
-    [(1000, 3, 16), (1000, 5, 6), (1000, 8, 2), (3000, 4, 8), (10_000, 6, 4), (10_000, 16, 1)],
+    [
+        (300, 3, 12),
+        (300, 16, 4),
+        (500, 64, 2),
+        (999, 5, 9),
+        (1000, 3, 16),
+        (1000, 5, 6),
+        (1000, 8, 2),
+        (3000, 4, 8),
+        (10_000, 6, 4),
+        (10_000, 16, 1),
+    ],
 )
-@pytest.mark.parametrize("honest", [0.5, 1.0])
+@pytest.mark.parametrize(("honest", "dummies"), [(0.5, 0), (1.0, 0), (1.0, 5)])
 def test_where_lies_are_few_the_better_of_two_adversaries_is_near(
-    reports: int, categories: int, lies: int, honest: float
+    reports: int, categories: int, lies: int, honest: float, dummies: int
 ) -> None:
-    """From 1,000 honest reports on within 3%; to the rounding of binomial chances, never below."""
+    """Within 3%; to the rounding of binomial chances, never below. dummies: on each value."""
     given = round(reports / honest)
     local = log(reports / lies - categories + 1)
-    crowd = ShuffledEpoch(given, categories, local, honest)
+    crowd = ShuffledEpoch(given, categories, local, honest, dummies * categories)
     told, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
     assert adversary.delta(told) <= DELTA * (1 + 1e-6)
     assert adversary.delta(told / 1.03) > DELTA
@@ -314,6 +350,21 @@ def test_the_largest_local_epsilon_is_that_of_an_independent_computation(
     found = largest_local(reports, categories, 1.0, DELTA)
     assert local - 0.006 <= found <= local + 0.001
     assert central_epsilon(ShuffledEpoch(reports, categories, found), DELTA) <= 1.0
+
+
+@pytest.mark.parametrize("central", [0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("categories", [3, 16, 256])
+@pytest.mark.parametrize(("reports", "dummies"), [(300, 5), (1000, 0), (1000, 2), (100_000, 0)])
+def test_the_largest_local_epsilon_is_within_three_hundredths_of_what_an_adversary_allows(
+    reports: int, categories: int, central: float, dummies: int
+) -> None:
+    """dummies: on each value."""
+    more = dummies * categories
+    found = largest_local(reports, categories, central, DELTA, dummies=more)
+    planned = ShuffledEpoch(reports, categories, found, dummies=more)
+    assert _Adversary(planned).delta(central) <= DELTA * (1 + 1e-6)
+    above = replace(planned, epsilon_local=found + 0.03)
+    assert _Adversary(above).delta(central) > DELTA
 
 
 def test_more_people_fewer_lies_and_dummies_do_what_they_should() -> None:
