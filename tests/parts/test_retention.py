@@ -56,7 +56,7 @@ def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(made: Made) 
         for _ in range(2):
             await retention.look()
             held = await store.counted(["theme", "crashed"])
-            assert held == {young: 20, other: 10}
+            assert held == {young: (20, 0), other: (10, 0)}
         assert (await store.report_counts())[old]["counted:deleted"] == 30
         assert changed == {"theme"}
         unsure = Retention(lambda: replace(bundle), store, MemoryAnswerStore(), Clocks(), changed)
@@ -90,7 +90,8 @@ def test_an_operator_forgets_what_was_before_a_day(
 
     async def held() -> dict[Window, int]:
         server = await connect_redis(redis_url)
-        found = dict(await RedisStore(server).counted(["theme"]))
+        counted = await RedisStore(server).counted(["theme"])
+        found = {window: of.reports for window, of in counted.items()}
         assert not await server.client.exists("aggregator:estimates:theme:7d") or len(found) == 4
         await server.close()
         return found

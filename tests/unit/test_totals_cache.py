@@ -103,9 +103,10 @@ def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> None:
         cache = TotalsCache(store)
         window = Window("theme", 7)
 
-        async def add(number: int) -> None:
+        async def add(number: int, dummies: int = 0) -> None:
             tags = [bytes([number]) * 16]
-            await store.add(window, Commit(bytes([number]), tags, np.array([1, 2]), 0, {}, 0))
+            added = Commit(bytes([number]), tags, np.array([1, 2]), 0, {}, 0, dummies=dummies)
+            await store.add(window, added)
 
         async def look() -> list[int]:
             counted = await cache.counted(["theme"])
@@ -119,6 +120,8 @@ def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> None:
         await add(2)
         assert await look() == [2, 4]
         assert store.asked == 2
+        await add(3, dummies=1)
+        assert await look() == [3, 6], "a batch of dummies alone changes the cells, too"
 
     asyncio.run(body())
 

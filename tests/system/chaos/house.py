@@ -13,7 +13,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from hubbub.accounting import sum_terms
-from hubbub.catalog import Catalog, read_bundle, read_catalog
+from hubbub.catalog import Catalog, read_bundle
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.local.child_process import Child
@@ -21,6 +21,7 @@ from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import Endpoints, report_counts
 from hubbub.errors import HubbubError
+from hubbub.privacy.central_catalog import read_with_promises
 from tests.support.waiting import eventually
 from tests.system.chaos import device, stepped
 from tests.system.chaos.line import Line
@@ -58,6 +59,26 @@ CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
         ),
         ("hourly", "hour", 'mechanism = "grr"\nepsilon = 1.0\nvalues = ["a", "b", "c"]'),
     )
+)
+PADDED = "padded"
+"""How metrics with a central promise and dummies begin, of which every crowd has these:"""
+DUMMIES = 33
+CATALOG += "".join(
+    f"""
+[metrics.{PADDED}{copy}]
+description = "What leaves with dummies"
+owner = "tests@example.org"
+expires = 2099-06-30
+epoch = "week"
+mechanism = "grr"
+values = [{MANY}]
+central_epsilon = 1.0
+crowd = 10
+rolling = {str(copy != WHOLE).lower()}
+dummies = {DUMMIES}
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 1e9 }}
+"""
+    for copy in (ROLLING, f"1{ROLLING}", WHOLE)
 )
 
 
@@ -234,7 +255,7 @@ class House:
         self.parts.append(Part(child, kind, offset_file))
 
     def _build(self) -> None:
-        catalog = Catalog("127.0.0.1:1", read_catalog(self.home / "metrics.toml").metrics)
+        catalog = Catalog("127.0.0.1:1", read_with_promises(self.home / "metrics.toml").metrics)
         build_bundle(
             catalog,
             self.home / "keys",
@@ -250,6 +271,8 @@ class House:
         """Some streams leave in crowds, which the shuffler alone is told: it knows no values."""
         document = json.loads(streams.read_text())
         for name, stream in document["streams"].items():
+            if name.startswith(PADDED):
+                continue
             if name.endswith(ROLLING):
                 stream |= {"mix": "rolling", "min_batch": 15}
             elif name.endswith(WHOLE):

@@ -232,8 +232,7 @@ class Intake:
                 batch_reports=batch_reports,
                 at=int(self._clocks.now()),
                 max_reports=max_reports,
-                # Readers know that totals changed by how many reports are counted: one at least.
-                dummies=min(dummies, max(len(tags) - 1, 0)),
+                dummies=min(dummies, len(tags)),
             )
             with self._stages.of("commit", len(tags)):
                 outcome, seen = await self._store.add(window, commit)

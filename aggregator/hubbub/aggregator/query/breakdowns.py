@@ -145,7 +145,7 @@ def parts_by(bundle: Bundle, whole: EpochSelection, by: str = "") -> list[Part]:
 def _within(whole: EpochSelection, part: Metric) -> EpochSelection:
     """What is held of some cells in the epochs that are asked for."""
     streams = set(part.streams)
-    own = {window: number for window, number in whole.counted.items() if window.stream in streams}
+    own = {window: held for window, held in whole.counted.items() if window.stream in streams}
     return EpochSelection(part, whole.epochs, own)
 
 

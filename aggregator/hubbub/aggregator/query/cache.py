@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 
 from hubbub.accounting import Window
-from hubbub.aggregator.store.contract import Integers, TotalsReader, WindowTotals
+from hubbub.aggregator.store.contract import Counted, Integers, TotalsReader, WindowTotals
 from hubbub.errors import BadParameter, TotalsUnreadable
 from hubbub.mechanisms import Totals
 
@@ -126,23 +126,23 @@ class TotalsCache:
     def __init__(self, store: TotalsReader, max_bytes: int = _MAX_BYTES) -> None:
         self._store = store
         self._recent: LruCache[Window, WindowTotals] = LruCache(max_bytes)
-        self._counting: dict[frozenset[str], CoalescedRead[Mapping[Window, int]]] = {}
+        self._counting: dict[frozenset[str], CoalescedRead[Mapping[Window, Counted]]] = {}
 
-    async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
-        """How many reports every window of these streams holds, where it holds any."""
+    async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
+        """What every window of these streams holds, where it holds any report."""
         key = frozenset(streams)
         if key not in self._counting:
             self._counting[key] = CoalescedRead(lambda: self._store.counted(key))
         return await self._counting[key].get()
 
     async def read(
-        self, windows: Sequence[Window], counted: Mapping[Window, int]
+        self, windows: Sequence[Window], counted: Mapping[Window, Counted]
     ) -> list[WindowTotals]:
-        """What these windows hold; `counted`: how many reports, as just told."""
+        """What these windows hold; `counted`: as just told."""
         found: dict[Window, WindowTotals] = {}
         for window in windows:
             held = self._recent.get(window)
-            if held and held.counted == counted.get(window):
+            if held and (held.counted, held.dummies) == counted.get(window):
                 found[window] = held
         missing = [window for window in windows if window not in found]
         for window, held in zip(missing, await self._store.read(missing), strict=True):
@@ -162,7 +162,7 @@ def sum_totals(parts: Sequence[WindowTotals], size: int, dummies: int = 0) -> To
     """
     cells: Integers = np.zeros(size, dtype=np.int64)
     for held in parts:
-        if held.counted:
+        if held.counted or held.dummies:
             if len(held.cells) != size:
                 raise TotalsUnreadable(
                     "the totals of these epochs are of another shape than their metric's; ask for "

@@ -9,7 +9,7 @@ from typing import Final
 from hubbub.accounting import Window, epoch_date, epoch_dates, minute
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.query.epoch_range import select_epochs
-from hubbub.aggregator.store.contract import TotalsReader, WindowTotals
+from hubbub.aggregator.store.contract import Counted, TotalsReader, WindowTotals
 from hubbub.catalog import (
     EPOCH_SECONDS,
     Bundle,
@@ -38,16 +38,16 @@ NEWEST: Final = EpochRange()
 
 @dataclass(frozen=True, slots=True)
 class EpochSelection:
-    """A metric, some of its epochs, and how many reports each of their windows has counted."""
+    """A metric, some of its epochs, and what each of their windows has counted."""
 
     metric: Metric
     epochs: tuple[int, ...]
-    counted: Mapping[Window, int]
+    counted: Mapping[Window, Counted]
 
     @property
     def reports(self) -> int:
         """How many in all."""
-        return sum(self.counted.values())
+        return sum(held.reports for held in self.counted.values())
 
     @property
     def dates(self) -> str:
@@ -61,18 +61,18 @@ class EpochSelection:
     def by_epoch(self) -> Mapping[int, int]:
         """How many in each epoch; 0 in any other."""
         reports: Counter[int] = Counter()
-        for window, number in self.counted.items():
-            reports[window.epoch] += number
+        for window, held in self.counted.items():
+            reports[window.epoch] += held.reports
         return reports
 
     def only(self, epochs: Sequence[int]) -> "EpochSelection":
         """The part of it in some epochs."""
         wanted = set(epochs)
-        own = {window: number for window, number in self.counted.items() if window.epoch in wanted}
+        own = {window: held for window, held in self.counted.items() if window.epoch in wanted}
         return EpochSelection(self.metric, tuple(epochs), own)
 
     @property
-    def version(self) -> tuple[tuple[Window, int], ...]:
+    def version(self) -> tuple[tuple[Window, Counted], ...]:
         """A key that stays the same as long as the totals do."""
         return tuple(sorted(self.counted.items()))
 
@@ -295,8 +295,8 @@ def _large(selection: EpochSelection) -> list[int]:
     return [epoch for epoch in selection.epochs if reports[epoch] >= selection.metric.fewest]
 
 
-def _holding(metric: Metric, counted: Mapping[Window, int]) -> EpochSelection:
+def _holding(metric: Metric, counted: Mapping[Window, Counted]) -> EpochSelection:
     """All that is held of a metric."""
     streams = set(metric.streams)
-    own = {window: number for window, number in counted.items() if window.stream in streams}
+    own = {window: held for window, held in counted.items() if window.stream in streams}
     return EpochSelection(metric, tuple(sorted({window.epoch for window in own})), own)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from hubbub.mechanisms import Totals
 __all__ = [
     "DUMMIES",
     "Commit",
+    "Counted",
     "Integers",
     "MemoryStore",
     "Outcome",
@@ -85,12 +86,24 @@ class Commit:
         return {term: number for term, number in told.items() if number}
 
 
+class Counted(NamedTuple):
+    """How many reports a window holds, and how many dummies: one grows with every change of it."""
+
+    reports: int
+    dummies: int = 0
+
+    @classmethod
+    def of(cls, terms: Mapping[str, int]) -> "Counted":
+        """From a window's terms of the law."""
+        return cls(terms.get("counted", 0), terms.get(DUMMIES, 0))
+
+
 @dataclass(frozen=True, slots=True)
 class WindowTotals:
     """What a window holds.
 
     cells: shape (layout.size,), or empty if nothing was counted. counted: how many reports they sum
-    up; it grows with every change of the cells. batch_reports: counted of the smallest batch, 0 if
+    up. batch_reports: counted of the smallest batch, 0 if
     that is not known.
     at: when the last reports were counted, in seconds since 1970; 0 if it is not known.
     dummies: how many the cells hold beside the reports.
@@ -115,8 +128,8 @@ class TotalsReader(Protocol):
         """What each of these windows holds, in their order."""
         ...
 
-    async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
-        """How many reports every window of these streams holds, where it holds any."""
+    async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
+        """What every window of these streams holds, where it holds any report."""
         ...
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
@@ -222,11 +235,11 @@ class MemoryStore:
             cells, counted, batch_reports, max((sums.at for sums in shards), default=0), dummies
         )
 
-    async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
-        """How many reports every window of these streams holds, where it holds any."""
+    async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
+        """What every window of these streams holds, where it holds any report."""
         counts = (await self.report_counts()).items()
-        found = {w: terms.get("counted", 0) for w, terms in counts if w.stream in streams}
-        return {window: number for window, number in found.items() if number}
+        found = {w: Counted.of(terms) for w, terms in counts if w.stream in streams}
+        return {window: held for window, held in found.items() if held.reports}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""

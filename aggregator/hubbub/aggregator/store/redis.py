@@ -30,7 +30,14 @@ import numpy as np
 from redis.exceptions import NoPermissionError
 
 from hubbub.accounting import Window
-from hubbub.aggregator.store.contract import DUMMIES, Commit, Integers, Outcome, WindowTotals
+from hubbub.aggregator.store.contract import (
+    DUMMIES,
+    Commit,
+    Counted,
+    Integers,
+    Outcome,
+    WindowTotals,
+)
 from hubbub.catalog import TAG_BYTES
 from hubbub.errors import BadParameter, StoreUnavailable, TotalsUnreadable
 from hubbub.runtime import RedisServer, lua, script
@@ -225,11 +232,11 @@ class RedisStore:
             for window, number in zip(windows, shards, strict=True)
         ]
 
-    async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
-        """How many reports every window of these streams holds, where it holds any."""
+    async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
+        """What every window of these streams holds, where it holds any report."""
         known = await self._known()
         found = await self._laws({w: n for w, n in known.items() if w.stream in streams})
-        return {window: terms["counted"] for window, terms in found.items() if terms["counted"]}
+        return {window: Counted.of(terms) for window, terms in found.items() if terms["counted"]}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""

@@ -54,7 +54,7 @@ async def _in_redis(metric: Metric, before: float, *, sure: bool) -> None:
         store = RedisStore(server)
         windows = await ended_before(metric, before, store, now=time.time())
         held = await store.counted(metric.streams)
-        number = sum(held[window] for window in windows)
+        number = sum(held[window].reports for window in windows)
         if not windows:
             say(f"{metric.name}: nothing is held of epochs that were over then")
             return

@@ -15,7 +15,7 @@ import numpy as np
 from hubbub.accounting import Window
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answers import Estimated
-from hubbub.aggregator.store.contract import DUMMIES, WindowTotals
+from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
 from hubbub.analysis import ValueAnswer
 from hubbub.analysis.strings.tree_search import found_from, told_as
 from hubbub.catalog import Bundle, Metric, days_of_period
@@ -117,9 +117,13 @@ class DrawnStore:
         """What these windows hold."""
         return [self.windows[window] for window in windows]
 
-    async def counted(self, streams: Collection[str]) -> Mapping[Window, int]:
-        """How many reports each window of the streams holds."""
-        return {w: held.counted for w, held in self.windows.items() if w.stream in streams}
+    async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
+        """What each window of the streams holds."""
+        return {
+            w: Counted(held.counted, held.dummies)
+            for w, held in self.windows.items()
+            if w.stream in streams
+        }
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """The terms of the law that are known of each."""

@@ -27,9 +27,9 @@ from hubbub.catalog import (
     sign_bundle,
     sign_notice,
 )
+from hubbub.catalog.log.log_writer import append, prove_bundle
 from hubbub.catalog.log.merkle import consistency_proof, inclusion_proof, leaf_hash, tree_root
 from hubbub.catalog.log.notes import NoteKey
-from hubbub.catalog.log.writing import append, prove_bundle
 from hubbub.catalog.runs import Runs
 from hubbub.client.client import Client
 from hubbub.client.state.memory import MemoryState
