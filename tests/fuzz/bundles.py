@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.catalog import Bundle, Metric, open_bundle, sign_bundle, stream_table
 from hubbub.catalog.encoding import to_text
+from hubbub.catalog.log.log_writer import append, prove_bundle
+from hubbub.catalog.log.notes import NoteKey
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.client.trust.bundles import Trust
 from hubbub.errors import BundleRefused, HubbubError, ValueOutOfDomain
 from hubbub.privacy.card import metric_card
 from hubbub.shuffler.streams import read_stream_table
@@ -46,6 +50,7 @@ delta_per_year = 1e-6
 purposes = { "annual report" = 0.6, research = 0.4 }
 """
 OPERATOR = Ed25519PrivateKey.from_private_bytes(bytes(32))
+LOG = Ed25519PrivateKey.from_private_bytes(bytes([2]) * 32)
 FORMER = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
 
 
@@ -60,7 +65,32 @@ def bundles() -> Mapping[str, Target]:
         with suppress(BundleRefused):
             use(open_bundle(sign(data), "fuzzed"), table)
 
-    return {"bundle_signed": Target([body], opened, varied, 16_384)}
+    return {
+        "bundle_signed": Target([body], opened, varied, 16_384),
+        "bundle_proof": _proof(folder / "log", signed.bundle),
+    }
+
+
+def _proof(folder: Path, bundle: Bundle) -> Target:
+    """The third line, whatever it says: only the log's own word is believed, and no fork."""
+    name = "log.example.org/app"
+    named = replace(bundle, log=NoteKey(name, LOG.public_key().public_bytes_raw()), signed=b"")
+    contents = [sign_bundle(replace(named, serial=serial), OPERATOR) for serial in range(1, 6)]
+    log = append(folder, name, LOG, [("bundle", content) for content in contents])
+    seen = Trust()
+    first = append(folder / "first", name, LOG, [("bundle", contents[0])])
+    seen.admit("app", open_bundle(contents[0] + prove_bundle(first).dump(), "first"), None, [])
+    known = json.dumps(seen.data())
+
+    def opened(line: bytes) -> None:
+        trust = Trust.load(json.loads(known))
+        with suppress(BundleRefused):
+            trust.admit("app", open_bundle(contents[-1] + line, "fuzzed"), None, [])
+        pinned = trust.pins["app"].log
+        assert pinned is not None
+        assert pinned.root in (first.checkpoint.root, log.checkpoint.root)
+
+    return Target([prove_bundle(log).dump()], opened, varied, 16_384)
 
 
 def sign(body: bytes) -> bytes:

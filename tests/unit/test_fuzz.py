@@ -30,6 +30,7 @@ LONGER = {
     "journal_life": 600,
     "journal_noted": 600,
     "bundle_signed": 600,
+    "bundle_proof": 300,
     "answer_submit": 600,
     "answers_submit": 300,
     "answers_apply": 600,
@@ -79,6 +80,12 @@ def test_a_signed_bundle_is_refused_or_usable_in_every_respect(
     targets: dict[str, Target],
 ) -> None:
     _run("bundle_signed", targets["bundle_signed"], LONGER["bundle_signed"])
+
+
+def test_whatever_a_proof_says_the_logs_own_word_alone_is_believed(
+    targets: dict[str, Target],
+) -> None:
+    _run("bundle_proof", targets["bundle_proof"], LONGER["bundle_proof"])
 
 
 @pytest.mark.parametrize("name", ["answer_submit", "answers_submit"])

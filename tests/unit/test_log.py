@@ -3,6 +3,7 @@
 import base64
 import functools
 import http.server
+import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -245,9 +246,20 @@ def _of_another_log(operator: Operator) -> bytes:
     return personal + prove_bundle(log).dump() + b"\n"
 
 
+def _more_under_an_old_name(operator: Operator) -> bytes:
+    """In the very log that everybody sees, with a valid proof."""
+    now = read_bundle(operator.out)
+    theme = now.metrics["theme"]
+    more = {"theme": replace(theme, limits=replace(theme.limits, lifetime_epsilon=80.0))}
+    public = operator.sign(serial=now.serial + 1, metrics=more)
+    log = append(operator.log, ORIGIN, log_key(operator.keys), [("bundle", public)])
+    return public + prove_bundle(log).dump() + b"\n"
+
+
 @pytest.mark.parametrize(
     ("personal", "reason"),
     [
+        (_more_under_an_old_name, "takes more .*lifetime_epsilon raised from 40 to 80"),
         (_without_proof, "does not prove that it is in the log"),
         (_without_log, "names no log"),
         (_of_a_fork, "has forked"),
@@ -279,6 +291,31 @@ def test_an_older_checkpoint_is_refused(
     start(operator.out.read_bytes()).close(0)
     with pytest.raises(BundleRefused, match="older"):
         start(old)
+
+
+def test_an_audit_checks_how_the_log_grew_from_every_bundle_before(
+    operator: Operator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(3):
+        assert operator.build() == 0
+    head, body, line = operator.out.read_bytes().splitlines()
+    audit = ["log", "audit", str(operator.log), "--bundle", str(operator.out)]
+    assert main(audit) == 0
+    told = json.loads(line)
+    grown = told["grown"]
+    assert sorted(grown) == ["2", "3", "4"]
+    wrong = base64.urlsafe_b64encode(bytes(32)).decode()
+    for other, said in (
+        ({**grown, "3": grown["2"]}, "how the log grew from 3 entries is wrong"),
+        ({**grown, "4": [wrong]}, "how the log grew from 4 entries is wrong"),
+        ({**grown, "9": []}, "how the log grew from 9 entries is wrong"),
+        ({"2": grown["2"], "4": grown["4"]}, "does not say how the log grew from 3 entries"),
+    ):
+        altered = json.dumps({**told, "grown": other}).encode()
+        operator.out.write_bytes(b"\n".join([head, body, altered, b""]))
+        capsys.readouterr()
+        assert main(audit) == 1
+        assert said in capsys.readouterr().out
 
 
 def test_a_proof_of_another_bundle_or_altered_is_refused(operator: Operator) -> None:

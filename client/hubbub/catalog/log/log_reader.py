@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +20,7 @@ from hubbub.catalog.log.tiles import (
 )
 from hubbub.errors import BadParameter, LogBroken
 
-__all__ = ["Entry", "Fetch", "ReadLog", "read_log"]
+__all__ = ["Entry", "Fetch", "ReadLog", "bundle_sizes", "read_log"]
 
 _ENTRY: Final = re.compile(rf"hubbub/1 ({'|'.join(KINDS)})\n([0-9a-f]{{64}})\n")
 
@@ -67,6 +67,11 @@ class ReadLog:
             raise LogBroken(
                 f"the log has forked: its first {size} entries are not those that {whose} has seen"
             )
+
+
+def bundle_sizes(entries: Sequence[Entry]) -> list[int]:
+    """The sizes that the log had when each bundle among its first entries was shipped."""
+    return [at + 1 for at, entry in enumerate(entries) if entry.kind == "bundle"]
 
 
 def read_log(fetch: Fetch, key: NoteKey) -> ReadLog:

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.catalog.keys.files import replace, write_secret
 from hubbub.catalog.keys.signing_keys import read_signing_key, signing_pem
 from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.log_reader import Fetch, ReadLog, read_log
+from hubbub.catalog.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
 from hubbub.catalog.log.merkle import leaf_hash, tree_root
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import LogProof, entry_of, prove
@@ -73,8 +73,7 @@ def append(
 def prove_bundle(log: ReadLog) -> LogProof:
     """The proof of the log's last entry, a bundle, for devices that had any bundle before."""
     last = len(log.leaves) - 1
-    sizes = [at + 1 for at, entry in enumerate(log.entries[:-1]) if entry.kind == "bundle"]
-    return prove(log.leaves, last, log.checkpoint, sizes)
+    return prove(log.leaves, last, log.checkpoint, bundle_sizes(log.entries[:-1]))
 
 
 def folder_fetch(folder: Path) -> Fetch:

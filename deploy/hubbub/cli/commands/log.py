@@ -10,8 +10,9 @@ from hubbub.catalog import Bundle, open_bundle, open_notice, read_bundle
 from hubbub.catalog.bundles.difference import differences
 from hubbub.catalog.encoding import MALFORMED, from_text, read_json
 from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.log_reader import Fetch, ReadLog, read_log
+from hubbub.catalog.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
 from hubbub.catalog.log.log_writer import folder_fetch
+from hubbub.catalog.log.merkle import refuse_inconsistent, tree_root
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.tiles import CHECKPOINT
 from hubbub.cli.terminal.difference_table import show_difference
@@ -59,7 +60,7 @@ def _audit(arguments: argparse.Namespace) -> int:
         _refuse_unknown(log, key, arguments.known)
     if bundle:
         _refuse_absent(log, bundle, arguments.bundle)
-    problems = list(_problems(log))
+    problems = [*_problems(log), *(_gaps(log, bundle, arguments.bundle) if bundle else ())]
     for problem in problems:
         say(f"PROBLEM: {problem}")
     if problems:
@@ -115,6 +116,23 @@ def _problems(log: ReadLog) -> Iterator[str]:
             yield f"{name}: {error}"
         except MALFORMED:
             yield f"{name}: is not readable"
+
+
+def _gaps(log: ReadLog, bundle: Bundle, path: Path) -> Iterator[str]:
+    """Which devices that had a bundle before would refuse this one, or believe what is not so."""
+    if bundle.proof is None:
+        return
+    told, now = bundle.proof.grown, bundle.proof.checkpoint
+    shipped = bundle_sizes(log.entries[: bundle.proof.index])
+    for size in sorted({*told, *shipped}):
+        if size not in told:
+            yield f"{path}: it does not say how the log grew from {size} entries, a bundle's"
+            continue
+        try:
+            before = size, tree_root(log.leaves[: max(size, 0)])
+            refuse_inconsistent(before, (now.size, now.root), told[size])
+        except BadParameter as error:
+            yield f"{path}: what it says of how the log grew from {size} entries is wrong: {error}"
 
 
 def _misfits(former: Bundle | None, bundle: Bundle, log: ReadLog) -> Iterator[str]:
