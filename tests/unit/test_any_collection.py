@@ -1,6 +1,7 @@
 """Whatever was counted, a decode answers with numbers or refuses with a reason."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from hubbub.mechanisms.chain import channel
 from hubbub.mechanisms.probability import Probability
 
 
+@pytest.mark.slow
 @given(
     st.integers(1, 11),
     st.integers(1, 3),

@@ -39,6 +39,7 @@ def test_a_window_that_is_over_goes_out_whole(mix: MixRule, pooled: int) -> None
     assert pooled == (held if held < mix.min_batch else 0)
 
 
+@pytest.mark.slow
 @given(
     st.integers(1, 300),
     st.lists(st.integers(1, 700), min_size=1, max_size=40),

@@ -245,6 +245,7 @@ def test_every_bundle_is_newer_than_the_one_before(made: Made, tmp_path: Path) -
     assert b'"serial"' not in made.bundle.signed
 
 
+@pytest.mark.slow
 def test_a_handover_makes_a_key_that_the_old_one_vouches_for(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

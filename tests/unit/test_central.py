@@ -129,6 +129,7 @@ def test_what_cannot_be_kept_is_refused_with_its_remedy(
         _read(tmp_path, THEME.replace(old, new))
 
 
+@pytest.mark.slow
 def test_dummies_allow_a_larger_local_epsilon_and_the_shuffler_is_told_how_to_make_them(
     tmp_path: Path,
 ) -> None:
@@ -170,6 +171,7 @@ def test_without_the_accountant_a_promise_is_not_believed(tmp_path: Path) -> Non
         read_catalog(path)
 
 
+@pytest.mark.slow
 def test_a_bundle_holds_the_promise_and_never_less_of_it(tmp_path: Path) -> None:
     metric = _read(tmp_path, THEME)
     plain = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")

@@ -119,6 +119,7 @@ def test_no_crowd_costs_more_than_its_reports_say_alone() -> None:
     assert gaussian_mu(ShuffledEpoch(100, 4, inf)) > 30, "where nobody lies nothing is hidden"
 
 
+@pytest.mark.slow
 def test_a_catalog_above_the_cap_is_refused_with_the_sum_and_the_remedy(tmp_path: Path) -> None:
     found = _read(tmp_path, "central_epsilon_per_year = 35", "one")
     assert set(found.caps.central_mu) == {"one"}
@@ -185,6 +186,7 @@ def _tight(catalog: Catalog, reports: float) -> dict[str, Metric]:
     return {name: replace(metric, caps=caps) for name, metric in catalog.metrics.items()}
 
 
+@pytest.mark.slow
 def test_a_device_stops_at_the_cap_over_all_crowds_and_goes_on_a_year_later(
     catalog: Catalog, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -72,6 +72,7 @@ def device(metrics: dict[str, Metric]) -> Callable[[State, int], Client]:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["memory", "folder"])
 def test_a_device_counts_both_and_stops_at_either(
     kind: str,
@@ -181,6 +182,7 @@ def test_the_card_says_both_and_what_the_limit_leaves(tmp_path: Path) -> None:
     assert central["month"] == central["year"] <= 3.5, "three reports at most, ever"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["memory", "folder"])
 def test_a_person_says_how_much_of_each_promise(
     kind: str, device: Callable[[State, int], Client], metrics: dict[str, Metric], tmp_path: Path
@@ -216,6 +218,7 @@ def test_a_person_says_how_much_of_each_promise(
         client.prefer(1.0, max_local=-1)
 
 
+@pytest.mark.slow
 def test_what_was_said_of_each_outlives_the_state_and_the_careful_word_holds(
     device: Callable[[State, int], Client], tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ lists = st.integers(1, 30).flatmap(
 )
 
 
+@pytest.mark.slow
 @given(lists, st.floats(0, 1e6))
 def test_a_histogram_is_the_nearest_one(
     pair: tuple[np.ndarray[tuple[int], np.dtype[np.float64]], ...], reports: float

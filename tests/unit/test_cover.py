@@ -279,6 +279,7 @@ def test_a_classifier_of_all_that_a_shuffler_sees_is_at_chance(covered: Signed) 
     assert abs(_accuracy(covered.bundle, devices) - 0.5) < 3 * sqrt(0.25 / (devices // 2))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fixed_waits")
 def test_the_same_classifier_knows_who_reported_where_there_is_no_default(
     tmp_path: Path,

@@ -77,6 +77,7 @@ def test_auto_takes_the_steps_with_the_least_worst_error(crowd: int) -> None:
     assert (found.categories > 20) == (crowd > 10**5)
 
 
+@pytest.mark.slow
 def test_a_mean_and_the_parts_of_a_range_keep_the_promise(tmp_path: Path) -> None:
     mean = _read(tmp_path, 'mechanism = "auto"\n')
     assert mean.mechanism == "mean.piecewise"
@@ -115,9 +116,10 @@ def test_parts_too_fine_for_a_crowd_are_refused_with_the_crowd_that_would_do() -
         ('mechanism = "grr"\n', r"or of numbers, with wave"),
         (WAVE + '"many"\n', r"buckets"),
         ('mechanism = "wave"\n', r"buckets"),
-        (
+        pytest.param(
             'mechanism = "mean.one_bit"\nepsilon = 15.0\nmax_local_epsilon = 16\n',
             r"write 6\.\d+ at",
+            marks=pytest.mark.slow,
         ),
         ('mechanism = "mean.one_bit"\nepsilon = "much"\n', r'field "epsilon"'),
     ],
@@ -127,6 +129,7 @@ def test_what_is_no_number_of_a_crowd_is_named(tmp_path: Path, more: str, said: 
         _read(tmp_path, more)
 
 
+@pytest.mark.slow
 def test_no_ends_of_a_range_are_named(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(TEXT.replace("low = 0\n", "") + 'mechanism = "auto"\n')

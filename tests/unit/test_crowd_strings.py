@@ -101,6 +101,7 @@ def test_strings_keep_the_promise_in_a_bundle_too(tmp_path: Path) -> None:
     assert read_bundle(path).metrics == metrics
 
 
+@pytest.mark.slow
 def test_more_hash_functions_lie_more_for_the_same_promise(tmp_path: Path) -> None:
     two = _read(tmp_path, HASHED + "width = 64\n")
     eight = _read(tmp_path, HASHED.replace("2", "8") + "width = 64\n")
@@ -116,11 +117,23 @@ def test_more_hash_functions_lie_more_for_the_same_promise(tmp_path: Path) -> No
     [
         ('mechanism = "cms"\nhashes = 4\nwidth = 64\n', r'of strings, with "local_hash" or "auto"'),
         ('mechanism = "grr"\n', r'of strings, with "local_hash" or "auto"'),
-        (AUTO + "dummies = 100\n", r'field "dummies": go with listed values alone'),
-        (AUTO + "hashes = 2\n", r'"hashes": is chosen by auto; .* or write "local_hash"'),
+        pytest.param(
+            AUTO + "dummies = 100\n",
+            r'field "dummies": go with listed values alone',
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            AUTO + "hashes = 2\n",
+            r'"hashes": is chosen by auto; .* or write "local_hash"',
+            marks=pytest.mark.slow,
+        ),
         (HASHED, r'field "width": local_hash needs this number; add it'),
         (HASHED + "width = 2\n", r"width 2 is outside \[3, 65536\] in a crowd"),
-        (HASHED + "width = 64\nepsilon = 9.0\n", r"write 5\.\d+ at most, leave it out, or gather"),
+        pytest.param(
+            HASHED + "width = 64\nepsilon = 9.0\n",
+            r"write 5\.\d+ at most, leave it out, or gather",
+            marks=pytest.mark.slow,
+        ),
         (HASHED + 'width = "many"\n', r'field "width"'),
     ],
 )

@@ -40,6 +40,7 @@ def test_a_months_reports_are_taken_for_a_month_after_its_end() -> None:
     assert closing_time(november, "month") == over + 2 * MONTH_SECONDS
 
 
+@pytest.mark.slow
 def test_so_many_days_touch_so_many_epochs_at_most() -> None:
     """Looked for over every day of four hundred years that they may begin on."""
     for length in ("week", "28d", "month"):

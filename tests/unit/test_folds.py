@@ -1,6 +1,7 @@
 """Every numpy fold equals its plain reference, on honest and on hostile bytes."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +48,7 @@ def _is_honest(layout: Layout, payload: bytes) -> bool:
     return True
 
 
+@pytest.mark.slow
 @given(batches())
 def test_a_fold_is_the_reference(batch: tuple[Layout, list[bytes]]) -> None:
     layout, payloads = batch
@@ -56,6 +58,7 @@ def test_a_fold_is_the_reference(batch: tuple[Layout, list[bytes]]) -> None:
     assert fold(layout, _matrix(layout, good)).tolist() == tally(layout, good).cells
 
 
+@pytest.mark.slow
 @given(batches())
 def test_adding_commutes_and_splits(batch: tuple[Layout, list[bytes]]) -> None:
     layout, payloads = batch
@@ -85,6 +88,7 @@ def test_an_index_reads_back(pair: tuple[int, int]) -> None:
     assert OneHot(size).cells(OneHot(size).encode(index)) == {index: 1}
 
 
+@pytest.mark.slow
 @given(st.integers(0, 3000), st.integers(1, 20), st.integers(1, 40), st.integers(0, 10**6))
 def test_ones_are_counted_as_one_by_one(rows: int, width: int, number: int, seed: int) -> None:
     """Rows in numbers that need several rounds of carries; groups even, and all in a few."""

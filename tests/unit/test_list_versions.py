@@ -171,6 +171,7 @@ def test_what_was_other_before_is_not_what_it_is_now(installation: Installation)
     assert [point.reports for point in other.points] == [2000, 2000]
 
 
+@pytest.mark.slow
 def test_every_tier_and_cell_of_every_list_is_counted(installation: Installation) -> None:
     rest = 'tiers = [0.5]\nbreakdown = { os = ["linux", "macos"] }'
     installation.build(THREE, rest=rest)
@@ -206,6 +207,7 @@ def test_every_tier_and_cell_of_every_list_is_counted(installation: Installation
     assert {one.part: one.reports for one in table.parts}["linux"] == sum(linux)
 
 
+@pytest.mark.slow
 def test_each_list_fills_a_crowd_of_its_own(installation: Installation) -> None:
     rest = "central_epsilon = 1.0\ncrowd = 1000"
     first = installation.build(THREE, rest=rest)
@@ -227,6 +229,7 @@ def test_each_list_fills_a_crowd_of_its_own(installation: Installation) -> None:
         assert abs(rows[value].estimate - true) < 5 * rows[value].stderr
 
 
+@pytest.mark.slow
 def test_a_crowd_that_chose_goes_on_once_its_choice_is_written(installation: Installation) -> None:
     rest = "central_epsilon = 1.0\ncrowd = 1000"
     few = installation.build(THREE, "auto", rest).metric("theme")

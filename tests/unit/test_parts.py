@@ -214,6 +214,7 @@ def test_what_agrees_already_stays_as_it_is() -> None:
     assert np.allclose(consistent_tables(mechanism.sizes, even, 100.0), even)
 
 
+@pytest.mark.slow
 def test_the_expected_errors_are_those_of_the_drawn() -> None:
     """400 drawings: their mean square is within 10% of what is expected, five errors of its own."""
     mechanism, chance = PairedParts(3.0, (2, 3, 2)), np.random.default_rng(9)

@@ -85,6 +85,7 @@ def test_a_device_reports_once_in_each_period_and_the_ledger_charges_once(
         assert own.spent == pytest.approx(3 * own.epsilon)
 
 
+@pytest.mark.slow
 def test_restarts_and_other_processes_agree_on_the_day(client_of: Make, tmp_path: Path) -> None:
     outcomes: list[set[Outcome]] = []
     for day in range(30):
@@ -99,6 +100,7 @@ def test_restarts_and_other_processes_agree_on_the_day(client_of: Make, tmp_path
     assert own in outcomes
 
 
+@pytest.mark.slow
 def test_every_day_is_as_likely_and_says_nothing_of_the_value(client_of: Make) -> None:
     """Six standard errors of each half of the days, over 600 devices: a false alarm of 4e-9."""
     found: Counter[tuple[str, bool]] = Counter()
@@ -179,6 +181,7 @@ def metric_of(tmp_path: Path, period: str) -> Metric:
     return read_catalog(path).metrics["theme"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("period", "days", "most"),
     [("30d", 1, 1), ("30d", 2, 2), ("30d", 31, 2), ("30d", 32, 3), ("month", 366, 13)],

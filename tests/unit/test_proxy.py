@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from hubbub.client.testing import make_bundle
 from tests.conftest import CATALOG
 
 
+@pytest.mark.slow
 def test_a_proxy_of_the_environment_is_used(tmp_path: Path) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
     code = (

@@ -85,6 +85,7 @@ def test_what_is_no_header_of_a_connection_is_refused(header: bytes) -> None:
         _read(header)
 
 
+@pytest.mark.slow
 def test_whatever_comes_is_a_caller_or_refused() -> None:
     drawn = random.Random(20261124)
     whole = [_v2(0x21, 0x11, IPV4), b"PROXY TCP4 192.0.2.1 10.0.0.1 4321 443\r\n"]

@@ -167,6 +167,7 @@ def test_both_refuse_what_no_top_of_a_file_may_say(tmp_path: Path, top: str) -> 
     assert _problems(f"{CATALOG}\n{top}")
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_schema_of_its_draft(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["catalog", "schema"]) == 0
     printed = json.loads(capsys.readouterr().out)

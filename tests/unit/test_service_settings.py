@@ -11,6 +11,7 @@ from hubbub.errors import BadParameter
 from hubbub.shuffler.settings import parse as shuffler
 
 
+@pytest.mark.slow
 def test_a_service_may_have_as_many_connections_as_its_machine_allows() -> None:
     """A shell's 1024 files are a thousand silent strangers."""
     code = (

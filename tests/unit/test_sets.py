@@ -97,6 +97,7 @@ def test_shares_of_sets_need_not_sum_to_one() -> None:
     assert sum(value.consistent or 0 for value in found.values) > 30_000
 
 
+@pytest.mark.slow
 def test_drawn_totals_follow_the_shipping_coins() -> None:
     """Means of 300 drawings, and of 3,000 reports by the device's code, within 6 errors."""
     mechanism = PrivSet(1.0, 12, 3)
@@ -127,6 +128,7 @@ def test_typed_metrics_of_sets_take_collections(tmp_path: Path) -> None:
     assert "TypedMetric[Collection[Literal['git', 'spell', 'vim', 'lint']]]" in made
 
 
+@pytest.mark.slow
 def test_a_rehearsal_takes_sets_and_a_plan_says_to_rehearse(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -240,6 +240,7 @@ def test_a_folder_that_cannot_be_used_is_said_once_and_memory_goes_on(
     again.close(0)
 
 
+@pytest.mark.slow
 def test_a_state_that_is_damaged_hurts_nobody(signed: Signed, tmp_path: Path) -> None:
     for damage in ("UPDATE ledger SET account = '{'", "DROP TABLE reports", "DELETE FROM meta"):
         client = Client.from_bundle(signed.path, state_dir=tmp_path / "s", insecure=True)

@@ -126,6 +126,7 @@ def test_what_is_no_range_is_refused_with_what_is_one(last: str, epochs: str, sa
         _days(last, epochs)
 
 
+@pytest.mark.slow
 @given(
     st.one_of(st.just(""), st.text(max_size=20)),
     st.one_of(st.text(max_size=30), st.from_regex(r"[0-9T:.,Z+-]{0,30}", fullmatch=True)),

@@ -229,6 +229,7 @@ def test_a_lost_payload_is_counted(make: Make) -> None:
     assert state.device_state().counts == {"unknown_metric": 1}
 
 
+@pytest.mark.slow
 def test_only_the_last_thousand_are_remembered(
     make: Make, entry_of: Callable[..., OutboxEntry]
 ) -> None:
@@ -608,6 +609,7 @@ def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
         FolderState(tmp_path / "s")
 
 
+@pytest.mark.slow
 def test_many_threads_lose_nothing(make: Make, entry_of: Callable[..., OutboxEntry]) -> None:
     state = make()
     entered = threading.Lock()
