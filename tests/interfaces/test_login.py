@@ -17,25 +17,14 @@ from hubbub.aggregator.access.callers import SESSION, Access
 from hubbub.aggregator.query import QueryEngine
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
+from tests.support.bundles import metric_text
 from tests.support.oidc import Provider, access_file, needs_provider, provider
 from tests.support.pages import page_of
 
 AUDIENCE: Final = "urn:hubbub"
 RIGHTS: Final = {"telemetry": ["theme", "launches"], "browsers": ["browser*"]}
-METRIC: Final = """
-[metrics.{}]
-description = "{}"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "grr"
-epsilon = 4.0
-values = ["light", "dark", "system"]
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-"""
 CATALOG: Final = 'shuffler = "127.0.0.1:1"\n' + "".join(
-    METRIC.format(name, f"What {name} says") for name in ("theme", "launches", "browser")
+    metric_text(name, f"What {name} says") for name in ("theme", "launches", "browser")
 )
 HELD: Final = {name: {0: 500, 1: 900} for name in ("theme", "browser")}
 

@@ -17,27 +17,15 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import PipelineStatus
 from hubbub.cli.main import main
 from tests.support import web
+from tests.support.bundles import metric_text
 from tests.support.pages import page_of
 
-METRIC: Final = """
-[metrics.{}]
-description = "Colours"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "grr"
-epsilon = 4.0
-values = ["light", "dark", "system"]
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-{}
-"""
 CATALOG: Final = 'shuffler = "127.0.0.1:1"\n' + "".join(
     [
-        METRIC.format("theme", ""),
-        METRIC.format("hidden", ""),
+        metric_text("theme"),
+        metric_text("hidden"),
         # What is seen goes on from what is not.
-        METRIC.format("colour", 'supersedes = "hidden"'),
+        metric_text("colour", more='supersedes = "hidden"'),
     ]
 )
 HELD: Final = {name: {0: 500, 1: 900} for name in ("theme", "hidden", "colour")}

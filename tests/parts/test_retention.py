@@ -12,11 +12,10 @@ import pytest
 
 from hubbub.accounting import Window
 from hubbub.aggregator.query.answer_store import MemoryAnswerStore, RedisAnswerStore
-from hubbub.aggregator.retention import Retention
+from hubbub.aggregator.retention import Retention, days_of
 from hubbub.aggregator.store.contract import Commit, MemoryStore, TotalsStore
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import Bundle, Metric, epoch_at, read_catalog
-from hubbub.catalog.operator_fields import days_of
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.runtime import Clocks, connect_redis

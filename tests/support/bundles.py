@@ -43,3 +43,20 @@ def make_signed(folder: Path, catalog_text: str, *, start: int) -> Signed:
     path = folder / "app.hubbub"
     path.write_bytes(sign_bundle(bundle, read_operator_key(keys), whole=True))
     return Signed(path, keys, read_bundle(path))
+
+
+def metric_text(name: str, description: str = "Colours", more: str = "") -> str:
+    """A metric of three colours, as metrics.toml has it."""
+    return f"""
+[metrics.{name}]
+description = "{description}"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "grr"
+epsilon = 4.0
+values = ["light", "dark", "system"]
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+{more}
+"""

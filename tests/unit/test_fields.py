@@ -1,6 +1,7 @@
 """A field of the catalog is said once, and all that lists fields follows."""
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ from hubbub.wire.v1 import services_pb2 as wire
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 
+ROOT = Path(__file__).parents[2]
+
 
 def _every_field() -> Iterator[CatalogField]:
     for section in (Catalog, Metric, Limits, Release, Caps, Budget):
@@ -53,6 +56,19 @@ def test_a_field_says_what_it_means_and_its_example_may_stand(one: CatalogField)
     if one.entry.written and one.name != "metrics":
         for says in ways:
             assert says.kind.problem(tomllib.loads(f"it = {says.example}")["it"]) == ""
+
+
+def test_the_recipe_says_where_every_field_is_declared() -> None:
+    folder = ROOT / "client" / "hubbub" / "catalog"
+    declared = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.py")
+        if path.parent.name != "fields"
+        and re.search(r"fields\.field import .*\b[eE]ntry\b", path.read_text())
+    }
+    recipe = (ROOT / "docs" / "contribute" / "recipes.md").read_text()
+    section = recipe.partition("### Where fields are declared")[2].partition("\n## ")[0]
+    assert declared == {*re.findall(r"^\| `(\S+\.py)` \|", section, re.MULTILINE)}
 
 
 def test_the_reference_is_what_the_fields_say() -> None:

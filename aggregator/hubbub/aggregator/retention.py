@@ -12,16 +12,20 @@ from typing import Final, Protocol
 from hubbub.accounting import Window
 from hubbub.aggregator.store.contract import TotalsStore
 from hubbub.catalog import Bundle, Metric, closing_time, epoch_start
-from hubbub.catalog.operator_fields import days_of
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime import Clocks, facts
 
-__all__ = ["Retention", "delete_totals", "ended_before"]
+__all__ = ["Retention", "days_of", "delete_totals", "ended_before"]
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 _LOOK_SECONDS: Final = 3600.0
 _DAY: Final = 86_400
+
+
+def days_of(keep: str) -> int:
+    """How many days "400d" or "57w" is; 0 for what is kept for ever."""
+    return int(keep[:-1]) * (7 if keep.endswith("w") else 1) if keep else 0
 
 
 class DropsEstimates(Protocol):

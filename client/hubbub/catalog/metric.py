@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Final, Self
 
+from hubbub.catalog import metric_fields
 from hubbub.catalog.alerts import Alert
-from hubbub.catalog.asking_fields import DESCRIPTION, EXPIRES, OWNER
 from hubbub.catalog.breakdown import BREAKDOWN, Rules, streams_of
 from hubbub.catalog.choice import AUTO, CHOICE, Choice
 from hubbub.catalog.cover import DEFAULT, cover_conflicts, refusal_of_default
@@ -28,11 +28,9 @@ from hubbub.catalog.fields.field import Entry, check, dumped, entry
 from hubbub.catalog.fields.rules import NAME, metric_name_of
 from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.limits import Limits, conflicts
-from hubbub.catalog.operator_fields import ALERT, KEEP, SUPERSEDES
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
-from hubbub.catalog.seal_fields import KEM
 from hubbub.catalog.values.kind_fields import refuse_misfits
 from hubbub.catalog.values.list_versions import (
     GROWN,
@@ -42,10 +40,9 @@ from hubbub.catalog.values.list_versions import (
     list_names,
     tier_of,
 )
-from hubbub.catalog.values.part_ranges import RANGES, PartRange
+from hubbub.catalog.values.part_ranges import OUTSIDE, RANGES, PartRange
 from hubbub.catalog.values.part_values import PARTS, code_of, size_of
 from hubbub.catalog.values.sets import set_code
-from hubbub.catalog.values.value_fields import CANDIDATES, EDGES, KIND, OTHERS, OUTSIDE, UNIT
 from hubbub.catalog.values.value_kinds import NUMERIC, OTHER, part_of, plain_number
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import (
@@ -84,9 +81,9 @@ class Metric:
     """
 
     name: str
-    description: str = field(metadata=DESCRIPTION)
-    owner: str = field(metadata=OWNER)
-    expires: date = field(metadata=EXPIRES)
+    description: str = field(metadata=metric_fields.DESCRIPTION)
+    owner: str = field(metadata=metric_fields.OWNER)
+    expires: date = field(metadata=metric_fields.EXPIRES)
     mechanism: str = field(
         metadata=entry(
             kinds.one_of(lambda: (AUTO, *REGISTRY)),
@@ -190,19 +187,19 @@ class Metric:
     dummies: int = field(default=0, metadata=DUMMIES)
     max_local_epsilon: float = field(default=8.0, metadata=MAX_LOCAL_EPSILON)
     rolling: bool = field(default=False, metadata=ROLLING)
-    kind: str = field(default="", metadata=KIND)
-    edges: tuple[float, ...] = field(default=(), metadata=EDGES)
+    kind: str = field(default="", metadata=metric_fields.KIND)
+    edges: tuple[float, ...] = field(default=(), metadata=metric_fields.EDGES)
     outside: str = field(default="", metadata=OUTSIDE)
-    other: bool = field(default=False, metadata=OTHERS)
+    other: bool = field(default=False, metadata=metric_fields.OTHERS)
     ranges: Mapping[str, PartRange] = field(default_factory=dict, metadata=RANGES)
     breakdown: Rules = field(default_factory=dict, metadata=BREAKDOWN)
     grown: tuple[int, ...] = field(default=(), metadata=GROWN)
-    unit: str = field(default="", metadata=UNIT)
-    kem: Kem = field(default=X25519, metadata=KEM)
-    candidates: tuple[str, ...] = field(default=(), metadata=CANDIDATES)
-    alert: Alert | None = field(default=None, metadata=ALERT)
-    keep: str = field(default="", metadata=KEEP)
-    supersedes: str = field(default="", metadata=SUPERSEDES)
+    unit: str = field(default="", metadata=metric_fields.UNIT)
+    kem: Kem = field(default=X25519, metadata=metric_fields.KEM)
+    candidates: tuple[str, ...] = field(default=(), metadata=metric_fields.CANDIDATES)
+    alert: Alert | None = field(default=None, metadata=metric_fields.ALERT)
+    keep: str = field(default="", metadata=metric_fields.KEEP)
+    supersedes: str = field(default="", metadata=metric_fields.SUPERSEDES)
     caps: Caps = Caps()  # noqa: RUF009 a frozen value
     development: bool = False
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)

@@ -20,7 +20,7 @@ from hubbub.analysis.families.contract import (
     Tier,
     ValueEstimates,
 )
-from hubbub.analysis.families.rows import columns, nearest, rows
+from hubbub.analysis.families.rows import nearest, values_answer
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.memoized_variance import permanent_step, spreads
@@ -77,11 +77,14 @@ class Listed:
         """A row for each listed value."""
         reports = sum(totals.reports for _, totals in tiers)
         figures = figures_of(self, tiers, (), repeats)
-        judged = columns(figures, reports, confidence)
-        values = rows(names, reports, judged, nearest(judged, figures.absent, reports))
-        against = max(self.correlation(mechanism) for mechanism, _ in tiers)
-        return Answer(
-            "values", reports, confidence, values, against, repeats=repeats, figures=figures
+        return values_answer(
+            figures,
+            names,
+            reports,
+            confidence,
+            repeats,
+            picture=lambda judged: nearest(judged, figures.absent, reports),
+            correlation=max(self.correlation(mechanism) for mechanism, _ in tiers),
         )
 
     def ends(self, mechanism: Any) -> None:

@@ -18,7 +18,7 @@ from hubbub.analysis.families.contract import (
     ValueEstimates,
     wider,
 )
-from hubbub.analysis.families.rows import columns, rows
+from hubbub.analysis.families.rows import values_answer
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
@@ -78,12 +78,10 @@ class Pairs:
         """A row for each cell of each table; `consistent` agrees between all of them."""
         reports = sum(totals.reports for _, totals in tiers)
         figures = figures_of(self, tiers, (), repeats)
-        judged = columns(figures, reports, confidence)
         mechanism: Any = tiers[0][0]
         picture = consistent_tables(mechanism.sizes, figures.estimates, reports)
-        values = rows(names, reports, judged, picture)
-        return Answer(
-            "values", reports, confidence, values, correlation=1.0, repeats=repeats, figures=figures
+        return values_answer(
+            figures, names, reports, confidence, repeats, picture=lambda _: picture
         )
 
     def ends(self, mechanism: PairedParts) -> None:

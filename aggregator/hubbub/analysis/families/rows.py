@@ -1,19 +1,37 @@
 """The rows of an answer, from the figures of every value: interval, share, rank and mark."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hubbub.analysis.answer import ValueAnswer
+from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.estimators.consistency import within_ends
 from hubbub.analysis.families.contract import ValueEstimates
 from hubbub.analysis.uncertainty.intervals import ranked
 
-__all__ = ["Columns", "columns", "nearest", "rows"]
+__all__ = ["Columns", "columns", "nearest", "rows", "values_answer"]
 
 Columns = tuple[Floats, Floats, Floats, Floats, Mask]
 """Estimates, standard errors, lows, highs, and what stands out."""
+
+
+def values_answer(
+    figures: ValueEstimates,
+    names: Sequence[str],
+    reports: int,
+    confidence: float,
+    repeats: int,
+    *,
+    picture: Callable[[Columns], Floats],
+    correlation: float = 1.0,
+) -> Answer:
+    """A row for each name. picture: `consistent` of each, from the columns."""
+    judged = columns(figures, reports, confidence)
+    values = rows(names, reports, judged, picture(judged))
+    return Answer(
+        "values", reports, confidence, values, correlation, repeats=repeats, figures=figures
+    )
 
 
 def rows(

@@ -17,7 +17,7 @@ from hubbub.analysis.families.contract import (
     wider,
 )
 from hubbub.analysis.families.listed import Listed
-from hubbub.analysis.families.rows import columns, rows
+from hubbub.analysis.families.rows import Columns, values_answer
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.privset import PrivSet
@@ -56,13 +56,12 @@ class Sets:
         """A row for each listed value; `consistent` keeps each share in [0, 1], and no sum."""
         reports = sum(totals.reports for _, totals in tiers)
         figures = figures_of(self, tiers, (), repeats)
-        judged = columns(figures, reports, confidence)
-        estimates, _, low, high, _ = judged
-        inside = np.clip(np.clip(estimates, low, high), 0.0, float(reports))
-        values = rows(names, reports, judged, inside)
-        return Answer(
-            "values", reports, confidence, values, correlation=1.0, repeats=repeats, figures=figures
-        )
+
+        def inside(judged: Columns) -> Floats:
+            estimates, _, low, high, _ = judged
+            return np.clip(np.clip(estimates, low, high), 0.0, float(reports))
+
+        return values_answer(figures, names, reports, confidence, repeats, picture=inside)
 
     def ends(self, mechanism: PrivSet) -> None:
         """No numbers."""

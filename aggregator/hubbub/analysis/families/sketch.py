@@ -8,7 +8,7 @@ from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.checks import between, in_cohorts
 from hubbub.analysis.families.contract import BitSum, Expected, Tier, ValueEstimates, risen
-from hubbub.analysis.families.rows import columns, nearest, rows
+from hubbub.analysis.families.rows import nearest, values_answer
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.strings.candidate_positions import sketch_buckets
@@ -44,11 +44,13 @@ class Sketches(Strings):
         """A row for each candidate."""
         reports = sum(totals.reports for _, totals in tiers)
         figures = figures_of(self, tiers, names, repeats)
-        judged = columns(figures, reports, confidence)
-        picture = nearest(judged, figures.absent, reports, others=True)
-        values = rows(names, reports, judged, picture)
-        return Answer(
-            "values", reports, confidence, values, correlation=1.0, repeats=repeats, figures=figures
+        return values_answer(
+            figures,
+            names,
+            reports,
+            confidence,
+            repeats,
+            picture=lambda judged: nearest(judged, figures.absent, reports, others=True),
         )
 
     def sums(self, mechanism: Sketch, cells: Floats, totals: Totals) -> Iterator[BitSum]:

@@ -11,7 +11,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.vectorized_estimate import supports_of
 from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import BitSum, Expected, Tier, ValueEstimates
-from hubbub.analysis.families.rows import Columns, columns, nearest, rows
+from hubbub.analysis.families.rows import Columns, nearest, rows, values_answer
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import figures_of, tier_scales
 from hubbub.analysis.numbers import with_interval
@@ -52,11 +52,13 @@ class Trees(Strings):
             return _discovered(tiers, confidence, repeats)
         reports = sum(totals.reports for _, totals in tiers)
         figures = figures_of(self, tiers, names, repeats)
-        judged = columns(figures, reports, confidence)
-        picture = nearest(judged, figures.absent, reports, others=True)
-        values = rows(names, reports, judged, picture)
-        return Answer(
-            "values", reports, confidence, values, correlation=1.0, repeats=repeats, figures=figures
+        return values_answer(
+            figures,
+            names,
+            reports,
+            confidence,
+            repeats,
+            picture=lambda judged: nearest(judged, figures.absent, reports, others=True),
         )
 
     def sums(self, mechanism: PrefixTree, cells: Floats, totals: Totals) -> Iterator[BitSum]:

@@ -1,1 +1,1 @@
-"""Fields of tables: what each may hold and what is said of it, once, where it is declared."""
+"""Fields of tables: what one is, and how it is read. Where each is declared: docs/contribute."""

@@ -8,10 +8,17 @@ from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import check, entry
 from hubbub.catalog.fields.kinds import Kind, edges_of
 from hubbub.catalog.fields.tables import table_of
-from hubbub.catalog.values.value_fields import OUTSIDE
 from hubbub.catalog.values.value_kinds import NUMERIC, check_kind, labels, part_of, plain_number
 
-__all__ = ["RANGE", "RANGES", "PartRange"]
+__all__ = ["OUTSIDE", "RANGE", "RANGES", "PartRange"]
+
+OUTSIDE: Final = entry(
+    kinds.one_of(lambda: ("clamp", "refuse")),
+    "What becomes of a number outside its range: it counts at the nearest end, as it does with a "
+    "`kind` that does not say, or it is refused on the device and never sent.",
+    '"refuse"',
+    defines=True,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

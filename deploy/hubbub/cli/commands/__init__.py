@@ -1,1 +1,1 @@
-"""One module a command: its options, and what it does."""
+"""What each command takes and does: `command_table.py` says which module has it."""
