@@ -21,6 +21,8 @@ import numpy as np
 from google.protobuf.message import Message
 
 from hubbub.accounting import Window
+from hubbub.aggregator.access.callers import Access
+from hubbub.aggregator.access.grpc_door import GrpcDoor
 from hubbub.aggregator.ingest.intake import Intake as Counting
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.query import QueryEngine
@@ -162,6 +164,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     devices = ShufflerService(
         Admission(streams, intake, mixer, limiter=Limiter(0, 1), pressure=pressure)
     )
+    door = GrpcDoor(Access(), secured=False)
     servers = [
         Server(
             addresses[0],
@@ -184,9 +187,11 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
         Server(
             addresses[2],
             [
-                lambda s: stubs.add_QueryServicer_to_server(QueryService(query), s),
-                lambda s: stubs.add_OperatorServicer_to_server(TotalsStatus(store), s),
-                lambda s: stubs.add_ReleasesServicer_to_server(ReleasesService(releases), s),
+                lambda s: stubs.add_QueryServicer_to_server(QueryService(query, door), s),
+                lambda s: stubs.add_OperatorServicer_to_server(TotalsStatus(store, door), s),
+                lambda s: stubs.add_ReleasesServicer_to_server(
+                    ReleasesService(releases, query, door), s
+                ),
             ],
             tls=None,
             callers=None,

@@ -61,7 +61,7 @@ def _house(folder: Path, skew: int = 0) -> Iterator[House]:
         path = access_file(folder, one.issuer, address, RIGHTS, audience=AUDIENCE)
         house = House(address, one, folder, Access(), folder / "audit.jsonl")
         found = read_access(path)
-        house.access.use(found.groups, login_of(found, clock=house.clock))
+        house.access.use(found, login_of(found, clock=house.clock))
         made.append(house)
         audit = AuditTrail(house.audit, lambda: set(query.collected.bundle.streams), house.clock)
         return {"access": house.access, "audit": audit}
@@ -217,7 +217,7 @@ def test_a_provider_that_is_down_keeps_out_who_comes_and_nobody_who_is_in(tmp_pa
         house.provider.child.stop()
         assert house.script(token).status_code == 200, "its keys are known"
         fresh = login_of(read_access(tmp_path / "access.toml"), clock=house.clock)
-        house.access.use(house.access.rights, fresh)
+        house.access.login = fresh
         refused = house.script(token)
         assert (refused.status_code, refused.json()["title"]) == (503, "ServiceUnavailable")
         assert "does not answer as one" in refused.json()["detail"]
@@ -295,12 +295,12 @@ def test_other_rights_hold_from_the_next_question_on(home: House) -> None:
             home.folder, home.provider.issuer, home.address, {"telemetry": ["*"]}, audience=AUDIENCE
         )
         found = read_access(path)
-        home.access.use(found.groups, login_of(found, home.access.login))
+        home.access.use(found, login_of(found, home.access.login))
         assert home.script(token).json()["total"] == 3
     finally:
-        home.access.use(before.groups, login_of(before, home.access.login))
+        home.access.use(before, login_of(before, home.access.login))
     assert home.script(token).json()["total"] == 2
 
 
 def test_access_is_opened_from_its_file(home: House) -> None:
-    assert access_of(None, home.folder / "access.toml").asks
+    assert access_of(None, read_access(home.folder / "access.toml")).asks

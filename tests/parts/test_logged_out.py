@@ -55,7 +55,7 @@ def test_what_is_ended_stays_so_until_it_would_be_over(redis_url: str, kept: str
 
 
 def _opened(folder: Path, ended: EndedSessions) -> Access:
-    return access_of(None, folder / "access.toml", ended)
+    return access_of(None, read_access(folder / "access.toml"), ended)
 
 
 def test_a_logout_at_one_aggregator_ends_every_copy_at_all(redis_url: str, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_logout_at_one_aggregator_ends_every_copy_at_all(redis_url: str, tmp_p
             assert [await known(access, cookie) for cookie in cookies] == [False, True]
         # Another file of access changes nothing, nor does an aggregator that starts now.
         found = read_access(tmp_path / "access.toml")
-        second.use(found.groups, login_of(found, second.login, ended=second.ended))
+        second.use(found, login_of(found, second.login, ended=second.ended))
         third = _opened(tmp_path, RedisEndedSessions(servers[0], time.time))
         for access in (second, third):
             assert [await known(access, cookie) for cookie in cookies] == [False, True]

@@ -62,11 +62,25 @@ def test_what_it_says_is_read_and_what_it_leaves_out_has_a_default(tmp_path: Pat
         ('role = "publisher"', 'role = "boss"', "role is none of viewer, publisher, admin"),
         ('metrics = ["*"]', "", r"\[groups\./analysts\] metrics is missing"),
         ('metrics = ["*"]', 'metrics = "*"', "is no list of texts"),
+        ('role = "publisher"', 'certificates = "ana"', "certificates is no list of texts"),
+        ('role = "publisher"', 'certificates = [" ana"]', "certificates has ' ana', which is nob"),
+        ('role = "publisher"', 'certificates = ["hubbub redis"]', "has 'hubbub redis', which is"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(BadParameter, match=said):
         read_access(_file(tmp_path, WHOLE.replace(old, new, 1)))
+
+
+def test_certificates_are_in_groups_and_an_empty_list_lets_no_role_in(tmp_path: Path) -> None:
+    assert read_access(_file(tmp_path, WHOLE)).certificates is None
+    named = WHOLE.replace('metrics = ["*"]', 'metrics = ["*"]\ncertificates = ["ana", "ben"]')
+    both = named.replace('role = "publisher"', 'role = "publisher"\ncertificates = ["ana"]')
+    found = read_access(_file(tmp_path, both))
+    assert found.certificates == {"ana": ("/analysts", "browsers"), "ben": ("/analysts",)}
+    nobody = WHOLE.replace('metrics = ["*"]', 'metrics = ["*"]\ncertificates = []')
+    access = access_of(None, read_access(_file(tmp_path, nobody)))
+    assert access.certified(["hubbub analyst"]) is None
 
 
 def test_a_provider_without_groups_lets_nobody_in_and_is_refused(tmp_path: Path) -> None:
@@ -96,7 +110,7 @@ def test_without_the_extra_the_remedy_is_said(
         monkeypatch.delitem(sys.modules, f"hubbub.aggregator.access.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "authlib", None)
     with pytest.raises(MissingDependency, match=r"hubbub\[oidc\]"):
-        access_of(None, _file(tmp_path, WHOLE))
+        access_of(None, read_access(_file(tmp_path, WHOLE)))
 
 
 def test_grants_add_up_and_cover_tiers() -> None:

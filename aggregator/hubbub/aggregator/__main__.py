@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.aggregator.access.access_setup import access_of
 from hubbub.aggregator.access.audit_trail import AuditTrail
-from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.ended_sessions import RedisEndedSessions
+from hubbub.aggregator.access.grpc_door import GrpcDoor
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.ingest.intake import Intake
@@ -34,7 +34,15 @@ from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.aggregator.releases.release_log import RedisReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.releases.service import ReleasesService
-from hubbub.aggregator.reload import Parts, bundle_of, check_fits, describe, files, reading
+from hubbub.aggregator.reload import (
+    Parts,
+    access_file,
+    bundle_of,
+    check_fits,
+    describe,
+    files,
+    reading,
+)
 from hubbub.aggregator.retention import Retention
 from hubbub.aggregator.service import IngestService, OperatorService, QueryService
 from hubbub.aggregator.settings import Settings, limited, parse
@@ -107,8 +115,8 @@ async def _serve(settings: Settings) -> None:
     )
     releases = Releases(query.collected, RedisReleaseLog(server))
     refusals: Counter[str] = Counter()
-    access = _access(settings, server)
-    http = _http(settings, query, releases, access, refusals)
+    door = _door(settings, server, query)
+    http = _http(settings, query, releases, door, refusals=refusals)
     loops = [*([http.run] if http else []), *_outlets(settings, query, server)]
     if settings.kept_epochs:
         loops.append(EstimateKeeper(query, kept, intake.changed, settings.kept_epochs).run)
@@ -117,7 +125,7 @@ async def _serve(settings: Settings) -> None:
     )
     servers = [
         _for_shufflers(settings, intake, refusals),
-        _for_people(settings, query, store, releases, refusals),
+        _for_people(settings, query, store, releases, door, refusals=refusals),
     ]
     reloads: Counter[str] = Counter(taken=0, refused=0)
     metrics = Metrics(
@@ -130,7 +138,7 @@ async def _serve(settings: Settings) -> None:
     )
     metrics.serve(settings.common.metrics_listen, tls)
     own = (intake, opener, room, query, keeping, clocks)
-    parts = Parts(bundle, *own, servers, metrics, upstream, http, access)
+    parts = Parts(bundle, *own, servers, metrics, upstream, http, door.access)
     reloader = Reloader(files(settings), reading(settings, parts), reloads)
     try:
         retention = Retention(lambda: parts.bundle, store, kept, clocks, intake.changed)
@@ -191,17 +199,21 @@ def _for_people(
     query: QueryEngine,
     store: RedisStore,
     releases: Releases,
+    door: GrpcDoor,
+    *,
     refusals: Counter[str],
 ) -> Server:
     return Server(
         settings.query_listen,
         [
-            lambda server: add_QueryServicer_to_server(QueryService(query), server),
-            lambda server: add_OperatorServicer_to_server(OperatorService(store), server),
-            lambda server: add_ReleasesServicer_to_server(ReleasesService(releases), server),
+            lambda server: add_QueryServicer_to_server(QueryService(query, door), server),
+            lambda server: add_OperatorServicer_to_server(OperatorService(store, door), server),
+            lambda server: add_ReleasesServicer_to_server(
+                ReleasesService(releases, query, door), server
+            ),
         ],
         tls=settings.common.tls,
-        callers=("analyst",),
+        callers=door.lets_in,
         refusals=refusals,
     )
 
@@ -210,7 +222,8 @@ def _http(
     settings: Settings,
     query: QueryEngine,
     releases: Releases,
-    access: Access,
+    door: GrpcDoor,
+    *,
     refusals: Counter[str],
 ) -> "HttpServer | None":
     """The HTTP face, if it is asked for."""
@@ -223,8 +236,8 @@ def _http(
         query,
         releases,
         tls=settings.http_tls,
-        access=access,
-        audit=_audit(settings, query),
+        access=door.access,
+        audit=door.audit,
         rate=settings.http_rate,
         origins=settings.http_origins,
         proxies=settings.http_proxies,
@@ -234,18 +247,18 @@ def _http(
     )
 
 
-def _access(settings: Settings, server: RedisServer) -> Access:
-    """Who may ask over HTTP; whoever logs out does so of every aggregator of this Redis."""
+def _door(settings: Settings, server: RedisServer, query: QueryEngine) -> GrpcDoor:
+    """Who may ask, and what writes who asked what, if it is asked for; HTTP has the same two.
+
+    Whoever logs out does so of every aggregator of this Redis.
+    """
     ended = RedisEndedSessions(server, time.time)
-    return access_of(settings.http_tokens, settings.http_access, ended)
-
-
-def _audit(settings: Settings, query: QueryEngine) -> AuditTrail | None:
-    """What writes who asked what, if it is asked for."""
-    if not settings.http_audit:
-        return None
-    path = None if settings.http_audit == "-" else Path(settings.http_audit)
-    return AuditTrail(path, lambda: set(query.collected.bundle.streams), time.time)
+    access = access_of(settings.http_tokens, access_file(settings), ended)
+    audit = None
+    if settings.http_audit:
+        path = None if settings.http_audit == "-" else Path(settings.http_audit)
+        audit = AuditTrail(path, lambda: set(query.collected.bundle.streams), time.time)
+    return GrpcDoor(access, audit, secured=settings.common.tls is not None)
 
 
 def _notice(settings: Settings) -> str:

@@ -27,7 +27,7 @@ from hubbub.catalog import (
     refuse_changes,
 )
 from hubbub.catalog.keys.handover import line_of
-from hubbub.errors import BundleRefused, KeysUnusable
+from hubbub.errors import BadParameter, BundleRefused, KeysUnusable
 from hubbub.privacy.releases import check_noise
 from hubbub.runtime import Clocks, Metrics, Server, Take, certificates_until, day_of
 from hubbub.sealing import x_wing_public_bytes
@@ -35,7 +35,7 @@ from hubbub.sealing import x_wing_public_bytes
 if TYPE_CHECKING:
     from hubbub.aggregator.web.server import HttpServer
 
-__all__ = ["Parts", "bundle_of", "check_fits", "describe", "files", "reading"]
+__all__ = ["Parts", "access_file", "bundle_of", "check_fits", "describe", "files", "reading"]
 
 
 @dataclass(slots=True)
@@ -90,6 +90,24 @@ def bundle_of(settings: Settings) -> Bundle:
     return bundle
 
 
+def access_file(settings: Settings) -> AccessFile | None:
+    """What the file of access says, if there is one.
+
+    Raises:
+        BadParameter: it cannot be read, says what it may not, or tells people by certificates
+            that nobody shows.
+    """
+    if not settings.http_access:
+        return None
+    found = read_access(settings.http_access)
+    if found.certificates is not None and not settings.common.tls:
+        raise BadParameter(
+            f"{settings.http_access}: names certificates, and without --tls nobody shows one; give "
+            "--tls FOLDER"
+        )
+    return found
+
+
 def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
     """What reads and checks all of it, and answers what takes it into use."""
 
@@ -98,7 +116,7 @@ def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
         _check_follows(bundle, parts.bundle, settings.bundle)
         check_fits(bundle, keys, parts.clocks.now(), settings.keys)
         limits = limited(settings)
-        access = read_access(settings.http_access) if settings.http_access else None
+        access = access_file(settings)
         for folder, mutual in ((settings.common.tls, True), (settings.http_tls, False)):
             if folder:
                 folder.server_context(mutual=mutual)  # says what does not fit, if anything
@@ -135,7 +153,8 @@ def _take(limits: Settings, bundle: Bundle, keys: Sequence[OpeningKey], parts: P
 
 
 def _let_in(access: AccessFile, parts: Access) -> None:
-    parts.use(access.groups, login_of(access, parts.login, ended=parts.ended))
+    login = login_of(access, parts.login, ended=parts.ended)
+    parts.use(access, login)
 
 
 def _check_follows(bundle: Bundle, former: Bundle, path: Path) -> None:

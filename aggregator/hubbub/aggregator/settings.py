@@ -184,15 +184,15 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
         "--http-access",
         type=Path,
         metavar="FILE",
-        help="TOML file of the provider that people log in at, and of what its groups may see "
-        "(needs hubbub[oidc]; docs/operate/access.md)",
+        help="TOML file of who may see what over HTTP and gRPC, by group: the provider that people "
+        "log in at (needs hubbub[oidc]), their certificates (docs/operate/access.md)",
     )
     parser.add_argument(
         "--http-audit",
         default="",
         metavar="FILE",
-        help="gets a line of JSON for every question over HTTP, of who asked what; - for the "
-        "service's log; none without it",
+        help="gets a line of JSON for every question over HTTP and gRPC, of who asked what; - for "
+        "the service's log; none without it",
     )
     parser.add_argument(
         "--http-tls", type=Path, help="folder of certificates for HTTPS; plain HTTP without it"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hubbub.errors import (
+    AccessRefused,
     BadParameter,
     BatchTooSmall,
     BudgetExhausted,
@@ -42,6 +43,7 @@ _STATUS: Final[Mapping[type[Exception], Status]] = {
     BatchTooSmall: Status("FAILED_PRECONDITION", 409),
     TooFewEpochs: Status("FAILED_PRECONDITION", 409),
     BudgetExhausted: Status("FAILED_PRECONDITION", 409),
+    AccessRefused: Status("PERMISSION_DENIED", 403),
     MissingDependency: Status("UNIMPLEMENTED", 501),
     ServiceUnavailable: Status("UNAVAILABLE", 503),
     StoreUnavailable: Status("UNAVAILABLE", 503),

@@ -19,9 +19,16 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.runtime import replace_file
-from hubbub.runtime.tls import SERVERS, authority_name, common_name
+from hubbub.runtime.tls import SERVERS, authority_name, common_name, names_of
 
-__all__ = ["PARTIES", "names_by_role", "renew_certificates", "trust_other", "write_certificates"]
+__all__ = [
+    "PARTIES",
+    "names_by_role",
+    "renew_certificates",
+    "trust_other",
+    "write_certificates",
+    "write_person",
+]
 
 # What dials and is never dialled.
 _CLIENTS: Final = ("analyst",)
@@ -37,6 +44,8 @@ _AUTHORITY_DAYS: Final = 3650
 _PEM: Final = serialization.Encoding.PEM
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _LONGEST_NAME: Final = 253
+# Of a common name (RFC 5280, appendix A.1).
+_LONGEST_COMMON_NAME: Final = 64
 
 
 def names_by_role(hosts: Sequence[str]) -> dict[str, list[str]]:
@@ -107,17 +116,12 @@ def renew_certificates(
         KeysUnusable: the authorities' keys or the certificates cannot be read or written.
     """
     try:
-        known = x509.load_pem_x509_certificates((authorities / "ca.pem").read_bytes())
-        by_name = {one.subject: one for one in known}
+        by_name = _kept(authorities)
         fresh = {}
         kept = [role for role in _ROLES if _name(authority_name(role)) in by_name]
         for role in kept or _ROLES:
             authority = by_name[_name(authority_name(role))]
-            signing = serialization.load_pem_private_key(
-                (authorities / f"{role}.key").read_bytes(), None
-            )
-            if not isinstance(signing, ec.EllipticCurvePrivateKey):
-                raise TypeError(role)  # noqa: TRY301 as of any other key that is none of ours
+            signing = _signing(authorities, role)
             dialled = [*_dialled(folder / f"{role}.pem"), *names.get(role, ())]
             fresh[role] = _certified(role, dialled, authority, signing)
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -132,6 +136,42 @@ def renew_certificates(
     except OSError as error:
         raise KeysUnusable(f"{error.filename}: cannot be written: {error.strerror}") from error
     return {role: made.not_valid_after_utc.date() for role, (_, made) in fresh.items()}
+
+
+def write_person(folder: Path, authorities: Path, name: str, days: int) -> date:
+    """`ca.pem`, `analyst.pem` and `analyst.key` of somebody who asks, under a name of their own.
+
+    Answers until when it holds. name: what the file of access calls them by.
+
+    Raises:
+        BadParameter: the name is none, or a service's.
+        KeysUnusable: the folder holds certificates already, or the authorities' keys are not here.
+    """
+    taken = names_of(_ROLES)
+    if not (0 < len(name) <= _LONGEST_COMMON_NAME and name.isprintable() and name.strip() == name):
+        raise BadParameter(f"--name: of 1 to {_LONGEST_COMMON_NAME} printable characters")
+    if name in taken or name.startswith("urn:hubbub:"):
+        raise BadParameter(f"--name {name!a}: is a role's, not a person's")
+    if (folder / "ca.pem").exists():
+        raise KeysUnusable(f"{folder / 'ca.pem'} exists; certificates are never overwritten")
+    try:
+        authority = _kept(authorities)[_name(authority_name("analyst"))]
+        signing = _signing(authorities, "analyst")
+        trusted = (authorities / "ca.pem").read_bytes()
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise KeysUnusable(
+            f"{authorities}: not the kept authorities with their keys; give the folder that "
+            "hubbub keys tls or hubbub init named, with --authorities"
+        ) from error
+    key, certificate = _certified("analyst", [], authority, signing, name=name, days=days)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _write_key(folder / "analyst.key", key)
+        (folder / "analyst.pem").write_bytes(certificate.public_bytes(_PEM))
+        (folder / "ca.pem").write_bytes(trusted)
+    except OSError as error:
+        raise KeysUnusable(f"{error.filename}: cannot be written: {error.strerror}") from error
+    return certificate.not_valid_after_utc.date()
 
 
 def trust_other(folder: Path, other: Path) -> str:
@@ -164,6 +204,20 @@ def trust_other(folder: Path, other: Path) -> str:
     except (OSError, ValueError) as error:
         raise KeysUnusable(f"{folder} or {other}: no certificates: {error}") from error
     return services[0]
+
+
+def _kept(authorities: Path) -> dict[x509.Name, x509.Certificate]:
+    """The kept authorities by name."""
+    known = x509.load_pem_x509_certificates((authorities / "ca.pem").read_bytes())
+    return {one.subject: one for one in known}
+
+
+def _signing(authorities: Path, role: str) -> ec.EllipticCurvePrivateKey:
+    """The key of a role's authority. Raises TypeError as of any other key that is none of ours."""
+    found = serialization.load_pem_private_key((authorities / f"{role}.key").read_bytes(), None)
+    if not isinstance(found, ec.EllipticCurvePrivateKey):
+        raise TypeError(role)
+    return found
 
 
 def _common_names(pem: str) -> set[str]:
@@ -203,15 +257,18 @@ def _certified(
     names: Iterable[str],
     authority: x509.Certificate,
     signing: ec.EllipticCurvePrivateKey,
+    *,
+    name: str = "",
+    days: int = _DAYS,
 ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
-    """A new key of a role, and its certificate."""
+    """A new key of a role, and its certificate; or of somebody of this name."""
     # A server dials, too: the shuffler Ingest, Redis its replicas.
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
     if role in SERVERS:
         usages.insert(0, ExtendedKeyUsageOID.SERVER_AUTH)
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
-        _builder(_name(common_name(role)), authority.subject, key.public_key(), _DAYS)
+        _builder(_name(name or common_name(role)), authority.subject, key.public_key(), days)
         .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key()),

@@ -10,9 +10,11 @@ secret_file = "oidc.secret"
 [groups."telemetry"]
 role = "viewer"
 metrics = ["*"]
+certificates = ["ana@example.org"]
 """
 
 import tomllib
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -22,11 +24,13 @@ from urllib.parse import urlsplit
 
 from hubbub.aggregator.access.rights import ROLES, Grant
 from hubbub.errors import BadParameter
-from hubbub.runtime.tls import is_loopback
+from hubbub.runtime.tls import SERVERS, is_loopback, names_of
 
 __all__ = ["AccessFile", "Oidc", "read_access"]
 
 _LONGEST_SESSION_HOURS: Final = 24 * 7
+# Certificates of services are for what they do: who took one over asks nothing by it.
+_SERVICES: Final = names_of(SERVERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +60,16 @@ class Oidc:
 
 @dataclass(frozen=True, slots=True)
 class AccessFile:
-    """All of it. groups: what each may. files: itself and all that it names."""
+    """All of it. groups: what each may. files: itself and all that it names.
+
+    certificates: which groups somebody is in over gRPC, by a common name or a URI of theirs; None
+    where no group says so.
+    """
 
     groups: Mapping[str, Grant]
     oidc: Oidc | None
     files: tuple[Path, ...]
+    certificates: Mapping[str, tuple[str, ...]] | None = None
 
 
 def read_access(path: Path) -> AccessFile:
@@ -76,7 +85,7 @@ def read_access(path: Path) -> AccessFile:
         raise BadParameter(f"{path}: cannot be read as TOML: {error}") from error
     table = _Table(path, "", found)
     table.only("origin", "oidc", "groups")
-    groups = _groups(table.table("groups"))
+    groups, certificates = _groups(table.table("groups"))
     provider = table.table("oidc") if "oidc" in found else None
     files = [path]
     oidc = None
@@ -88,7 +97,7 @@ def read_access(path: Path) -> AccessFile:
                 f'{path}: nobody may see anything: say which groups may, as [groups."telemetry"] '
                 'with metrics = ["*"]'
             )
-    return AccessFile(groups, oidc, tuple(files))
+    return AccessFile(groups, oidc, tuple(files), certificates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +146,25 @@ class _Table:
         return _Table(self.path, ".".join(filter(None, (self.name, field))), given)
 
 
-def _groups(groups: _Table) -> dict[str, Grant]:
-    found = {}
+def _groups(groups: _Table) -> tuple[dict[str, Grant], dict[str, tuple[str, ...]] | None]:
+    """What each may, and which of them a certificate is in."""
+    found, certified, said = {}, defaultdict[str, tuple[str, ...]](tuple), False
     for name in groups.held:
         one = groups.table(name)
-        one.only("role", "metrics")
+        one.only("role", "metrics", "certificates")
         role = one.text("role", ROLES[0])
         if role not in ROLES:
             raise one.wrong("role", f"is none of {', '.join(ROLES)}")
         if "metrics" not in one.held:
             raise one.wrong("metrics", f"is missing; for all of them metrics = {['*']}")
         found[name] = Grant(role, one.texts("metrics", ()))
-    return found
+        said |= "certificates" in one.held
+        # None of them is an answer, too: then the role analyst is let in no more.
+        for shown in one.texts("certificates", ()) if one.held.get("certificates") else ():
+            if shown in _SERVICES or not (shown.strip() == shown and shown.isprintable() and shown):
+                raise one.wrong("certificates", f"has {shown[:60]!a}, which is nobody who asks")
+            certified[shown] += (name,)
+    return found, dict(certified) if said else None
 
 
 def _oidc(path: Path, table: _Table, origin: str) -> tuple[Oidc, list[Path]]:

@@ -1,11 +1,11 @@
-"""Opening the doors of HTTP: the tokens and the way in by a provider that settings name."""
+"""Opening the doors: the tokens and the way in by a provider that settings name."""
 
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hubbub.aggregator.access.access_file import AccessFile, read_access
+from hubbub.aggregator.access.access_file import AccessFile
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.ended_sessions import EndedSessions, MemoryEndedSessions
 from hubbub.aggregator.access.tokens import Tokens
@@ -18,18 +18,18 @@ __all__ = ["access_of", "login_of"]
 
 
 def access_of(
-    tokens: Path | None, access: Path | None, ended: EndedSessions | None = None
+    tokens: Path | None, access: AccessFile | None, ended: EndedSessions | None = None
 ) -> Access:
     """Who may ask, by two files. ended: what people logged out of; None: in this process alone.
 
     Raises:
-        BadParameter: the file of access cannot be read, or says what it may not.
         KeysUnusable: the file of tokens is none.
         MissingDependency: it names a provider, and what speaks with one is not installed.
     """
-    found = read_access(access) if access else AccessFile({}, None, ())
+    found = access or AccessFile({}, None, ())
     login = login_of(found, ended=ended)
-    return Access(Tokens(tokens) if tokens else None, found.groups, login, ended)
+    known = Tokens(tokens) if tokens else None
+    return Access(known, found.groups, login, ended, found.certificates)
 
 
 def login_of(

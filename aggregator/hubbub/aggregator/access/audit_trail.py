@@ -1,4 +1,4 @@
-"""The audit: a line for every question over HTTP, of who asked what and what came of it.
+"""The audit: a line for every question of people, of who asked what and what came of it.
 
 A line never has a string that somebody looked for, nor one that they typed to find a value: of
 those it has how many there were. It goes to a file of its own, or into the service's log, and
@@ -9,7 +9,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,7 @@ from hubbub.aggregator.access.rights import Caller
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime import facts
 
-__all__ = ["AuditTrail", "Seen", "is_question"]
+__all__ = ["AuditTrail", "AuditedQuestion", "Seen", "is_question", "question_of"]
 
 _log: Final = logging.getLogger("hubbub.audit")
 
@@ -29,7 +29,20 @@ _TOLD: Final = (
     *("format", "number", "first", "order"),
 )
 _METRICS: Final = ("", "v1", "metrics")
-_OK: Final = 400
+_ANSWERED: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedQuestion:
+    """What is asked. method: of HTTP, or gRPC. name: the question, without names of any kind.
+
+    parameters: what of it is of a known grammar or of the catalog, if it was answered.
+    """
+
+    method: str
+    name: str
+    metric: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -67,14 +80,17 @@ class AuditTrail:
 
     def note(
         self,
-        scope: Mapping[str, Any],
+        question: AuditedQuestion,
         caller: Caller | None,
         address: str,
-        status: int,
+        status: int | str,
         seen: Seen,
     ) -> None:
-        """One request. Raises ServiceUnavailable if its line cannot be written."""
-        line = self._line(scope, caller, address, status, seen)
+        """One request. status: of HTTP a number, of gRPC a name.
+
+        Raises ServiceUnavailable if its line cannot be written.
+        """
+        line = self._line(question, caller, address, status, seen)
         if self._path is None:
             _log.info("%s %s", line.pop("method"), line.pop("question"), extra=facts(**line))
             return
@@ -83,20 +99,19 @@ class AuditTrail:
 
     def _line(
         self,
-        scope: Mapping[str, Any],
+        question: AuditedQuestion,
         caller: Caller | None,
         address: str,
-        status: int,
+        status: int | str,
         seen: Seen,
     ) -> dict[str, Any]:
-        metric, question = _question(scope["path"])
-        metric = seen.metric or metric
+        metric = seen.metric or question.metric
         told: dict[str, Any] = {
             "who": caller.name if caller else None,
             "by": caller.way if caller else None,
             "address": address,
-            "method": scope["method"],
-            "question": question,
+            "method": question.method,
+            "question": question.name,
             "status": status,
         }
         if caller and caller.subject:
@@ -104,8 +119,9 @@ class AuditTrail:
         if metric:
             # A name that is none may be anything, such as a string that was looked for.
             told["metric"] = metric if metric in self._metrics() else "unknown"
-        if status < _OK and (asked := _asked(scope)):
-            told["asked"] = asked
+        answered = status == "OK" if isinstance(status, str) else status < _ANSWERED
+        if answered and question.parameters:
+            told["asked"] = dict(question.parameters)
         told |= {"candidates": seen.candidates} if seen.candidates else {}
         told |= {"release": seen.release} if seen.release else {}
         told |= {"why": seen.why} if seen.why else {}
@@ -130,6 +146,12 @@ class AuditTrail:
 def is_question(path: str) -> bool:
     """Whether a request is one that the audit has: not a page's, nor of whether we serve."""
     return path.startswith(("/v1/", "/login", "/logout")) or path == "/metrics"
+
+
+def question_of(scope: Mapping[str, Any]) -> AuditedQuestion:
+    """What a request of HTTP asks."""
+    metric, name = _question(scope["path"])
+    return AuditedQuestion(scope["method"], name, metric, _asked(scope))
 
 
 def _question(path: str) -> tuple[str, str]:

@@ -1,13 +1,16 @@
-"""Callers: who asks, told by a token, by a provider's token, or by a session; in this order."""
+"""Callers: who asks, by a token, a provider's token or a session; over gRPC by a certificate."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Final
 
-from hubbub.aggregator.access.rights import EVERYONE, Caller, Grant
+from hubbub.aggregator.access.rights import EVERYONE, Caller, Grant, granted
 from hubbub.aggregator.access.tokens import PREFIX, Tokens
+from hubbub.runtime.tls import names_of
 
 if TYPE_CHECKING:
+    from hubbub.aggregator.access.access_file import AccessFile
     from hubbub.aggregator.access.ended_sessions import EndedSessions
     from hubbub.aggregator.access.login import Login
 
@@ -16,13 +19,16 @@ __all__ = ["SESSION", "Access", "cookies_of"]
 SESSION: Final = "__Host-hubbub"
 """The session's cookie: by its name browsers keep it to this host, and to HTTPS."""
 
+_ANALYST: Final = names_of(["analyst"])
+
 
 class Access:
-    """Who may ask over HTTP.
+    """Who may ask.
 
     tokens: the file of our own; None for none. rights: what groups may. login: the way in by a
     provider; None for none. ended: what people logged out of. With neither of tokens and login,
-    everyone on this machine may ask.
+    everyone on this machine may ask over HTTP. certificates: which groups who shows one over gRPC
+    is in; of None, that of the role analyst may everything.
     """
 
     def __init__(
@@ -31,20 +37,34 @@ class Access:
         rights: Mapping[str, Grant] | None = None,
         login: "Login | None" = None,
         ended: "EndedSessions | None" = None,
+        certificates: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         self.tokens = tokens
         self.rights: Mapping[str, Grant] = rights or {}
         self.login = login
         self.ended = ended
+        self.certificates = certificates
 
     @property
     def asks(self) -> bool:
         """Whether anybody is asked who they are."""
         return self.tokens is not None or self.login is not None
 
-    def use(self, rights: Mapping[str, Grant], login: "Login | None") -> None:
+    def use(self, found: "AccessFile", login: "Login | None") -> None:
         """From now on by these."""
-        self.rights, self.login = rights, login
+        self.rights, self.certificates, self.login = found.groups, found.certificates, login
+
+    def certified(self, names: Collection[str]) -> Caller | None:
+        """Who shows a certificate of these names; None of who may ask nothing by it."""
+        if self.certificates is None:
+            shown = next((name for name in names if name in _ANALYST), "")
+            return replace(EVERYONE, name=shown, way="certificate") if shown else None
+        known = [name for name in names if name in self.certificates]
+        groups = {group for name in known for group in self.certificates[name]}
+        grants = granted(groups, self.rights)
+        if not grants:
+            return None
+        return Caller(known[0], "certificate", grants, groups=tuple(sorted(groups)))
 
     async def caller(self, authorization: str, cookie: str) -> Caller | None:
         """Who asks, by two headers of a request; None of somebody unknown.

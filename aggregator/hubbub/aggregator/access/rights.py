@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Final, Literal, get_args
 
 from hubbub.catalog import metric_name_of
+from hubbub.errors import AccessRefused
 
 __all__ = ["EVERYONE", "ROLES", "Caller", "Grant", "Role", "Way", "granted", "within"]
 
@@ -13,9 +14,9 @@ Role = Literal["viewer", "publisher", "admin"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 """Each may what the ones before it may."""
 
-Way = Literal["machine", "token", "login", "script"]
-"""By what somebody is known: being on this machine, a token of ours, a login at the provider, or a
-token of the provider's that a program shows."""
+Way = Literal["machine", "token", "login", "script", "certificate"]
+"""By what somebody is known: being on this machine, a token of ours, a login at the provider, a
+token of the provider's that a program shows, or over gRPC a certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,16 @@ class Caller:
     def sees(self, metric: str) -> bool:
         """Whether a metric exists for them."""
         return any(grant.covers(metric) for grant in self.grants)
+
+    def check(self, role: Role, metric: str = "") -> None:
+        """Raises AccessRefused unless they have a role for anything, and for this metric.
+
+        Of a metric that does not exist for them nothing is said here.
+        """
+        if not self.is_a(role):
+            raise AccessRefused(f"this takes the role {role}")
+        if metric and self.sees(metric) and not self.may(role, metric):
+            raise AccessRefused(f"this takes the role {role} for this metric")
 
 
 EVERYONE: Final = Caller("this machine", "machine", (Grant(ROLES[-1]),))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, MutableMapping, Sequence
 from copy import copy
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, Protocol
 
 from hubbub.aggregator.query.answers import PipelineStatus, ReportCounts
 from hubbub.aggregator.query.cache import CoalescedRead
@@ -12,10 +12,21 @@ from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.catalog import Bundle
 from hubbub.errors import BadParameter, UnknownMark
 
-__all__ = ["Law", "Sees", "caller_view"]
+__all__ = ["Law", "Sees", "Viewer", "caller_view"]
 
 Sees = Callable[[str], bool]
 """Whether a metric of this name, or a tier, exists for somebody."""
+
+
+class Viewer(Protocol):
+    """Who asks."""
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether no metric is hidden from them."""
+
+    def sees(self, metric: str) -> bool:
+        """Whether a metric of this name, or a tier, exists for them."""
 
 
 Law = CoalescedRead[PipelineStatus]

@@ -32,7 +32,7 @@ from hubbub.aggregator.query.answers import (
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown, broken_down, parts_by
 from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache
-from hubbub.aggregator.query.caller_view import Sees, caller_view
+from hubbub.aggregator.query.caller_view import Viewer, caller_view
 from hubbub.aggregator.query.candidates import (
     CandidateLists,
     MemoryCandidateLists,
@@ -68,8 +68,6 @@ __all__ = ["WHOLE", "EstimateQuery", "Page", "QueryEngine"]
 
 # Answers are kept up to so many values in all, about 100 MB; and of trends as many points.
 _MAX_VALUES: Final = 500_000
-
-
 # Answers that another version of this made are not ours.
 _PROGRAM: Final = VERSION
 
@@ -122,10 +120,12 @@ class QueryEngine:
         self._crosses: SingleFlightCache[Crossed] = SingleFlightCache(_MAX_VALUES)
         self._visible: dict[frozenset[str], Bundle] = {}
 
-    def seen_by(self, sees: Sees) -> "QueryEngine":
+    def seen_by(self, viewer: Viewer) -> "QueryEngine":
         """The same for somebody for whom other metrics than those that they see do not exist."""
+        if viewer.sees_all:
+            return self
         made, own = copy(self), (self.collected, self.marks, self._law)
-        made.collected, made.marks, made._law = caller_view(*own, sees, self._visible)  # noqa: SLF001 of the same class
+        made.collected, made.marks, made._law = caller_view(*own, viewer.sees, self._visible)  # noqa: SLF001 of the same class
         return made
 
     async def metrics(self) -> list[MetricLine]:

@@ -2,9 +2,9 @@
 
 from dataclasses import asdict
 
+from hubbub.aggregator.access.grpc_door import Context, GrpcDoor
+from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
-from hubbub.aggregator.service import Context, abort
-from hubbub.errors import HubbubError
 from hubbub.wire.v1.services_pb2 import (
     ListReleasesRequest,
     ListReleasesResponse,
@@ -22,12 +22,16 @@ __all__ = ["ReleasesService"]
 class ReleasesService(ReleasesServicer):
     """Makes releases, and tells what was released."""
 
-    def __init__(self, releases: Releases) -> None:
+    def __init__(self, releases: Releases, query: QueryEngine, door: GrpcDoor) -> None:
         self._releases = releases
+        self._query = query
+        self._door = door
 
     async def Release(self, request: ReleaseRequest, context: Context) -> ReleaseResponse:
         """One release; asked twice, the same answer."""
-        try:
+        async with self._door.answering(context, request) as caller:
+            caller.check("publisher", request.metric)
+            releases = self._releases.of(self._query.seen_by(caller).collected)
             ask = ReleaseQuery(
                 metric=request.metric,
                 query=request.query,
@@ -37,9 +41,7 @@ class ReleasesService(ReleasesServicer):
                 by=request.by,
                 dates=request.dates,
             )
-            made = await self._releases.release(ask)
-        except HubbubError as error:
-            await abort(context, error)
+            made = await releases.release(ask)
         return ReleaseResponse(
             record=ReleaseRecord(**self._releases.dated(made.entry)),
             values=[ReleasedValue(**asdict(value)) for value in made.entry.answer],
@@ -52,13 +54,15 @@ class ReleasesService(ReleasesServicer):
         self, request: ListReleasesRequest, context: Context
     ) -> ListReleasesResponse:
         """All releases without their answers, and what every purpose has left."""
-        del request
-        try:
+        async with self._door.answering(context, request) as caller:
+            caller.check("publisher")
             entries, purposes = await self._releases.record()
-        except HubbubError as error:
-            await abort(context, error)
         return ListReleasesResponse(
-            records=[ReleaseRecord(**self._releases.dated(entry)) for entry in entries.read],
+            records=[
+                ReleaseRecord(**self._releases.dated(entry))
+                for entry in entries.read
+                if caller.sees(entry.metric)
+            ],
             purposes=[PurposeBudget(**asdict(one)) for one in purposes],
             unreadable=entries.unreadable,
         )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 
-from hubbub.aggregator.access.audit_trail import Seen, is_question
+from hubbub.aggregator.access.audit_trail import Seen, is_question, question_of
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.rights import Caller
 from hubbub.aggregator.web.problems import problem
@@ -194,8 +194,9 @@ def _noted(send: Send, scope: Scope, audit: "AuditTrail") -> Send:
             return
         if message["type"] == "http.response.start":
             state, address = scope["state"], network_of(scope.get("client"))
+            asked = question_of(scope)
             try:
-                audit.note(scope, state["caller"], address, message["status"], state["seen"])
+                audit.note(asked, state["caller"], address, message["status"], state["seen"])
             except ServiceUnavailable as error:
                 unwritten.append(str(error))
                 _log.error("%s", error)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, HTTPException, Path, Query, Request, Response
+from fastapi import Depends, Path, Query, Request, Response
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -195,8 +195,7 @@ def needs(role: Role) -> Any:
     """A dependency: who asks has this role or more, for some metric."""
 
     async def check(request: Request, _shown: Bearer) -> None:
-        if not _caller(request).is_a(role):
-            raise HTTPException(403, f"this takes the role {role}")
+        _caller(request).check(role)
 
     return Depends(check)
 
@@ -215,8 +214,7 @@ def _caller(request: Request) -> Caller:
 
 def _seen(request: Request) -> QueryEngine:
     query: QueryEngine = request.app.state.query
-    caller = _caller(request)
-    return query if caller.sees_all else query.seen_by(caller.sees)
+    return query.seen_by(_caller(request))
 
 
 Who = Annotated[Caller, Depends(_caller)]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from hubbub.aggregator.access.callers import Access
@@ -97,8 +97,7 @@ def publishing(releases: Releases, access: Access) -> APIRouter:
     async def release(ask: AskBody, request: Request, who: Who, query: Questions) -> Release:
         """Make a release; asked twice, the same answer, paid once."""
         about(request).metric, about(request).release = ask.metric, ask.query[:40]
-        if who.sees(ask.metric) and not who.may("publisher", ask.metric):
-            raise HTTPException(403, "this takes the role publisher for this metric")
+        who.check("publisher", ask.metric)
         asked = ReleaseQuery(
             ask.metric, ask.query, ask.value, tuple(ask.epochs), ask.purpose, ask.by, ask.dates
         )

@@ -8,7 +8,7 @@ from hubbub.runtime.rpc.limiter import network
 if TYPE_CHECKING:
     import grpc.aio
 
-__all__ = ["address_of", "caller_of"]
+__all__ = ["address_of", "caller_of", "shown_by"]
 
 
 def caller_of(context: "grpc.aio.ServicerContext[Any, Any]") -> str:
@@ -23,3 +23,10 @@ def address_of(peer: str) -> str:
     """
     kind, _, text = unquote(peer).partition(":")
     return text.rpartition(":")[0].strip("[]") if kind in {"ipv4", "ipv6"} else kind
+
+
+def shown_by(context: "grpc.aio.ServicerContext[Any, Any]") -> list[str]:
+    """The common names of a caller's certificate, and its URIs; none without TLS."""
+    known = context.auth_context()
+    shown = (*known.get("x509_common_name", ()), *known.get("peer_uri", ()))
+    return [name.decode("utf-8", "replace") for name in shown]

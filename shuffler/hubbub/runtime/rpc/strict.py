@@ -1,7 +1,7 @@
 """Strict: checks each call before a service sees it, and keeps what was sent out of the log."""
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final
 
 import grpc
@@ -9,11 +9,11 @@ import grpc.aio
 
 from hubbub.runtime.messages import read_message
 from hubbub.runtime.rpc.calls import Calls
-from hubbub.runtime.rpc.peers import caller_of
+from hubbub.runtime.rpc.peers import caller_of, shown_by
 from hubbub.runtime.rpc.refusal import come_back, refuse
 from hubbub.runtime.tls import names_of
 
-__all__ = ["Admit", "Spoiled", "Strict", "log_fault"]
+__all__ = ["Admit", "Callers", "Spoiled", "Strict", "log_fault"]
 
 _log: Final = logging.getLogger("hubbub.runtime")
 _HEALTH: Final = "/grpc.health."
@@ -21,6 +21,8 @@ _HEALTH: Final = "/grpc.health."
 Context = grpc.aio.ServicerContext[Any, Any]
 Admit = Callable[[Context], float]
 """How long a caller must wait before its call is read; 0 to let it in."""
+Callers = Collection[str] | Callable[[Context, str], bool]
+"""The roles whose certificates let in; or whether a caller is let in, asked by call and method."""
 Spoiled = Callable[[Context, int], None]
 """Told of a call that was read and refused, and of how many bytes its message was."""
 
@@ -28,26 +30,28 @@ Spoiled = Callable[[Context, int], None]
 class Strict(grpc.aio.ServerInterceptor):
     """Between the wire and every method of a server.
 
-    calls: those that are open, and how long they may take. callers: roles; who shows no certificate
-    of one of them is denied, but for health. spoiled: hears of what is refused here, once read. A
-    call that is not admitted is refused unread, before its message is here: so every method is
-    served as one that takes a stream of requests, and reads the first; on the wire that is the
-    same. What is not the message it should be, or holds fields that we do not know, is refused as
-    INVALID_ARGUMENT. A fault of our own becomes INTERNAL and a log line that names its kind and
-    place, never its text, which could hold what was sent.
+    calls: those that are open, and how long they may take. callers: whom certificates let in; any
+    other is denied, but for health. spoiled: hears of what is refused here, once read. A call that
+    is not admitted is refused unread, before its message is here: so every method is served as one
+    that takes a stream of requests, and reads the first; on the wire that is the same. What is not
+    the message it should be, or holds fields that we do not know, is refused as INVALID_ARGUMENT. A
+    fault of our own becomes INTERNAL and a log line that names its kind and place, never its text,
+    which could hold what was sent.
     """
 
     def __init__(
         self,
         calls: Calls,
         admit: Admit | None = None,
-        callers: Collection[str] | None = None,
+        callers: Callers | None = None,
         spoiled: Spoiled | None = None,
     ) -> None:
         self._spoiled = spoiled
         self._calls = calls
         self._admit = admit
-        self._names = None if callers is None else {name.encode() for name in names_of(callers)}
+        if callers is not None and not callable(callers):
+            callers = _of_roles(callers)
+        self._lets_in = callers
 
     async def intercept_service(
         self,
@@ -73,7 +77,7 @@ class Strict(grpc.aio.ServerInterceptor):
         async def call(_requests: object, context: Context) -> Any:
             peer = caller_of(context)
             if not health:
-                await self._let_in(context)
+                await self._let_in(context, handler_call_details.method)
             raw = await self._calls.message(context, peer)
             await self._calls.count(context, peer)
             if health:
@@ -104,9 +108,9 @@ class Strict(grpc.aio.ServerInterceptor):
             response_serializer=handler.response_serializer,
         )
 
-    async def _let_in(self, context: Context) -> None:
+    async def _let_in(self, context: Context, method: str) -> None:
         """Ends the call of who may not call, or not now."""
-        if self._names is not None and self._names.isdisjoint(_role_names(context)):
+        if self._lets_in and not self._lets_in(context, method):
             self._calls.refusals["role"] += 1
             await context.abort(
                 grpc.StatusCode.PERMISSION_DENIED, "not for the role of this certificate"
@@ -117,10 +121,9 @@ class Strict(grpc.aio.ServerInterceptor):
             await come_back(context, wait_seconds, why, self._calls.trailers)
 
 
-def _role_names(context: Context) -> Iterable[bytes]:
-    """The common name of a caller's certificate, and its URIs."""
-    known = context.auth_context()
-    return (*known.get("x509_common_name", ()), *known.get("peer_uri", ()))
+def _of_roles(roles: Collection[str]) -> Callable[[Context, str], bool]:
+    names = names_of(roles)
+    return lambda context, _method: not names.isdisjoint(shown_by(context))
 
 
 def log_fault(log: logging.Logger, what: str, error: BaseException) -> None:
