@@ -87,7 +87,7 @@ def test_intervals_for_every_look_are_in_the_link_and_in_what_is_taken_along(
         expect(page.locator("#bars-said")).not_to_contain_text("every look")
         watched.settled()
         page = watched.open(f"{home.page}/metric?name=homepage")
-        expect(page.locator("#looking")).to_contain_text("estimates of strings, sets and parts")
+        expect(page.locator("#looking-why")).to_contain_text("estimates of strings, sets and parts")
         expect(page.locator("select[name=looks] option[value=any]")).to_be_disabled()
 
 

@@ -270,7 +270,12 @@ def test_numbers_are_drawn_by_range_with_their_mean(browser: Browser, home: Hous
             "[0, 2)",
             "[2, 4)",
         ]
-        assert re.search(r"Mean [\d.]+, [\d.]+ to [\d.]+", page.inner_text("#bars-said"))
+        said = page.inner_text("#bars-said")
+        assert re.search(r"Mean, in h: [\d.]+, [\d.]+ to [\d.]+", said)
+        told = _json(home.page, "/v1/metrics/launches/estimates")["notes"]
+        assert told
+        assert all(note in said for note in told)
+        assert "mean, in h" in page.inner_text("#trend")
         page.select_option("select[name=show]", "consistent")
         expect(page.locator("#bars-said")).to_contain_text("Consistent: post-processed")
         watched.open(f"{home.page}/metric?name=seconds")

@@ -168,7 +168,7 @@ def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(
     assert main([*asked, "--runs", "2"]) == 0
     said = capsys.readouterr().out
     assert "to who sees the epochs shuffled: epsilon 0.99" in said
-    assert "epochs were withheld: fewer reports than the crowd of 5,000" in said
+    assert "epochs withheld: fewer reports than the crowd of 5,000" in said
     assert main([*asked, "--reports", "4000", "--runs", "2"]) == 2
     assert "no epoch of any run has a crowd of 5,000" in capsys.readouterr().err
 
@@ -223,7 +223,7 @@ def test_a_run_with_too_few_reports_is_counted_and_ends_nothing(folder: Path) ->
     assert document["summary"]["refused"] == empty
     said = _simulate(folder, "some", "a,120\nb,80\n", *more).stdout
     assert "of 200 people 50.0% report in an epoch" in said
-    assert f"{empty} runs were not answered: fewer reports than the minimum batch of 100" in said
+    assert f"{empty} runs without an answer: fewer reports than the minimum batch of 100" in said
 
 
 def test_a_mean_has_neither_marks_nor_a_top_list(folder: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_mean_has_neither_marks_nor_a_top_list(folder: Path) -> None:
         ("theme", "", [], "0 people"),
         ("theme", "value,count\n", [], "0 people"),
         ("theme", 'a,1\n"b', [], "cannot be read as CSV"),
-        ("theme", b"\x1f\x8b\x08\x00broken", [], "cannot be read as CSV"),
+        ("theme", b"\x1f\x8b\x08\x00broken", [], "CSV: the gzip file ends too early"),
         ("theme", "a,20\n", [], "draw more people (--reports)"),
         ("size", "1\nnan\n", [], "line 2: its value is not one of"),
         ("size", "11\n", [], "line 1: its value is not one of"),

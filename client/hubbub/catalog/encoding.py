@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from hubbub.errors.unreadable import unreadable
+
 __all__ = [
     "MALFORMED",
     "from_text",
@@ -77,12 +79,8 @@ def read_text(path: Path) -> str:
         if path.suffix == ".gz":
             raw = _unpacked(raw)
         return raw.decode()
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read as text: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: cannot be read as text: {error.reason}") from error
-    except (EOFError, zlib.error) as error:
-        raise ValueError(f"{path}: cannot be read whole: {error}") from error
+    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path}: cannot be read as text: {unreadable(error)}") from error
     except ValueError as error:  # a path with NUL in it
         raise ValueError(f"{path}: is no path: {error}") from error
 

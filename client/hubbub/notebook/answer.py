@@ -123,7 +123,7 @@ class Answer(Sequence[Row]):
         found = self.document
         match self.question:
             case "metrics":
-                return f"{found['total']} metrics"
+                return f"{found['total']} metric{'s' * (found['total'] != 1)}"
             case "status":
                 return f"{len(found['windows'])} streams and epochs"
             case "compare":
@@ -137,7 +137,9 @@ class Answer(Sequence[Row]):
             case "cross":
                 return f"{found['metric']}: {found['columns']} within {found['rows']}"
             case _:
-                return f"{found['metric']}: {found['reports']:,} reports"
+                return (
+                    f"{found['metric']}: {found['reports']:,} report{'s' * (found['reports'] != 1)}"
+                )
 
     def _notice(self) -> list[str]:
         """What stands before all of it, if anything does; of metrics the first one says it."""

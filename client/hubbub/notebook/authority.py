@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.errors import ServiceUnavailable
+from hubbub.errors.unreadable import unreadable
 
 __all__ = ["authority_in"]
 
@@ -22,7 +23,8 @@ def authority_in(path: Path) -> str:
         blocks = _BLOCK.findall(path.read_text(encoding="ascii", errors="replace"))
         wanted = [block for block in blocks if _subject(block) not in _OTHERS]
     except (OSError, ssl.SSLError, ValueError) as error:
-        raise ServiceUnavailable(f"{path}: cannot be read as certificates: {error}") from error
+        why = unreadable(error)
+        raise ServiceUnavailable(f"{path}: cannot be read as certificates: {why}") from error
     if not wanted:
         raise ServiceUnavailable(f"{path}: has no authority of the aggregator; give ca.pem")
     return "\n".join(wanted)

@@ -23,6 +23,7 @@ from hubbub.aggregator.publishing.tables import inert
 from hubbub.analysis.strings.decode import Decoded
 from hubbub.analysis.strings.design import Collection, Places, once
 from hubbub.errors import BadParameter
+from hubbub.errors.unreadable import unreadable
 from hubbub.mechanisms.chain import channel
 
 __all__ = ["COLUMNS", "read_collection", "read_map", "result_rows", "write_results"]
@@ -183,10 +184,8 @@ def _opened(path: Path) -> Iterator[TextIO]:
         opened = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
             yield file
-    except UnicodeDecodeError as error:
-        raise BadParameter(f"{path}: not UTF-8 text: {error.reason}; convert it") from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise BadParameter(f"{path}: cannot be read: {error}") from error
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        raise BadParameter(f"{path}: cannot be read as text: {unreadable(error)}") from error
 
 
 def _lines(file: TextIO) -> Iterator[tuple[int, list[str]]]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hubbub.errors import BadParameter
+from hubbub.errors.unreadable import unreadable
 
 __all__ = ["Ranges", "read_limits"]
 
@@ -23,7 +24,8 @@ def read_limits(path: Path, ranges: Ranges, whole: frozenset[str]) -> dict[str, 
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadParameter(f"--limits {path}: cannot be read as TOML: {error}") from error
+        why = unreadable(error)
+        raise BadParameter(f"--limits {path}: cannot be read as TOML: {why}") from error
     for name, value in found.items():
         if name not in ranges:
             known = ", ".join(ranges)

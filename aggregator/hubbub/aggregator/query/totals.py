@@ -253,8 +253,9 @@ class TotalsByEpoch:
         metric = selection.metric
         if selection.reports < metric.fewest:
             raise BatchTooSmall(
-                f'metric "{metric.name}": {selection.reports} reports in the epochs asked, below '
-                f"its minimum batch of {metric.fewest}; ask for more epochs"
+                f'metric "{metric.name}": {selection.reports:,} '
+                f"report{'s' * (selection.reports != 1)} in the epochs asked, below "
+                f"its minimum batch of {metric.fewest:,}; ask for more epochs"
                 + (f" than {selection.dates}, or wait" if selection.epochs else ", or wait")
             )
         windows = list(selection.counted)

@@ -109,7 +109,7 @@ def _shape(name: str, told: Mapping[str, Any]) -> str:
 
 def _default(schema: Mapping[str, Any]) -> str:
     default = schema.get("default")
-    return "" if default in (None, "") else str(default)
+    return "" if default in (None, "") else str(default).lower()
 
 
 def _type(schema: Mapping[str, Any]) -> str:
@@ -137,6 +137,7 @@ def _table(of: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         "<tr>" + "".join(f"<td>{escape(one)}</td>" for one in row) + "</tr>\n" for row in rows
     )
     return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(of)}"><table>\n'
+        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(of)}">'
+        f'<table class="words">\n'
         f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{lines}</tbody>\n</table></div>\n"
     )

@@ -25,6 +25,7 @@ from hubbub.catalog.runs import Runs
 from hubbub.catalog.supersedes import misfits
 from hubbub.errors import CatalogInvalid
 from hubbub.errors.printable import visible
+from hubbub.errors.unreadable import unreadable
 
 __all__ = ["Catalog", "read_catalog"]
 
@@ -152,7 +153,7 @@ def _document(path: Path) -> tuple[str, dict[str, Any]]:
         remedy = "hubbub catalog new NAME begins one" if missing else "give a catalog"
         raise CatalogInvalid(f"{path}: cannot be read: {error.strerror}; {remedy}") from error
     except UnicodeDecodeError as error:
-        raise CatalogInvalid(f"{path}: not TOML: {error}") from error
+        raise CatalogInvalid(f"{path}: not TOML: {unreadable(error)}") from error
     except ValueError as error:
         raise CatalogInvalid(f"{path}: is no path: {error}; give a catalog") from error
     try:

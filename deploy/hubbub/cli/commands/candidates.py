@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hubbub.cli.terminal.candidate_file import read_candidates
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import say, several, table
 from hubbub.cli.terminal.query_options import add_where, where
 from hubbub.cli.terminal.service_client import ask
 from hubbub.wire.v1.services_pb2 import (
@@ -45,7 +45,7 @@ def _add(arguments: argparse.Namespace) -> int:
     strings = read_candidates(arguments.file, "FILE")
     request = SaveCandidatesRequest(name=arguments.name, candidates=strings, add=True)
     saved = ask(where(arguments), "SaveCandidates", request)
-    say(f"{saved.name}: {saved.total:,} strings; look for them with --list {saved.name}")
+    say(f"{saved.name}: {several(saved.total, 'string')}; look for them with --list {saved.name}")
     return 0
 
 

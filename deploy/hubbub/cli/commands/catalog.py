@@ -100,7 +100,9 @@ def _check(arguments: argparse.Namespace) -> int:
                 f"{whole.epsilon:.4g} at delta {whole.delta:g} of one person, {whole.assumption}"
             )
         if metric.candidates:
-            explain(f"{metric.name}: looks for {len(metric.candidates):,} strings of its own")
+            explain(
+                f"{metric.name}: looks for {several(len(metric.candidates), 'string')} of its own"
+            )
         if metric.choice:
             explain(f"{metric.name}: {metric.choice}")
         if metric.tiers:

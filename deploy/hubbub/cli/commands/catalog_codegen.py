@@ -11,6 +11,7 @@ from hubbub.catalog import Catalog, Metric
 from hubbub.cli.commands.codegen_typescript import FIRST_LINE, typescript_module
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
+from hubbub.errors.unreadable import unreadable
 from hubbub.mechanisms.parts import parts_of
 from hubbub.privacy.central_catalog import read_with_promises
 
@@ -82,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if not arguments.check:
             path.write_text(made, "utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadParameter(f"{path}: cannot be read or written: {error}") from error
+        raise BadParameter(f"{path}: cannot be read or written: {unreadable(error)}") from error
     done = "up to date" if arguments.check else "written"
     say(f"{path}: {several(len(catalog.metrics), 'metric')}, {done}")
     return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.cli.terminal.answer_tables import show_estimates
-from hubbub.cli.terminal.output import say
+from hubbub.cli.terminal.output import say, several
 from hubbub.cli.terminal.query_options import (
     add_format,
     add_range,
@@ -91,4 +91,7 @@ def _write(path: Path, found: Mapping[str, Any]) -> None:
             f"--as-candidates {path}: cannot be written: {error.strerror}"
         ) from error
     left = len(names) - len(lines)
-    say(f"{path}: {len(lines):,} strings" + (f"; {left:,} are no whole lines" if left else ""))
+    say(
+        f"{path}: {several(len(lines), 'string')}"
+        + (f"; {left:,} are no whole lines" if left else "")
+    )

@@ -11,7 +11,7 @@ from hubbub.aggregator.query.answer_store import RedisAnswerStore
 from hubbub.aggregator.retention import delete_totals, ended_before
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import EPOCH_SECONDS, Metric, read_bundle
-from hubbub.cli.terminal.output import say
+from hubbub.cli.terminal.output import say, several
 from hubbub.runtime import connect_redis, redis_url
 
 __all__ = ["add"]
@@ -59,7 +59,7 @@ async def _in_redis(metric: Metric, before: float, *, sure: bool) -> None:
             say(f"{metric.name}: nothing is held of epochs that were over then")
             return
         dates = sorted(epoch_date(w.epoch, EPOCH_SECONDS[metric.epoch]) for w in windows)
-        what = f"{metric.name}: {number:,} reports, of {dates[0]} to {dates[-1]}"
+        what = f"{metric.name}: {several(number, 'report')}, of {dates[0]} to {dates[-1]}"
         if not sure:
             say(f"{what}, would be deleted, for good; to do it, add --yes")
             return

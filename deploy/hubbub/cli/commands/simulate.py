@@ -18,7 +18,7 @@ from hubbub.cli.rehearsals.rehearsal import Plan, Run, rehearse
 from hubbub.cli.rehearsals.tally import Summary, Tally
 from hubbub.cli.rehearsals.truth import read_truth
 from hubbub.cli.terminal.candidate_file import read_candidates
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import say, several, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
 from hubbub.privacy.central_catalog import read_with_promises
@@ -150,7 +150,7 @@ def _simulate_metric(arguments: argparse.Namespace) -> int:
         say(json.dumps(_document(plan, arguments, runs, found, seconds), ensure_ascii=False))
     else:
         _show(plan, next(run for run in runs if run.answered), found)
-        say(f"{arguments.runs:,} runs in {seconds:.1f} s")
+        say(f"{several(arguments.runs, 'run')} in {seconds:.1f} s")
     return 0
 
 
@@ -198,7 +198,7 @@ def _show(plan: Plan, last: Run, found: Summary) -> None:
     digits = ",.5g" if mean else ",.0f"
     rows = sorted(last.values, key=lambda row: -row.estimate)
     table(
-        f"{metric.name}: {last.reports:,} reports by {metric.mechanism}, "
+        f"{metric.name}: {several(last.reports, 'report')} by {metric.mechanism}, "
         f"epsilon {metric.report_loss:.3f} per report; the last run",
         (
             *("value", "true", "estimate", f"{100 * plan.confidence:g}% interval"),
@@ -227,8 +227,8 @@ def _show(plan: Plan, last: Run, found: Summary) -> None:
         say(f"of {people:,} people {metric.sampling:.1%} report in an epoch")
     if found.refused:
         say(
-            f"{found.refused:,} runs were not answered: fewer reports than the minimum batch of "
-            f"{metric.min_batch:,}"
+            f"{several(found.refused, 'run')} without an answer: fewer reports than the minimum "
+            f"batch of {metric.min_batch:,}"
         )
     _say_recall(last, found)
     _say_beside(plan, last, found)
@@ -304,7 +304,7 @@ def _show_crowds(plan: Plan, found: Summary) -> None:
         )
     if found.withheld:
         say(
-            f"{found.withheld:,} epochs were withheld: fewer reports than the crowd of "
+            f"{several(found.withheld, 'epoch')} withheld: fewer reports than the crowd of "
             f"{metric.crowd:,}"
         )
 

@@ -16,7 +16,7 @@ from hubbub.cli.rehearsals.over_days import (
     rehearse_days,
     summary_of,
 )
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import say, several, table
 from hubbub.errors import BadParameter, BatchTooSmall
 
 __all__ = ["simulate_days"]
@@ -72,7 +72,7 @@ def simulate_days(arguments: argparse.Namespace, bundle: Bundle, watched: Watch)
     if len(last.series) > _SERIES:
         say(f"and {len(last.series) - _SERIES:,} more values: --json has them all")
     _say(metric, last, found)
-    say(f"{arguments.runs:,} runs in {seconds:.1f} s")
+    say(f"{several(arguments.runs, 'run')} in {seconds:.1f} s")
     return 0
 
 

@@ -14,7 +14,7 @@ from hubbub.catalog import CentralPromise
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.cli.planning.central_numbers import plan_central_numbers
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import say, several, table
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import MAX_EPSILON
@@ -165,7 +165,7 @@ def _crowd(arguments: argparse.Namespace, question: MetricDraft, local: float) -
 def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_Way]) -> None:
     table(
         f"central epsilon {arguments.central:g} at delta {arguments.delta:g}: "
-        f"{arguments.reports:,} reports of "
+        f"{several(arguments.reports, 'report')} of "
         + ("strings" if question.kind == "strings" else f"{question.size:,} values"),
         ("way", "local epsilon", "central epsilon", "error of a rare value", "of one in ten"),
         [

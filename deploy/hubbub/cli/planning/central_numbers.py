@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.crowds.crowd_numbers import planned_number
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import say, several, table
 from hubbub.errors import BadParameter
 from hubbub.privacy.crowd import ExactAccountant
 from hubbub.privacy.metric_draft import MetricDraft
@@ -107,7 +107,7 @@ def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_
     number = "a mean" if question.kind == "mean" else f"{question.size:,} parts of a range"
     table(
         f"central epsilon {arguments.central:g} at delta {arguments.delta:g}: "
-        f"{arguments.reports:,} reports of {number}",
+        f"{several(arguments.reports, 'report')} of {number}",
         ("way", "mechanism", "local epsilon", "central epsilon", f"error of {what}"),
         [
             (

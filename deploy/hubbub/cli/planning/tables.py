@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hubbub.analysis.strings.tree_search import found_from
 from hubbub.catalog import Metric
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import say, several, table
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import Row
@@ -94,7 +94,7 @@ def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric
 def show_simulated(shown: dict[str, Any]) -> None:
     """What was drawn: true beside estimated, the most frequent first."""
     table(
-        f"one drawing of {shown['reports']:,} reports by {shown['mechanism']}, "
+        f"one drawing of {several(shown['reports'], 'report')} by {shown['mechanism']}, "
         f"seed {shown['seed']}: "
         f"root mean square error {shown['rms']:.3%}, predicted {shown['predicted']:.3%}",
         ("value", "true", "estimated", "std. error", "off by"),

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from hubbub.catalog import Metric, cell_of
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.errors.unreadable import unreadable
 from hubbub.mechanisms.parts import parts_of
 
 __all__ = ["Truth", "coder", "csv_rows", "read_truth"]
@@ -175,7 +176,8 @@ def csv_rows(path: Path, option: str = "--values") -> Iterator[tuple[int, Sequen
         for row in reader:
             yield reader.line_num, row
     except (OSError, EOFError, UnicodeDecodeError, ValueError, zlib.error, csv.Error) as error:
-        raise BadParameter(f"{option} {path}: cannot be read as CSV: {error}") from error
+        why = unreadable(error)
+        raise BadParameter(f"{option} {path}: cannot be read as CSV: {why}") from error
 
 
 def coder(metric: Metric) -> Callable[[Any], Any]:

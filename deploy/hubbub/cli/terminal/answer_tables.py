@@ -102,7 +102,7 @@ def _say_lists(found: Answer) -> None:
     if found["lists"]:
         named = {"catalog": "the catalog's list", "given": "the candidates given"}
         said = " and ".join(named.get(one, f'the list "{one}"') for one in found["lists"])
-        many = f"{found['total']:,} strings" if "total" in found else "the strings"
+        many = several(found["total"], "string") if "total" in found else "the strings"
         explain(f"looked for: {many} of {said}")
 
 
@@ -134,7 +134,8 @@ def _say_trust(found: Answer) -> None:
     _say_shuffled(found)
     if not found["final"]:
         waiting = found["waiting"]
-        more = "" if waiting is None else f"; {waiting:,} reports wait at the shuffler"
+        waits = "waits" if waiting == 1 else "wait"
+        more = "" if waiting is None else f"; {several(waiting, 'report')} {waits} at the shuffler"
         explain(f"not final: reports of these epochs are still taken{more}")
     for finding in found["findings"]:
         explain(f"NOT FROM HONEST REPORTS ALONE (p <= {found['honest_p_value']:.0e}): {finding}")
@@ -186,8 +187,8 @@ def show_changes(found: Answer) -> None:
     _show(
         "compare",
         found,
-        f"{found['metric']}: {found['before_reports']:,} reports of {found['before_dates']}, then "
-        f"{found['after_reports']:,} of {found['after_dates']}",
+        f"{found['metric']}: {several(found['before_reports'], 'report')} of "
+        f"{found['before_dates']}, then {found['after_reports']:,} of {found['after_dates']}",
         changes[:_ROWS],
     )
     if found["chosen"]:
@@ -223,7 +224,10 @@ def show_trend(found: Answer) -> None:
     _say_whose(found)
     small = sum(epoch["reports"] < found["min_batch"] for epoch in found["epochs"])
     if small:
-        explain(f"{small} epochs hold fewer than the minimum batch of {found['min_batch']:,}")
+        explain(
+            f"{several(small, 'epoch')} with fewer reports than the minimum batch of "
+            f"{found['min_batch']:,}"
+        )
 
 
 def _names(strings: Sequence[str]) -> str:

@@ -38,8 +38,8 @@ def show_breakdown(found: Answer) -> None:
         if not part["answered"] and (part["part"] != "unlisted" or part["reports"]):
             withheld = f", {part['withheld']:,} withheld" if part["withheld"] else ""
             explain(
-                f"{part['part']}: {part['reports']:,} reports{withheld}; below the minimum batch "
-                f"of {found['min_batch']:,}, so there is no answer"
+                f"{part['part']}: {several(part['reports'], 'report')}{withheld}; below the "
+                f"minimum batch of {found['min_batch']:,}, so there is no answer"
             )
     whose = "differences are of the population that reports are from, shares of who reported"
     explain(whose)

@@ -1,6 +1,6 @@
 // A metric by what is public of devices: each part beside all others, and what has no answer yet.
 /* global d3 */
-import { $, ask, count, h, shown } from "./shell.js";
+import { $, ask, count, h, inUnit, shown } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
@@ -50,7 +50,7 @@ async function show(found) {
     table = h("table");
   const marked = found.values.filter((one) => one.stands_out).length;
   const said = marked
-    ? `${count(marked)} of ${count(found.values.length)} differ from all others beyond chance.`
+    ? `${count(marked)} of ${count(found.values.length)} differ from all others beyond chance; pale bars do not.`
     : "No part differs from all others beyond what chance explains.";
   const few = unanswered(found);
   const whose = " Shares are of a part’s reports; differences of the population that they are from.";
@@ -67,9 +67,11 @@ async function show(found) {
       high: one.high,
       detected: one.stands_out,
     }));
-    const format = mean ? d3.format("~g") : d3.format(".0%");
-    const told = mean ? d3.format(".5~g") : d3.format(".2%");
-    bars(drawing, drawn, "Each part with its intervals; the table has the same", format, told);
+    bars(drawing, drawn, "Each part with its intervals; the table has the same", {
+      axis: mean ? inUnit("mean", found) : "share of the part’s reports",
+      format: mean ? d3.format("~g") : d3.format(".0%"),
+      told: mean ? d3.format(".5~g") : d3.format(".2%"),
+    });
   }
   await fillAnswer(table, `By ${shown(found.by)}`, "breakdown", found, found.values);
 }

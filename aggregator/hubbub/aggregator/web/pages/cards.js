@@ -136,7 +136,9 @@ async function history(path, metric, kind) {
     const said = series.points.map((one) => `${one.date} ${format(one.share)}`).join(", ");
     const drawing = h("div");
     sparkLine(drawing, series.points, `${shown(series.value)} by epoch: ${said}`);
-    parts.push(drawing);
+    const [from, to] = [series.points[0].date, series.points.at(-1).date];
+    const line = `“${shown(series.value, 40)}”, ${from} to ${to}`;
+    parts.push(drawing, h("p", { class: "muted" }, line));
   }
   if (enough.filter((one) => one.closed).length > 1) {
     try {

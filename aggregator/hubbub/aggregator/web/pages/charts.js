@@ -19,17 +19,21 @@ function canvas(place, height, label) {
   return { svg, width };
 }
 
-/** From the lowest low to the highest high, with zero in it. */
+/** From the lowest low to the highest high, with every estimate and zero in it. */
 function spread(points) {
-  const least = Math.min(
-      0,
-      d3.min(points, (d) => d.low),
-    ),
-    most = Math.max(
-      0,
-      d3.max(points, (d) => d.high),
-    );
+  const all = points.flatMap((d) => [d.low, d.high, d.estimate ?? d.share ?? 0]);
+  const least = Math.min(0, d3.min(all) ?? 0),
+    most = Math.max(0, d3.max(all) ?? 0);
   return least < most ? [least, most] : [0, 1];
+}
+
+const DAY = 86_400_000;
+
+/** How moments are written on an axis as long as this, in UTC. */
+function dated([first, last]) {
+  if (last - first < DAY / 12) return d3.utcFormat("%H:%M:%S");
+  if (last - first < 3 * DAY) return d3.utcFormat("%b %-d %H:%M");
+  return d3.utcFormat(last - first < 400 * DAY ? "%b %-d" : "%Y-%m");
 }
 
 /** A name in so many pixels; cut in its middle if it must be, since names differ at their ends. */
@@ -48,9 +52,9 @@ export const rounded = (number) =>
 
 /** Horizontal bars from zero, a whisker from low to high across each end.
  *  rows: {value, estimate, low, high, detected, beside: another row, whose interval is drawn below};
- *  format: of numbers on the axis; told: of numbers that are read off a bar, as the table writes
- *  them. */
-export function bars(place, rows, label, format, told = format) {
+ *  axis: what its numbers are; format: how it writes them; told: of numbers that are read off a bar,
+ *  as the table writes them. */
+export function bars(place, rows, label, { axis, format, told = format }) {
   // Many rows are ranges of numbers, in order: thin, with a name at every so many. Where there is
   // no room beside a bar its name stands above it.
   const many = rows.length > MANY;
@@ -60,7 +64,7 @@ export function bars(place, rows, label, format, told = format) {
   const every = Math.ceil(16 / step);
   const cap = Math.min(5, thick / 2 - 1);
   const top = 8,
-    bottom = 30;
+    bottom = 46;
   const { svg, width } = canvas(place, top + bottom + step * rows.length, label);
   const left = above ? 20 : width === NARROW ? 130 : 250,
     right = 30;
@@ -70,15 +74,20 @@ export function bars(place, rows, label, format, told = format) {
     .domain(spread(rows.flatMap((d) => (d.beside ? [d, d.beside] : [d]))))
     .nice()
     .range([left, width - right]);
-  const axis = d3
+  const scale = d3
     .axisBottom(x)
     .ticks(width === NARROW ? 4 : 7)
     .tickFormat(format)
     .tickSizeOuter(0);
+  const foot = top + step * rows.length;
+  svg.append("g").attr("transform", `translate(0,${foot})`).call(scale);
   svg
-    .append("g")
-    .attr("transform", `translate(0,${top + step * rows.length})`)
-    .call(axis);
+    .append("text")
+    .attr("class", "soft")
+    .attr("x", width - right)
+    .attr("y", foot + bottom - 8)
+    .attr("text-anchor", "end")
+    .text(axis);
   const line = svg
     .selectAll("g.row")
     .data(rows)
@@ -125,14 +134,15 @@ export function bars(place, rows, label, format, told = format) {
     .attr("x1", x(0))
     .attr("x2", x(0))
     .attr("y1", top)
-    .attr("y2", top + step * rows.length);
+    .attr("y2", foot);
 }
 
 /** Lines over time, each with its band. series: {value, points: {time, share, low, high, line,
- *  line_low, line_high}}; where there is a line, estimates are dots beside it. told: of numbers that are read off. marks: moments with a name, {time, name, text}. */
-export function lines(place, series, label, format, { told = format, marks = [] } = {}) {
-  const height = 280,
-    top = 10,
+ *  line_low, line_high}}; where there is a line, estimates are dots beside it. axis, format, told: as
+ *  of bars. marks: moments with a name, {time, name, text}. */
+export function lines(place, series, label, { axis, format, told = format, marks = [] }) {
+  const height = 296,
+    top = 26,
     bottom = 28,
     left = 58,
     right = 24;
@@ -154,7 +164,9 @@ export function lines(place, series, label, format, { told = format, marks = [] 
   const time = d3
     .axisBottom(x)
     .ticks(width === NARROW ? 4 : 8)
+    .tickFormat(dated(times))
     .tickSizeOuter(0);
+  svg.append("text").attr("class", "soft").attr("x", 8).attr("y", 12).text(`${axis}, by time in UTC`);
   svg
     .append("g")
     .attr("transform", `translate(0,${height - bottom})`)

@@ -1,6 +1,6 @@
 // What differs between two epochs of a metric, with intervals and p-values.
 /* global d3 */
-import { $, ask, count, h, shown } from "./shell.js";
+import { $, ask, count, h, inUnit, several, shown } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
@@ -71,6 +71,9 @@ export class Compared {
   }
 }
 
+/** Percentage points, with their sign. */
+const points = (share) => (share ? d3.format("+~g")(Number((100 * share).toPrecision(12))) : "0");
+
 async function show(found, order, sort) {
   const mean = found.kind === "mean";
   const drawing = h("div"),
@@ -86,7 +89,7 @@ async function show(found, order, sort) {
     h(
       "p",
       {},
-      `${count(found.before_reports)} reports before, ${count(found.after_reports)} after: ` +
+      `${several(found.before_reports, "report")} before, ${count(found.after_reports)} after: ` +
         `${verdict} beyond what chance explains.` +
         " Of the population that reports are from: intervals hold who happened to report too." +
         (found.chosen ? ` Chosen: ${shown(found.chosen, 300)}.` : ""),
@@ -105,8 +108,11 @@ async function show(found, order, sort) {
     drawing,
     drawn,
     "Differences with their intervals; the table has the same numbers",
-    mean ? d3.format("~g") : d3.format("+.1%"),
-    mean ? d3.format("+.5~g") : d3.format("+.2%"),
+    {
+      axis: mean ? inUnit("difference of means", found) : "difference of shares, in percentage points",
+      format: mean ? d3.format("~g") : points,
+      told: mean ? d3.format("+.5~g") : d3.format("+.2%"),
+    },
   );
   const which = part ? `The first ${count(found.values.length)} of ${count(found.total)}, s` : "S";
   const by = order.replace("-", "").replace("low", "interval").replace("p_value", "p-value");

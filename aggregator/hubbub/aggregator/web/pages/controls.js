@@ -75,7 +75,9 @@ export class Controls {
     // A link that asks for intervals that there are not must be able to stop.
     const why = this.metric.one_look;
     this.form.looks.options[1].disabled = Boolean(why) && looks === "once";
-    $("looking-why").textContent = why ? `every look: none, for ${shown(why, 200)}` : "";
+    $("looking-why").textContent = why
+      ? `Intervals hold at one look, and none at every look: ${shown(why, 200)}.`
+      : "";
     this.form.show.value = show;
     this.form.beside.value = beside;
     if (this.form.beside.selectedIndex < 0) this.form.beside.value = "";

@@ -1,6 +1,6 @@
 // The answer to a question: what makes it more or less to be trusted, its picture, its table.
 /* global d3 */
-import { $, button, count, figure, h, percent, several, shown, utc } from "./shell.js";
+import { $, button, count, figure, h, inUnit, percent, several, shown, utc } from "./shell.js";
 import { bars, rounded } from "./charts.js";
 import { fillAnswer } from "./tables.js";
 
@@ -88,8 +88,11 @@ export async function showEstimates(
     $("bars"),
     drawn,
     `${what} with ${level} intervals; the table has the same numbers`,
-    mean ? d3.format("~g") : rounded,
-    mean ? figure : count,
+    {
+      axis: mean ? inUnit("mean", found) : "reports",
+      format: mean ? d3.format("~g") : rounded,
+      told: mean ? figure : count,
+    },
   );
   const pale = mean ? "" : "; pale bars do not stand out from zero";
   const said = [`Whiskers are ${level} intervals${pale}.`];
@@ -115,10 +118,10 @@ export async function showEstimates(
   if (find) said.push(`Only those with “${shown(find)}” in them: ${count(found.total)}.`);
   if (found.mean) {
     const { estimate, low, high } = found.mean;
-    said.push(`Mean ${figure(estimate)}, ${figure(low)} to ${figure(high)}.`);
+    said.push(`${inUnit("Mean", found)}: ${figure(estimate)}, ${figure(low)} to ${figure(high)}.`);
   }
-  $("bars-said").textContent = said.join(" ");
-  const unit = mean ? "the metric’s own unit" : "reports";
+  $("bars-said").textContent = [...said, ...found.notes.map((one) => shown(one, 400))].join(" ");
+  const unit = mean ? shown(found.unit) || "the metric’s own unit" : "reports";
   const sorting = mean ? {} : { order, sort, fields: SORTED };
   await fillAnswer($("table"), `All numbers in ${unit}`, "estimates", found, rows, sorting);
 }

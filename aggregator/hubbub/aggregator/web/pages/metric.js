@@ -1,7 +1,7 @@
 // One metric: estimates with their intervals, the trend, parts crossed, a comparison, what a report
 // reveals.
 /* global d3 */
-import { $, ask, button, count, download, figure, h, named, percent, ready, several, shown } from "./shell.js";
+import { $, ask, button, count, download, figure, h, inUnit, named, percent, ready, several, shown } from "./shell.js";
 import { Address, kinds } from "./address.js";
 import { besides } from "./beside.js";
 import { BrokenDown } from "./breakdown.js";
@@ -121,8 +121,12 @@ async function trend() {
     $("trend"),
     series,
     `${mean ? "Mean" : "Share"} by epoch with ${level} bands; in the newest: ${last}`,
-    mean ? d3.format("~g") : d3.format(".0%"),
-    { told: format, marks: [...marks.within(found.epochs), ...dated] },
+    {
+      axis: mean ? inUnit("mean", found) : "share of the reports",
+      format: mean ? d3.format("~g") : d3.format("~%"),
+      told: format,
+      marks: [...marks.within(found.epochs), ...dated],
+    },
   );
   $("steps").replaceChildren(...said(found, dated));
   const joined = found.joined.length ? [`with the reports of ${found.joined.join(", ")}`] : [];

@@ -61,7 +61,7 @@ function showFlow(total) {
     rows,
     "Reports by where they are: " +
       told.map((name) => `${worded(name)} ${count(total[name])}`).join(", "),
-    rounded,
+    { axis: "reports", format: rounded },
   );
 }
 
@@ -76,7 +76,7 @@ function showRate() {
     $("rate"),
     [{ value: "counted a second", points }],
     `Counted a second, now ${count(last)}`,
-    rounded,
+    { axis: "reports a second", format: rounded },
   );
 }
 

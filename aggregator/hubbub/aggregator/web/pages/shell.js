@@ -29,6 +29,9 @@ export function shown(value, longest = 80) {
   return text.length > longest ? text.slice(0, longest).join("") + "…" : text.join("");
 }
 
+/** What numbers are, with the unit that an answer has. */
+export const inUnit = (what, found) => (found.unit ? `${what}, in ${shown(found.unit)}` : what);
+
 /** The same as an element that keeps its own direction of writing to itself. */
 export const named = (value, longest) => h("bdi", {}, shown(value, longest));
 
