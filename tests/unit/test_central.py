@@ -25,6 +25,8 @@ from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.mechanisms import build
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import central_of
+from hubbub.privacy.padding import best_dummies
+from hubbub.privacy.shuffled_histogram import ShuffledEpoch, largest_local
 from tests.support.bundles import DAY, make_signed
 
 HEAD = 'shuffler = "127.0.0.1:1"\n'
@@ -136,6 +138,10 @@ def test_dummies_allow_a_larger_local_epsilon_and_the_shuffler_is_told_how_to_ma
     plain, padded = _read(tmp_path, THEME), _read(tmp_path, THEME + "dummies = 200\n")
     assert padded.epsilon > plain.epsilon + 0.5
     assert padded.digest() != plain.digest()
+    chosen = _read(tmp_path, THEME.replace("30000", "300") + 'dummies = "auto"\n')
+    assert chosen.dummies == 200
+    with pytest.raises(BadParameter, match=r"dummies: is \"auto\" in metrics.toml alone"):
+        replace(chosen, dummies="auto")  # type: ignore[arg-type]
     told = central_of(padded, 30_000)
     assert told is not None
     assert 0.99 <= told.epsilon <= 1.0
@@ -152,6 +158,21 @@ def test_dummies_allow_a_larger_local_epsilon_and_the_shuffler_is_told_how_to_ma
     own = table["streams"]["theme"]
     assert (own["dummies"], own["values"], own["mix"]) == (200, 4, "epoch")
     assert all(len(key["public"]) == 44 for key in table["keys"])
+
+
+def test_auto_takes_the_fewest_dummies_that_are_worth_it() -> None:
+    """Beside a finer search; none where devices lie more than the promise needs."""
+    assert best_dummies(1_000_000, 16, 1.0, 1e-8, honest=0.9, most=8.0) == 0
+    found = best_dummies(300, 256, 1.0, 1e-8, honest=0.9, most=8.0)
+
+    def variance(dummies: int) -> float:
+        local = largest_local(300, 256, 1.0, 1e-8, honest=0.9, dummies=dummies, most=8.0)
+        crowd = ShuffledEpoch(300, 256, local, 0.9, dummies)
+        return crowd.stderr(0.0) ** 2 + crowd.stderr(0.1) ** 2
+
+    least = min(map(variance, range(0, 1001, 50)))
+    assert variance(found) <= 1.07 * least
+    assert variance(found // 2) > 1.05 * variance(found)
 
 
 def test_parts_of_a_promise_alone_are_none(tmp_path: Path) -> None:
@@ -208,7 +229,12 @@ def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
     metric = _read(tmp_path, text)
     assert f"here {metric.epsilon:g}, and says so" in page
     assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
-    assert "lets the crowd leave whole" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "lets the crowd leave whole" in out
+    assert "devices lie more" not in out
+    _read(tmp_path, text.replace("30000", "1000000"))
+    assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
+    assert "lie more than central_epsilon 1 needs, since max_local_eps" in capsys.readouterr().out
     rows = re.findall(
         r"^\| ([\d,]+) \| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| ([\d,]+) \|$", page, re.MULTILINE
     )
@@ -296,6 +322,7 @@ def test_a_plan_of_numbers_shows_the_same_trade(
         ("4000", "16", "leave the dummies out: without them the errors are 8."),
         ("4000", "256", "the dummies win for a rare value and one in ten"),
         ("100000", "256", "the dummies win for one in ten: without them"),
+        ("auto", "65536", "crowd = 30000, max_local_epsilon = 10, dummies = 20000\n"),
     ],
 )
 @pytest.mark.slow
@@ -306,7 +333,7 @@ def test_a_plan_says_whether_dummies_win(
     assert main([*asked, "--dummies", dummies]) == 0
     out = capsys.readouterr().out
     assert said in out
-    assert f"dummies = {dummies}" in out
+    assert dummies == "auto" or f"dummies = {dummies}" in out
 
 
 @pytest.mark.slow

@@ -51,6 +51,9 @@ class _Roughly:
     ) -> float:
         raise NotImplementedError
 
+    def dummies(self, promise: CentralPromise, categories: int) -> int:
+        raise NotImplementedError
+
     def crowd_needed(
         self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
     ) -> int | None:

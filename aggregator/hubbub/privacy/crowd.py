@@ -8,6 +8,7 @@ from hubbub.catalog import CentralPromise, Metric
 from hubbub.mechanisms import AnyMechanism, Memoized, cells_and_groups
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
 from hubbub.privacy.gaussian_crowd import gaussian_mu
+from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon, keeps, largest_local
 
 __all__ = [
@@ -55,6 +56,14 @@ class ExactAccountant:
             most=promise.max_local_epsilon,
         )
         return max(floor(found * 1000) / 1000, min(found, promise.epsilon))
+
+    def dummies(self, promise: CentralPromise, categories: int) -> int:
+        """The fewest whose errors are as small as any's, to 5% of the variance."""
+        return best_dummies(
+            *(promise.crowd, categories, promise.epsilon, promise.delta),
+            honest=promise.honest,
+            most=promise.max_local_epsilon,
+        )
 
     def gaussian(
         self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1

@@ -20,6 +20,7 @@ from hubbub.catalog.crowds.central_fields import (
     HONEST,
     MAX_LOCAL_EPSILON,
     ROLLING,
+    USUAL_MAX_LOCAL,
 )
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.epochs import EPOCH_SECONDS
@@ -185,7 +186,7 @@ class Metric:
     delta: float = field(default=1e-8, metadata=DELTA)
     honest: float = field(default=0.9, metadata=HONEST)
     dummies: int = field(default=0, metadata=DUMMIES)
-    max_local_epsilon: float = field(default=8.0, metadata=MAX_LOCAL_EPSILON)
+    max_local_epsilon: float = field(default=USUAL_MAX_LOCAL, metadata=MAX_LOCAL_EPSILON)
     rolling: bool = field(default=False, metadata=ROLLING)
     kind: str = field(default="", metadata=metric_fields.KIND)
     edges: tuple[float, ...] = field(default=(), metadata=metric_fields.EDGES)

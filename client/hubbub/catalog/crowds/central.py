@@ -66,7 +66,9 @@ def central_conflicts(metric: Any) -> dict[str, str]:
 def _misfits(metric: Any) -> dict[str, str]:
     """What does not go with any crowd."""
     found = {}
-    if metric.dummies and metric.values is None:
+    if metric.dummies == AUTO:
+        found["dummies"] = f'is "{AUTO}" in metrics.toml alone; write how many'
+    elif metric.dummies and metric.values is None:
         found["dummies"] = _OF_LISTED
     if metric.min_batch != metric.crowd:
         found["min_batch"] = "is the crowd; leave it out"
@@ -107,7 +109,7 @@ def crowd_table(
     """
     found = {**table, "min_batch": promise.crowd, "epsilon": promise.epsilon}
     found.pop("reports", None)
-    if promise.dummies and categories is None:
+    if table.get("dummies") and categories is None:
         wrong("dummies", _OF_LISTED)
         promise = replace(promise, dummies=0)
     if table.get("min_batch", promise.crowd) != promise.crowd:
@@ -118,9 +120,12 @@ def crowd_table(
             "is worked out with numpy and scipy, which are not installed here: "
             "pip install 'hubbub[plan]'",
         )
-        return {**found, "mechanism": crowd_mechanisms(table.get("domain"))[0]}
+        return {**found, "mechanism": crowd_mechanisms(table.get("domain"))[0], "dummies": 0}
     if categories is not None:
         planned = Planned(_LISTED, {}, categories)
+        if table.get("dummies") == AUTO:
+            promise = replace(promise, dummies=accountant.dummies(promise, categories))
+            found["dummies"] = promise.dummies
     elif table["domain"] == "string":
         planned = planned_strings(table, promise, accountant)
     else:

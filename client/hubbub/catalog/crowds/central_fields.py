@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from hubbub.catalog.choice import AUTO
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import entry
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
@@ -15,6 +16,7 @@ __all__ = [
     "HONEST",
     "MAX_LOCAL_EPSILON",
     "ROLLING",
+    "USUAL_MAX_LOCAL",
 ]
 
 EPSILON: Final = kinds.number("a number of nats", MIN_EPSILON, MAX_EPSILON)
@@ -46,6 +48,8 @@ HONEST: Final = entry(
     "0.9",
     defines=True,
 )
+USUAL_MAX_LOCAL: Final = 8.0
+"""The most that a report may say by itself unless more is written, in nats."""
 MAX_LOCAL_EPSILON: Final = entry(
     EPSILON,
     "The most that a report may say to who sees it alone, whatever the crowd allows.",
@@ -67,11 +71,16 @@ def _problem(given: Any) -> str:
             'cannot be "devices": dummies made by devices are not built, only those that the '
             "shuffler makes; write how many it adds to every crowd, such as dummies = 4000"
         )
-    return _DUMMIES.problem(given)
+    problem = "" if given == AUTO else _DUMMIES.problem(given)
+    return f'{problem} or "{AUTO}"' if problem else ""
 
 
 DUMMIES: Final = entry(
-    kinds.Kind(_DUMMIES.words, _problem, _DUMMIES.schema),
+    kinds.Kind(
+        lambda: f'{_DUMMIES.words()} or "{AUTO}"',
+        _problem,
+        lambda: {"anyOf": [_DUMMIES.schema(), {"const": AUTO}]},
+    ),
     "How many reports of nobody, each any value alike, the shuffler adds to every crowd.",
     "4000",
     label="dummies in a crowd",

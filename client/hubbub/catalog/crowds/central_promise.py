@@ -54,6 +54,10 @@ class Accountant(Protocol):
         """The mu of a crowd whose reports say this local epsilon, as gaussian.py has it."""
         ...
 
+    def dummies(self, promise: CentralPromise, categories: int) -> int:
+        """How many dummies serve best; 0 where none are worth it. Those of the promise are not."""
+        ...
+
     def crowd_needed(
         self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
     ) -> int | None:

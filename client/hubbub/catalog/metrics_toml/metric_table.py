@@ -204,7 +204,7 @@ def _central(
         float(given["delta"]),
         float(given["honest"]),
         float(given["max_local_epsilon"]),
-        given["dummies"],
+        0 if given["dummies"] == AUTO else given["dummies"],
     )
 
 

@@ -63,6 +63,9 @@ class _Alone:
     ) -> float:
         return mu_of_pure(epsilon)
 
+    def dummies(self, _promise: CentralPromise, _categories: int) -> int:
+        return 0
+
     def crowd_needed(
         self, _promise: CentralPromise, _categories: int, _epsilon: float, _groups: int = 1
     ) -> None:

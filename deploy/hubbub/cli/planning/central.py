@@ -13,19 +13,22 @@ from hubbub.analysis.families import family_for
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.crowd_strings import planned_strings, string_errors
-from hubbub.cli.planning.central_numbers import plan_central_numbers
-from hubbub.cli.terminal.output import say, several, table
+from hubbub.cli.planning.central_numbers import in_catalog, plan_central_numbers
+from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.crowd import ExactAccountant
 from hubbub.privacy.metric_draft import MetricDraft
+from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.planner import plan
 from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon, largest_local
 
 __all__ = ["add_central", "plan_central"]
 
+# Below so much of the promise it is not the grid of local epsilons alone that keeps it from it.
+_KEPT: Final = 0.98
 # Local epsilons that are shown below the largest one.
 _FLOORS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0)
 
@@ -56,9 +59,21 @@ def add_central(parser: argparse.ArgumentParser) -> None:
         "--max-local", type=float, default=MAX_EPSILON, help="of one report (%(default)s)"
     )
     crowd.add_argument(
-        "--dummies", type=int, default=0, help="the shuffler's, in a crowd (%(default)s)"
+        "--dummies",
+        type=_dummies,
+        default=0,
+        metavar="N",
+        help=f"the shuffler's, in a crowd; {AUTO}: as many as are worth it (%(default)s)",
     )
     crowd.add_argument("--delta", type=float, default=DELTA, help="of the promise (%(default)s)")
+
+
+def _dummies(written: str) -> int | str:
+    """A whole number, or "auto"."""
+    try:
+        return written if written == AUTO else int(written)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'{written!a} is no whole number, nor "{AUTO}"') from None
 
 
 def plan_central(arguments: argparse.Namespace, question: MetricDraft) -> int:
@@ -75,6 +90,14 @@ def plan_central(arguments: argparse.Namespace, question: MetricDraft) -> int:
             raise BadParameter(f"{name} {given:g} is outside (0, {MAX_EPSILON}]")
     if arguments.dummies and question.kind != "values":
         raise BadParameter("--dummies go with listed values alone: leave them out")
+    if arguments.dummies == AUTO:
+        arguments.dummies = best_dummies(
+            *(reports, question.size, central, arguments.delta),
+            honest=arguments.honest,
+            most=arguments.max_local,
+        )
+        if not arguments.dummies:
+            explain("no number of dummies is worth it: errors fall by 2.5% at most")
     if question.kind in ("mean", "ranges"):
         floors = [one for one in _FLOORS if central < one < arguments.max_local]
         return plan_central_numbers(arguments, question, [*floors, arguments.max_local])
@@ -188,14 +211,17 @@ def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_
     if question.kind == "strings":
         say("of strings held as by Zipf's law, a thousand of them: collisions are in the errors")
         more = ', domain = "string", mechanism = "auto"'
-    say(
-        f"in metrics.toml: central_epsilon = {arguments.central:g}, crowd = {arguments.reports}"
-        f"{more}"
-    )
+    say(in_catalog(arguments, best) + more)
     if arguments.dummies:
         say(_worth(arguments, question, ways))
-    if best <= arguments.central:
+    told = min(way.epsilon_central for way in ways if way.epsilon_local == best)
+    if best <= arguments.central <= arguments.max_local:
         say("so small a crowd adds nothing: every report is as private by itself")
+    elif told < _KEPT * arguments.central:
+        say(
+            f"devices lie more than the promise needs, as --max-local {arguments.max_local:g} "
+            f"says: the epoch says {told:.3g}"
+        )
 
 
 def _worth(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_Way]) -> str:

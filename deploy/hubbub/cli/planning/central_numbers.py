@@ -4,10 +4,11 @@ import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from math import sqrt
+from math import ceil, sqrt
 from typing import Any, Final
 
 from hubbub.catalog import CentralPromise
+from hubbub.catalog.crowds.central_fields import USUAL_MAX_LOCAL
 from hubbub.catalog.crowds.crowd_numbers import planned_number
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.errors import BadParameter
@@ -16,7 +17,7 @@ from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan, row
 from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon
 
-__all__ = ["plan_central_numbers"]
+__all__ = ["in_catalog", "plan_central_numbers"]
 
 _SAID: Final = {
     "mean": ("the mean", "of the range, where it is largest"),
@@ -125,4 +126,11 @@ def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_
         f"errors are standard errors, {of_what}; a crowd leaves whole or not at all, "
         f"{arguments.honest:.0%} of it honest; the local epsilon holds whoever works together"
     )
-    say(f"in metrics.toml: central_epsilon = {arguments.central:g}, crowd = {arguments.reports}")
+    say(in_catalog(arguments, max(way.epsilon_local or 0 for way in ways if way.way == "crowd")))
+
+
+def in_catalog(arguments: argparse.Namespace, epsilon_local: float) -> str:
+    """What to write for this promise, with a larger cap where its local epsilon needs one."""
+    cap = f", max_local_epsilon = {ceil(epsilon_local)}" if epsilon_local > USUAL_MAX_LOCAL else ""
+    promise = f"central_epsilon = {arguments.central:g}, crowd = {arguments.reports}"
+    return f"in metrics.toml: {promise}{cap}"
