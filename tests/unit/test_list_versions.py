@@ -142,6 +142,30 @@ def test_other_keeps_its_place_as_a_list_grows(installation: Installation) -> No
         installation.build([*FOUR[::-1], "blue"], rest=rest)
 
 
+def test_the_none_of_a_default_keeps_its_place_and_is_asked_of_everybody(
+    installation: Installation,
+) -> None:
+    rest = 'default = "none"\ntiers = [0.5]'
+    installation.build(THREE, rest=rest)
+    bundle = installation.build(FOUR, rest=rest)
+    metric = bundle.metric("theme")
+    assert metric.values == (*THREE, "none", "sepia")
+    assert [metric.code(value) for value in ("none", "sepia")] == [3, 4]
+    assert installation.build(FIVE, rest=rest).metric("theme").grown == (4, 5)
+    held = {
+        ("theme", FIRST): _drawn(bundle, "theme", [300, 200, 100, 900], 1),
+        ("theme/v5/0.5", FIRST): _drawn(bundle, "theme/v5/0.5", [300, 200, 100, 900, 300], 2),
+        ("theme", FIRST + 1): _drawn(bundle, "theme", [300, 200, 100, 900], 4),
+        ("theme/v5", FIRST + 1): _drawn(bundle, "theme/v5", [300, 200, 100, 900, 200], 3),
+        ("theme/v5", FIRST + 2): _drawn(bundle, "theme/v5", [300, 200, 100, 900, 200], 5),
+    }
+    found = _asked(bundle, held)[0]
+    rows = {row.value: row for row in found.values}
+    assert abs(rows["none"].estimate - 4500) < 5 * rows["none"].stderr
+    assert abs(rows["sepia"].estimate - 700) < 5 * rows["sepia"].stderr
+    assert "Not asked in 3,000 of 8,200 reports, as appended since: sepia." in found.notes[0]
+
+
 def test_what_was_other_before_is_not_what_it_is_now(installation: Installation) -> None:
     installation.build(THREE, rest="other = true")
     bundle = installation.build(FOUR, rest="other = true")
@@ -183,19 +207,20 @@ def test_every_tier_and_cell_of_every_list_is_counted(installation: Installation
         linux += [held[stream, FIRST].reports] if "linux" in stream else []
     assert len(held) == 12
 
-    async def ask() -> tuple[Estimated, Estimated, BrokenDown]:
+    async def ask() -> tuple[list[Estimated], BrokenDown]:
         engine = QueryEngine(bundle, await _store(held), clock=lambda: (FIRST + 9) * DAY)
         every = EstimateQuery(EpochRange(epochs="all"))
-        return (
-            await engine.estimate("theme", every),
-            await engine.estimate("theme@os=linux", every),
-            await engine.breakdown("theme", every),
-        )
+        asked = [f"theme{cell}{tier}" for cell in ("", "@os=linux") for tier in ("", "/0.5")]
+        found = [await engine.estimate(name, every) for name in asked]
+        # Of one list alone, as its own stream has it.
+        found.append(await engine.estimate("theme/v4/0.5", every))
+        return found, await engine.breakdown("theme", every)
 
-    whole, part, table = asyncio.run(ask())
-    assert whole.reports == sum(totals.reports for totals in held.values())
-    assert part.reports == sum(linux)
-    for found, streams in ((whole, list(held)), (part, [one for one in held if "linux" in one[0]])):
+    answers, table = asyncio.run(ask())
+    for found in answers:
+        cell, _, tier = found.metric.partition("/")
+        streams = [s for s in held if cell.partition("@")[2] in s[0] and s[0].endswith(tier)]
+        assert found.reports == sum(held[one].reports for one in streams), found.metric
         for place, row in enumerate(found.values):
             own = [held[one].reports / len(bundle.asked_in(one[0]).values or ()) for one in streams]
             longer = [

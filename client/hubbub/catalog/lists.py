@@ -1,8 +1,9 @@
 """A metric as each list of values had it, and how it goes on from the one before."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
+from hubbub.catalog.cover import NONE
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.list_versions import is_list, list_names
 from hubbub.catalog.values.value_kinds import OTHER
@@ -25,13 +26,15 @@ def versions_of(metric: Metric) -> Iterator[Metric]:
 def grown_from(metric: Metric, before: Metric | None) -> Metric:
     """The metric as it goes on from what was asked before, where only values were appended.
 
-    With `auto` the mechanism stays what it was: two lists are joined by it. "other" keeps its place
-    among the values, so that a list begins as the one before did.
+    With `auto` the mechanism stays what it was: two lists are joined by it. "other" and the "none"
+    of a default keep their places among the values, so that a list begins as the one before did.
     """
     if before is None or metric.values is None or before.values is None or not is_list(before):
         return metric
-    if metric.other and before.other:
-        metric = replace(metric, values=_going_on(metric.values, before.values))
+    kept = {OTHER} if metric.other and before.other else set()
+    kept |= {NONE} if metric.default == before.default == NONE else set()
+    if kept:
+        metric = replace(metric, values=_going_on(metric.values, before.values, kept))
     assert metric.values is not None  # noqa: S101 of a list alone
     if metric.values[: len(before.values)] != before.values:
         return metric
@@ -68,8 +71,8 @@ def why_not_grown(before: Metric | None, metric: Metric) -> str:
     return ""
 
 
-def _going_on(values: Sequence[str], before: Sequence[str]) -> tuple[str, ...]:
-    """Values in the order of those before, if these begin with them; but for where "other" is."""
-    named, known = ([one for one in held if one != OTHER] for held in (values, before))
+def _going_on(values: Sequence[str], before: Sequence[str], kept: Set[str]) -> tuple[str, ...]:
+    """Values in the order of those before, if these begin with them; but for where `kept` are."""
+    named, known = ([one for one in held if one not in kept] for held in (values, before))
     same = named[: len(known)] == known
     return (*before, *named[len(known) :]) if same else tuple(values)

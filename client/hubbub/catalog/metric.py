@@ -312,13 +312,16 @@ class Metric:
         return tier_of(self.name)
 
     def at(self, epsilon: float) -> Self:
-        """The same question at a smaller epsilon: a stream of its own, with totals of its own."""
+        """The same question at a smaller epsilon, of the values that are asked now: a stream."""
+        return replace(self.tier_alone(epsilon), name=f"{self.stream}/{epsilon:g}", grown=())
+
+    def tier_alone(self, epsilon: float) -> Self:
+        """The same question at a smaller epsilon, with each list of values that was asked."""
         scaled = {
             name: number * epsilon / self.epsilon if name == "permanent_epsilon" else number
             for name, number in self.parameters.items()
         }
-        name, none = f"{self.stream}/{epsilon:g}", ()
-        told = replace(self, name=name, choice=None, tiers=none, grown=none)
+        told = replace(self, name=f"{self.name}/{epsilon:g}", choice=None, tiers=())
         return replace(told, epsilon=epsilon, parameters=scaled)
 
     def stream_within(self, max_epsilon: float, max_local: float) -> str | None:

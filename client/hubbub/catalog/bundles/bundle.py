@@ -114,13 +114,19 @@ class Bundle:
             raise BundleRefused(f"{path}: {wrong_place(development=development)}")
 
     def metric(self, name: str) -> Metric:
-        """The metric of this name, or a tier or cells of one. Raises UnknownMetric."""
-        base, slash, tier = name.partition("/")
-        if base != (whole := metric_name_of(name)) and f"{whole}{slash}{tier}" in self.streams:
-            # Of all lists of values, where they have grown; of a tier it is the first list's.
-            source = self.streams[f"{whole}{slash}{tier}"] if slash else self.metrics[whole]
-            return part_of_metric(source, name)
-        return self.metrics[name] if name in self.metrics else self.asked_in(name)
+        """The metric of this name, or a tier or cells of one. Raises UnknownMetric.
+
+        Of all its lists of values, where they have grown; of one alone by the name of its stream.
+        """
+        whole, (cell, slash, tier) = metric_name_of(name), name.partition("/")
+        metric = self.metrics.get(whole)
+        if metric is None or f"{whole}{slash}{tier}" not in self.streams:
+            return self.asked_in(name)
+        if slash:
+            tiers = {f"{epsilon:g}": epsilon for epsilon in metric.tiers if metric.grown}
+            own = self.streams[f"{whole}/{tier}"]
+            metric = metric.tier_alone(tiers[tier]) if tier in tiers else own
+        return metric if cell == whole else part_of_metric(metric, name)
 
     def asked_in(self, stream: str) -> Metric:
         """What is asked in a stream: of a metric whose values have grown, one of its lists.

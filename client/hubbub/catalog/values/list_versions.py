@@ -60,10 +60,11 @@ def is_list(metric: Any) -> bool:
 
 
 def list_names(name: str, grown: Sequence[int], values: int) -> tuple[str, ...]:
-    """The stream of each list, the first one's first."""
+    """The stream of each list, the first one's first; name: perhaps of a tier, "theme/0.5"."""
     if not grown:
         return (name,)
-    return (name, *(f"{name}/v{size}" for size in (*grown[1:], values)))
+    whole, slash, tier = name.partition("/")
+    return (name, *(f"{whole}/v{size}{slash}{tier}" for size in (*grown[1:], values)))
 
 
 def digests_of(metric: Any) -> dict[str, str]:
