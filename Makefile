@@ -172,7 +172,7 @@ lock:
 	@$(LOCK) pyproject.toml --extra all --group dev --output-file locks/dev.lock
 	@$(LOCK) pyproject.toml --constraint locks/dev.lock --output-file locks/client.lock
 	@$(LOCK) pyproject.toml --extra shuffler --extra tracing --constraint locks/dev.lock --output-file locks/shuffler.lock
-	@$(LOCK) pyproject.toml --extra aggregator --extra tracing --constraint locks/dev.lock --output-file locks/aggregator.lock
+	@$(LOCK) pyproject.toml --extra aggregator --extra oidc --extra tracing --constraint locks/dev.lock --output-file locks/aggregator.lock
 	@$(LOCK) pyproject.toml --extra aggregator --extra oidc --extra releases --extra tables --extra tracing --constraint locks/dev.lock --output-file locks/aggregator-all.lock
 	@$(LOCK) pyproject.toml --extra aggregator --extra plan --extra tables --constraint locks/dev.lock --output-file locks/tools.lock
 	@$(LOCK) pyproject.toml --extra local --group demo --constraint locks/dev.lock --output-file locks/demo.lock

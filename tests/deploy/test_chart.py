@@ -38,6 +38,7 @@ EVERYTHING: dict[str, Any] = {
         "autoscaling": {"unwrittenReports": 10_000},
         "service": {"annotations": {"example.org/balancer": "tcp"}, "httpPort": 8443},
     },
+    "secrets": {"access": "hubbub-access"},
     "aggregator": {"shards": 4, "redisReplicas": 1, "autoscaling": {"waitingReports": 50_000}},
     "monitoring": {
         "enabled": True,
@@ -50,8 +51,8 @@ EVERYTHING: dict[str, Any] = {
 BARE: dict[str, Any] = {
     "image": {"repository": "registry.example.org/team"},
     "secrets": {"tokens": ""},
+    "aggregator": {"autoscaling": {"enabled": False}, "audit": False},
     "shuffler": {"autoscaling": {"enabled": False}, "service": {"type": "ClusterIP"}},
-    "aggregator": {"autoscaling": {"enabled": False}},
     "networkPolicies": {"enabled": False},
 }
 
@@ -116,8 +117,17 @@ def test_the_services_take_the_arguments_that_they_are_given(
         assert shuffler.aggregators == ("prod-hubbub-aggregator:7071",)
         aggregator = parse_aggregator(pods["aggregator"]["containers"][0]["args"])
         assert bool(aggregator.http_listen) == (values is not BARE)
+        assert aggregator.http_audit == ("" if values is BARE else "-")
+        access = Path("/etc/hubbub/access/access.toml")
+        assert aggregator.http_access == (access if values is EVERYTHING else None)
         for pod in (pods["shuffler"], pods["aggregator"]):
             [container] = pod["containers"]
+            files = [source["secret"]["name"] for source in _projected(pod)]
+            assert files == [
+                name
+                for name in ("hubbub-tokens", values.get("secrets", {}).get("access"))
+                if name and pod is pods["aggregator"] and values is not BARE
+            ]
             # Every file that an argument names is in a volume that is mounted.
             mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
             volumes = {volume["name"] for volume in pod["volumes"]}
@@ -255,6 +265,31 @@ def test_the_ways_in_lead_to_services_that_the_chart_makes(cache: Path) -> None:
     _, route = yaml.safe_load_all((WAYS_IN / "gateway.yaml").read_text())
     [[behind]] = [rule["backendRefs"] for rule in route["spec"]["rules"]]
     assert (behind["name"], behind["port"]) in made
+
+
+def test_an_aggregator_reaches_the_provider_where_people_log_in_and_otherwise_nobody(
+    cache: Path,
+) -> None:
+    def outward(values: dict[str, Any]) -> list[dict[str, Any]]:
+        [policy] = [
+            document["spec"]["egress"]
+            for document in _documents(values, cache)
+            if document["kind"] == "NetworkPolicy"
+            and document["metadata"]["name"] == "prod-hubbub-aggregator"
+        ]
+        known = {53, 7073, 6379}
+        return [rule for rule in policy if not {one["port"] for one in rule["ports"]} <= known]
+
+    assert outward(NEEDED) == []
+    assert outward(EVERYTHING) == [{"ports": [{"port": 443}]}]
+    provider = [{"ipBlock": {"cidr": "192.0.2.0/24"}}]
+    policies = {"networkPolicies": {"provider": provider, "providerPort": 8443}}
+    assert outward(EVERYTHING | policies) == [{"ports": [{"port": 8443}], "to": provider}]
+
+
+def _projected(pod: dict[str, Any]) -> list[dict[str, Any]]:
+    projected = [volume.get("projected", {"sources": []}) for volume in pod["volumes"]]
+    return [source for one in projected for source in one["sources"]]
 
 
 def _selects(selector: dict[str, Any] | None, labels: dict[str, str]) -> bool:

@@ -32,6 +32,7 @@ from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import KeysUnusable
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG
+from tests.support.oidc import SECRET, needs_provider, provider
 from tests.support.servers import answering, has_tls
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -228,6 +229,7 @@ def machine(document: dict[str, Any], installed: Path, tmp_path: Path) -> Iterat
             child.stop()
 
 
+@needs_provider
 def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
     for name, inner in (("shuffler", 7070), ("aggregator", 7072)):
         _until_probed(machine, name, inner)
@@ -276,6 +278,43 @@ def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
             assert answer.status_code == 200
             assert "hubbub_" in answer.text
             assert not headers or scraper.get(address).status_code == 401
+    _until_a_login_is_asked_for(machine, installed)
+
+
+def _until_a_login_is_asked_for(machine: Machine, installed: Path) -> None:
+    """The lines of access.toml that init made are filled in while it runs, as they say."""
+    written = installed / "access" / "access.toml"
+    page = f"https://127.0.0.1:{machine.ports['aggregator', 7076]}"
+    context = ssl.create_default_context(cafile=str(installed / "tls" / "ca.pem"))
+    with (
+        provider(machine.home, page) as known,
+        httpx2.Client(verify=context, timeout=HANG_SECONDS) as browser,
+    ):
+        (installed / "access" / "oidc.secret").write_text(SECRET)
+        text = re.sub("^#(?!cert| )", "", written.read_text(), flags=re.MULTILINE)
+        text = text.replace("https://hubbub.example.org", page).replace('"analysts"', '"telemetry"')
+        text = text.replace("https://id.example.org/realms/company", known.issuer)
+        text = text.replace("client =", f'audience = "{page}"\nclient =')
+        written.write_text(text)
+        problem: dict[str, Any] = {}
+
+        def asks() -> bool:
+            problem.update(browser.get(f"{page}/v1/metrics").json())
+            return "login" in problem
+
+        eventually(asks, machine.children["aggregator"]._log.read_text)
+        login = browser.get(f"{page}/login")
+        assert (login.status_code, login.headers["location"].split("/auth?")[0]) == (
+            *(303, known.issuer),
+        )
+        headers = {"Authorization": f"Bearer {known.script_token(page)}"}
+        assert browser.get(f"{page}/v1/metrics/theme", headers=headers).status_code == 200
+    lines = machine.children["aggregator"]._log.read_text().splitlines()
+    audit = [json.loads(line) for line in lines if '"hubbub.audit"' in line]
+    asked = [(one["who"], one["by"], one["status"]) for one in audit if one.get("metric")]
+    assert asked == [("robot", "script", 200)]
+    by_command = {one["message"] for one in audit if one["by"] == "certificate"}
+    assert by_command == {"gRPC Query/Pipeline"}, "the audit has what is asked over gRPC, too"
 
 
 def _until_probed(machine: Machine, name: str, inner: int) -> None:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,14 @@ def test_the_container_file_is_in_order() -> None:
     targets = re.findall(r"^FROM base AS (shuffler|aggregator|tools)$", text, re.MULTILINE)
     assert targets == ["shuffler", "aggregator", "tools"]
     assert text.count("USER 10001:10001") == len(targets)
+
+
+def test_people_can_log_in_at_the_image_of_an_aggregator() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    held = (ROOT / "locks" / "aggregator.lock").read_text()
+    for needed in project["optional-dependencies"]["oidc"]:
+        name = re.split(r"[<>=]", needed)[0]
+        assert re.search(rf"^{name}==", held, re.MULTILINE), name
 
 
 def test_whatever_an_image_is_built_of_is_built_without_a_date() -> None:

@@ -1,6 +1,6 @@
 """A metric as each list of values had it, and how it goes on from the one before."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from hubbub.catalog.cover import NONE
@@ -71,7 +71,9 @@ def why_not_grown(before: Metric | None, metric: Metric) -> str:
     return ""
 
 
-def _going_on(values: Sequence[str], before: Sequence[str], kept: Set[str]) -> tuple[str, ...]:
+def _going_on(
+    values: Sequence[str], before: Sequence[str], kept: Collection[str]
+) -> tuple[str, ...]:
     """Values in the order of those before, if these begin with them; but for where `kept` are."""
     named, known = ([one for one in held if one not in kept] for held in (values, before))
     same = named[: len(known)] == known

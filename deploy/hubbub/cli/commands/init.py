@@ -8,6 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from cryptography.fernet import Fernet
+
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.catalog import Catalog
 from hubbub.cli.certificate_authorities import names_by_role, write_certificates
@@ -86,6 +88,7 @@ def _run(arguments: argparse.Namespace) -> int:
     say(f"  {folder}/keys/operator.key      signs bundles: keep it offline, and a copy")
     say(f"  {folder}/keys/opening.keys.json opens reports: for the aggregator alone")
     say(f"  {folder}/tls-authorities        renews certificates: keep it offline, and a copy")
+    say(f"  {folder}/access/access.toml     who may see what; logins at your provider")
     say(f"  {folder}/passwords              of Grafana, and tokens for the page and Prometheus")
     if (folder / "compose.yaml").exists():
         say(f"next: docker compose --project-directory {folder} up --build --detach")
@@ -160,18 +163,20 @@ def _write_redis(folder: Path, more: str) -> None:
 
 
 def _write_access(folder: Path) -> None:
-    """Who may ask over HTTP, and the password of Grafana."""
+    """Who may ask, what seals sessions of people who log in, and the password of Grafana."""
     for name in ("access", "passwords"):
         (folder / name).mkdir(mode=0o700)
     for name in ("analyst", "prometheus"):
         token = add_token(folder / "access/tokens.json", name, "viewer", _TOKEN_DAYS, time.time())
         _write(folder / "passwords" / f"{name}.token", token)
+    _write(folder / "access/access.toml", (files("hubbub.cli") / "access.toml").read_text())
+    _write(folder / "access/session.keys", f"{Fernet.generate_key().decode()}\n")
     _write(folder / "passwords" / "grafana.password", secrets.token_urlsafe(18))
 
 
 def _give(folder: Path, user: int) -> None:
     """Let the services read what is theirs."""
-    for made in ("keys", "tls", "redis", "access", "passwords", "data"):
+    for made in ("keys", "tls", "redis", "access", "passwords", "data", "notice"):
         for path in (folder / made, *(folder / made).rglob("*")):
             if path.name not in _OWN:
                 os.chown(path, user, user)
