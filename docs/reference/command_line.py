@@ -39,7 +39,7 @@ def _commands(
         if isinstance(action, argparse._SubParsersAction):
             said = {one.dest: one.help for one in action._choices_actions}
             for name, one in action.choices.items():
-                if name not in {"shuffler", "aggregator"}:
+                if name not in {"shuffler", "aggregator", "relay"}:
                     yield name, said.get(name), one
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from docs.reference.tables import cell, table
 from hubbub.aggregator.metrics import DECLARED as OF_AGGREGATOR
 from hubbub.aggregator.metrics import ESTIMATES
+from hubbub.relay.metrics import DECLARED as OF_RELAY
 from hubbub.runtime import EVERYWHERE, MetricDeclaration
 from hubbub.shuffler.metrics import DECLARED as OF_SHUFFLER
 
@@ -39,6 +40,8 @@ def page() -> str:
                 _table(OF_SHUFFLER),
                 "## The aggregator\n\nAt `--metrics-listen`.\n\n",
                 _table(OF_AGGREGATOR),
+                "## The relay\n\nAt `--metrics-listen`.\n\n",
+                _table(OF_RELAY),
                 _ESTIMATES,
                 _table(ESTIMATES),
             ]

@@ -11,6 +11,7 @@ from docs.reference.command_line import options
 from docs.reference.tables import cell, table
 from hubbub.aggregator.settings import parser as of_aggregator
 from hubbub.client import Settings
+from hubbub.relay.settings import parser as of_relay
 from hubbub.runtime.process import VARIABLES
 from hubbub.shuffler.settings import parser as of_shuffler
 
@@ -66,6 +67,8 @@ def page() -> str:
                 options(of_shuffler()),
                 "## The aggregator\n\n    hubbub aggregator [OPTIONS]\n\n",
                 options(of_aggregator()),
+                "## The relay\n\n    hubbub relay [OPTIONS]\n\n",
+                options(of_relay()),
                 _DEPLOY,
             ]
         ).rstrip()

@@ -23,6 +23,7 @@ from hubbub.runtime.http.server import HttpDoor
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
 from hubbub.shuffler.bundle_file import BundleFile
 from hubbub.shuffler.http_door import ReportsApp
+from hubbub.shuffler.ohttp_gateway import OhttpGateway
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse
 from tests.conftest import Made
 from tests.parts.test_guards import Front, serving_front
@@ -56,12 +57,14 @@ class Door:
         tls: TlsFolder | None,
         bundle: Path | None,
         header_proxies: tuple[str, ...] = (),
+        gateway: OhttpGateway | None = None,
         **lines: Any,
     ) -> None:
         self.front, self.port = front, free_port()
         counted = OpenConnections(refusals=front.admission.refusals, **lines)
         self.lines = counted
-        app = ReportsApp(front.admission, counted, BundleFile(bundle) if bundle else None)
+        served = BundleFile(bundle) if bundle else None
+        app = ReportsApp(front.admission, counted, served, gateway)
         self.server = HttpDoor(
             f"127.0.0.1:{self.port}",
             app,

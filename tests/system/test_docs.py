@@ -181,7 +181,8 @@ def test_every_command_that_the_readme_types_is_one(capsys: pytest.CaptureFixtur
     typed = r"^ {4}(?:\S+=\S+ )?hubbub (\w+(?: (?:new|rotate|tls|check|build))?)"
     commands = set(re.findall(typed, text, re.MULTILINE))
     assert commands >= {"up", "status", "query", "keys new", "keys tls", "catalog build"}
-    services = commands & {"shuffler", "aggregator"}  # programs of their own, in the place of ours
+    # Programs of their own, in the place of ours.
+    services = commands & {"shuffler", "aggregator", "relay"}
     for command in services:
         assert "usage: hubbub" in _python(ROOT, "-m", "hubbub.cli", command, "--help")
     for command in commands - services:
@@ -207,7 +208,7 @@ def _typed() -> Iterator[tuple[str, list[str]]]:
 TYPED = [
     pytest.param(words, id=f"{where}: {' '.join(words)}")
     for where, words in _typed()
-    if words[0] not in {"shuffler", "aggregator"} and "reference/command-line" not in where
+    if words[0] not in {"shuffler", "aggregator", "relay"} and "reference/command-line" not in where
 ]
 
 

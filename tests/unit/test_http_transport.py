@@ -105,7 +105,7 @@ def test_a_connection_that_the_other_end_has_ended_costs_no_failure() -> None:
     with http_shuffler() as server:
         transport = transport_to(server.address, roots=None)
         assert transport.submit(REPORTS, HANG_SECONDS).results == [None]
-        [connection] = transport._connection._idle  # type: ignore[attr-defined]
+        [connection] = transport._connection._exchange._idle  # type: ignore[attr-defined]
         connection.sock.shutdown(socket.SHUT_RDWR)
         assert transport.submit(REPORTS, HANG_SECONDS).results == [None]
         assert server.connections == 2

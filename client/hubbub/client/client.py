@@ -27,7 +27,7 @@ from hubbub.client.settings import Settings, at_most
 from hubbub.client.startup import log_to_stderr, state_of
 from hubbub.client.state.contract import State
 from hubbub.client.state.memory import MemoryState
-from hubbub.client.transport.addresses import transport_to
+from hubbub.client.transport.addresses import relay_to, transport_to
 from hubbub.client.transport.contract import Transport
 from hubbub.client.value_hints import value_hint
 from hubbub.errors import (
@@ -141,7 +141,7 @@ class Client:
             on_drop: called from the background with metric and reason of every payload given up.
             public: what is public of this device, as {"os": "linux"}, by the fields of the
                 bundle's breakdowns; or what returns it, which is asked at every report.
-            **settings: app, state_dir, disabled, strict, shuffler, transport, max_epsilon,
+            **settings: app, state_dir, disabled, strict, shuffler, transport, relay, max_epsilon,
                 hold_seconds, log; each before its environment variable (HUBBUB_STATE_DIR, ...).
 
         Raises:
@@ -154,9 +154,14 @@ class Client:
             log_to_stderr(told.log)
         bundle = read_bundle(told.bundle, operator=operator)
         address = told.shuffler or bundle.shuffler
-        transport = transport_to(
-            address, roots=bundle.roots, insecure=insecure, transport=told.transport
-        )
+        if told.relay is None:
+            transport = transport_to(
+                address, roots=bundle.roots, insecure=insecure, transport=told.transport
+            )
+        else:
+            transport = relay_to(
+                told.relay, gateway=bundle.gateway, shuffler=address, roots=bundle.roots
+            )
         client = cls(
             bundle,
             MemoryState() if told.disabled else state_of(bundle, told, operator),

@@ -42,6 +42,8 @@ class Settings:
         shuffler: HOST:PORT to dial instead of the bundle's; its certificate must fit all the same.
         transport: "grpc" or "http", for an address without a scheme; None for gRPC where grpcio is
             installed, else HTTP.
+        relay: https://HOST:PORT of a relay of Oblivious HTTP to send through, so that the shuffler
+            sees no address; the bundle has the gateway's key.
         max_epsilon: the most epsilon that a report may have.
         hold_seconds: reports wait a random time up to this before they go; or until the program
             ends, or `flush()`.
@@ -55,6 +57,7 @@ class Settings:
     strict: bool = False
     shuffler: str | None = None
     transport: str | None = None
+    relay: str | None = None
     max_epsilon: float = math.inf
     hold_seconds: float = _HOLD_SECONDS
     log: str | None = None
@@ -151,6 +154,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "strict": _switch,
     "shuffler": str,
     "transport": str.lower,
+    "relay": str,
     "max_epsilon": float,
     "hold_seconds": float,
     "log": str.lower,

@@ -22,6 +22,7 @@ from hubbub.catalog import (
     write_new_keys,
 )
 from hubbub.catalog.encoding import to_text
+from hubbub.catalog.keys.gateway import read_gateway
 from hubbub.catalog.keys.handover import line_of
 from hubbub.catalog.keys.opening_keys import DEVELOPMENT_IDS, is_development
 from hubbub.catalog.keys.operator import read_handovers
@@ -139,6 +140,7 @@ def build_bundle(
             development=is_development(public),
             runs=catalog.runs,
             log=log_of(catalog, keys, old, previous),
+            gateway=read_gateway(keys),
         )
     except BadParameter as error:
         raise BundleRefused(f"{out}: cannot be built: {error}") from error
@@ -148,8 +150,7 @@ def build_bundle(
         operators or out.with_name(OPERATORS): sign_bundle(bundle, operator, whole=True),
         streams: stream_table(bundle).encode(),
     }
-    for path, content in written.items():
-        _write(path, content)
+    _write(written)
     return bundle
 
 
@@ -171,11 +172,12 @@ def _strange(previous: Path, former: bytes, signer: bytes, keys: Path) -> Bundle
     )
 
 
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise BundleRefused(f"{path}: cannot be written: {error.strerror}") from error
+def _write(contents: Mapping[Path, bytes]) -> None:
+    for path, content in contents.items():
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            raise BundleRefused(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _of_shuffler(roots: str) -> str:

@@ -24,7 +24,7 @@ _GROUPS: Final = {
     ),
     "look, mark": ("metrics", "status", "watch", "candidates", "mark"),
     "keep": ("notice", "log", "forget", "backup", "verify", "restore"),
-    "run": ("shuffler", "aggregator", "load"),
+    "run": ("shuffler", "aggregator", "relay", "load"),
     "anywhere": ("ledger", "completion"),
 }
 """What each command is for; as the help says it, and every command is in one."""
@@ -32,6 +32,7 @@ _GROUPS: Final = {
 _SERVICES: Final = {
     "shuffler": "run the shuffler: takes sealed reports, mixes, passes on",
     "aggregator": "run the aggregator: opens batches, adds up, answers",
+    "relay": "run a relay: passes sealed requests on, so that the shuffler sees no address",
 }
 
 

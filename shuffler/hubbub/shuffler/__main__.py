@@ -44,6 +44,7 @@ from hubbub.shuffler.metrics import (
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.notice_file import read_notice
+from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.reload import (
     Parts,
@@ -191,12 +192,18 @@ def _for_devices(settings: Settings, admission: Admission) -> Server:
 def _http_door(settings: Settings, admission: Admission) -> HttpDoor:
     told = settings.http
     connections = OpenConnections(
-        told.proxies, admission.refusals, most=_CONNECTIONS, of_address=settings.peer_calls
+        told.proxies,
+        admission.refusals,
+        most=_CONNECTIONS,
+        of_address=settings.peer_calls,
+        relays=told.relays,
     )
+    keys = read_gateway_keys(told.gateway_key) if told.gateway_key else []
+    gateway = OhttpGateway(keys, told.relays) if keys else None
     bundle = BundleFile(told.bundle) if told.bundle else None
     return HttpDoor(
         told.listen,
-        ReportsApp(admission, connections, bundle),
+        ReportsApp(admission, connections, bundle, gateway),
         tls=told.tls,
         connections=connections,
         proxies=told.proxies,

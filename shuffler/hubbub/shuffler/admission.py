@@ -22,9 +22,12 @@ from hubbub.shuffler.streams import StreamTable
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
 
-__all__ = ["LARGEST_SUBMIT_BYTES", "Admission", "ComeBack", "Never", "Taken"]
+__all__ = ["LARGEST_SUBMIT_BYTES", "UNLIMITED", "Admission", "ComeBack", "Never", "Taken"]
 
 LARGEST_SUBMIT_BYTES: Final = 2 << 20
+UNLIMITED: Final = "unlimited"
+"""A caller that is held to no limit of one address: it is many people's, each held to it there."""
+
 _MAX_REPORTS: Final = 1000
 # Redis said no to a write: by then Backpressure has looked again.
 _FULL_SECONDS: Final = 1.0
@@ -100,19 +103,19 @@ class Admission:
         if wait_seconds:
             self.refusals["no_room"] += 1
             return wait_seconds
-        wait_seconds = self._limiter.wait_seconds(caller)
+        wait_seconds = 0.0 if caller == UNLIMITED else self._limiter.wait_seconds(caller)
         if wait_seconds:
             self.refusals["peer_limit"] += 1
         return wait_seconds
 
     def spoiled(self, caller: str, size: int) -> None:
         """Charge a caller for a message that could not be read, by its size in bytes."""
-        self._limiter.charge(caller, max(1, size * _MAX_REPORTS // LARGEST_SUBMIT_BYTES))
+        self._charge(caller, max(1, size * _MAX_REPORTS // LARGEST_SUBMIT_BYTES))
 
     async def take(self, reports: Sequence[SealedReport], caller: str) -> Taken | ComeBack | Never:
         """Pool what can be taken, durably, and say which could not and why."""
         # A request without a report costs as much as one with one; with too many, as the largest.
-        self._limiter.charge(caller, min(max(1, len(reports)), _MAX_REPORTS))
+        self._charge(caller, min(max(1, len(reports)), _MAX_REPORTS))
         if len(reports) > _MAX_REPORTS:
             return Never(f"more than {_MAX_REPORTS} reports")
         now = self._clocks.earliest(), self._clocks.latest()
@@ -146,6 +149,10 @@ class Admission:
             return ComeBack("no room for one of these metrics now", _CROWDED_SECONDS)
         # PRIVACY: whoever asks, and whatever it knows already: it must not mark anybody.
         return Taken(tuple(refused), self.notice)
+
+    def _charge(self, caller: str, cost: int) -> None:
+        if caller != UNLIMITED:
+            self._limiter.charge(caller, cost)
 
     def _refusal(
         self, report: SealedReport, earliest: float, latest: float

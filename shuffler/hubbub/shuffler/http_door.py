@@ -12,12 +12,28 @@ import math
 from http import HTTPStatus
 from typing import Any, Final
 
+from hubbub.errors import BadParameter, BadPayload
+from hubbub.oblivious import (
+    GATEWAY_PATH,
+    REQUEST_TYPE,
+    RESPONSE_TYPE,
+    Request,
+    Response,
+    write_response,
+)
 from hubbub.runtime import hint_seconds, read_message
 from hubbub.runtime.http.connections import OpenConnections, network_of
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.rpc.strict import log_fault
-from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission, ComeBack, Never
+from hubbub.shuffler.admission import (
+    LARGEST_SUBMIT_BYTES,
+    UNLIMITED,
+    Admission,
+    ComeBack,
+    Never,
+)
 from hubbub.shuffler.bundle_file import BundleFile
+from hubbub.shuffler.ohttp_gateway import UNKNOWN_KEY, OhttpGateway
 from hubbub.shuffler.public_bytes import PublicBytes
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 
@@ -33,7 +49,10 @@ _HEALTH: Final = "/health"
 _METHODS: Final = {
     _REPORTS: ("POST",),
     **dict.fromkeys((_BUNDLE, _NOTICE, _HEALTH), ("GET", "HEAD")),
+    GATEWAY_PATH: ("GET", "HEAD", "POST"),
 }
+_SERVED: Final = frozenset({_BUNDLE, _NOTICE, GATEWAY_PATH})
+Headers = tuple[tuple[bytes, bytes], ...]
 # Any page may send, as any program may: nothing that a browser would add of itself is looked at.
 _ANYONE: Final = (b"access-control-allow-origin", b"*")
 # What a page may read of an answer beside its body.
@@ -67,16 +86,22 @@ class _Refused(Exception):
 class ReportsApp:
     """An ASGI application.
 
-    bundle: served to whoever asks; None for none. connections: the server's, which know its
+    bundle: served to whoever asks; None for none. gateway: opens what comes through relays; None
+    for none. connections: the server's, which know its
     proxies.
     """
 
     def __init__(
-        self, admission: Admission, connections: OpenConnections, bundle: BundleFile | None = None
+        self,
+        admission: Admission,
+        connections: OpenConnections,
+        bundle: BundleFile | None = None,
+        gateway: OhttpGateway | None = None,
     ) -> None:
         self._admission = admission
         self._connections = connections
         self._bundle = bundle
+        self._gateway = gateway
         self._worked_on = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,13 +123,11 @@ class ReportsApp:
         await send({"type": "http.response.start", "status": status.value, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    async def _answer(
-        self, scope: Scope, receive: Receive
-    ) -> tuple[HTTPStatus, tuple[tuple[bytes, bytes], ...], bytes]:
+    async def _answer(self, scope: Scope, receive: Receive) -> tuple[HTTPStatus, Headers, bytes]:
         path, method = scope["path"], scope["method"]
         known = _METHODS.get(path)
         served = self._served(path)
-        if known is None or (served is None and path in {_BUNDLE, _NOTICE}):
+        if known is None or (served is None and path in _SERVED):
             raise _Refused(HTTPStatus.NOT_FOUND, f"nothing is here; reports go to {_REPORTS}")
         if method == "OPTIONS":
             return HTTPStatus.NO_CONTENT, _PREFLIGHT, b""
@@ -112,6 +135,8 @@ class ReportsApp:
             allow = (b"allow", ", ".join(known).encode())
             raise _Refused(HTTPStatus.METHOD_NOT_ALLOWED, f"it takes {' and '.join(known)}", allow)
         headers: dict[bytes, bytes] = dict(scope["headers"])
+        if self._gateway and path == GATEWAY_PATH and method == "POST":
+            return await self._pass_on(self._gateway, scope, headers, receive)
         if path == _REPORTS:
             message = await self._submit(self._caller(scope, headers), headers, receive)
             return HTTPStatus.OK, ((b"content-type", _MESSAGE),), message
@@ -123,7 +148,37 @@ class ReportsApp:
         """What is handed out at a path; None if nothing is."""
         if path == _NOTICE and self._admission.notice:
             return PublicBytes(self._admission.notice)
+        if path == GATEWAY_PATH and self._gateway:
+            return self._gateway.public_keys
         return self._bundle.served() if path == _BUNDLE and self._bundle else None
+
+    async def _pass_on(
+        self,
+        gateway: OhttpGateway,
+        scope: Scope,
+        headers: dict[bytes, bytes],
+        receive: Receive,
+    ) -> tuple[HTTPStatus, Headers, bytes]:
+        """What came through a relay, as if it had come by itself; the answer is sealed, too."""
+        client = scope["client"]
+        caller = UNLIMITED if gateway.is_relay(client) else self._caller(scope, headers)
+        self._refuse_early(caller, headers, REQUEST_TYPE.encode())
+        raw = await _body(receive)
+        try:
+            request, seal = gateway.open(raw)
+        except BadParameter as error:
+            more = {"type": UNKNOWN_KEY}
+            raise _Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), **more) from None
+        except BadPayload as error:
+            self._admission.spoiled(caller, len(raw))
+            raise _Refused(HTTPStatus.BAD_REQUEST, str(error)) from None
+        try:
+            message = await self._submit_within(caller, request)
+            answer = Response(HTTPStatus.OK, ((b"content-type", _MESSAGE),), message)
+        except _Refused as refused:
+            answer = Response(refused.status, refused.headers, refused.body)
+        told = (b"content-type", RESPONSE_TYPE.encode())
+        return HTTPStatus.OK, (told, (b"cache-control", b"no-store")), seal(write_response(answer))
 
     def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
         # Where a proxy said whom it asks for, the server put them in its place.
@@ -141,18 +196,32 @@ class ReportsApp:
         return network_of(scope["client"])
 
     async def _submit(self, caller: str, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+        self._refuse_early(caller, headers, _MESSAGE)
+        return await self._work_on(await _body(receive), caller)
+
+    async def _submit_within(self, caller: str, request: Request) -> bytes:
+        """A submission that came within a sealed request."""
+        if (request.method, request.path) != (b"POST", _REPORTS.encode()):
+            raise _Refused(HTTPStatus.NOT_FOUND, f"a relay passes on what goes to {_REPORTS}")
+        self._refuse_early(caller, dict(request.headers), _MESSAGE)
+        return await self._work_on(request.content, caller)
+
+    def _refuse_early(self, caller: str, headers: dict[bytes, bytes], expected: bytes) -> None:
+        """Raises _Refused for what need not be read."""
         wait_seconds = self._admission.wait_seconds(caller)
         if wait_seconds:
             raise self._come_back(wait_seconds, "no room for you now; send again later")
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if kind != _MESSAGE or b"content-encoding" in headers:
-            raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send {_MESSAGE.decode()}, as it is")
+        if kind != expected or b"content-encoding" in headers:
+            why = f"send {expected.decode()}, as it is"
+            raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why)
         if int(headers.get(b"content-length", b"0")) > LARGEST_SUBMIT_BYTES:
             raise _too_large()
         if self._worked_on >= _MAX_WORKED_ON:
             self._admission.refusals["calls_at_once"] += 1
             raise self._come_back(_WAIT_SECONDS, "too many calls at once; send again later")
-        raw = await _body(receive)
+
+    async def _work_on(self, raw: bytes, caller: str) -> bytes:
         self._worked_on += 1
         try:
             return await self._take(raw, caller)

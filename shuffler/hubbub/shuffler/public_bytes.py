@@ -9,14 +9,14 @@ __all__ = ["PublicBytes"]
 
 # The same bytes for everybody, so that any cache may keep them, and nobody be told apart by them.
 _CACHE: Final = (b"cache-control", b"public, max-age=300")
-_KIND: Final = (b"content-type", b"application/octet-stream")
 
 
 @dataclass(frozen=True, slots=True)
 class PublicBytes:
-    """Signed bytes, which the shuffler does not read."""
+    """Bytes that the shuffler does not read. kind: their type."""
 
     content: bytes
+    kind: bytes = b"application/octet-stream"
     tag: bytes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -29,4 +29,4 @@ class PublicBytes:
         tags = [tag.strip().removeprefix(b"W/") for tag in known.split(b",")]
         if self.tag in tags:
             return HTTPStatus.NOT_MODIFIED, headers, b""
-        return HTTPStatus.OK, (*headers, _KIND), self.content
+        return HTTPStatus.OK, (*headers, (b"content-type", self.kind)), self.content

@@ -34,7 +34,8 @@ class HttpSettings:
     """What the HTTP door is told. listen: empty for no such door.
 
     proxies: believed in X-Forwarded-For. header_proxies: in their PROXY header, which they must
-    send; none of them is among the others.
+    send; none of them is among the others. gateway_key: of what relays pass on; None to take
+    nothing from any. relays: of these addresses one may send as much as all its people.
     """
 
     listen: str
@@ -43,6 +44,8 @@ class HttpSettings:
     proxies: tuple[str, ...]
     header_proxies: tuple[str, ...]
     shared: bool
+    gateway_key: Path | None
+    relays: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,7 @@ def _http(given: argparse.Namespace, told: Common) -> HttpSettings:
     if not given.http:
         for name in (
             *("http_tls", "http_bundle", "http_shared"),
-            *("http_proxy", "http_proxy_protocol"),
+            *("http_proxy", "http_proxy_protocol", "gateway_key", "relay"),
         ):
             if getattr(given, name):
                 option = "--" + name.replace("_", "-")
@@ -136,6 +139,8 @@ def _http(given: argparse.Namespace, told: Common) -> HttpSettings:
         raise BadParameter(f"--http {given.http!a} is no address; write HOST:PORT")
     elif given.http_proxy_protocol and not given.http_proxy:
         raise BadParameter("--http-proxy-protocol: say whose header to read with --http-proxy")
+    elif given.relay and not given.gateway_key:
+        raise BadParameter("--relay: say what opens what it passes on with --gateway-key")
     proxies = tuple(read_network("--http-proxy", proxy) for proxy in given.http_proxy)
     return HttpSettings(
         listen=given.http,
@@ -144,6 +149,8 @@ def _http(given: argparse.Namespace, told: Common) -> HttpSettings:
         proxies=() if given.http_proxy_protocol else proxies,
         header_proxies=proxies if given.http_proxy_protocol else (),
         shared=given.http_shared,
+        gateway_key=given.gateway_key,
+        relays=tuple(read_network("--relay", relay) for relay in given.relay),
     )
 
 
@@ -249,6 +256,21 @@ def _add_http(known: argparse.ArgumentParser) -> None:
         "--http-shared",
         action="store_true",
         help="other shufflers of this machine may listen at the same HOST:PORT",
+    )
+    add(
+        "--gateway-key",
+        type=Path,
+        metavar="FILE",
+        help="made by: hubbub keys gateway; opens what comes through relays (RFC 9458), which send "
+        "to /.well-known/ohttp-gateway",
+    )
+    add(
+        "--relay",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="of a relay, or a network of several, that is not held to one address's limits "
+        "(repeat); it has limits of its own",
     )
 
 

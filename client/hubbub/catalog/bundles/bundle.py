@@ -25,6 +25,7 @@ from hubbub.catalog.supersedes import misfits
 from hubbub.catalog.values.list_versions import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.places import wrong_place
+from hubbub.oblivious import read_config
 from hubbub.sealing import X25519, X_WING
 
 __all__ = ["Bundle", "grown", "refuse_changes", "stream_table"]
@@ -49,6 +50,7 @@ class Bundle:
     development: of an installation whose numbers protect nobody; its keys are told apart by id.
     runs: who runs the shuffler and the aggregator; None where the operator does not say.
     log: the transparency log that it says it is in; None for none.
+    gateway: the shuffler's key for what comes through a relay, as RFC 9458 tells it; or empty.
     proof: that it is in that log, once it was read from a file that has one.
     signed: the file's content that it was read from.
 
@@ -69,6 +71,7 @@ class Bundle:
     development: bool = False
     runs: Runs | None = None
     log: NoteKey | None = None
+    gateway: bytes = b""
     proof: LogProof | None = field(default=None, repr=False, compare=False)
     signed: bytes = field(default=b"", repr=False, compare=False)
     streams: Mapping[str, Metric] = field(init=False, repr=False, compare=False)
@@ -95,6 +98,8 @@ class Bundle:
             )
         if self.roots is not None:
             _check_roots(self.roots)
+        if self.gateway:
+            read_config(self.gateway)
         if not (is_whole(self.serial) and 0 <= self.serial <= _LAST_SERIAL):
             raise BadParameter(f"serial must be a whole number in [0, {_LAST_SERIAL}]")
         every = [

@@ -66,6 +66,7 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
         | ({"development": True} if bundle.development else {})
         | ({"runs": dumped(bundle.runs)} if bundle.runs else {})
         | ({"log": _log_words(bundle.log)} if bundle.log else {})
+        | ({"gateway": to_text(bundle.gateway)} if bundle.gateway else {})
         | ({"handovers": [h.words() for h in bundle.handovers]} if bundle.handovers else {}),
         separators=(",", ":"),
     ).encode()
@@ -168,6 +169,7 @@ def _load(body: Any, signer: bytes) -> Bundle:
         development=body.get("development", False),
         runs=table_of(Runs).load(body["runs"]) if "runs" in body else None,
         log=_log(body["log"]) if "log" in body else None,
+        gateway=from_text(body.get("gateway", "")),
         handovers=tuple(map(Handover.load, _listed(body.get("handovers", [])))),
     )
 

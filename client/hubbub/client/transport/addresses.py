@@ -11,7 +11,7 @@ from hubbub.client.transport.contract import Transport
 from hubbub.client.transport.lazy_transport import Connection, LazyTransport
 from hubbub.errors import BadParameter
 
-__all__ = ["transport_to"]
+__all__ = ["relay_to", "transport_to"]
 
 
 class _Protocol(NamedTuple):
@@ -71,9 +71,43 @@ def transport_to(
     return LazyTransport(dial, bears_forks=protocol.bears_forks)
 
 
+def relay_to(relay: str, *, gateway: bytes, shuffler: str, roots: str | None) -> Transport:
+    """The way to a shuffler through a relay of Oblivious HTTP, which sees who sends and no content.
+
+    Args:
+        relay: https://HOST:PORT, and the path that the relay takes requests at.
+        gateway: the shuffler's key for that, as the bundle has it.
+        shuffler: its address, which requests within name.
+        roots: PEM of authorities that are trusted beside the system's.
+
+    Raises:
+        BadParameter: no such address, the bundle has no such key, or what is needed to seal to it
+            is not installed.
+    """
+    scheme, _, place = relay.rpartition("://")
+    if scheme != "https":
+        raise BadParameter(f"relay {relay!a} is no address of one; write https://HOST:PORT")
+    _check_place(place)
+    if not gateway:
+        raise BadParameter(
+            "the bundle has no key of a gateway, to which a relay passes on; make one with: hubbub "
+            "keys gateway FOLDER, and build the bundle"
+        )
+    if not _has("pyhpke"):
+        raise BadParameter("a relay needs pyhpke; install it with: pip install hubbub[relay]")
+    told = place, gateway, shuffler.rpartition("://")[2], roots
+    return LazyTransport(partial(_dial_relay, *told), bears_forks=True)
+
+
+def _dial_relay(place: str, gateway: bytes, shuffler: str, roots: str | None) -> Connection:
+    module = import_module(f"{__package__}.relay_connection")
+    connection: Connection = module.RelayConnection(place, gateway, shuffler, roots)
+    return connection
+
+
 def _chosen(transport: str | None) -> _Protocol:
     if transport is None:
-        transport = "grpc" if _has_grpc() else "http"
+        transport = "grpc" if _has("grpc") else "http"
     if transport not in _BY_NAME:
         raise BadParameter(f"transport {transport!a} is not one of {', '.join(_BY_NAME)}")
     return _BY_NAME[transport]
@@ -90,9 +124,9 @@ def _check_place(place: str) -> None:
         raise BadParameter("the shuffler's address is none; write https://HOST:PORT")
 
 
-def _has_grpc() -> bool:
+def _has(module: str) -> bool:
     try:
-        return find_spec("grpc") is not None
+        return find_spec(module) is not None
     except (ImportError, ValueError):
         return False
 

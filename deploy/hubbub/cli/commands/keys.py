@@ -9,6 +9,7 @@ from cryptography import x509
 
 from hubbub.catalog import EPOCH_SECONDS
 from hubbub.catalog.encoding import to_text
+from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.catalog.keys.operator import hand_over_to_new
 from hubbub.catalog.keys.rotation import add_x_wing, rotate_keys
 from hubbub.cli.certificate_authorities import (
@@ -92,6 +93,14 @@ def _add_opening(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
     )
     hybrid.add_argument("folder", type=Path, help="folder made by: hubbub keys new")
     hybrid.set_defaults(run=_add_x_wing)
+    gateway = actions.add_parser(
+        "gateway",
+        help="a key that the shuffler opens with what comes through a relay; again for a new one",
+    )
+    gateway.add_argument(
+        "folder", type=Path, help="made by: hubbub keys new, or of who runs the shuffler alone"
+    )
+    gateway.set_defaults(run=_make_gateway)
 
 
 def _add_signing(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -200,6 +209,15 @@ def _add_x_wing(arguments: argparse.Namespace) -> int:
         return 0
     say(f"X-Wing halves made: of keys {', '.join(str(key.id) for key in added)}")
     say("now: give aggregators the new opening.keys.json, then: hubbub catalog build")
+    return 0
+
+
+def _make_gateway(arguments: argparse.Namespace) -> int:
+    folder: Path = arguments.folder
+    keys = make_gateway_key(folder)
+    say(f"{folder}/{GATEWAY_KEY}: for the shuffler alone, --gateway-key; keys in it: {keys}")
+    say(f"{folder}/gateway.pub: the newest one's public half, which catalog build signs")
+    say("now: restart shufflers with it, then: hubbub catalog build; ship the bundle")
     return 0
 
 

@@ -45,8 +45,8 @@ class Connection(Protocol):
 class OpenConnections:
     """The open connections of a server.
 
-    proxies: addresses of which there may be as many as of all. refusals: counts those that were
-    ended, by reason. most: of all. of_address: of one address; 0 for no limit.
+    proxies, relays: addresses of which there may be as many as of all. refusals: counts those that
+    were ended, by reason. most: of all. of_address: of one address; 0 for no limit.
     """
 
     def __init__(
@@ -56,11 +56,13 @@ class OpenConnections:
         *,
         most: int | None = None,
         of_address: int | None = None,
+        relays: Collection[str] = (),
     ) -> None:
         self.refusals = Counter() if refusals is None else refusals
         self._most = _MAX if most is None else most
         self.of_address = _MAX_OF_ADDRESS if of_address is None else of_address
         self._proxies = [ip_network(proxy) for proxy in proxies]
+        self._of_many = [*self._proxies, *map(ip_network, relays)]
         self._open: dict[str, set[Connection]] = {}
         self._number = 0
         # Whose request is not whole, or whose answer is not read, in the order in which they began
@@ -72,7 +74,7 @@ class OpenConnections:
         """A connection was made; another may have to end for it, or it itself."""
         of_address = self._open.setdefault(address, set())
         crowded = self.of_address and len(of_address) >= self.of_address
-        if crowded and not self.is_proxy(connection.client):
+        if crowded and not among(connection.client, self._of_many):
             self._end(next(iter(self._waiting.get(address, {})), connection))
         elif self._number >= self._most:
             self._end(next(iter(self._all_waiting), connection))

@@ -1,0 +1,65 @@
+"""The gateway's key: opens what comes through a relay, and opens no report (X25519).
+
+Whoever runs the shuffler makes it. Of its folder the public half alone goes to who builds bundles.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from hubbub.catalog.encoding import from_text, to_text
+from hubbub.catalog.keys.files import read, replace
+from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.oblivious import key_config, read_config
+
+__all__ = ["GATEWAY_KEY", "make_gateway_key", "read_gateway"]
+
+GATEWAY_KEY: Final = "gateway.key"
+"""The file of the private key, which the shuffler reads: in base64, a line a key."""
+
+_PUBLIC: Final = "gateway.pub"
+
+
+def make_gateway_key(folder: Path) -> int:
+    """A new key before those that are there: how many there are now.
+
+    Raises:
+        KeysUnusable: the folder cannot be written.
+    """
+    path = folder / GATEWAY_KEY
+    try:
+        before = path.read_text("ascii").splitlines() if path.exists() else []
+        taken = {_config(line)[0] for line in before}
+        key = X25519PrivateKey.generate()
+        while _config(to_text(key.private_bytes_raw()))[0] in taken:
+            key = X25519PrivateKey.generate()
+        lines = [to_text(key.private_bytes_raw()), *before]
+        folder.mkdir(parents=True, exist_ok=True)
+        replace(path, "".join(f"{line}\n" for line in lines).encode(), secret=True)
+        replace(folder / _PUBLIC, to_text(_config(lines[0])).encode() + b"\n")
+    except (OSError, ValueError) as error:
+        raise KeysUnusable(f"{path}: cannot be read or written: {error}") from error
+    return len(lines)
+
+
+def read_gateway(folder: Path) -> bytes:
+    """What bundles say of the newest key, as RFC 9458 tells it; empty where there is none.
+
+    Raises:
+        KeysUnusable: it cannot be read, or is none.
+    """
+    path = folder / _PUBLIC
+    if not path.exists():
+        return b""
+    try:
+        config = from_text(read(path).decode("ascii").strip())
+        read_config(config)
+    except (ValueError, BadParameter) as error:
+        raise KeysUnusable(f"{path}: no gateway's key; make one: hubbub keys gateway") from error
+    return config
+
+
+def _config(line: str) -> bytes:
+    key = X25519PrivateKey.from_private_bytes(from_text(line))
+    return key_config(key.public_key().public_bytes_raw())

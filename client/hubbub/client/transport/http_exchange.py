@@ -1,0 +1,182 @@
+"""One POST after another to one place, over HTTP, by the standard library alone.
+
+PRIVACY: a request has a length and a type, and nothing that tells devices, versions or visits
+apart: no User-Agent, no cookie, no ticket of TLS. A redirect is not followed: whoever answers may
+not send reports elsewhere.
+"""
+
+import binascii
+import http.client
+import socket
+import ssl
+import threading
+import time
+from contextlib import suppress
+from typing import Final, NamedTuple
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from hubbub.client.transport.contract import TryAgain
+
+__all__ = ["HttpAnswer", "HttpExchange"]
+
+_LARGEST_ANSWER_BYTES: Final = 1 << 20
+
+
+class HttpAnswer(NamedTuple):
+    """An answer as it came. headers: names in small letters; of one that came twice, the first."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def type(self) -> str:
+        """The body's type, without its parameters."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+class HttpExchange:
+    """Connections to one place, as many as calls at once.
+
+    place: HOST or HOST:PORT, and the path that is asked. trust: None for the clear.
+    """
+
+    def __init__(self, place: str, type_: str, trust: ssl.SSLContext | None) -> None:
+        self._trust, self._type = trust, type_
+        where = urlsplit(f"//{place}")
+        self._host = where.hostname or ""
+        self._port = where.port or (443 if trust else 80)
+        self._path = where.path or "/"
+        self._lock = threading.Lock()
+        self._idle: list[http.client.HTTPConnection] = []
+        self._busy: set[http.client.HTTPConnection] = set()
+        self._closed = False
+
+    def post(self, body: bytes, timeout_seconds: float) -> HttpAnswer:
+        """The answer to a body. Raises TryAgain where none came."""
+        deadline = time.monotonic() + timeout_seconds
+        try:
+            status, headers, answer = self._asked(body, deadline)
+        except (OSError, http.client.HTTPException) as error:
+            late = isinstance(error, TimeoutError) or time.monotonic() >= deadline
+            raise TryAgain("deadline_exceeded" if late else "unavailable") from error
+        told = {name.lower(): value for name, value in reversed(headers.items())}
+        return HttpAnswer(status, told, answer)
+
+    def close(self) -> None:
+        """End every call and let go."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            busy = list(self._busy)
+        for connection in idle:
+            connection.close()
+        for connection in busy:
+            _end(connection)
+
+    def _asked(self, body: bytes, deadline: float) -> tuple[int, http.client.HTTPMessage, bytes]:
+        """An answer over a connection that is open, or else over a new one.
+
+        One that was idle may have been ended by the other end meanwhile: then once more. The same
+        reports twice are one to the shuffler.
+        """
+        connection = self._taken()
+        if connection:
+            with suppress(OSError, http.client.HTTPException):
+                return self._exchange(connection, body, deadline)
+        return self._exchange(self._opened(), body, deadline)
+
+    def _exchange(
+        self, connection: http.client.HTTPConnection, body: bytes, deadline: float
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        with self._lock:
+            if self._closed:
+                raise TryAgain("connection_closed")
+            self._busy.add(connection)
+        # A timeout of a socket is of each of its steps; drops of an answer would never end.
+        timer = threading.Timer(left, _end, [connection])
+        timer.daemon = True
+        timer.start()
+        kept = False
+        try:
+            connection.timeout = left
+            if connection.sock:
+                connection.sock.settimeout(left)
+            connection.request("POST", self._path, body, {"Content-Type": self._type})
+            response = connection.getresponse()
+            answer = response.read(_LARGEST_ANSWER_BYTES + 1)
+            kept = response.isclosed() and not response.will_close
+            return response.status, response.headers, answer
+        finally:
+            timer.cancel()
+            with self._lock:
+                self._busy.discard(connection)
+                kept = kept and not self._closed
+                if kept:
+                    self._idle.append(connection)
+            if not kept:
+                connection.close()
+
+    def _taken(self) -> http.client.HTTPConnection | None:
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
+    def _opened(self) -> http.client.HTTPConnection:
+        """A connection that is made with its first request: through the environment's proxy."""
+        proxy = None if self._trust is None else _proxy_to(self._host)
+        host, port, headers = proxy or (self._host, self._port, {})
+        connection = (
+            _Tls(host, port, self._trust, self._host)
+            if self._trust
+            else http.client.HTTPConnection(host, port)
+        )
+        if proxy:
+            # The proxy itself is spoken to in the clear; TLS is with the shuffler, through it.
+            connection.set_tunnel(self._host, self._port, headers)
+        return connection
+
+
+class _Tls(http.client.HTTPConnection):
+    """Over TLS with `name`. Its socket is known while it shakes hands, so that it can be ended."""
+
+    def __init__(self, host: str, port: int, trust: ssl.SSLContext, name: str) -> None:
+        super().__init__(host, port)
+        self._trust, self._name = trust, name
+
+    def connect(self) -> None:
+        """Connect and shake hands."""
+        super().connect()
+        shaking = self._trust.wrap_socket(
+            self.sock, server_hostname=self._name, do_handshake_on_connect=False
+        )
+        self.sock = shaking
+        shaking.do_handshake()
+
+
+def _proxy_to(host: str) -> tuple[str, int, dict[str, str]] | None:
+    """The proxy that the environment or the system names for a host, and what it is told."""
+    told = getproxies().get("https")
+    if not told or proxy_bypass(host):
+        return None
+    found = urlsplit(told if "://" in told else f"http://{told}")
+    if not found.hostname:
+        return None
+    headers = {}
+    if found.username is not None:
+        known = f"{unquote(found.username)}:{unquote(found.password or '')}".encode()
+        headers["Proxy-Authorization"] = (
+            "Basic " + binascii.b2a_base64(known, newline=False).decode()
+        )
+    return found.hostname, found.port or 80, headers
+
+
+def _end(connection: http.client.HTTPConnection) -> None:
+    """Wake whoever waits on it; a thread that uses it closes it."""
+    sock = connection.sock
+    if sock is not None:
+        with suppress(OSError):
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)

@@ -1,0 +1,78 @@
+"""Reports through a relay (OHTTP): it sees who sends and no content, the shuffler the reverse.
+
+PRIVACY: the relay sees how long a request is, in steps; neither the shuffler's answer nor how many
+reports there are.
+"""
+
+import ssl
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Final
+
+from hubbub.client.transport.contract import SealedReport, Submitted, TryAgain
+from hubbub.client.transport.http_connection import (
+    REPORTS_PATH,
+    REPORTS_TYPE,
+    meaning,
+    not_sent,
+)
+from hubbub.client.transport.http_exchange import HttpAnswer, HttpExchange
+from hubbub.client.transport.messages import request_of
+from hubbub.errors import BadPayload
+from hubbub.oblivious import (
+    REQUEST_TYPE,
+    RESPONSE_TYPE,
+    Request,
+    read_response,
+    write_request,
+)
+from hubbub.oblivious.encapsulation import encapsulate
+
+__all__ = ["RelayConnection"]
+
+_STEP_BYTES: Final = 1024
+
+
+class RelayConnection:
+    """Connections to one relay, which passes on to one gateway.
+
+    place: the relay's, HOST or HOST:PORT and its path. gateway: its key, as the bundle has it.
+    shuffler: HOST:PORT that the request within names. roots: PEM of authorities that are trusted
+    beside the system's: a relay is somebody else's.
+    """
+
+    def __init__(self, place: str, gateway: bytes, shuffler: str, roots: str | None) -> None:
+        trust = ssl.create_default_context()
+        if roots:
+            trust.load_verify_locations(cadata=roots)
+        self._exchange = HttpExchange(place, REQUEST_TYPE, trust)
+        self._gateway, self._authority = gateway, shuffler.encode()
+
+    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
+        """As the Transport protocol says."""
+        request = Request(
+            *(b"POST", b"https", self._authority, REPORTS_PATH.encode()),
+            headers=((b"content-type", REPORTS_TYPE.encode()),),
+            content=request_of(reports).SerializeToString(),
+        )
+        message, opened = encapsulate(self._gateway, write_request(request, padded_to=_STEP_BYTES))
+        answer = self._exchange.post(message, timeout_seconds)
+        if answer.status != HTTPStatus.OK:
+            # PRIVACY: whatever a relay says, it is not the shuffler's word that ends a report.
+            told = not_sent(answer)
+            hint = told.after_seconds if isinstance(told, TryAgain) else None
+            raise TryAgain(f"relay_{told.reason}", hint)
+        if answer.type != RESPONSE_TYPE:
+            raise TryAgain("no_relay")
+        try:
+            response = read_response(opened(answer.body))
+        except BadPayload as error:
+            raise TryAgain("no_gateway") from error
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in response.headers
+        }
+        return meaning(HttpAnswer(response.status, headers, response.content), len(reports))
+
+    def close(self) -> None:
+        """End every call and let go."""
+        self._exchange.close()

@@ -1,0 +1,160 @@
+"""Requests and responses of HTTP as bytes (RFC 9292): written in one form, read in both.
+
+Informational responses and trailers are read over; nothing of ours has any.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from hubbub.errors import BadPayload
+
+__all__ = [
+    "Request",
+    "Response",
+    "read_request",
+    "read_response",
+    "write_request",
+    "write_response",
+]
+
+Fields = tuple[tuple[bytes, bytes], ...]
+
+_REQUEST: Final = (0, 2)  # of known and of indeterminate length; RFC 9292, section 3.3
+_RESPONSE: Final = (1, 3)
+_FINAL: Final = 200  # statuses below are informational
+_LAST_STATUS: Final = 599
+_NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")  # RFC 9110, section 5.6.2, in small letters
+# What varints of 1, 2, 4 and 8 bytes are below; RFC 9000, section 16.
+_VARINTS: Final = (1 << 6, 1 << 14, 1 << 30, 1 << 62)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request. headers: names in small letters."""
+
+    method: bytes
+    scheme: bytes
+    authority: bytes
+    path: bytes
+    headers: Fields = ()
+    content: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A final response. headers: names in small letters."""
+
+    status: int
+    headers: Fields = ()
+    content: bytes = b""
+
+
+def write_request(request: Request, *, padded_to: int = 1) -> bytes:
+    """The request, as long as a whole multiple of `padded_to` bytes."""
+    control = (request.method, request.scheme, request.authority, request.path)
+    message = _varint(_REQUEST[0]) + b"".join(map(_lengthy, control))
+    message += _fields(request.headers) + _lengthy(request.content) + _lengthy(b"")
+    return message + bytes(-len(message) % padded_to)
+
+
+def write_response(response: Response) -> bytes:
+    """The response."""
+    message = _varint(_RESPONSE[0]) + _varint(response.status) + _fields(response.headers)
+    return message + _lengthy(response.content) + _lengthy(b"")
+
+
+def read_request(message: bytes) -> Request:
+    """The request in some bytes. Raises BadPayload for no such."""
+    rest = _Rest(message)
+    known = rest.form(_REQUEST)
+    method, scheme, authority, path = (rest.text() for _ in range(4))
+    headers = rest.fields(known=known)
+    return Request(method, scheme, authority, path, headers, rest.end(known=known))
+
+
+def read_response(message: bytes) -> Response:
+    """The final response in some bytes. Raises BadPayload for no such."""
+    rest = _Rest(message)
+    known = rest.form(_RESPONSE)
+    while (status := rest.varint()) < _FINAL:
+        rest.fields(known=known)
+    if status > _LAST_STATUS:
+        raise BadPayload("a status is none of HTTP's")
+    headers = rest.fields(known=known)
+    return Response(status, headers, rest.end(known=known))
+
+
+class _Rest:
+    """What is still to be read of a message."""
+
+    def __init__(self, message: bytes) -> None:
+        self._message, self._at = message, 0
+
+    def form(self, forms: tuple[int, int]) -> bool:
+        """Whether lengths are known. Raises BadPayload for a message of another kind."""
+        told = self.varint()
+        if told not in forms:
+            raise BadPayload("not a message of binary HTTP of this kind")
+        return told == forms[0]
+
+    def varint(self) -> int:
+        """A whole number below 2**62."""
+        if self._at >= len(self._message):
+            raise BadPayload("a message of binary HTTP ends too soon")
+        size = 1 << (self._message[self._at] >> 6)
+        return int.from_bytes(self.take(size)) & ((1 << (8 * size - 2)) - 1)
+
+    def text(self) -> bytes:
+        """So many bytes as are said before them."""
+        return self.take(self.varint())
+
+    def take(self, size: int) -> bytes:
+        """The next bytes. Raises BadPayload if there are not so many."""
+        self._at += size
+        if self._at > len(self._message):
+            raise BadPayload("a message of binary HTTP ends too soon")
+        return self._message[self._at - size : self._at]
+
+    def fields(self, *, known: bool) -> Fields:
+        """A section of fields; one that is cut off at the message's end is empty."""
+        if self._at == len(self._message):
+            return ()
+        section = _Rest(self.text()) if known else self
+        found = []
+        while section._at < len(section._message):  # noqa: SLF001 one of its own
+            name = section.text()
+            if not name:
+                if known:
+                    raise BadPayload("a field has no name")
+                break
+            if not _NAME.fullmatch(name):
+                raise BadPayload("a field has a name that is none")
+            found.append((name, section.text()))
+        return tuple(found)
+
+    def end(self, *, known: bool) -> bytes:
+        """The content, and that after trailers nothing but padding is left."""
+        content = b""
+        if known:
+            content = self.text() if self._at < len(self._message) else b""
+        else:
+            while self._at < len(self._message) and (chunk := self.text()):
+                content += chunk
+        self.fields(known=known)
+        if self._message[self._at :].strip(b"\0"):
+            raise BadPayload("something is behind a message of binary HTTP")
+        return content
+
+
+def _fields(headers: Fields) -> bytes:
+    return _lengthy(b"".join(_lengthy(name) + _lengthy(value) for name, value in headers))
+
+
+def _lengthy(text: bytes) -> bytes:
+    return _varint(len(text)) + text
+
+
+def _varint(number: int) -> bytes:
+    power = next(power for power, most in enumerate(_VARINTS) if number < most)
+    return (number | power << (8 * (1 << power) - 2)).to_bytes(1 << power)

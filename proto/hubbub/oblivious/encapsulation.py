@@ -1,0 +1,127 @@
+"""Encapsulation: a request through a relay, and the gateway's answer (RFC 9458, section 4).
+
+All that hubbub has of HPKE with an exporter is here: cryptography's has none, so the library is
+pyhpke, on both sides.
+"""
+
+import secrets
+import struct
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from pyhpke import (
+    AEADId,
+    CipherSuite,
+    ContextInterface,
+    KDFId,
+    KEMId,
+    KEMKey,
+    KEMKeyPair,
+    PyHPKEError,
+)
+
+from hubbub.errors import BadParameter, BadPayload
+from hubbub.oblivious.key_config import SUITE, key_config, key_id, read_config
+
+__all__ = ["Gateway", "encapsulate"]
+
+_SUITE: Final = CipherSuite.new(
+    KEMId.DHKEM_X25519_HKDF_SHA256, KDFId.HKDF_SHA256, AEADId.AES128_GCM
+)
+_HEAD: Final = struct.Struct(">BHHH")  # key, KEM, KDF, AEAD
+_KEY_BYTES: Final = 16
+_NONCE_BYTES: Final = 12
+_ENC_BYTES: Final = 32
+_SECRET_BYTES: Final = max(_KEY_BYTES, _NONCE_BYTES)
+_FOR_REQUEST: Final = b"message/bhttp request"
+_FOR_RESPONSE: Final = b"message/bhttp response"
+
+Answer = Callable[[bytes], bytes]
+
+
+def encapsulate(
+    config: bytes, request: bytes, ephemeral: KEMKeyPair | None = None
+) -> tuple[bytes, Answer]:
+    """A request as a relay takes it, and what opens the answer to it.
+
+    config: as `key_config` tells it, or another gateway's. request: of binary HTTP.
+    ephemeral: for known answers alone.
+
+    The opening raises BadPayload for what is no answer to this request.
+
+    Raises:
+        BadParameter: the configuration is none, or of no suite that is known here.
+    """
+    number, public = read_config(config)
+    head = _HEAD.pack(number, *SUITE)
+    try:
+        key = KEMKey.from_pyca_cryptography_key(X25519PublicKey.from_public_bytes(public))
+        enc, context = _SUITE.create_sender_context(key, _info(head), eks=ephemeral)
+    except (PyHPKEError, ValueError) as error:
+        raise BadParameter("the gateway's key is none worth sealing to") from error
+
+    def opened(response: bytes) -> bytes:
+        nonce, sealed = response[:_SECRET_BYTES], response[_SECRET_BYTES:]
+        key, iv = _response_keys(context, enc, nonce)
+        try:
+            return AESGCM(key).decrypt(iv, sealed, b"")
+        except (InvalidTag, ValueError) as error:
+            raise BadPayload("not the gateway's answer to this request") from error
+
+    return head + enc + context.seal(request), opened
+
+
+class Gateway:
+    """Opens what was encapsulated for one of its keys, and seals what it answers."""
+
+    def __init__(self, keys: Sequence[X25519PrivateKey]) -> None:
+        self._keys = {key_id(key.public_key().public_bytes_raw()): key for key in keys}
+        if not keys or len(self._keys) != len(keys):
+            raise BadParameter("a gateway has a key, and no two of one number; make another")
+
+    @property
+    def configs(self) -> bytes:
+        """What it tells of its keys, as KEYS_TYPE."""
+        told = [key_config(key.public_key().public_bytes_raw()) for key in self._keys.values()]
+        return b"".join(len(one).to_bytes(2) + one for one in told)
+
+    def open(self, message: bytes) -> tuple[bytes, Answer]:
+        """The request, and what seals the answer to it.
+
+        Raises:
+            BadParameter: it is of a key that is not here.
+            BadPayload: it is no encapsulated request, or was altered.
+        """
+        head, enc = message[: _HEAD.size], message[_HEAD.size : _HEAD.size + _ENC_BYTES]
+        if len(enc) != _ENC_BYTES:
+            raise BadPayload("not an encapsulated request")
+        number, *suite = _HEAD.unpack(head)
+        if number not in self._keys or tuple(suite) != SUITE:
+            raise BadParameter("the request is sealed to a key that is not this gateway's")
+        try:
+            key = KEMKey.from_pyca_cryptography_key(self._keys[number])
+            context = _SUITE.create_recipient_context(enc, key, _info(head))
+            request = context.open(message[_HEAD.size + _ENC_BYTES :])
+        except (PyHPKEError, ValueError) as error:
+            raise BadPayload("not an encapsulated request, or altered") from error
+
+        def sealed(response: bytes) -> bytes:
+            nonce = secrets.token_bytes(_SECRET_BYTES)
+            key, iv = _response_keys(context, enc, nonce)
+            return nonce + AESGCM(key).encrypt(iv, response, b"")
+
+        return request, sealed
+
+
+def _response_keys(context: ContextInterface, enc: bytes, nonce: bytes) -> tuple[bytes, bytes]:
+    secret = context.export(_FOR_RESPONSE, _SECRET_BYTES)
+    prk = _SUITE.kdf.extract(enc + nonce, secret)
+    expand = _SUITE.kdf.expand
+    return expand(prk, b"key", _KEY_BYTES), expand(prk, b"nonce", _NONCE_BYTES)
+
+
+def _info(head: bytes) -> bytes:
+    return _FOR_REQUEST + b"\0" + head

@@ -1,0 +1,57 @@
+"""What is told of a gateway: where it is, what it takes, and its key (RFC 9458, section 3)."""
+
+import hashlib
+import struct
+from typing import Final
+
+from hubbub.errors import BadParameter
+
+__all__ = [
+    "GATEWAY_PATH",
+    "KEYS_TYPE",
+    "REQUEST_TYPE",
+    "RESPONSE_TYPE",
+    "SUITE",
+    "key_config",
+    "key_id",
+    "read_config",
+]
+
+GATEWAY_PATH: Final = "/.well-known/ohttp-gateway"  # RFC 9540, section 4
+REQUEST_TYPE: Final = "message/ohttp-req"
+RESPONSE_TYPE: Final = "message/ohttp-res"
+KEYS_TYPE: Final = "application/ohttp-keys"
+
+SUITE: Final = (0x0020, 0x0001, 0x0001)
+"""DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM, by their numbers of RFC 9180."""
+
+_CONFIG: Final = struct.Struct(">BH32sH")  # key, KEM, its public half, bytes of what follows
+_PAIR: Final = struct.Struct(">HH")
+
+
+def key_config(public: bytes) -> bytes:
+    """What clients are told of a gateway's key. public: of X25519, 32 bytes."""
+    kem, *pair = SUITE
+    return _CONFIG.pack(key_id(public), kem, public, _PAIR.size) + _PAIR.pack(*pair)
+
+
+def key_id(public: bytes) -> int:
+    """A key's number, in [0, 256): of the key alone, so that it marks nobody."""
+    return hashlib.sha256(public).digest()[0]
+
+
+def read_config(config: bytes) -> tuple[int, bytes]:
+    """The number and the public half of a key that has our suite among its own.
+
+    Raises:
+        BadParameter: it is none, or of no suite that is known here.
+    """
+    try:
+        number, kem, public, size = _CONFIG.unpack_from(config)
+        places = range(_CONFIG.size, _CONFIG.size + size, _PAIR.size)
+        suites = [(kem, *_PAIR.unpack_from(config, at)) for at in places]
+    except struct.error:
+        number, public, size, suites = 0, b"", 0, []
+    if SUITE not in suites or len(config) != _CONFIG.size + size:
+        raise BadParameter("the gateway's key is none that is known here; upgrade hubbub")
+    return number, public

@@ -1,0 +1,65 @@
+"""The relay's process: `python -m hubbub.relay`, which is what `hubbub relay` runs."""
+
+import logging
+import ssl
+import sys
+from collections import Counter
+from typing import Final
+
+import httpx2
+import uvloop
+
+from hubbub.errors import KeysUnusable
+from hubbub.relay.metrics import RELAYED_REQUESTS
+from hubbub.relay.passing import RelayApp
+from hubbub.relay.settings import Settings, parse
+from hubbub.runtime import Limiter, Metrics, Stages, run_service, serve_until_signal
+from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.server import HttpDoor
+from hubbub.runtime.monitoring.metrics import Law
+
+_GATEWAY_SECONDS: Final = 10.0
+_CONNECTIONS: Final = 4096
+_OF_ADDRESS: Final = 64
+
+
+async def _serve(settings: Settings) -> None:
+    # PRIVACY: it would write a line, and so the moment, of every request.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    # Neither a proxy of the environment nor a redirect takes what is passed on elsewhere.
+    async with httpx2.AsyncClient(
+        verify=_trust(settings), timeout=_GATEWAY_SECONDS, trust_env=False
+    ) as client:
+        # What a library says of itself, and of what it could read, tells nobody anything.
+        client.headers.clear()
+        limiter = Limiter(settings.peer_rate, settings.peer_burst)
+        app = RelayApp(settings.gateway, client, limiter)
+        door = HttpDoor(
+            settings.listen,
+            app,
+            tls=settings.common.tls,
+            connections=OpenConnections(
+                settings.proxies, Counter(), most=_CONNECTIONS, of_address=_OF_ADDRESS
+            ),
+            proxies=settings.proxies,
+        )
+        metrics = Metrics(_nothing, {RELAYED_REQUESTS: app.counts}, {}, Stages())
+        metrics.serve(settings.common.metrics_listen, None)
+        told = {"devices": settings.listen, "gateway": settings.gateway}
+        await serve_until_signal([door], [], told)
+
+
+def _trust(settings: Settings) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=settings.roots)
+    except OSError as error:
+        raise KeysUnusable(f"{settings.roots}: no authorities: {error.strerror}") from error
+
+
+async def _nothing() -> Law:
+    """The terms of the law that a relay has: it keeps no report."""
+    return {}
+
+
+if __name__ == "__main__":
+    sys.exit(run_service("relay", parse, _serve, lambda _: uvloop.new_event_loop))

@@ -1,0 +1,17 @@
+"""What the relay tells Prometheus beside what every service does."""
+
+from typing import Final
+
+from hubbub.runtime import MetricDeclaration
+
+__all__ = ["DECLARED", "RELAYED_REQUESTS"]
+
+RELAYED_REQUESTS: Final = MetricDeclaration(
+    "hubbub_relayed_requests_total",
+    "counter",
+    "Requests that came to the relay: passed, or what became of them",
+    ("outcome",),
+)
+
+DECLARED: Final = (RELAYED_REQUESTS,)
+"""All of them."""

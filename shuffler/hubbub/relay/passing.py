@@ -1,0 +1,150 @@
+"""Passing on: a sealed request to the gateway, its sealed answer back, and nothing beside them.
+
+PRIVACY: of a request its type, its length and the network that it comes from are looked at; the
+last is the limiter's alone, in memory. No header goes along but the type, and nothing is logged.
+"""
+
+import json
+import logging
+import math
+from collections import Counter
+from http import HTTPStatus
+from typing import Final
+
+import httpx2
+
+from hubbub.runtime import Limiter, hint_seconds
+from hubbub.runtime.http.connections import network_of
+from hubbub.runtime.http.server import Receive, Scope, Send
+from hubbub.runtime.rpc.strict import log_fault
+
+__all__ = ["RelayApp"]
+
+_log: Final = logging.getLogger("hubbub.relay")
+
+_REQUEST: Final = b"message/ohttp-req"
+_RESPONSE: Final = "message/ohttp-res"
+_PROBLEM: Final = "application/problem+json"
+_LARGEST_BYTES: Final = (2 << 20) + (1 << 16)  # of a submission, and what encloses it
+_LARGEST_ANSWER_BYTES: Final = 1 << 20
+# What a gateway says of itself, and not of the request within, that goes back as it is.
+_GATEWAYS: Final = frozenset({400, 413, 415, 422, 429, 503})
+_ANYONE: Final = (
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-allow-methods", b"POST"),
+    (b"access-control-allow-headers", b"content-type"),
+    (b"access-control-expose-headers", b"retry-after"),
+    (b"access-control-max-age", b"86400"),
+)
+
+Answer = tuple[int, dict[str, str], bytes]
+
+
+class RelayApp:
+    """An ASGI application.
+
+    client: keeps connections to the gateway. counts: requests, by what became of them.
+    """
+
+    def __init__(self, gateway: str, client: httpx2.AsyncClient, limiter: Limiter) -> None:
+        self._gateway, self._client, self._limiter = gateway, client, limiter
+        self.counts: Counter[str] = Counter(passed=0)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        try:
+            status, headers, body = await self._answer(scope, receive)
+        except ConnectionError:
+            return  # who asked has gone
+        except Exception as error:  # noqa: BLE001 the boundary to whoever calls us
+            log_fault(_log, "a request", error)
+            status, headers, body = _problem(HTTPStatus.INTERNAL_SERVER_ERROR, "a fault of ours")
+        told = [(name.encode(), value.encode()) for name, value in headers.items()]
+        if status != HTTPStatus.NO_CONTENT:
+            told.append((b"content-length", str(len(body)).encode()))
+        start = {"type": "http.response.start", "status": status, "headers": [*told, *_ANYONE]}
+        await send(start)
+        await send({"type": "http.response.body", "body": body})
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+        if scope["method"] == "POST":
+            return await self._take(scope, receive)
+        if scope["method"] == "OPTIONS":
+            return HTTPStatus.NO_CONTENT, {}, b""
+        if scope["method"] in {"GET", "HEAD"} and scope["path"] == "/health":
+            return HTTPStatus.OK, {"content-type": "text/plain"}, b"ok\n"
+        why = "it takes POST, of sealed requests"
+        return self._refused("no_request", HTTPStatus.METHOD_NOT_ALLOWED, why)
+
+    async def _take(self, scope: Scope, receive: Receive) -> Answer:
+        caller = network_of(scope["client"])
+        wait_seconds = self._limiter.wait_seconds(caller)
+        if wait_seconds:
+            return self._come_back(wait_seconds)
+        self._limiter.charge(caller, 1)
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if kind != _REQUEST or b"content-encoding" in headers:
+            why = f"send {_REQUEST.decode()}, as it is"
+            return self._refused("no_request", HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why)
+        body = await _body(receive)
+        if body is None:
+            why = "a sealed request has 2 MiB at most"
+            return self._refused("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
+        return await self._pass_on(body)
+
+    async def _pass_on(self, body: bytes) -> Answer:
+        try:
+            told = {"content-type": _REQUEST.decode()}
+            async with self._client.stream(
+                "POST", self._gateway, content=body, headers=told
+            ) as answer:
+                found = b""
+                async for part in answer.aiter_raw():
+                    found += part
+                    if len(found) > _LARGEST_ANSWER_BYTES:
+                        raise httpx2.DecodingError("an answer is too large")
+        except httpx2.HTTPError as error:
+            if not self.counts["gateway_away"]:
+                _log.warning("the gateway is not reached: %s", type(error).__name__)
+            return self._refused("gateway_away", HTTPStatus.BAD_GATEWAY, "the gateway is away")
+        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if answer.status_code == HTTPStatus.OK and kind == _RESPONSE:
+            self.counts["passed"] += 1
+            return HTTPStatus.OK, {"content-type": _RESPONSE, "cache-control": "no-store"}, found
+        self.counts["gateway_refused"] += 1
+        if answer.status_code not in _GATEWAYS or kind != _PROBLEM:
+            return _problem(HTTPStatus.BAD_GATEWAY, "the gateway answers what is no answer")
+        after = answer.headers.get("retry-after")
+        more = {"retry-after": after} if after else {}
+        return answer.status_code, {"content-type": _PROBLEM, **more}, found
+
+    def _come_back(self, wait_seconds: float) -> Answer:
+        hint = hint_seconds(wait_seconds)
+        why = "too many requests of one address; send again later"
+        status, headers, body = self._refused("peer_limit", HTTPStatus.TOO_MANY_REQUESTS, why)
+        return status, {**headers, "retry-after": str(math.ceil(hint))}, body
+
+    def _refused(self, reason: str, status: HTTPStatus, why: str) -> Answer:
+        self.counts[reason] += 1
+        return _problem(status, why)
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """A request's body, whatever its head said of its length; None for one that is too large."""
+    parts, size, more = [], 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ConnectionError
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > _LARGEST_BYTES:
+            return None
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+def _problem(status: HTTPStatus, why: str) -> Answer:
+    told = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": why}
+    return status, {"content-type": _PROBLEM}, json.dumps(told).encode()

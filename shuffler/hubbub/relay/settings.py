@@ -1,0 +1,110 @@
+"""The relay's settings: all from its command line."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from hubbub.errors import BadParameter
+from hubbub.runtime import Common, TlsFolder, check_range, read_network
+from hubbub.runtime.monitoring.logs import FORMATS
+
+__all__ = ["Settings", "parse", "parser"]
+
+_GATEWAY_PATH: Final = "/.well-known/ohttp-gateway"  # RFC 9540, section 4
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything the relay is told.
+
+    gateway: the URL that it passes on to. roots: authorities in PEM that the gateway's certificate
+    chains to; None for the system's. peer_rate, peer_burst: requests of one address, a second and
+    at once; 0 for no limit.
+    """
+
+    gateway: str
+    roots: Path | None
+    listen: str
+    proxies: tuple[str, ...]
+    peer_rate: float
+    peer_burst: int
+    common: Common
+
+
+def parse(arguments: Sequence[str] | None = None) -> Settings:
+    """The settings on a command line. Exits with a message if it is wrong.
+
+    Raises:
+        BadParameter: a number is out of range, or an address is none.
+    """
+    given = parser().parse_args(arguments)
+    check_range(given, "peer_rate", 0, 10**9)
+    check_range(given, "peer_burst", 1, 10**9)
+    return Settings(
+        gateway=_gateway(given.gateway),
+        roots=given.roots,
+        listen=given.listen,
+        proxies=tuple(read_network("--proxy", proxy) for proxy in given.proxy),
+        peer_rate=given.peer_rate,
+        peer_burst=given.peer_burst,
+        common=Common(
+            tls=TlsFolder(given.tls, "relay") if given.tls else None,
+            redis_url="",
+            redis_replicas=0,
+            metrics_listen=given.metrics_listen,
+            log_format=given.log_format,
+        ),
+    )
+
+
+def parser() -> argparse.ArgumentParser:
+    """Knows every setting of the command line."""
+    known = argparse.ArgumentParser(
+        prog="hubbub relay",
+        description="Pass sealed requests on to a shuffler's gateway, which then sees no address; "
+        "what is in them the relay cannot read (Oblivious HTTP, RFC 9458).",
+    )
+    add = known.add_argument
+    add(
+        "--gateway",
+        required=True,
+        metavar="URL",
+        help=f"of the shuffler's HTTP door, https://HOST:PORT; without a path {_GATEWAY_PATH}",
+    )
+    add("--roots", type=Path, metavar="FILE", help="the gateway's authorities, if not the system's")
+    add("--listen", default="0.0.0.0:7080", help="for devices (%(default)s)")
+    security = known.add_mutually_exclusive_group(required=True)
+    security.add_argument(
+        "--tls", type=Path, metavar="FOLDER", help="its certificate: relay.pem, relay.key, ca.pem"
+    )
+    security.add_argument("--insecure", action="store_true", help="no TLS, on loopback alone")
+    add(
+        "--proxy",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="of a proxy before it, or a network of several, that is believed when it says for "
+        "whom it asks (X-Forwarded-For; repeat)",
+    )
+    add(
+        "--peer-rate",
+        type=float,
+        default=20.0,
+        help="requests a second from one address, on average; 0: no limit (%(default)s)",
+    )
+    add("--peer-burst", type=int, default=2000, help="and at once (%(default)s)")
+    add("--metrics-listen", default="127.0.0.1:7084", help="for Prometheus (%(default)s)")
+    add("--log-format", choices=FORMATS, default=FORMATS[0], help="of the log (%(default)s)")
+    return known
+
+
+def _gateway(told: str) -> str:
+    found = urlsplit(told)
+    plain = found.scheme == "http" and found.hostname in {"127.0.0.1", "localhost", "::1"}
+    if not (found.hostname and (found.scheme == "https" or plain)):
+        raise BadParameter(f"--gateway {told!a} is no address of one; write https://HOST:PORT")
+    path = found.path.rstrip("/") or _GATEWAY_PATH
+    return f"{found.scheme}://{found.netloc}{path}"

@@ -1,0 +1,61 @@
+"""The gateway: opens what relays pass on (RFC 9458), for the HTTP door to take as any other.
+
+PRIVACY: whose request it was, the relay alone knows, and what it was, it does not.
+"""
+
+import base64
+from collections.abc import Callable, Collection
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from hubbub.errors import KeysUnusable
+from hubbub.oblivious import KEYS_TYPE, Request, read_request
+from hubbub.oblivious.encapsulation import Gateway
+from hubbub.runtime.http.connections import among
+from hubbub.shuffler.public_bytes import PublicBytes
+
+__all__ = ["UNKNOWN_KEY", "OhttpGateway", "read_gateway_keys"]
+
+UNKNOWN_KEY: Final = "https://iana.org/assignments/http-problem-types#ohttp-key"
+"""What a client is told whose key is not ours any more (RFC 9458, section 5.2)."""
+
+
+class OhttpGateway:
+    """One or more keys, and the relays that are not held to one address's limits.
+
+    relays: addresses and networks of them.
+    """
+
+    def __init__(self, keys: Collection[X25519PrivateKey], relays: Collection[str] = ()) -> None:
+        self._gateway = Gateway(list(keys))
+        self._relays = [ip_network(relay) for relay in relays]
+        self.public_keys = PublicBytes(self._gateway.configs, KEYS_TYPE.encode())
+
+    def is_relay(self, client: tuple[str, int] | None) -> bool:
+        """Whether a request comes from a relay, which holds each of its people to limits."""
+        return among(client, self._relays)
+
+    def open(self, raw: bytes) -> tuple[Request, Callable[[bytes], bytes]]:
+        """The request within, and what seals the answer.
+
+        Raises:
+            BadParameter: it is of a key that is not here.
+            BadPayload: it is none, or was altered.
+        """
+        content, seal = self._gateway.open(raw)
+        return read_request(content), seal
+
+
+def read_gateway_keys(path: Path) -> list[X25519PrivateKey]:
+    """The keys that `hubbub keys gateway` wrote. Raises KeysUnusable."""
+    try:
+        lines = path.read_text("ascii").splitlines()
+        keys = [base64.b64decode(line, validate=True) for line in lines]
+        return [X25519PrivateKey.from_private_bytes(key) for key in keys]
+    except OSError as error:
+        raise KeysUnusable(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise KeysUnusable(f"{path}: no gateway's keys: hubbub keys gateway FOLDER") from error

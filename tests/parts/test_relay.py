@@ -1,0 +1,228 @@
+"""A relay between devices and the HTTP door: it reads nothing, and the shuffler sees no address."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from ssl import create_default_context
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from hubbub.catalog import sign_bundle
+from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
+from hubbub.cli.certificate_authorities import write_certificates
+from hubbub.cli.local.ports import free_port
+from hubbub.client import Client, Outcome, Transport, TryAgain
+from hubbub.client.transport.addresses import relay_to
+from hubbub.client.transport.contract import SealedReport
+from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.oblivious import GATEWAY_PATH, KEYS_TYPE, REQUEST_TYPE
+from hubbub.runtime import Limiter, TlsFolder
+from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
+from hubbub.wire.v1.services_pb2 import SubmitRequest
+from tests.conftest import Made
+from tests.parts.test_http_door import open_door
+from tests.support.waiting import HANG_SECONDS, eventually
+
+
+class Relay:
+    """`hubbub relay` before a door on this machine."""
+
+    def __init__(self, folder: Path, gateway: str, port: int) -> None:
+        self.folder, self.gateway, self.port = folder, gateway, port
+        self.roots = (folder / "ca.pem").read_text()
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.port}/"
+
+    def transport(self, key: bytes) -> Transport:
+        told = {"gateway": key, "shuffler": "shuffler.example.org:443", "roots": self.roots}
+        return relay_to(self.url, **told)  # type: ignore[arg-type]
+
+    def ask(self, body: bytes, kind: str = REQUEST_TYPE) -> tuple[int, str]:
+        asked = urllib.request.Request(self.url, body, {"Content-Type": kind})  # noqa: S310 https
+        trust = create_default_context(cadata=self.roots)
+        try:
+            with urllib.request.urlopen(asked, timeout=HANG_SECONDS, context=trust) as answer:  # noqa: S310 https
+                return answer.status, answer.headers["Content-Type"]
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.headers["Content-Type"]
+
+    @contextmanager
+    def running(self, *words: str) -> Iterator["Relay"]:
+        command = [sys.executable, "-m", "hubbub.cli", "relay", "--gateway", self.gateway]
+        command += ["--roots", str(self.folder / "ca.pem"), "--tls", str(self.folder), *words]
+        command += ["--listen", f"127.0.0.1:{self.port}", "--metrics-listen", "127.0.0.1:0"]
+        with (self.folder / "relay.log").open("w") as log:
+            process = subprocess.Popen(command, stderr=log, env=dict(os.environ))
+            try:
+                eventually(lambda: "started" in self.said or process.poll() is not None)
+                yield self
+            finally:
+                process.terminate()
+                process.wait()
+        assert process.returncode == 0, self.said
+
+    @property
+    def said(self) -> str:
+        return (self.folder / "relay.log").read_text()
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> Path:
+    write_certificates(tmp_path, {})
+    for end in ("pem", "key"):
+        shutil.copy(tmp_path / f"shuffler.{end}", tmp_path / f"relay.{end}")
+    make_gateway_key(tmp_path)
+    return tmp_path
+
+
+def _gateway(folder: Path, *relays: str) -> OhttpGateway:
+    return OhttpGateway(read_gateway_keys(folder / GATEWAY_KEY), relays)
+
+
+def _number(folder: Path) -> int | None:
+    """Of the newest key, a byte: one other key in 256 has the same."""
+    return next(iter(read_gateway(folder)), None)
+
+
+def _bundle(made: Made, folder: Path) -> Path:
+    """What an app ships, with the gateway's key in it."""
+    roots = (folder / "ca.pem").read_text()
+    bundle = replace(made.bundle, gateway=read_gateway(folder), roots=roots)
+    path = folder / "app.hubbub"
+    path.write_bytes(sign_bundle(bundle, Ed25519PrivateKey.generate()))
+    return path
+
+
+def _reports(request: SubmitRequest) -> list[SealedReport]:
+    return [SealedReport(r.stream, r.epoch, r.key_id, r.sealed) for r in request.reports]
+
+
+def test_reports_go_through_a_relay_that_knows_none_of_them(
+    made: Made, redis_url: str, tls: Path
+) -> None:
+    """And past the limit of one address, which the relay alone holds its people to."""
+
+    async def body() -> None:
+        limiter, gateway = Limiter(0.001, 1), _gateway(tls, "127.0.0.1")
+        shown = TlsFolder(tls, "shuffler")
+        async with open_door(made, redis_url, tls=shown, limiter=limiter, gateway=gateway) as door:
+            relay = Relay(tls, f"https://127.0.0.1:{door.port}", free_port())
+            request = door.front.request(3)
+            late = request.reports.add()
+            late.CopyFrom(request.reports[0])
+            late.key_id += 1
+            reports = _reports(request)
+
+            def asked() -> None:
+                with relay.running():
+                    transport = relay.transport(read_gateway(tls))
+                    for _ in range(3):
+                        results = transport.submit(reports, HANG_SECONDS).results
+                        assert results == [None, None, None, "refused_wrong_key"]
+                    # A shuffler's own word ends a report; whatever a relay says does not.
+                    transport.close()
+                    assert relay.ask(b"no request") == (400, "application/problem+json")
+                    assert relay.ask(b"", "text/plain") == (415, "application/problem+json")
+                    assert relay.ask(bytes(3 << 20)) == (413, "application/problem+json")
+                    # A key that is not the gateway's any more.
+                    while _number(tls / "other") in {None, _number(tls)}:
+                        make_gateway_key(tls / "other")
+                    other = relay.transport(read_gateway(tls / "other"))
+                    with pytest.raises(TryAgain, match="relay_http_422"):
+                        other.submit(reports, HANG_SECONDS)
+                    other.close()
+                    # The SDK, by the key that its bundle signs.
+                    told: Any = {"state_dir": tls / "device", "relay": relay.url}
+                    with Client.from_bundle(_bundle(made, tls), **told) as client:
+                        assert client.report("theme", "dark") is Outcome.QUEUED
+                        assert client.flush(HANG_SECONDS)
+
+            await asyncio.to_thread(asked)
+            assert door.front.admission.counts == {"taken": 10, "wrong_key": 3}
+            assert len(limiter) == 0
+            # It says that it starts and stops, and nothing of who came with what.
+            assert [line for line in relay.said.splitlines() if "theme" in line] == []
+            assert len(relay.said.splitlines()) == 3, relay.said
+            # Without a relay the same door holds this address to its limit.
+            assert (await door.ask(body=request.SerializeToString())).status == 200
+            assert (await door.ask(body=request.SerializeToString())).status == 429
+            keys = await door.ask("GET", GATEWAY_PATH, headers={})
+            assert (keys.status, keys.headers["content-type"]) == (200, KEYS_TYPE)
+            assert keys.body[2:] == read_gateway(tls)
+
+    asyncio.run(body())
+
+
+def test_who_is_no_relay_is_held_to_the_limit_of_its_address(
+    made: Made, redis_url: str, tls: Path
+) -> None:
+    async def body() -> None:
+        gateway = _gateway(tls)
+        limiter = Limiter(0.001, 1)
+        async with open_door(made, redis_url, limiter=limiter, gateway=gateway) as door:
+            relay = Relay(tls, f"http://127.0.0.1:{door.port}", free_port())
+            reports = _reports(door.front.request(2))
+
+            def asked() -> None:
+                with relay.running("--peer-rate", "0.001", "--peer-burst", "2"):
+                    transport = relay.transport(read_gateway(tls))
+                    assert transport.submit(reports, HANG_SECONDS).results == [None, None]
+                    for _ in range(2):  # the gateway's word, which the relay passes on
+                        with pytest.raises(TryAgain, match="relay_resource_exhausted") as again:
+                            transport.submit(reports, HANG_SECONDS)
+                        assert again.value.after_seconds
+                    with pytest.raises(TryAgain, match="relay_resource_exhausted"):  # its own
+                        transport.submit(reports, HANG_SECONDS)
+                    transport.close()
+
+            await asyncio.to_thread(asked)
+
+    asyncio.run(body())
+
+
+def test_reports_wait_where_the_gateway_is_away(tls: Path) -> None:
+    relay = Relay(tls, f"http://127.0.0.1:{free_port()}", free_port())
+    with relay.running():
+        transport = relay.transport(read_gateway(tls))
+        with pytest.raises(TryAgain, match="relay_http_502"):
+            transport.submit([SealedReport("theme", 1, 1, bytes(50))], HANG_SECONDS)
+        transport.close()
+
+
+def test_keys_are_added_in_front_and_what_is_none_is_refused(tmp_path: Path) -> None:
+    assert [make_gateway_key(tmp_path) for _ in range(3)] == [1, 2, 3]
+    keys = read_gateway_keys(tmp_path / GATEWAY_KEY)
+    configs = OhttpGateway(keys).public_keys.content
+    assert configs[2 : 2 + configs[1]] == read_gateway(tmp_path)
+    assert read_gateway(tmp_path / "none") == b""
+    for wrong in ("no key\n", "AAAA\n"):
+        (tmp_path / GATEWAY_KEY).write_text(wrong)
+        with pytest.raises(KeysUnusable):
+            read_gateway_keys(tmp_path / GATEWAY_KEY)
+        with pytest.raises(KeysUnusable):
+            make_gateway_key(tmp_path)
+    (tmp_path / "gateway.pub").write_text("AAAA\n")
+    with pytest.raises(KeysUnusable):
+        read_gateway(tmp_path)
+
+
+@pytest.mark.parametrize("relay", ["relay.example.org", "http://127.0.0.1:1", "https://"])
+def test_a_relay_needs_an_address_and_the_bundle_its_gateways_key(relay: str) -> None:
+    told = {"shuffler": "shuffler.example.org:443", "roots": None}
+    with pytest.raises(BadParameter, match="https://HOST:PORT"):
+        relay_to(relay, gateway=b"key", **told)  # type: ignore[arg-type]
+    with pytest.raises(BadParameter, match="hubbub keys gateway"):
+        relay_to("https://relay.example.org", gateway=b"", **told)  # type: ignore[arg-type]
