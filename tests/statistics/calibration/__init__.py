@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tests.statistics.calibration import (
+    breakdowns,
     changes,
     lines,
     listed,
@@ -17,7 +18,7 @@ __all__ = ["SETTINGS"]
 
 SETTINGS: Sequence[Setting] = [
     setting
-    for module in (listed, tiers, strings, numbers, changes, lines, released)
+    for module in (listed, tiers, strings, numbers, changes, breakdowns, lines, released)
     for setting in module.SETTINGS
 ]
 """Every setting, and in it every statement that can be tried there."""

@@ -21,6 +21,7 @@ from hubbub.aggregator.query.answers import (
     TopList,
     Trended,
 )
+from hubbub.aggregator.query.breakdowns import BrokenDown, PartRow
 from hubbub.aggregator.query.trend_series import Point, Series, Shift
 from hubbub.analysis import Association, Cell, Change, Mean, TopValue, Twins, ValueAnswer
 from hubbub.privacy.releases import Released
@@ -62,10 +63,12 @@ COUNTED = {
     *("date", "dates", "before_dates", "after_dates", "lists", "promised", "rests_on"),
     *("unit", "lowest", "highest", "notes", "rows", "columns", "row", "column"),
     *("association", "notice", "rare_rows", "rare_columns", "joined", "not_asked", "anytime"),
+    *("chosen", "parts", "part", "by"),
 }
 ANSWERS: list[Any] = [
     *(Estimated, ValueAnswer, Mean, Twins, Shuffled, TopList, TopValue, Compared, Change, Trended),
     *(Series, Shift, Point, Released, Crossed, Cell, Association),
+    *(BrokenDown, PartRow),
 ]
 
 

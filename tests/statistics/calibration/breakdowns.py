@@ -1,0 +1,153 @@
+"""Breakdowns: each part of what is public beside all others, and the marks over all of its rows."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from hubbub.accounting import Window
+from hubbub.aggregator.query.breakdowns import broken_down, parts_by
+from hubbub.aggregator.query.totals import EpochSelection
+from hubbub.aggregator.store.contract import Counted as Held
+from hubbub.analysis import Answer, answer_tiers
+from hubbub.analysis.arrays import Floats
+from hubbub.catalog import Bundle
+from hubbub.client.testing import make_bundle
+from hubbub.mechanisms import Totals
+from hubbub.privacy.draws import Counts, draw
+from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
+
+__all__ = ["SETTINGS"]
+
+CATALOG = """
+shuffler = "shuffler.example.org:443"
+[metrics.theme]
+description = "Colour theme"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "{mechanism}"
+epsilon = {epsilon}
+values = {values}
+min_batch = 1000
+breakdown = {{ os = {parts} }}
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+"""
+SHARE = Statement(
+    "95% interval of a part's own share",
+    0.95,
+    tuple(f"PartRow.{name}" for name in ("low", "high", "share", "estimate", "stderr")),
+)
+DIFFERENCE = Statement(
+    "95% interval of a part's difference from all others",
+    0.95,
+    ("PartRow.difference_low", "PartRow.difference_high", "PartRow.difference"),
+)
+SMALL_P = mistake("parts alike, and p < .05", 0.05, ("PartRow.p_value",))
+ANY = mistake("parts alike, and any row is marked", 0.05, ("PartRow.stands_out",))
+FALSE = mistake("of the marked rows, those that do not differ", 0.05, ("PartRow.stands_out",))
+FOUND = Statement("a part that differs is marked", 0.9, ("PartRow.stands_out",))
+BARE = Statement("what is marked has an interval without 0", 1.0, ("PartRow.stands_out",))
+EPOCH = 20_000
+
+
+@cache
+def _bundle(mechanism: str, epsilon: float, values: int, parts: int) -> Bundle:
+    said = CATALOG.format(
+        mechanism=mechanism,
+        epsilon=epsilon,
+        values=[f"v{n}" for n in range(values)],
+        parts=[f"p{n}" for n in range(parts)],
+    )
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "metrics.toml"
+        path.write_text(said.replace("'", '"'))
+        return make_bundle(path).bundle
+
+
+def _broken(
+    bundle: Bundle,
+    sizes: Sequence[int],
+    populations: Sequence[Sequence[float]],
+    chance: np.random.Generator,
+) -> Iterator[Counted]:
+    """Each part's reporters are drawn from its population; the one that differs is the first."""
+    theme = bundle.metric("theme")
+    mechanism, names = theme.randomizer, theme.values
+    assert names
+    held: dict[str, Sequence[int]] = {}
+    totals: dict[str, Totals] = {}
+    for place, (size, shares) in enumerate(zip(sizes, populations, strict=True)):
+        held[f"p{place}"] = chance.multinomial(size, shares).tolist()
+        totals[f"p{place}"] = draw(mechanism, range(len(shares)), held[f"p{place}"], chance)
+
+    def answer(parts: Sequence[str]) -> Answer:
+        cells = np.sum([totals[part].cells for part in parts], axis=0).tolist()
+        reports = sum(totals[part].reports for part in parts)
+        return answer_tiers([(mechanism, Totals(cells, reports))], names)
+
+    counted = {Window(f"theme@os={part}", EPOCH): Held(one.reports) for part, one in totals.items()}
+    whole = EpochSelection(theme, (EPOCH,), counted)
+    parts = parts_by(bundle, whole)
+    every = list(totals)
+    answers = [(answer([one]), answer([o for o in every if o != one])) for one in every]
+    rows = broken_down(whole, "os", parts, answers, None).values
+
+    low, high, p_values = (
+        np.array([getattr(row, name) for row in rows], dtype=float)
+        for name in ("difference_low", "difference_high", "p_value")
+    )
+    true = _differences(np.array(populations), np.array(sizes))
+    own = np.concatenate([np.array(held[one]) / totals[one].reports for one in every])
+    marked = np.array([row.stands_out for row in rows])
+    inside = [row.low <= share <= row.high for row, share in zip(rows, own, strict=True)]
+    yield SHARE, sum(inside), len(rows)
+    yield DIFFERENCE, ((low <= true) & (true <= high)).sum(), len(rows)
+    yield BARE, (marked & ((low > 0) | (high < 0))).sum(), marked.sum()
+    if true.any():
+        yield FALSE, (marked & (true == 0)).sum() / max(marked.sum(), 1), 1
+        yield FOUND, marked[:2].sum(), 2
+    else:
+        yield SMALL_P, float(p_values[0] < 0.05), 1
+        yield ANY, float(marked.any()), 1
+
+
+def _differences(populations: Floats, sizes: Counts) -> Floats:
+    """Each part's shares less those of all others together, row by row; 0 is exactly that."""
+    others = sizes @ populations - sizes[:, None] * populations
+    rest = others / (sizes.sum() - sizes)[:, None]
+    differences: Floats = np.round(populations - rest, 12).reshape(-1)
+    return differences
+
+
+def _moved(
+    built: tuple[str, float, int], sizes: Sequence[int], by: float, chance: np.random.Generator
+) -> Iterator[Counted]:
+    """Even values; among the first part's people the first two differ by so much.
+
+    built: mechanism, epsilon, how many values.
+    """
+    values = built[2]
+    even = [1 / values] * values
+    first = [1 / values + by, 1 / values - by, *even[2:]]
+    bundle = _bundle(*built, len(sizes))
+    return _broken(bundle, sizes, [first, *[even] * (len(sizes) - 1)], chance)
+
+
+SETTINGS: Sequence[Setting] = [
+    Setting(
+        f"{mechanism} {epsilon:g}, {values} values in {len(sizes)} parts, "
+        + ("one differs" if by else "all alike"),
+        runs,
+        partial(_moved, (mechanism, epsilon, values), sizes, by),
+    )
+    for mechanism, epsilon, values, sizes, by, runs in (
+        ("rr", 2.0, 2, (8000, 3000), 0.0, 300),
+        ("grr", 4.0, 8, (10_000, 5000, 1000), 0.0, 150),
+        ("unary.oue", 1.0, 16, (4000,) * 8, 0.0, 60),
+        ("rr", 2.0, 2, (6000, 6000, 6000), 0.06, 100),
+        ("grr", 4.0, 8, (10_000, 8000, 5000, 3000), 0.05, 100),
+    )
+]
