@@ -31,12 +31,13 @@ from benchmarks.measure import Row
 from benchmarks.overload import overload
 from benchmarks.queries import decoding, estimating
 from benchmarks.services import folding, opening, storing
-from benchmarks.trust import covers, logs, seals
+from benchmarks.trust import covers, fillers, logs, seals
 from benchmarks.whole_epoch import whole_epoch
 from benchmarks.wire import transport
 
 STAGES: Final[Sequence[Callable[[], Iterator[Row]]]] = (
-    *(randomize, report, memory, latency, sealing, seals, covers, logs, opening, transport),
+    *(randomize, report, memory, latency, sealing, seals, covers, fillers, logs),
+    *(opening, transport),
     *(folding, storing, estimating, decoding, answering, bulk, whole_epoch, overload, door, fleet),
 )
 RESULTS: Final = Path(__file__).with_name("RESULTS.md")

@@ -15,17 +15,29 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from benchmarks.measure import Row, rate
 from benchmarks.own import own_redis, times
 from hubbub.accounting import Window
-from hubbub.catalog import SEAL_BYTES, X25519, X_WING, Kem, OpeningKey, open_sealed, seal
+from hubbub.catalog import (
+    SEAL_BYTES,
+    X25519,
+    X_WING,
+    Kem,
+    OpeningKey,
+    PrivateKey,
+    filler_info,
+    open_sealed,
+    seal,
+    seal_info,
+)
 from hubbub.catalog.log.checkpoint import Checkpoint
 from hubbub.catalog.log.merkle import leaf_hash, tree_root
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import entry_of, open_proof, prove
 from hubbub.client import Client, MemoryState
 from hubbub.client.testing import FakeClock, FakeShuffler, make_bundle
+from hubbub.errors import BadPayload
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 
-__all__ = ["covers", "logs", "seals"]
+__all__ = ["covers", "fillers", "logs", "seals"]
 
 _PAYLOAD_BYTES: Final = 18
 _REPORTS: Final = 20_000
@@ -138,6 +150,44 @@ def covers() -> Iterator[Row]:
         1.0,
         "what it costs",
     )
+
+
+def fillers() -> Iterator[Row]:
+    """A filler beside a report: on a device, on the wire, at the aggregator."""
+    private = OpeningKey(1, secrets.token_bytes(32)).load()
+    payload, public = bytes(_PAYLOAD_BYTES), private.public_key()
+    report, filler = seal_info("crash", 1), filler_info("crash", 1)
+    sealed = {info: seal(payload, public, info) for info in (report, filler)}
+    taken: dict[bytes, list[float]] = {report: [], filler: []}
+    made: dict[bytes, list[float]] = {report: [], filler: []}
+    for _ in range(_TURNS):
+        for info, one in sealed.items():
+            made[info].append(1e6 / rate(partial(times, 300, seal, payload, public, info), 1))
+            taken[info].append(1e6 / rate(partial(times, 300, _opened, one, private), 1))
+    for what, turns in (("sealed on the device", made), ("opened and told apart", taken)):
+        us, own = median(turns[filler]), median(turns[report])
+        yield Row(
+            f"a filler, {what}",
+            f"{us:.0f} us",
+            f"a report {own:.0f} us",
+            us / own,
+            "what it costs",
+        )
+    yield Row(
+        "a filler on the wire, and in the pool",
+        f"{len(sealed[filler])} bytes",
+        f"a report {len(sealed[report])} bytes",
+        len(sealed[filler]) / len(sealed[report]),
+        "what it costs",
+    )
+
+
+def _opened(sealed: bytes, private: PrivateKey) -> None:
+    """As the aggregator does: as a report, and if it is none as a filler."""
+    try:
+        open_sealed(sealed, private, seal_info("crash", 1))
+    except BadPayload:
+        open_sealed(sealed, private, filler_info("crash", 1))
 
 
 def logs() -> Iterator[Row]:

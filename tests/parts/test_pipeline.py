@@ -12,12 +12,21 @@ import pytest
 import redis
 
 from hubbub.accounting import balances, sum_terms
-from hubbub.catalog import Bundle, Catalog, epoch_at, epoch_start, key_at, seal, seal_info
+from hubbub.catalog import (
+    Bundle,
+    Catalog,
+    epoch_at,
+    epoch_start,
+    key_at,
+    read_catalog,
+    seal,
+    seal_info,
+)
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
-from hubbub.client.testing import coins
+from hubbub.client.testing import FakeClock, coins
 from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
 from hubbub.privacy.crowd import amplified_of
 from hubbub.runtime import TlsFolder
@@ -26,6 +35,7 @@ from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest, SubmitResp
 from hubbub.wire.v1.services_pb2_grpc import IngestStub, ShufflerStub
 from tests.conftest import Made
 from tests.support.asking import estimate, metrics
+from tests.support.filled import FILLED, STREAMS
 from tests.support.moment import now
 from tests.support.scraping import scraped
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -402,3 +412,34 @@ def test_a_folder_in_use_and_a_changed_metric_are_refused(run: LocalRun) -> None
         LocalRun(run.home, Catalog("", changed), Ports.free()),
     ):
         pass
+
+
+def test_fillers_hide_what_a_device_has_and_are_a_term_of_the_law(tmp_path: Path) -> None:
+    """40 devices, half of whose people decline one metric: every stream gets 40 all the same."""
+    source = tmp_path / "metrics.toml"
+    source.write_text(FILLED)
+    with LocalRun(tmp_path / "home", read_catalog(source), Ports.free()) as run:
+        transport, said = _transport(run), dict.fromkeys(("asked", "crash"), 0)
+        for number in range(40):
+            clock = FakeClock(now() - 86_400)
+            client = Client(
+                run.bundle, MemoryState(), transport, hold_seconds=None, clock=clock, strict=True
+            )
+            client.prefer(1.0 if number % 2 else 0.1)
+            client.flush(HANG_SECONDS)
+            clock.advance(86_400)
+            assert client.flush(HANG_SECONDS)
+            payloads = client.ledger().payloads
+            assert {one.fate for one in payloads} == {"sent"}
+            for one in payloads:
+                said[one.metric] += not one.is_filler
+        transport.close()
+        assert said["crash"] == 20
+        close_epochs(run.shuffler_redis)
+        counted = sum(said.values())
+        _wait(run, acknowledged=160, counted=counted, fillers=160 - counted, rejected=0)
+        by_window = report_counts(run.endpoints)
+        each = {stream: sum_terms([terms]) for (stream, _), terms in by_window.items()}
+        assert [each[name]["acknowledged"] for name in STREAMS] == [40] * 4
+        assert (each["crash"]["counted"], each["crash/1"]["counted"]) == (0, 20)
+        assert estimate(run.endpoints, "crash/1").reports == 20

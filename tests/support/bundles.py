@@ -39,6 +39,7 @@ def make_signed(folder: Path, catalog_text: str, *, start: int) -> Signed:
         history={name: metric.digest() for name, metric in catalog.metrics.items()},
         budget=catalog.budget,
         caps=catalog.caps,
+        cover=catalog.cover,
     )
     path = folder / "app.hubbub"
     path.write_bytes(sign_bundle(bundle, read_operator_key(keys), whole=True))

@@ -1,7 +1,7 @@
 """A default: a device that has nothing to say is not told from one that has."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from math import sqrt
 from pathlib import Path
@@ -10,13 +10,13 @@ import pytest
 
 from hubbub.catalog import Bundle, open_sealed, read_opening_keys, seal_info
 from hubbub.client import Client, FolderState, MemoryState, Outcome
-from hubbub.client.delivery import background, waits
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
+from tests.support.watching import accuracy
 
 HOUR = 3600
 # So large that a lie comes once in five million reports: what arrives is what was said.
@@ -189,101 +189,21 @@ def test_it_is_of_the_promise_and_of_bundles_without_it_nothing_changes(
     assert all("default" not in one.definition() for one in signed.bundle.metrics.values())
 
 
-Seen = dict[str, float]
+def _crashes(client: Client, rng: random.Random) -> None:
+    client.report("crash", rng.choice(["gpu", "disk"]))
 
 
-@pytest.fixture
-def fixed_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The waits of devices drawn by a seed, so that a run of the classifier is like any other."""
-    drawn = random.Random(2)
-    for module in (waits, background):
-        monkeypatch.setattr(module, "_random", drawn)
-
-
-def _observed(bundle: Bundle, *, event: bool, rng: random.Random) -> Seen:
-    """All that a shuffler sees of one device in its day and the next: when, how often, how much.
-
-    Its background thread is stepped here, at the moments when it would be woken.
-    """
-    clock = FakeClock(bundle.keys[0].start + 20 * DAY + 8 * HOUR)
-    state, shuffler, midnight = MemoryState(), FakeShuffler(), bundle.keys[0].start + 21 * DAY
-    ends = midnight - rng.uniform(1, 15) * HOUR if rng.randrange(2) else None
-    happens = clock.now() + rng.uniform(0, 6) * HOUR if event else None
-    times: list[float] = []
-
-    def lives(until: float) -> None:
-        client = Client(bundle, state, shuffler, hold_seconds=3600.0, clock=clock)
-        thread = client._background
-        assert thread is not None
-        thread.end(HANG_SECONDS)  # what it does is done here
-        due: float | None = thread._step(None)
-        while clock.now() < until:
-            idle = thread._idle_seconds(due)
-            wakes = clock.now() + (DAY if idle is None else idle + 0.001)
-            nonlocal happens
-            if happens is not None and happens < min(wakes, until):
-                clock.advance(max(0.0, happens - clock.now()))
-                client.report("crash", rng.choice(["gpu", "disk"]))
-                happens = None
-            else:
-                clock.advance(max(0.0, min(wakes, until) - clock.now()))
-            before = len(shuffler.submissions)
-            due = thread._step(due)
-            times.extend([clock.now()] * (len(shuffler.submissions) - before))
-        before = len(shuffler.submissions)
-        client.close(HANG_SECONDS)
-        times.extend([clock.now()] * (len(shuffler.submissions) - before))
-
-    if ends is not None:
-        lives(max(ends, clock.now() + 7 * HOUR))
-        clock.advance(midnight - clock.now() + rng.uniform(0, 10) * HOUR)
-    lives(midnight + 20 * HOUR)
-    reports = shuffler.reports()
-    return {
-        "reports": len(reports),
-        "calls": len(shuffler.submissions),
-        "bytes": sum(len(one.sealed) for one in reports),
-        "first": min(times, default=0.0),
-        "last": max(times, default=0.0),
-        "epoch": min((one.epoch for one in reports), default=0),
-    }
-
-
-def _best_stump(seen: list[Seen], truth: list[bool]) -> Callable[[Seen], bool]:
-    """The threshold on one thing seen that is right most often of these devices."""
-    best: tuple[int, str, float, bool] = (-1, "", 0.0, False)
-    for name in seen[0]:
-        for threshold in sorted({one[name] for one in seen})[:: max(1, len(seen) // 60)]:
-            hits = sum((one[name] >= threshold) == t for one, t in zip(seen, truth, strict=True))
-            for right, above in ((hits, True), (len(seen) - hits, False)):
-                best = max(best, (right, name, threshold, above))
-    _, name, threshold, above = best
-    return lambda one: (one[name] >= threshold) is above
-
-
-def _accuracy(bundle: Bundle, devices: int) -> float:
-    rng = random.Random(1)
-    truth = [bool(rng.randrange(2)) for _ in range(devices)]
-    seen = [_observed(bundle, event=event, rng=rng) for event in truth]
-    half = devices // 2
-    guess = _best_stump(seen[:half], truth[:half])
-    right = sum(guess(one) == t for one, t in zip(seen[half:], truth[half:], strict=True))
-    return right / (devices - half)
-
-
-@pytest.mark.usefixtures("fixed_waits")
 @pytest.mark.slow
 def test_a_classifier_of_all_that_a_shuffler_sees_is_at_chance(covered: Signed) -> None:
     """1,000 devices, half of them with an event, half of them restarted over midnight."""
     devices = 1000
-    assert abs(_accuracy(covered.bundle, devices) - 0.5) < 3 * sqrt(0.25 / (devices // 2))
+    assert abs(accuracy(covered.bundle, devices, _crashes) - 0.5) < 3 * sqrt(0.25 / (devices // 2))
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("fixed_waits")
 def test_the_same_classifier_knows_who_reported_where_there_is_no_default(
     tmp_path: Path,
 ) -> None:
     start = (int(now()) // DAY - 14) * DAY
     plain = make_signed(tmp_path, COVERED.replace('default = "none"\n', ""), start=start)
-    assert _accuracy(plain.bundle, 100) > 0.95
+    assert accuracy(plain.bundle, 100, _crashes) > 0.95

@@ -230,6 +230,10 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
             f"{shuffled.assumption}.{_stops_at(metric)} What is estimated from them may be "
             "published as it is."
         )
+    if metric.filled:
+        sentence += (
+            " Where there is nothing to say, a filler goes, which the aggregator alone can tell."
+        )
     if metric.limits.reports_per_epoch > 1:
         sentence += " The figure after the shuffler is of one report, not of all of an epoch."
     return MetricCard(

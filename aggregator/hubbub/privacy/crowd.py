@@ -179,4 +179,6 @@ def shuffled_of(
     those that the metric has.
     """
     leaving = metric.fewest if reports is None or metric.rolling else reports
+    if metric.filled and reports is None:
+        leaving = 1  # PRIVACY: all others of a batch may be fillers, which hide no value
     return central_of(metric, leaving, dummies) or amplified_of(metric.randomizer, leaving, delta)

@@ -1,20 +1,42 @@
-"""`default`: what a device says that has nothing to say, so that its silence tells nothing."""
+"""What a device says that has nothing to say, so that its silence tells nothing.
 
-from collections.abc import Mapping
+`default` is of a metric: one of its values is said instead. `cover` is of the whole catalog: where
+not even that is said, a filler goes, so that every device sends as many reports of every stream.
+"""
+
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hubbub.catalog.fields.field import entry
-from hubbub.catalog.fields.kinds import Kind
+from hubbub.catalog.fields.kinds import Kind, flag
 from hubbub.catalog.fields.rules import is_text
 from hubbub.errors import ValueOutOfDomain
 from hubbub.mechanisms import is_number
 
-__all__ = ["DEFAULT", "NONE", "cover_conflicts", "refusal_of_default", "with_none"]
+__all__ = [
+    "COVER",
+    "DEFAULT",
+    "NONE",
+    "cover_conflicts",
+    "refusal_of_default",
+    "uncovered",
+    "with_none",
+]
 
 NONE: Final = "none"
 """The value that says that there is none, where a metric's values are listed."""
 
 _WORDS: Final = 'one of the metric\'s values, or "none" where they are listed'
+
+_NO_DEFAULT: Final = (
+    "is needed with cover: a report without it leaves at its own moment, which says that there was "
+    "something to say, and the aggregator would see it from a filler for sure; write default = "
+    '"none", or leave cover out'
+)
+_NO_CROWD: Final = (
+    "does not go with cover: fillers would be counted among those that a report hides in, and are "
+    "none of them; leave one of them out"
+)
 
 DEFAULT: Final = entry(
     Kind(
@@ -28,6 +50,15 @@ DEFAULT: Final = entry(
     write='write default = "none", or leave it out',
     label="says, where there is nothing to say,",
     defines=True,
+)
+
+
+COVER: Final = entry(
+    flag(),
+    "Every device that ran in an epoch sends one report of every stream, once it is over; where it "
+    "has none it sends a filler, which nobody but the aggregator can tell.",
+    "true",
+    write="write cover = true, or leave it out",
 )
 
 
@@ -53,6 +84,15 @@ def cover_conflicts(metric: Any) -> dict[str, str]:
             "would say whether there was something to say; write 1, or leave default out"
         }
     return {}
+
+
+def uncovered(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """What does not go with `cover`: metrics by name, the field, and what is wrong with it."""
+    for name, metric in metrics.items():
+        if metric.default is None:
+            yield name, "default", _NO_DEFAULT
+        elif metric.mix != "pool":
+            yield name, "central_epsilon", _NO_CROWD
 
 
 def refusal_of_default(metric: Any) -> str:

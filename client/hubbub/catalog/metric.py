@@ -72,6 +72,7 @@ class Metric:
     choice: says nothing about what totals mean.
     caps: what all metrics of its catalog together may say about one person.
     development: of an installation whose numbers protect nobody.
+    filled: its catalog says `cover`, so fillers may be among what leaves the shuffler together.
     memoized: the randomizer again, if it has a permanent step.
     report_loss: what one report can lose, in nats, as proven of the mechanism.
     lifetime_loss: what all reports of one unchanged value can lose; infinite if not memoized.
@@ -203,6 +204,7 @@ class Metric:
     supersedes: str = field(default="", metadata=metric_fields.SUPERSEDES)
     caps: Caps = Caps()  # noqa: RUF009 a frozen value
     development: bool = False
+    filled: bool = False
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
     memoized: Memoized | None = field(init=False, repr=False, compare=False)
     report_loss: float = field(init=False, repr=False, compare=False)

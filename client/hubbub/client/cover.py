@@ -3,6 +3,8 @@
 A report of a metric with a default leaves when its epoch is over, whatever it says, so neither that
 there is one nor its moment tells whether there was something to say. That a device ran in an epoch
 is kept in its ledger, as an epoch with no reports.
+
+Where a catalog says `cover`, a filler goes to every stream that has no report of such an epoch.
 """
 
 from collections.abc import Mapping
@@ -10,13 +12,57 @@ from typing import Final
 
 from hubbub.catalog import Bundle, Metric, closing_time, epoch_at, epoch_start
 from hubbub.client.ledger import Account
+from hubbub.client.outcome import Outcome
 
-__all__ = ["NOTHING", "Held", "held_back", "seconds_to_next", "unanswered"]
+__all__ = [
+    "FILLER",
+    "NOTHING",
+    "Held",
+    "beside",
+    "fills",
+    "held_back",
+    "is_filled_up",
+    "seconds_to_next",
+    "unanswered",
+]
 
 Held = Mapping[str, int]
 """Streams with the epoch from which on their reports wait."""
 
 NOTHING: Final[Held] = {}
+
+FILLER: Final = b""
+"""The payload of a filler as the device keeps it: none. Sealed it is as long as a report's."""
+
+# Whoever has the bundle, and hears the notices, knows the others: then no device sends anything.
+_OF_THE_DEVICE: Final = frozenset(
+    {
+        Outcome.ALREADY_REPORTED,
+        Outcome.DECLINED,
+        Outcome.NOT_ITS_DAY,
+        Outcome.NOT_SAMPLED,
+        Outcome.OVER_BUDGET,
+    }
+)
+
+
+def is_filled_up(outcome: Outcome) -> bool:
+    """Whether a filler goes where a report was refused: the reason is this device's own."""
+    return outcome in _OF_THE_DEVICE
+
+
+def fills(bundle: Bundle) -> bool:
+    """Whether fillers go; none in development, where nobody hides."""
+    return bundle.cover and not bundle.development
+
+
+def beside(bundle: Bundle, stream: str) -> list[Metric]:
+    """What else is filled up where a report, or a filler, goes to a stream: the other tiers."""
+    if not fills(bundle):
+        return []
+    tiers = bundle.metrics[bundle.streams[stream].base_name].own_streams
+    # Of a list that was asked before an update of the app: there the bundle's own are not known.
+    return [bundle.streams[name] for name in tiers if name != stream] if stream in tiers else []
 
 
 def held_back(bundle: Bundle, now: float) -> dict[str, int]:
@@ -43,5 +89,8 @@ def unanswered(account: Account, metric: Metric, now: float) -> list[int]:
     return [
         epoch
         for epoch, reports in sorted(account.epochs.items())
-        if not reports and epoch < running and now < closing_time(epoch, metric.epoch)
+        if not reports
+        and epoch not in account.filled
+        and epoch < running
+        and now < closing_time(epoch, metric.epoch)
     ]

@@ -69,6 +69,7 @@ class Account:
     days: what was spent by day, for the caps on all metrics together: on the epoch's last day, so
         that nothing is over too early. crowds: the same of what leaves in crowds, as mu squared
         (hubbub.catalog.crowds.gaussian), while the catalog has a cap on that.
+    filled: epochs above the floor of which a filler was sent and no report, with `cover`.
     """
 
     spent: float = 0.0
@@ -79,6 +80,7 @@ class Account:
     days: dict[int, float] = field(default_factory=dict)
     central: float = 0.0
     crowds: dict[int, float] = field(default_factory=dict)
+    filled: set[int] = field(default_factory=set)
 
     def data(self) -> dict[str, Any]:
         """All of it, JSON-ready."""
@@ -95,6 +97,7 @@ class Account:
             "losses": losses,
             "days": days,
             **({"crowds": crowds} if crowds else {}),
+            **({"filled": sorted(self.filled)} if self.filled else {}),
         }
 
     @classmethod
@@ -116,6 +119,7 @@ class Account:
             # Former versions wrote none: what is said to whoever looks is no less.
             _nats(data.get("central", spent)),
             {_epoch(day): _nats(cost) for day, cost in data.get("crowds", {}).items()},
+            {_whole(epoch) for epoch in data.get("filled", [])},
         )
 
     def reported(self, epoch: int) -> int | None:
@@ -131,6 +135,14 @@ class Account:
         if self.is_untouched(epoch):
             self.epochs[epoch] = 0
             self._bound()
+
+    def fill(self, epoch: int) -> bool:
+        """Enter a filler; False if the epoch has had one, or a report, or nobody knows any more."""
+        if epoch <= self.floor or epoch in self.filled or self.epochs.get(epoch):
+            return False
+        self.ran(epoch)
+        self.filled.add(epoch)
+        return True
 
     def add(self, metric: Metric, epoch: int, tag: str) -> None:
         """Enter one report, whatever the limits say."""
@@ -169,6 +181,7 @@ class Account:
         self.floor = epoch
         self.epochs = {e: reports for e, reports in self.epochs.items() if e > self.floor}
         self.losses = {e: loss for e, loss in self.losses.items() if e > self.floor}
+        self.filled = {e for e in self.filled if e > self.floor}
 
 
 def load_accounts(data: Mapping[str, Any]) -> dict[str, Account]:
@@ -190,7 +203,8 @@ def charge(accounts: Mapping[str, Account], metric: Metric, epoch: int, tag: str
     """
     account = accounts[metric.base_name]
     reported = reported_of(account, metric, epoch)
-    if reported is None or reported >= metric.limits.reports_per_epoch:
+    used_up = reported is None or reported >= metric.limits.reports_per_epoch
+    if used_up or epoch in account.filled:
         return Outcome.ALREADY_REPORTED
     cost = _cost(account, metric, tag)
     if account.spent + cost > metric.limits.lifetime_epsilon:
@@ -240,6 +254,7 @@ def merge(one: Account, other: Account) -> Account:
         _larger(one.days, other.days),
         max(one.central, other.central),
         _larger(one.crowds, other.crowds),
+        {epoch for epoch in one.filled | other.filled if epoch > floor},
     )
 
 

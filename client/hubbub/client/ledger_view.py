@@ -20,6 +20,7 @@ from hubbub.catalog.central_cap import spent_of
 from hubbub.catalog.meanings import meanings_of
 from hubbub.catalog.notice import Notice
 from hubbub.catalog.runs import Runs
+from hubbub.client.cover import FILLER
 from hubbub.client.ledger import crowds_since, reported_of
 from hubbub.client.notices import kept_notice
 from hubbub.client.state.contract import PayloadRecord
@@ -73,6 +74,7 @@ class PayloadView:
 
     Attributes:
         fate: "waiting", "sent", or why it was given up.
+        payload: empty of a filler, which says nothing.
     """
 
     metric: str
@@ -81,6 +83,11 @@ class PayloadView:
     payload: bytes
     fate: str
     stream: Metric | None = field(repr=False)
+
+    @property
+    def is_filler(self) -> bool:
+        """Whether it only hides that there was nothing to say, or that nothing could be said."""
+        return self.payload == FILLER
 
     @property
     def public(self) -> dict[str, str]:
@@ -98,7 +105,9 @@ class PayloadView:
             The likeliest first. Empty if nothing is to be weighed, the metric is no longer asked,
                 or the payload is damaged.
         """
-        return meanings_of(self.stream, self.payload, candidates) if self.stream else []
+        if self.stream is None or self.is_filler:
+            return []
+        return meanings_of(self.stream, self.payload, candidates)
 
 
 @dataclass(frozen=True, slots=True)

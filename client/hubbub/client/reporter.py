@@ -19,8 +19,8 @@ from hubbub.catalog import (
     epoch_start,
     key_at,
 )
-from hubbub.client.cover import unanswered
-from hubbub.client.ledger import charge
+from hubbub.client.cover import FILLER, fills, is_filled_up, unanswered
+from hubbub.client.ledger import Account, charge
 from hubbub.client.notices import kept_notice
 from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import PublicValues
@@ -158,7 +158,10 @@ class Reporter:
             for question, metric in self._covered():
                 account = self._standing.accounts[metric.base_name]
                 for epoch in unanswered(account, metric, now):
-                    self._report(question, metric.code(metric.default), metric.base_name, epoch)
+                    default = metric.code(metric.default)
+                    said = self._report(question, default, metric.base_name, epoch)
+                    if is_filled_up(said) and fills(self._bundle):
+                        self._fill(question, metric, account, epoch)
 
     def running(self) -> list[tuple[Metric, int]]:
         """Metrics with a default, and the epoch that runs, of which nothing is known yet."""
@@ -177,8 +180,9 @@ class Reporter:
             return []
         return [
             (question, metric)
-            for question in self._questions.values()
-            if (metric := question.metric) is not None and metric.default is not None
+            for name, question in self._questions.items()
+            if (metric := self._bundle.metrics[name]).default is not None
+            and (question.metric is not None or fills(self._bundle))
         ]
 
     def drawn(self) -> list[tuple[int, PendingPayload]]:
@@ -235,7 +239,11 @@ class Reporter:
                 self._notice = kept_notice(standing.notice, self._bundle.operator)
             for _, drawn in self._drawn:
                 metric = self._bundle.streams[drawn.stream]
-                standing.account(metric).add(metric, drawn.epoch, drawn.tag)
+                account = standing.account(metric)
+                if drawn.payload == FILLER:
+                    account.fill(drawn.epoch)
+                else:
+                    account.add(metric, drawn.epoch, drawn.tag)
             self._standing = standing
             self._questions = {
                 name: self._question(metric, standing)
@@ -286,10 +294,18 @@ class Reporter:
         stream = f"{cell}/{metric.tier}" if metric.tier else cell
         if not metric.breakdown:  # nor a cell: one of its lists of values
             stream = metric.name
-        generation = self._standing.generation
-        drawn = PendingPayload(stream, epoch, tag, payload, generation, now)
-        self._drawn.append((self._state.note(drawn), drawn))
+        self._note(PendingPayload(stream, epoch, tag, payload, self._standing.generation, now))
         return Outcome.QUEUED
+
+    def _fill(self, question: _AskedMetric, metric: Metric, account: Account, epoch: int) -> None:
+        """Note a filler of an epoch that is over, unless no device sends anything of it."""
+        last = begins(epoch + 1, question.epoch_seconds) - 1
+        if self._obstacle(question, metric, last, epoch) is None and account.fill(epoch):
+            now, generation = self._clock(), self._standing.generation
+            self._note(PendingPayload(metric.stream, epoch, "", FILLER, generation, now))
+
+    def _note(self, drawn: PendingPayload) -> None:
+        self._drawn.append((self._state.note(drawn), drawn))
 
     def _obstacle(
         self, question: _AskedMetric, metric: Metric, now: float, epoch: int

@@ -212,6 +212,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _reports("counted", "in the totals"),
         _reports("duplicate", "sent again, counted once"),
         _reports("rejected", "refused by the aggregator, with a reason"),
+        _reports("fillers", "said nothing: they hid that there was nothing to say", spare=3),
         _reports("withheld", "too few to hide in a crowd; deleted"),
         Column("balanced", "balanced", "verdict", "whether no report is lost or counted twice"),
     ),

@@ -139,6 +139,7 @@ def build_bundle(
             handovers=handovers,
             development=is_development(public),
             runs=catalog.runs,
+            cover=catalog.cover,
             log=log_of(catalog, keys, old, previous),
             gateway=read_gateway(keys),
         )

@@ -13,6 +13,7 @@ TERMS: Final = (
     "counted",
     "duplicate",
     "rejected",
+    "fillers",
     "withheld",
 )
 """The terms of the conservation law: the first two add up to what the others do."""

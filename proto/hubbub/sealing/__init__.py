@@ -1,6 +1,6 @@
 """Floor 1. How a payload is sealed for the aggregator: by devices, and dummies by the shuffler."""
 
-from hubbub.sealing.hpke import TAG_BYTES, open_sealed, seal, seal_info
+from hubbub.sealing.hpke import TAG_BYTES, filler_info, open_sealed, seal, seal_info
 from hubbub.sealing.kems import (
     KEMS,
     SEAL_BYTES,
@@ -25,6 +25,7 @@ __all__ = [
     "Kem",
     "PrivateKey",
     "PublicKey",
+    "filler_info",
     "open_sealed",
     "seal",
     "seal_info",

@@ -16,7 +16,7 @@ from hubbub.sealing.kems import PrivateKey, PublicKey
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.hpke import Suite
 
-__all__ = ["TAG_BYTES", "open_sealed", "seal", "seal_info"]
+__all__ = ["TAG_BYTES", "filler_info", "open_sealed", "seal", "seal_info"]
 
 TAG_BYTES: Final = 16
 """A report's tag is so many first bytes of its encapsulated key: random, used once."""
@@ -25,6 +25,14 @@ TAG_BYTES: Final = 16
 def seal_info(stream: str, epoch: int) -> bytes:
     """What a report is bound to."""
     return f"hubbub/1 report|{stream}|{epoch}".encode()
+
+
+def filler_info(stream: str, epoch: int) -> bytes:
+    """What a filler is bound to: a seal of a report's length that holds none.
+
+    PRIVACY: who has no opening key cannot tell the one from the other.
+    """
+    return f"hubbub/1 filler|{stream}|{epoch}".encode()
 
 
 def seal(payload: bytes, key: PublicKey, info: bytes) -> bytes:

@@ -23,7 +23,9 @@ from hubbub.catalog import (
     Metric,
     closing_time,
     epoch_start,
+    filler_info,
     key_at,
+    seal_info,
 )
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull
 from hubbub.runtime import Clocks, Stages
@@ -44,6 +46,7 @@ class _Part:
     payloads: npt.NDArray[np.uint8]
     duplicates: int
     rejected: Counter[str]
+    fillers: int = 0
 
 
 class Intake:
@@ -190,13 +193,13 @@ class Intake:
         once = list(dict.fromkeys(right))
         if not once:
             return _Part([], _no_payloads(metric), 0, rejected)
-        payloads, opened = await self._open(metric, window, key_id, once, rejected)
+        payloads, opened, fillers = await self._open(metric, window, key_id, once, rejected)
         # Compared once they are open: an altered copy of a report has its tag, and takes no place.
         first: dict[bytes, int] = {}
         for place, index in enumerate(opened):
             first.setdefault(once[index][:TAG_BYTES], place)
         duplicates = len(right) - len(once) + len(opened) - len(first)
-        return _Part(list(first), payloads[list(first.values())], duplicates, rejected)
+        return _Part(list(first), payloads[list(first.values())], duplicates, rejected, fillers)
 
     async def _commit(
         self,
@@ -216,8 +219,8 @@ class Intake:
             of the part count as dummies.
         Answers the outcome, and how many they are after all.
         """
-        tags, payloads, duplicates = part.tags, part.payloads, part.duplicates
-        rejected = +part.rejected
+        tags, payloads = part.tags, part.payloads
+        duplicates, rejected = part.duplicates, +part.rejected
         while True:
             with self._stages.of("fold", len(tags)):
                 cells = fold(metric.randomizer.layout, payloads)
@@ -233,6 +236,7 @@ class Intake:
                 at=int(self._clocks.now()),
                 max_reports=max_reports,
                 dummies=min(dummies, len(tags)),
+                fillers=part.fillers,
             )
             with self._stages.of("commit", len(tags)):
                 outcome, seen = await self._store.add(window, commit)
@@ -255,8 +259,7 @@ class Intake:
                 fresh = [i for i, tag in enumerate(tags) if tag not in seen]
                 duplicates += len(tags) - len(fresh)
             batch_reports -= len(tags) - len(fresh)
-            tags = [tags[i] for i in fresh]
-            payloads = payloads[fresh]
+            tags, payloads = [tags[i] for i in fresh], payloads[fresh]
 
     async def _open(
         self,
@@ -265,19 +268,32 @@ class Intake:
         key_id: int,
         sealed: Sequence[bytes],
         rejected: Counter[str],
-    ) -> tuple[npt.NDArray[np.uint8], list[int]]:
-        """The honest payloads and where in `sealed` they come from; counts the others."""
+    ) -> tuple[npt.NDArray[np.uint8], list[int], int]:
+        """The honest payloads, where in `sealed` they come from, and how many were fillers.
+
+        Counts the others.
+        """
         with self._stages.of("open", len(sealed)):
-            payloads, did_open = await self._opener.open(
-                window.stream, window.epoch, key_id, sealed, metric.kem
-            )
+            info = seal_info(*window)
+            payloads, did_open = await self._opener.open(info, key_id, sealed, metric.kem)
+            closed = np.nonzero(~did_open)[0].tolist() if metric.filled else []
+            fillers = await self._fillers(metric, window, key_id, [sealed[one] for one in closed])
         good = well_formed(metric.randomizer.layout, payloads)
-        rejected["not_opened"] += int((~did_open).sum())
+        rejected["not_opened"] += int((~did_open).sum()) - fillers
         rejected["bad_payload"] += int((did_open & ~good).sum())
         keep = np.nonzero(did_open & good)[0]
         if len(keep):
             self.served[key_id] = self._clocks.elapsed()
-        return payloads[keep], keep.tolist()
+        return payloads[keep], keep.tolist(), fillers
+
+    async def _fillers(
+        self, metric: Metric, window: Window, key_id: int, closed: Sequence[bytes]
+    ) -> int:
+        """How many of those that did not open as reports are sealed as fillers."""
+        if not closed:
+            return 0
+        _, did_open = await self._opener.open(filler_info(*window), key_id, closed, metric.kem)
+        return int(did_open.sum())
 
 
 def _key_fits(bundle: Bundle, metric: Metric, window: Window, key_id: int) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.aggregator.ingest.worker import hold_keys, open_chunk
-from hubbub.catalog import SEAL_BYTES, X25519, Kem, OpeningKey, seal_info
+from hubbub.catalog import SEAL_BYTES, X25519, Kem, OpeningKey
 
 __all__ = ["Opener"]
 
@@ -33,14 +33,14 @@ class Opener:
         self._executor = self._start()
 
     async def open(
-        self, stream: str, epoch: int, key_id: int, sealed: Sequence[bytes], kem: Kem = X25519
+        self, info: bytes, key_id: int, sealed: Sequence[bytes], kem: Kem = X25519
     ) -> tuple[Payloads, npt.NDArray[np.bool_]]:
         """Payloads of shape (reports, payload bytes), and which reports did open.
 
-        sealed: reports of one length. One that does not open has a payload of zeros.
+        info: what they are bound to. sealed: reports of one length. One that does not open has a
+        payload of zeros.
         """
         loop = asyncio.get_running_loop()
-        info = seal_info(stream, epoch)
         # End to end: one copy of the bytes on each side, where a list would be an object a report.
         length, more = len(sealed[0]), SEAL_BYTES[kem]
         chunks = [

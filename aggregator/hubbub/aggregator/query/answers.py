@@ -295,8 +295,8 @@ class ReportCounts:
     """One stream in one epoch: acknowledged + dummies = the sum of all others.
 
     acknowledged, dummies, pooled, in_flight, withheld: the shuffler's terms, None if it did not
-    tell them; then whether they balance is not known either. date: None where the stream is not
-    known.
+    tell them; then whether they balance is not known either. fillers: reports that were none.
+    date: None where the stream is not known.
     """
 
     stream: str
@@ -309,6 +309,7 @@ class ReportCounts:
     counted: int
     duplicate: int
     rejected: int
+    fillers: int
     withheld: int | None
     balanced: bool | None
 

@@ -63,6 +63,7 @@ class Commit:
     at: when this is, in whole seconds since 1970; 0 if it is not known.
     max_reports: tags that the shard may hold afterwards; None for any number.
     dummies: how many of the tags count as a crowd's dummies.
+    fillers: how many of the batch's reports were none, and only hid that there was none.
     """
 
     batch_id: bytes
@@ -76,12 +77,13 @@ class Commit:
     at: int = 0
     max_reports: int | None = None
     dummies: int = 0
+    fillers: int = 0
 
     @property
     def terms(self) -> dict[str, int]:
         """What the law has of it."""
         told = {"counted": len(self.tags) - self.dummies, DUMMIES: self.dummies}
-        told |= {"duplicate": self.duplicates}
+        told |= {"duplicate": self.duplicates, "fillers": self.fillers}
         told |= {f"rejected:{reason}": number for reason, number in self.rejected.items()}
         return {term: number for term, number in told.items() if number}
 

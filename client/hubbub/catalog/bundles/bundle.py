@@ -10,6 +10,7 @@ from typing import Final
 from hubbub.catalog.breakdown import lost, streams_of
 from hubbub.catalog.bundles.breakdown_cells import part_of_metric
 from hubbub.catalog.bundles.promise import Promise
+from hubbub.catalog.cover import uncovered
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.fields.rules import NAME, is_address, is_whole, metric_name_of
@@ -49,6 +50,7 @@ class Bundle:
     line: the operator's keys, oldest first; the last one signed it.
     development: of an installation whose numbers protect nobody; its keys are told apart by id.
     runs: who runs the shuffler and the aggregator; None where the operator does not say.
+    cover: whether every device sends as many reports of every stream, fillers among them.
     log: the transparency log that it says it is in; None for none.
     gateway: the shuffler's key for what comes through a relay, as RFC 9458 tells it; or empty.
     proof: that it is in that log, once it was read from a file that has one.
@@ -72,6 +74,7 @@ class Bundle:
     runs: Runs | None = None
     log: NoteKey | None = None
     gateway: bytes = b""
+    cover: bool = False
     proof: LogProof | None = field(default=None, repr=False, compare=False)
     signed: bytes = field(default=b"", repr=False, compare=False)
     streams: Mapping[str, Metric] = field(init=False, repr=False, compare=False)
@@ -81,17 +84,20 @@ class Bundle:
         _check_names(self.metrics, self.history)
         for name, problem in misfits(self.metrics):
             raise BadParameter(f'metric "{name}": supersedes: {problem}')
+        for name, place, problem in uncovered(self.metrics) if self.cover else ():
+            raise BadParameter(f'metric "{name}": {place} {problem}')
         _check_keys(self.keys)
         _check_kems(self.metrics, self.keys)
         if self.development and not is_development(self.keys):
             raise BadParameter(
                 "a bundle for development has keys of production; make some: hubbub keys new --dev"
             )
-        if self.development:
-            developed = {
-                name: replace(metric, development=True) for name, metric in self.metrics.items()
+        if self.development or self.cover:
+            metrics = {
+                name: replace(metric, development=self.development, filled=self.cover)
+                for name, metric in self.metrics.items()
             }
-            object.__setattr__(self, "metrics", developed)
+            object.__setattr__(self, "metrics", metrics)
         if not is_address(self.shuffler):
             raise BadParameter(
                 "shuffler must be HOST:PORT or https://HOST:PORT, as the clients dial it"

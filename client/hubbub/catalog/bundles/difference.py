@@ -75,6 +75,8 @@ def _of_whole(old: Bundle, new: Bundle) -> Iterator[Difference]:
     ):
         if was != now:
             yield Difference("", name, was, now, OTHER)
+    if old.cover is not new.cover:
+        yield Difference("", "cover", _told(old.cover), _told(new.cover), (MORE, LESS)[new.cover])
 
 
 def _runs(old: Bundle, new: Bundle, service: str) -> tuple[str, str]:

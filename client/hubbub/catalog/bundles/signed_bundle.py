@@ -67,6 +67,7 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
         | ({"runs": dumped(bundle.runs)} if bundle.runs else {})
         | ({"log": _log_words(bundle.log)} if bundle.log else {})
         | ({"gateway": to_text(bundle.gateway)} if bundle.gateway else {})
+        | ({"cover": True} if bundle.cover else {})
         | ({"handovers": [h.words() for h in bundle.handovers]} if bundle.handovers else {}),
         separators=(",", ":"),
     ).encode()
@@ -170,6 +171,7 @@ def _load(body: Any, signer: bytes) -> Bundle:
         runs=table_of(Runs).load(body["runs"]) if "runs" in body else None,
         log=_log(body["log"]) if "log" in body else None,
         gateway=from_text(body.get("gateway", "")),
+        cover=body.get("cover", False) is True,
         handovers=tuple(map(Handover.load, _listed(body.get("handovers", [])))),
     )
 

@@ -57,11 +57,15 @@ _DECISIVE: Final = (
 
 
 class Around(NamedTuple):
-    """What a metric's table is read with: the catalog's folder, its caps, and who works out."""
+    """What a metric's table is read with: the catalog's folder, its caps, and who works out.
+
+    filled: whether the catalog says `cover`.
+    """
 
     folder: Path
     caps: Caps
     accountant: Accountant | None
+    filled: bool = False
 
 
 def read_metric(
@@ -108,7 +112,7 @@ def read_metric(
         chosen, given, choice = resolve(mechanism, found["epsilon"], categories, told)
         more = {"mechanism": chosen, "parameters": given, "choice": choice, "values": listed}
         more["ranges"] = ranges_of(table.get("parts"))
-        built = Metric(name=name, caps=around.caps, **{**found, **more})
+        built = Metric(name=name, caps=around.caps, filled=around.filled, **{**found, **more})
     except BadParameter as error:
         wrong("mechanism", str(error))
     return None if complained else built

@@ -5,12 +5,13 @@ Every field is checked. All problems are told at once, with file, line, metric, 
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hubbub.catalog.central_cap import over_central_cap, with_gaussians
+from hubbub.catalog.cover import COVER, uncovered
 from hubbub.catalog.crowds.central_promise import Accountant
 from hubbub.catalog.exposure import over_caps
 from hubbub.catalog.fields import kinds
@@ -90,6 +91,7 @@ class Catalog:
             write="write where its files will be served, without https://",
         ),
     )
+    cover: bool = field(default=False, metadata=COVER)
 
 
 def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
@@ -116,7 +118,7 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
     caps = read_section("caps", Caps, document.get("caps", {}), wrong) or Caps()
     kept = {"keep": document["keep"]} if "keep" in document else {}
     metrics: dict[str, Metric] = {}
-    around = Around(path.parent, caps, accountant)
+    around = Around(path.parent, caps, accountant, document.get("cover") is True)
     for name, table in tables.items():
         if not isinstance(table, dict):
             complain(name, "name", "must be a table; write [metrics.NAME] and its fields below")
@@ -134,13 +136,13 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
             metrics[name] = metric
     caps, metrics = with_gaussians(caps, metrics, accountant)
     if not problems:  # of metrics that are wrong themselves this would be no news
-        for name, problem in misfits(metrics):
-            complain(name, "supersedes", problem)
+        for name, place, problem in _misfits(document, metrics):
+            complain(name, place, problem)
     budget = _policies(document, metrics, caps, wrong)
     runs = _runs(document, wrong)
     if problems:
         raise CatalogInvalid("\n".join(problems))
-    told = (document.get("keep", ""), runs, document.get("log", ""))
+    told = (document.get("keep", ""), runs, document.get("log", ""), around.filled)
     return Catalog(document["shuffler"], metrics, caps, budget, *told)
 
 
@@ -186,6 +188,16 @@ def _policies(
     return None
 
 
+def _misfits(
+    document: dict[str, Any], metrics: Mapping[str, Metric]
+) -> Iterator[tuple[str, str, str]]:
+    """What of metrics does not go together: the metric, the field, and what is wrong with it."""
+    for name, problem in misfits(metrics):
+        yield name, "supersedes", problem
+    if document.get("cover"):
+        yield from uncovered(metrics)
+
+
 def _runs(document: dict[str, Any], wrong: Complain) -> Runs | None:
     """Who runs what; its fields have names that others have too, so complaints say whose."""
     if "runs" not in document:
@@ -204,7 +216,8 @@ def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     own = {field.name: field for field in fields_of(Catalog)}
     for name in document.keys() - own.keys():
         wrong(name, "is not known here; remove it, or move it into a [metrics.NAME] table")
-    for name in ("shuffler", "metrics", *(name for name in ("keep", "log") if name in document)):
+    optional = [name for name in ("keep", "log", "cover") if name in document]
+    for name in ("shuffler", "metrics", *optional):
         if problem := own[name].problem(document.get(name)):
             wrong(name, problem)
     tables = document.get("metrics")

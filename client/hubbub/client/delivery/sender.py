@@ -7,16 +7,28 @@ after a restart, and the shuffler knows a resend by that.
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
-from hubbub.catalog import Bundle, epoch_start, grace_seconds, key_at, seal, seal_info
+from hubbub.catalog import (
+    Bundle,
+    Metric,
+    OpeningKeyPublic,
+    epoch_start,
+    filler_info,
+    grace_seconds,
+    key_at,
+    seal,
+    seal_info,
+)
 from hubbub.client.clock import Clock
-from hubbub.client.cover import Held, held_back, seconds_to_next
+from hubbub.client.cover import FILLER, Held, beside, fills, held_back, seconds_to_next
 from hubbub.client.delivery.waits import longest_soon, soon
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.notices import hear
 from hubbub.client.reporter import Reporter
 from hubbub.client.state.contract import (
+    DAMAGED,
     SENT,
     STOPPED,
     Dropped,
@@ -192,8 +204,25 @@ class Sender:
         key = key_at(self._bundle.keys, epoch_start(drawn.epoch, metric.epoch))
         if key is None:
             return Dropped(drawn.stream, "no_key")
+        if drawn.payload == FILLER and not fills(self._bundle):
+            return Dropped(drawn.stream, DAMAGED)
+        entry = self._entry(number, drawn, metric, key)
+        along = (
+            self._entry(number, replace(drawn, stream=one.name, tag="", payload=FILLER), one, key)
+            for one in beside(self._bundle, drawn.stream)
+        )
+        return replace(entry, beside=tuple(along))
+
+    def _entry(
+        self, number: int, drawn: PendingPayload, metric: Metric, key: OpeningKeyPublic
+    ) -> OutboxEntry:
+        """It, sealed; a filler as long as a report."""
+        payload, info = drawn.payload, seal_info(drawn.stream, drawn.epoch)
+        if payload == FILLER:
+            payload = bytes(metric.randomizer.layout.payload_bytes)
+            info = filler_info(drawn.stream, drawn.epoch)
         with self._sealing:
-            sealed = seal(drawn.payload, key.half(metric.kem), seal_info(drawn.stream, drawn.epoch))
+            sealed = seal(payload, key.half(metric.kem), info)
         late = epoch_start(drawn.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
         return OutboxEntry(number, drawn, metric, key.id, sealed, late)
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hubbub.catalog import Metric
-from hubbub.client.cover import NOTHING, Held
+from hubbub.client.cover import FILLER, NOTHING, Held
 from hubbub.client.ledger import charge
+from hubbub.client.outcome import Outcome
 from hubbub.client.state.device_state import DeviceState
 
 __all__ = [
@@ -81,6 +82,8 @@ class OutboxEntry:
     sealed: bytes = field(repr=False)
     late: float
     """When the shuffler takes it no more, in seconds since 1970."""
+    beside: tuple["OutboxEntry", ...] = ()
+    """Fillers that leave if it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +227,13 @@ def admit(
             dropped.append(Dropped(drawn.stream, DISABLED))
             continue
         standing.account(entry.metric)
-        refusal = charge(standing.accounts, entry.metric, drawn.epoch, drawn.tag)
+        if drawn.payload == FILLER:
+            fits = standing.account(entry.metric).fill(drawn.epoch)
+            refusal = None if fits else Outcome.ALREADY_REPORTED
+        else:
+            refusal = charge(standing.accounts, entry.metric, drawn.epoch, drawn.tag)
         if refusal is None:
-            kept.append(entry)
+            kept += [entry, *entry.beside]
         else:
             dropped.append(Dropped(drawn.stream, refusal.value))
     return kept, dropped

@@ -221,6 +221,8 @@ def _when(seconds: float) -> datetime | None:
 def _meant(payload: PayloadView, candidates: Sequence[str]) -> str:
     meanings = payload.meanings(candidates)
     if not meanings:
+        if payload.is_filler:
+            return "nothing: a filler"
         return "any string" if payload.stream else "no longer asked"
     return likeliest(meanings)
 

@@ -29,7 +29,7 @@ def show_pipeline(found: Mapping[str, Any], *, whole: bool = False) -> None:
         show_rows(
             "status",
             found,
-            f"{come} = pooled + in flight + counted + duplicate + rejected + withheld",
+            f"{come} = {' + '.join(name.replace('_', ' ') for name in _where(total))}",
             columns_of("status", found),
             [*windows, total],
         )
@@ -69,11 +69,16 @@ def _equation(found: Mapping[str, Any], total: Row) -> str:
     come = numbers["acknowledged"]
     if total["dummies"]:
         come += f" + {numbers['dummies']}"
-    where = " + ".join(numbers[term] for term in TERMS[2:])
+    where = " + ".join(numbers[term] for term in _where(total))
     if not found["complete"]:
         return f"{come} = {where}"
     verdict = "The law balances." if found["balanced"] else "THE LAW DOES NOT BALANCE."
     return f"{come} = {where}. {verdict}"
+
+
+def _where(total: Row) -> list[str]:
+    """Where what came is; fillers where there are some."""
+    return [term for term in TERMS[2:] if term != "fillers" or total["fillers"]]
 
 
 def _by_stream(windows: Iterable[Row]) -> list[Row]:

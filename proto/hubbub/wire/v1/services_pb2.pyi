@@ -219,7 +219,8 @@ Global___StatusResponse: _TypeAlias = StatusResponse  # noqa: Y015
 @_typing.final
 class WindowStatus(_message.Message):
     """One stream in one epoch, with this role's terms of the conservation law
-      acknowledged + dummies = pooled + in_flight + counted + duplicate + rejected + withheld.
+      acknowledged + dummies =
+        pooled + in_flight + counted + duplicate + rejected + fillers + withheld.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -252,7 +253,7 @@ class WindowStatus(_message.Message):
     @_builtins.property
     def terms(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Keys: shuffler: acknowledged, dummies, pooled, in_flight, withheld;
-        aggregator: counted, counted:dummies, duplicate, rejected:REASON.
+        aggregator: counted, counted:dummies, duplicate, rejected:REASON, fillers.
         """
 
     def __init__(
@@ -2700,6 +2701,7 @@ class ReportCounts(_message.Message):
     BALANCED_FIELD_NUMBER: _builtins.int
     DATE_FIELD_NUMBER: _builtins.int
     DUMMIES_FIELD_NUMBER: _builtins.int
+    FILLERS_FIELD_NUMBER: _builtins.int
     stream: _builtins.str
     epoch: _builtins.int
     acknowledged: _builtins.int
@@ -2715,6 +2717,8 @@ class ReportCounts(_message.Message):
     """The epoch's; not set of a stream that is no longer known."""
     dummies: _builtins.int
     """What the shuffler added to crowds; of those, `counted` has all that were counted."""
+    fillers: _builtins.int
+    """Reports that were none, where a catalog says `cover`: they hid that there was nothing to say."""
     def __init__(
         self,
         *,
@@ -2730,10 +2734,11 @@ class ReportCounts(_message.Message):
         balanced: _builtins.bool | None = ...,
         date: _builtins.str | None = ...,
         dummies: _builtins.int | None = ...,
+        fillers: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged", "_balanced", b"_balanced", "_date", b"_date", "_dummies", b"_dummies", "_in_flight", b"_in_flight", "_pooled", b"_pooled", "_withheld", b"_withheld", "acknowledged", b"acknowledged", "balanced", b"balanced", "date", b"date", "dummies", b"dummies", "in_flight", b"in_flight", "pooled", b"pooled", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged", "_balanced", b"_balanced", "_date", b"_date", "_dummies", b"_dummies", "_in_flight", b"_in_flight", "_pooled", b"_pooled", "_withheld", b"_withheld", "acknowledged", b"acknowledged", "balanced", b"balanced", "counted", b"counted", "date", b"date", "dummies", b"dummies", "duplicate", b"duplicate", "epoch", b"epoch", "in_flight", b"in_flight", "pooled", b"pooled", "rejected", b"rejected", "stream", b"stream", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged", "_balanced", b"_balanced", "_date", b"_date", "_dummies", b"_dummies", "_in_flight", b"_in_flight", "_pooled", b"_pooled", "_withheld", b"_withheld", "acknowledged", b"acknowledged", "balanced", b"balanced", "counted", b"counted", "date", b"date", "dummies", b"dummies", "duplicate", b"duplicate", "epoch", b"epoch", "fillers", b"fillers", "in_flight", b"in_flight", "pooled", b"pooled", "rejected", b"rejected", "stream", b"stream", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__acknowledged: _TypeAlias = _typing.Literal["acknowledged"]  # noqa: Y015
     _WhichOneofArgType__acknowledged: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged"]  # noqa: Y015

@@ -41,8 +41,8 @@ REPORTS: Final = MetricDeclaration(
     "hubbub_reports",
     "gauge",
     "Terms of the conservation law, as hubbub status prints them: acknowledged + dummies = "
-    "pooled + in_flight + counted + duplicate + rejected + withheld. Processes that share "
-    "a Redis each tell all of it: take one, or the largest",
+    "pooled + in_flight + counted + duplicate + rejected + fillers + withheld. Processes that "
+    "share a Redis each tell all of it: take one, or the largest",
     ("stream", "epoch", "date", "state"),
 )
 STORE_UP: Final = MetricDeclaration("hubbub_store_up", "gauge", "Whether Redis answers: 1, or 0")

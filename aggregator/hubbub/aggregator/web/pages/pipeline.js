@@ -13,7 +13,8 @@ const COMES = ["acknowledged", "dummies"];
 /** What came of what there is, and where it is. */
 const sides = (total) => {
   const came = COMES.filter((name) => name !== "dummies" || total.dummies !== 0);
-  return [came, Object.keys(law).filter((name) => !COMES.includes(name))];
+  const there = Object.keys(law).filter((name) => !COMES.includes(name));
+  return [came, there.filter((name) => name !== "fillers" || total.fillers !== 0)];
 };
 const worded = (name) => name.replace("_", " ");
 /** A term, which is not known where the shuffler did not tell it. */

@@ -1,0 +1,104 @@
+"""A shuffler that looks: all that it sees of a device, and a classifier of that."""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from hubbub.catalog import Bundle
+from hubbub.client import Client, MemoryState
+from hubbub.client.delivery import background, waits
+from hubbub.client.testing import FakeClock, FakeShuffler
+from tests.support.bundles import DAY
+from tests.support.waiting import HANG_SECONDS
+
+__all__ = ["Secret", "accuracy"]
+
+HOUR = 3600
+
+Seen = dict[str, float]
+Secret = Callable[[Client, random.Random], None]
+"""What is done on some devices, at a moment of their day: an event reported, a preference said."""
+
+
+def _observed(bundle: Bundle, secret: Secret | None, rng: random.Random) -> Seen:
+    """All that a shuffler sees of one device in its day and the next: when, how often, how much.
+
+    Its background thread is stepped here, at the moments when it would be woken.
+    """
+    clock = FakeClock(bundle.keys[0].start + 20 * DAY + 8 * HOUR)
+    state, shuffler, midnight = MemoryState(), FakeShuffler(), bundle.keys[0].start + 21 * DAY
+    ends = midnight - rng.uniform(1, 15) * HOUR if rng.randrange(2) else None
+    happens = clock.now() + rng.uniform(0, 6) * HOUR if secret else None
+    times: list[float] = []
+
+    def lives(until: float) -> None:
+        client = Client(bundle, state, shuffler, hold_seconds=3600.0, clock=clock)
+        thread = client._background
+        assert thread is not None
+        thread.end(HANG_SECONDS)  # what it does is done here
+        due: float | None = thread._step(None)
+        while clock.now() < until:
+            idle = thread._idle_seconds(due)
+            wakes = clock.now() + (DAY if idle is None else idle + 0.001)
+            nonlocal happens
+            if happens is not None and happens < min(wakes, until):
+                clock.advance(max(0.0, happens - clock.now()))
+                if secret:
+                    secret(client, rng)
+                happens = None
+            else:
+                clock.advance(max(0.0, min(wakes, until) - clock.now()))
+            before = len(shuffler.submissions)
+            due = thread._step(due)
+            times.extend([clock.now()] * (len(shuffler.submissions) - before))
+        before = len(shuffler.submissions)
+        client.close(HANG_SECONDS)
+        times.extend([clock.now()] * (len(shuffler.submissions) - before))
+
+    if ends is not None:
+        lives(max(ends, clock.now() + 7 * HOUR))
+        clock.advance(midnight - clock.now() + rng.uniform(0, 10) * HOUR)
+    lives(midnight + 20 * HOUR)
+    reports = shuffler.reports()
+    streams = Counter(f"of {one.stream}" for one in reports)
+    return {
+        **dict.fromkeys((f"of {stream}" for stream in bundle.streams), 0),
+        **streams,
+        "reports": len(reports),
+        "calls": len(shuffler.submissions),
+        "bytes": sum(len(one.sealed) for one in reports),
+        "first": min(times, default=0.0),
+        "last": max(times, default=0.0),
+        "epoch": min((one.epoch for one in reports), default=0),
+    }
+
+
+def _best_stump(seen: list[Seen], truth: list[bool]) -> Callable[[Seen], bool]:
+    """The threshold on one thing seen that is right most often of these devices."""
+    best: tuple[int, str, float, bool] = (-1, "", 0.0, False)
+    for name in seen[0]:
+        for threshold in sorted({one[name] for one in seen})[:: max(1, len(seen) // 60)]:
+            hits = sum((one[name] >= threshold) == t for one, t in zip(seen, truth, strict=True))
+            for right, above in ((hits, True), (len(seen) - hits, False)):
+                best = max(best, (right, name, threshold, above))
+    _, name, threshold, above = best
+    return lambda one: (one[name] >= threshold) is above
+
+
+def accuracy(bundle: Bundle, devices: int, secret: Secret) -> float:
+    """How often a classifier that learned of half of the devices is right of the others.
+
+    secret: done on half of all, by a coin.
+    """
+    rng, waiting = random.Random(1), random.Random(2)
+    truth = [bool(rng.randrange(2)) for _ in range(devices)]
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (waits, background):  # so that a run is like any other
+            patch.setattr(module, "_random", waiting)
+        seen = [_observed(bundle, secret if marked else None, rng) for marked in truth]
+    half = devices // 2
+    guess = _best_stump(seen[:half], truth[:half])
+    right = sum(guess(one) == t for one, t in zip(seen[half:], truth[half:], strict=True))
+    return right / (devices - half)

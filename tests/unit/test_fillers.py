@@ -1,0 +1,201 @@
+"""Cover: every device sends as many reports of every stream, fillers among them."""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import filler_info, open_sealed, read_opening_keys, seal_info
+from hubbub.catalog.bundles.difference import LESS, MORE, differences
+from hubbub.client import Client, FolderState, MemoryState, Outcome
+from hubbub.client.state.contract import State
+from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.errors import BadParameter, BadPayload, CatalogInvalid
+from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.filled import FILLED, STREAMS
+from tests.support.waiting import HANG_SECONDS
+from tests.support.watching import accuracy
+
+FIRST = 20_000
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Signed:
+    return make_signed(tmp_path_factory.mktemp("filled"), FILLED, start=FIRST * DAY)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock((FIRST + 3) * DAY + 1000.0)
+
+
+@pytest.fixture(params=["memory", "folder"])
+def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[State]:
+    made = MemoryState() if request.param == "memory" else FolderState(tmp_path / "state")
+    yield made
+    made.close()
+
+
+class Device:
+    """One, over the days; what it sends, told apart as only the aggregator can."""
+
+    def __init__(self, signed: Signed, state: State, clock: FakeClock) -> None:
+        self.signed, self.state, self.clock = signed, state, clock
+        self.shuffler = FakeShuffler()
+        self.client = self.start()
+
+    def start(self) -> Client:
+        """Another process, or the next one."""
+        return Client(
+            *(self.signed.bundle, self.state, self.shuffler), hold_seconds=None, clock=self.clock
+        )
+
+    def next_day(self) -> dict[str, list[str]]:
+        """Of each stream what was sent of the day that ends: "report" or "filler"."""
+        self.client.flush(HANG_SECONDS)
+        before = len(self.shuffler.reports())
+        self.clock.advance(DAY)
+        self.client.flush(HANG_SECONDS)
+        [key] = read_opening_keys(self.signed.keys / "opening.keys.json")[:1]
+        found: dict[str, list[str]] = {}
+        for one in self.shuffler.reports()[before:]:
+            assert len(one.sealed) == self.signed.bundle.streams[one.stream].sealed_bytes
+            assert one.epoch == self.clock.now() // DAY - 1
+            try:
+                open_sealed(one.sealed, key.load(), seal_info(one.stream, one.epoch))
+                kind = "report"
+            except BadPayload:
+                open_sealed(one.sealed, key.load(), filler_info(one.stream, one.epoch))
+                kind = "filler"
+            found.setdefault(one.stream, []).append(kind)
+        return dict(sorted(found.items()))
+
+
+def test_whatever_a_device_says_it_sends_one_of_every_stream(
+    filled: Signed, state: State, clock: FakeClock
+) -> None:
+    device = Device(filled, state, clock)
+    seen = []
+    for day in range(6):
+        if day == 1:
+            assert device.client.report("crash", "gpu") is Outcome.QUEUED
+        if day == 3:
+            device.client.prefer(0.5)
+        if day == 5:
+            device.client.prefer(0.1)
+        sent = device.next_day()
+        assert list(sent) == STREAMS
+        assert all(len(kinds) == 1 for kinds in sent.values())
+        seen.append([name for name in STREAMS if sent[name] == ["report"] and name != "asked"])
+    # Said, said, over the limit of 9, at the person's own tier of half a nat twice, declined.
+    assert seen == [["crash"], ["crash"], [], ["crash/0.5"], ["crash/0.5"], []]
+    fillers = [one for one in device.client.ledger().payloads if one.is_filler]
+    assert len(fillers) >= 6 * 4 - 4 - 6, "of asked there may be a report on every day"
+    assert all(one.meanings() == [] for one in fillers)
+    spent = {one.name: one.spent for one in device.client.ledger().metrics}
+    assert spent["crash"] < 9.0 + 1e-9, "fillers cost nothing"
+
+
+def test_two_processes_and_a_restart_send_it_once(
+    filled: Signed, tmp_path: Path, clock: FakeClock
+) -> None:
+    device = Device(filled, FolderState(tmp_path / "state"), clock)
+    device.client.prefer(0.1)
+    other = Device(filled, FolderState(tmp_path / "state"), clock)
+    other.shuffler = device.shuffler
+    other.client = other.start()
+    other.client.flush(HANG_SECONDS)
+    assert [len(kinds) for kinds in device.next_day().values()] == [1] * 4
+    for one in (other.client, device.start()):
+        one.flush(HANG_SECONDS)
+    assert len(device.shuffler.reports()) == 4
+    for used in (device, other):
+        used.state.close()
+
+
+def test_who_is_off_sends_no_filler_and_what_waits_is_purged(
+    filled: Signed, state: State, clock: FakeClock
+) -> None:
+    device = Device(filled, state, clock)
+    device.client.report("crash", "gpu")
+    device.client.flush(HANG_SECONDS)
+    assert device.state.waiting() == 3, "the report, and a filler for each of its other tiers"
+    device.client.disable()
+    assert device.next_day() == {}
+
+
+def test_after_its_last_day_a_metric_has_no_fillers_either(
+    tmp_path: Path, state: State, clock: FakeClock
+) -> None:
+    text = FILLED.replace("2099-06-30", "2024-10-06", 1)  # day 20,002
+    device = Device(make_signed(tmp_path, text, start=FIRST * DAY), state, clock)
+    device.client.prefer(0.1)
+    assert list(device.next_day()) == ["asked"]
+
+
+def _without_default(text: str) -> str:
+    return text.replace('default = "no"\n', "")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_without_default, r'"asked", field "default": is needed with cover: a report without it'),
+        (lambda text: text.replace("cover = true", "cover = 1"), '"cover": must be true or false'),
+    ],
+)
+def test_what_cover_would_not_cover_is_refused(
+    tmp_path: Path, change: Callable[[str], str], said: str
+) -> None:
+    with pytest.raises(CatalogInvalid, match=said):
+        make_signed(tmp_path, change(FILLED), start=0)
+
+
+def test_a_bundle_that_covers_what_cannot_be_is_refused(filled: Signed) -> None:
+    silent = replace(filled.bundle.metric("asked"), default=None)
+    with pytest.raises(BadParameter, match='metric "asked": default is needed with cover'):
+        replace(filled.bundle, metrics={"asked": silent}, history={"asked": silent.digest()})
+
+
+def test_a_crowd_takes_no_fillers(filled: Signed) -> None:
+    crash = filled.bundle.metric("crash")
+    crowd = replace(crash, tiers=(), central_epsilon=0.5, crowd=20_000, min_batch=20_000)
+    history = {**filled.bundle.history, "crash": crowd.digest()}
+    with pytest.raises(BadParameter, match="does not go with cover: fillers would be counted"):
+        replace(filled.bundle, metrics={"crash": crowd}, history=history)
+
+
+def test_a_change_of_it_is_told_and_bundles_without_it_are_as_they_were(
+    filled: Signed, tmp_path: Path
+) -> None:
+    plain = make_signed(tmp_path, FILLED.replace("cover = true\n", ""), start=FIRST * DAY)
+    assert b'"cover"' not in plain.path.read_bytes()
+    assert [d.gives for d in differences(plain.bundle, filled.bundle) if d.field == "cover"] == [
+        LESS
+    ]
+    assert [d.gives for d in differences(filled.bundle, plain.bundle) if d.field == "cover"] == [
+        MORE
+    ]
+
+
+def _declines(client: Client, rng: random.Random) -> None:
+    """What nobody but the device should know: at which tier it reports, or that it does not."""
+    client.prefer(rng.choice([0.1, 0.5, 1.0]))
+
+
+@pytest.mark.slow
+def test_a_classifier_cannot_tell_what_a_device_has_nothing_to_say_of(filled: Signed) -> None:
+    """1,000 devices, half of whose people decline a metric or choose a smaller epsilon."""
+    devices = 1000
+    right = accuracy(filled.bundle, devices, _declines)
+    assert abs(right - 0.5) < 3 * sqrt(0.25 / (devices // 2))
+
+
+def test_the_same_classifier_tells_where_nothing_is_filled_up(
+    filled: Signed,
+) -> None:
+    plain = replace(filled.bundle, cover=False)
+    assert accuracy(plain, 100, _declines) > 0.9
